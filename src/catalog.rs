@@ -1,0 +1,30 @@
+//! What tools exist: a directory of YAML documents, always current, read without waiting.
+//!
+//! [`document`] is one tool's document, with the keys of the wire. [`files`] lists the directories, [`load`] reads what changed
+//! into an [`Entry`] per tool (the answer already rendered) and assembles the immutable [`Catalog`] that readers hold.
+//! [`watch`] and [`debounce`] turn file events into hints; [`reload`] is the one place that acts on them. [`relations`] and
+//! [`check`] answer what goes with what. [`Loader`] is all of it for a Rust program without the daemon.
+//!
+//! Readers hold entries as rendered bytes and a line of facets, not parsed trees: those took four times the memory, and the
+//! questions that need the tree are rare enough to parse one body again.
+
+pub mod check;
+pub mod debounce;
+pub mod diagnostic;
+pub mod document;
+pub mod entry;
+pub mod files;
+pub mod load;
+mod loader;
+pub mod relations;
+pub mod reload;
+pub mod search;
+pub mod snapshot;
+mod table;
+pub mod watch;
+
+pub use diagnostic::{Diagnostic, Severity};
+pub use document::ToolMetadata;
+pub use entry::Entry;
+pub use loader::{LoadError, Loader};
+pub use snapshot::Catalog;

@@ -1,0 +1,121 @@
+//! What is wrong with a file, said so that its writer can mend it.
+
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::strict::{Fault, Unreadable, UnreadableKind, locate};
+
+/// One finding about one file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Diagnostic {
+    /// The file or directory.
+    pub file: String,
+    /// 1-based; 0 when the finding is about the whole file.
+    pub line: usize,
+    /// 1-based, in characters; 0 when the finding is about the whole file.
+    pub column: usize,
+    /// Whether the document can be served in spite of it.
+    pub severity: Severity,
+    /// Stable code, such as `unknown-key`.
+    pub code: String,
+    /// Lower-case sentence.
+    pub message: String,
+    /// What to do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// The line itself, cut to 200 characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+}
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// The document is not served, or its last good version is.
+    Error,
+    /// The document is served.
+    Warning,
+}
+
+impl Diagnostic {
+    /// A finding about the whole of `file`.
+    pub fn new(file: &Path, severity: Severity, code: &str, message: impl Into<String>) -> Self {
+        Self {
+            file: file.display().to_string(),
+            line: 0,
+            column: 0,
+            severity,
+            code: code.to_owned(),
+            message: message.into(),
+            hint: None,
+            source: None,
+        }
+    }
+
+    /// An error about the whole of `file`.
+    pub fn error(file: &Path, code: &str, message: impl Into<String>) -> Self {
+        Self::new(file, Severity::Error, code, message)
+    }
+
+    /// A warning about the whole of `file`.
+    pub fn warning(file: &Path, code: &str, message: impl Into<String>) -> Self {
+        Self::new(file, Severity::Warning, code, message)
+    }
+
+    /// The same with what to do about it.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same at a place in `text`.
+    #[must_use]
+    pub fn at(mut self, text: &str, (line, column): (usize, usize)) -> Self {
+        self.line = line;
+        self.column = column;
+        self.source = text.lines().nth(line.wrapping_sub(1)).map(|source| source.chars().take(200).collect());
+        self
+    }
+
+    /// The finding that `text`, the content of `file`, could not be read.
+    pub fn unreadable(file: &Path, text: &[u8], error: &Unreadable) -> Self {
+        let code = match error.kind {
+            UnreadableKind::Syntax => "yaml-syntax",
+            UnreadableKind::Encoding => "not-utf8",
+            UnreadableKind::TooLarge => "too-large",
+            UnreadableKind::TooDeep => "too-deep",
+            UnreadableKind::TooManyNodes => "too-many-values",
+            UnreadableKind::DuplicateKey => "duplicate-key",
+        };
+        Self::error(file, code, &error.message).at(&String::from_utf8_lossy(text), (error.line, error.column))
+    }
+
+    /// The finding that a value read from `text` is not what it should be.
+    pub fn fault(file: &Path, text: &str, fault: &Fault) -> Self {
+        let mut diagnostic = Self::error(file, fault.code.as_str(), &fault.message);
+        diagnostic.hint.clone_from(&fault.hint);
+        match locate::locate(text, fault) {
+            Some(place) => diagnostic.at(text, place),
+            None => diagnostic,
+        }
+    }
+
+    /// `file:line:column`, without the parts that are 0.
+    pub fn place(&self) -> String {
+        if self.line == 0 { self.file.clone() } else { format!("{}:{}:{}", self.file, self.line, self.column) }
+    }
+
+    /// Is the document kept from being served?
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+}
+
+/// Errors among `diagnostics`.
+pub fn errors(diagnostics: &[Diagnostic]) -> usize {
+    diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count()
+}

@@ -1,0 +1,278 @@
+//! One tool as readers hold it: the rendered document and just enough to find it by.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+
+use super::document::{ConflictSeverity, ToolMetadata};
+
+/// A tool of a catalog, immutable.
+#[derive(Debug)]
+pub struct Entry {
+    name: Arc<str>,
+    file: Arc<Path>,
+    body: Bytes,
+    etag: Bytes,
+    digest: u128,
+    /// Where the keys of the summary end in the body.
+    summary: u32,
+    facets: Box<str>,
+}
+
+/// What a tool can be found by besides its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Facet {
+    /// Its category; ignores case.
+    Category,
+    /// One of its capabilities; ignores case.
+    Capability,
+    /// One of its keywords; ignores case.
+    Keyword,
+    /// One of its providers; ignores case.
+    Provider,
+    /// An environment variable of its prerequisites.
+    EnvVar,
+    /// A part of one of its common errors; ignores case.
+    Error,
+    /// A tool it names as conflict.
+    Conflict,
+    /// The same, of high severity.
+    HighConflict,
+    /// The same, of medium severity.
+    MediumConflict,
+    /// The same, of low severity.
+    LowConflict,
+    /// Its backend, such as `mcp:server`.
+    Backend,
+    /// A tool it names as alternative.
+    Alternative,
+    /// A tool it names as complement.
+    Complement,
+}
+
+impl Facet {
+    fn mark(self) -> char {
+        match self {
+            Self::Category => 'c',
+            Self::Capability => 'a',
+            Self::Keyword => 'k',
+            Self::Provider => 'p',
+            Self::EnvVar => 'v',
+            Self::Error => 'e',
+            Self::Conflict => '!',
+            Self::HighConflict => 'H',
+            Self::MediumConflict => 'M',
+            Self::LowConflict => 'L',
+            Self::Backend => 'b',
+            Self::Alternative => '~',
+            Self::Complement => '+',
+        }
+    }
+
+    /// Conflicts of that severity.
+    pub fn of_severity(severity: ConflictSeverity) -> Self {
+        match severity {
+            ConflictSeverity::High => Self::HighConflict,
+            ConflictSeverity::Medium => Self::MediumConflict,
+            ConflictSeverity::Low => Self::LowConflict,
+        }
+    }
+
+    fn ignores_case(self) -> bool {
+        matches!(self, Self::Category | Self::Capability | Self::Keyword | Self::Provider | Self::Error)
+    }
+
+    fn fold(self, value: &str) -> String {
+        let value = value.replace('\n', " ");
+        if self.ignores_case() { value.to_lowercase() } else { value }
+    }
+}
+
+/// A facet and a value, prepared to be looked for in many entries.
+#[derive(Debug)]
+pub struct Wanted {
+    facet: Facet,
+    line: String,
+}
+
+impl Wanted {
+    /// Entries whose `facet` is `value`, or for [`Facet::Error`] contains it.
+    pub fn new(facet: Facet, value: &str) -> Self {
+        let folded = facet.fold(value);
+        let line = if facet == Facet::Error { folded } else { format!("\n{}{folded}\n", facet.mark()) };
+        Self { facet, line }
+    }
+}
+
+impl Entry {
+    /// Renders `document`, which was read from `file`.
+    pub fn new(document: &ToolMetadata, file: Arc<Path>) -> Self {
+        let body = serde_json::to_vec(document).expect("a document holds only strings, finite numbers and string keys");
+        let summary = summary_end(document);
+        debug_assert!(body[summary..].starts_with(b",\"use_cases\":"));
+        let digest = Sha256::digest(&body);
+        let digest = u128::from_be_bytes(digest[..16].try_into().expect("a SHA-256 sum has 32 bytes"));
+        Self {
+            name: document.name.as_str().into(),
+            file,
+            etag: Bytes::from(format!("\"{digest:032x}\"")),
+            digest,
+            summary: summary as u32,
+            facets: facets(document).into(),
+            body: Bytes::from(body.into_boxed_slice()),
+        }
+    }
+
+    /// The tool's name.
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// The file it was read from.
+    pub fn file(&self) -> &Arc<Path> {
+        &self.file
+    }
+
+    /// The whole document as JSON.
+    pub fn body(&self) -> &Bytes {
+        &self.body
+    }
+
+    /// The entity tag of the body, quotes included.
+    pub fn etag(&self) -> &Bytes {
+        &self.etag
+    }
+
+    /// A hash of the body, to compare and to sum into a catalog's.
+    pub fn digest(&self) -> u128 {
+        self.digest
+    }
+
+    /// The members of the summary (name to keywords) as JSON, without the closing brace.
+    pub fn summary(&self) -> &[u8] {
+        &self.body[..self.summary as usize]
+    }
+
+    /// The document itself, parsed from the body.
+    pub fn document(&self) -> ToolMetadata {
+        serde_json::from_slice(&self.body).expect("the body was rendered from a document")
+    }
+
+    /// Does it have that facet?
+    pub fn has(&self, wanted: &Wanted) -> bool {
+        if wanted.facet == Facet::Error {
+            return self.values(Facet::Error).any(|error| error.contains(&wanted.line));
+        }
+        self.facets.contains(&wanted.line)
+    }
+
+    /// The values of a facet, in lower case where it ignores case.
+    pub fn values(&self, facet: Facet) -> impl Iterator<Item = &str> {
+        self.facets.lines().filter_map(move |line| line.strip_prefix(facet.mark()))
+    }
+}
+
+/// The body starts with the keys of the summary, so the summary is a prefix of it.
+fn summary_end(document: &ToolMetadata) -> usize {
+    #[derive(serde::Serialize)]
+    struct Summary<'d> {
+        name: &'d str,
+        title: &'d str,
+        description: &'d str,
+        category: &'d str,
+        capabilities: &'d [String],
+        keywords: &'d [String],
+    }
+    let summary = Summary {
+        name: &document.name,
+        title: &document.title,
+        description: &document.description,
+        category: &document.category,
+        capabilities: &document.capabilities,
+        keywords: &document.keywords,
+    };
+    let length = serde_json::to_vec(&summary).expect("a summary holds only strings").len();
+    length - "}".len()
+}
+
+/// All facets as marked lines: one allocation, searched faster than a tree of them.
+fn facets(document: &ToolMetadata) -> String {
+    let mut lines = String::from("\n");
+    let mut add = |facet: Facet, value: &str| {
+        let _ = writeln!(lines, "{}{}", facet.mark(), facet.fold(value));
+    };
+    add(Facet::Category, &document.category);
+    for value in &document.capabilities {
+        add(Facet::Capability, value);
+    }
+    for value in &document.keywords {
+        add(Facet::Keyword, value);
+    }
+    for value in &document.providers {
+        add(Facet::Provider, value);
+    }
+    for value in document.prerequisites.iter().flat_map(|prerequisite| &prerequisite.env_vars) {
+        add(Facet::EnvVar, value);
+    }
+    for value in &document.common_errors {
+        add(Facet::Error, &value.error);
+    }
+    add(Facet::Backend, &document.backend);
+    for value in &document.conflicts {
+        add(Facet::Conflict, &value.tool);
+        add(Facet::of_severity(value.severity()), &value.tool);
+    }
+    for value in &document.alternatives {
+        add(Facet::Alternative, &value.tool);
+    }
+    for value in &document.complements {
+        add(Facet::Complement, &value.tool);
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry() -> Entry {
+        let document: ToolMetadata = serde_json::from_str(include_str!("../../tests/golden/every_field.json")).unwrap();
+        Entry::new(&document, Path::new("x.yaml").into())
+    }
+
+    #[test]
+    fn the_summary_is_a_prefix_of_the_body() {
+        let mut summary = entry().summary().to_vec();
+        summary.push(b'}');
+        let summary: serde_json::Value = serde_json::from_slice(&summary).unwrap();
+        let keys: Vec<&String> = summary.as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["name", "title", "description", "category", "capabilities", "keywords"]);
+    }
+
+    #[test]
+    fn facets_are_found_whole() {
+        let entry = entry();
+        let check = |facet, value: &str, expected| {
+            assert_eq!(entry.has(&Wanted::new(facet, value)), expected, "{facet:?} {value}");
+        };
+        check(Facet::Category, "WEB", true);
+        check(Facet::Category, "we", false);
+        check(Facet::Keyword, "look up", true);
+        check(Facet::Provider, "tavily", true);
+        check(Facet::EnvVar, "TAVILY_API_KEY", true);
+        check(Facet::EnvVar, "tavily_api_key", false);
+        check(Facet::Error, "RATE limit", true);
+        check(Facet::Error, "\nk", false);
+        check(Facet::Conflict, "http_request", true);
+        check(Facet::Complement, "http_request", false);
+    }
+
+    #[test]
+    fn the_document_comes_back() {
+        let entry = entry();
+        assert_eq!(serde_json::to_vec(&entry.document()).unwrap(), *entry.body());
+    }
+}

@@ -1,0 +1,239 @@
+//! What goes with what: conflicts, alternatives and complements, in both directions.
+//!
+//! A relation is declared by one document. The reverse direction is found by scanning the facets of the others, which takes
+//! microseconds and needs no second index that could disagree with the documents.
+
+use std::sync::Arc;
+
+use super::document::{Alternative, Complement, Conflict, ConflictSeverity};
+use super::entry::{Facet, Wanted};
+use super::{Catalog, Diagnostic, Entry};
+use crate::text::near;
+
+/// All relations of one tool, by kind, then by the other tool's name.
+#[derive(Debug, Default, PartialEq)]
+pub struct Relations {
+    /// Tools that should not be used beside it.
+    pub conflicts: Vec<Related<Conflict>>,
+    /// Tools that serve some scenarios better.
+    pub alternatives: Vec<Related<Alternative>>,
+    /// Tools that work well with it.
+    pub complements: Vec<Related<Complement>>,
+}
+
+/// One declared relation, seen from the tool that was asked about.
+#[derive(Debug, PartialEq)]
+pub struct Related<R> {
+    /// The tool at the other end, or `mcp:server` where one was named.
+    pub other: Arc<str>,
+    /// Does the other tool's document declare it?
+    pub incoming: bool,
+    /// The tools that `other` stands for; empty if it is dangling.
+    pub tools: Vec<Arc<str>>,
+    /// The relation as declared; a conflict's preferences are turned round if incoming.
+    pub relation: R,
+}
+
+/// The prefix of a relation's target that names all tools of an MCP server.
+pub const SERVER: &str = "mcp:";
+
+/// The tools that a relation's target stands for: the tool of that name, or all tools whose backend is that server.
+pub fn resolve(catalog: &Catalog, target: &str) -> Vec<Arc<str>> {
+    if let Some(entry) = catalog.get(target) {
+        return vec![Arc::clone(entry.name())];
+    }
+    if target.starts_with(SERVER) {
+        return catalog.having(Facet::Backend, target).map(|entry| Arc::clone(entry.name())).collect();
+    }
+    Vec::new()
+}
+
+/// Everything the catalog says about `entry` and other tools.
+pub fn of(catalog: &Catalog, entry: &Entry) -> Relations {
+    let own = entry.document();
+    let mut relations = Relations {
+        conflicts: own
+            .conflicts
+            .into_iter()
+            .map(|conflict| outgoing(catalog, conflict.tool.clone(), conflict))
+            .collect(),
+        alternatives: own.alternatives.into_iter().map(|other| outgoing(catalog, other.tool.clone(), other)).collect(),
+        complements: own.complements.into_iter().map(|other| outgoing(catalog, other.tool.clone(), other)).collect(),
+    };
+    let names = names_of(entry);
+    let wanted = |facet| names.iter().map(|name| Wanted::new(facet, name)).collect::<Vec<_>>();
+    let facets = [wanted(Facet::Conflict), wanted(Facet::Alternative), wanted(Facet::Complement)];
+    for other in catalog.iter().filter(|other| other.name() != entry.name()) {
+        let [conflicts, alternatives, complements] =
+            facets.each_ref().map(|any| any.iter().any(|wanted| other.has(wanted)));
+        if !(conflicts || alternatives || complements) {
+            continue;
+        }
+        let document = other.document();
+        let is_meant = |target: &str| names.iter().any(|name| *name == target);
+        let declared = document.conflicts.into_iter().filter(|conflict| is_meant(&conflict.tool));
+        relations.conflicts.extend(declared.map(|conflict| incoming(other, turn_round(conflict))));
+        let declared = document.alternatives.into_iter().filter(|alternative| is_meant(&alternative.tool));
+        relations.alternatives.extend(declared.map(|alternative| incoming(other, alternative)));
+        let declared = document.complements.into_iter().filter(|complement| is_meant(&complement.tool));
+        relations.complements.extend(declared.map(|complement| incoming(other, complement)));
+    }
+    relations.conflicts.sort_by(order);
+    relations.alternatives.sort_by(order);
+    relations.complements.sort_by(order);
+    relations
+}
+
+/// Names by which other documents may mean this tool: its own, and its server's.
+fn names_of(entry: &Entry) -> Vec<&str> {
+    let server = entry.values(Facet::Backend).find(|backend| backend.starts_with(SERVER));
+    std::iter::once(&**entry.name()).chain(server).collect()
+}
+
+fn order<R>(a: &Related<R>, b: &Related<R>) -> std::cmp::Ordering {
+    (&a.other, a.incoming).cmp(&(&b.other, b.incoming))
+}
+
+fn outgoing<R>(catalog: &Catalog, target: String, relation: R) -> Related<R> {
+    Related { tools: resolve(catalog, &target), other: target.into(), incoming: false, relation }
+}
+
+fn incoming<R>(other: &Arc<Entry>, relation: R) -> Related<R> {
+    let name = Arc::clone(other.name());
+    Related { tools: vec![Arc::clone(&name)], other: name, incoming: true, relation }
+}
+
+fn turn_round(conflict: Conflict) -> Conflict {
+    Conflict { when_prefer_this: conflict.when_prefer_other, when_prefer_other: conflict.when_prefer_this, ..conflict }
+}
+
+/// Relations that cannot mean what they say: dangling, one-sided, contradictory, of a tool with itself. Warnings all; the
+/// documents are served.
+pub fn findings(catalog: &Catalog) -> Vec<Diagnostic> {
+    catalog.iter().flat_map(|entry| findings_of(catalog, entry)).collect()
+}
+
+fn findings_of(catalog: &Catalog, entry: &Entry) -> Vec<Diagnostic> {
+    let warning = |code, message: String| Diagnostic::warning(entry.file(), code, message);
+    let mut findings = Vec::new();
+    for (facet, kind) in
+        [(Facet::Conflict, "conflict"), (Facet::Alternative, "alternative"), (Facet::Complement, "complement")]
+    {
+        for target in entry.values(facet) {
+            if target == &**entry.name() {
+                findings.push(warning("self-relation", format!("`{target}` names itself as {kind}")));
+            } else if catalog.get(target).is_none() && resolve(catalog, target).is_empty() {
+                let finding = warning("dangling-relation", format!("the {kind} `{target}` is not in the catalog"));
+                let near = near::nearest(target, catalog.iter().map(|other| &**other.name()));
+                findings.push(match near {
+                    Some(name) => finding.with_hint(format!("did you mean `{name}`?")),
+                    None => finding,
+                });
+            }
+        }
+    }
+    for target in entry.values(Facet::Conflict) {
+        if entry.has(&Wanted::new(Facet::Complement, target)) {
+            let message = format!("`{target}` is both a conflict and a complement");
+            findings.push(warning("contradictory-relation", message));
+        }
+        let Some(other) = catalog.get(target).filter(|other| other.name() != entry.name()) else { continue };
+        let name = entry.name();
+        match (severity(entry, target), severity(other, name)) {
+            (_, None) => {
+                let message = format!("the conflict with `{target}` is one-sided");
+                let hint = format!("declare the conflict with `{name}` in {}", other.file().display());
+                findings.push(warning("one-sided-conflict", message).with_hint(hint));
+            }
+            // Said once, by the first of the two names.
+            (Some(here), Some(there)) if here != there && name < other.name() => {
+                let message = format!("the conflict with `{target}` is {here} here and {there} there");
+                findings.push(warning("contradictory-relation", message));
+            }
+            _ => {}
+        }
+        if other.has(&Wanted::new(Facet::Complement, name)) {
+            let message = format!("`{target}` is a conflict here and names `{name}` as a complement");
+            findings.push(warning("contradictory-relation", message));
+        }
+    }
+    findings
+}
+
+/// The severity of the conflict that `entry` declares with `target`.
+fn severity(entry: &Entry, target: &str) -> Option<ConflictSeverity> {
+    [ConflictSeverity::High, ConflictSeverity::Medium, ConflictSeverity::Low]
+        .into_iter()
+        .find(|&severity| entry.has(&Wanted::new(Facet::of_severity(severity), target)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::document::ToolMetadata;
+    use super::*;
+
+    fn catalog(documents: &[&str]) -> Catalog {
+        let mut catalog = Catalog::default();
+        for text in documents {
+            let head = "title: t\ndescription: d\ncategory: c\ncapabilities: []\nkeywords: []\nuse_cases: []\n";
+            let text = format!("{head}{text}");
+            let document: ToolMetadata = super::super::load::parse(Path::new("x"), text.as_bytes(), 10_000).unwrap();
+            let file = format!("{}.yaml", document.name);
+            catalog.insert(Arc::new(Entry::new(&document, Path::new(&file).into())));
+        }
+        catalog
+    }
+
+    fn conflict(tool: &str, severity: &str) -> String {
+        format!(
+            "{{tool: '{tool}', reason: r, when_prefer_this: mine, when_prefer_other: theirs, severity: {severity}}}"
+        )
+    }
+
+    fn check(documents: &[&str], expected: &[(&str, &str)]) {
+        let findings = findings(&catalog(documents));
+        let got: Vec<_> = findings.iter().map(|finding| (finding.file.as_str(), finding.code.as_str())).collect();
+        assert_eq!(got, expected, "findings in {documents:#?}");
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_found() {
+        let both = |a: &str, b: &str| {
+            [
+                format!("name: a\nconflicts: [{}]", conflict("b", a)),
+                format!("name: b\nconflicts: [{}]", conflict("a", b)),
+            ]
+        };
+        let [a, b] = both("high", "high");
+        check(&[&a, &b], &[]);
+        let [a, b] = both("high", "low");
+        check(&[&a, &b], &[("a.yaml", "contradictory-relation")]);
+        check(&[&a, "name: b"], &[("a.yaml", "one-sided-conflict")]);
+        check(&[&a], &[("a.yaml", "dangling-relation")]);
+        check(&["name: a\nalternatives: [{tool: a, when: w}]"], &[("a.yaml", "self-relation")]);
+        let [a, b] = both("low", "low");
+        let b = format!("{b}\ncomplements: [{{tool: a, scenario: s}}]");
+        check(&[&a, &b], &[("a.yaml", "contradictory-relation"), ("b.yaml", "contradictory-relation")]);
+        check(&["name: a\ncomplements: [{tool: 'mcp:s', scenario: s}]"], &[("a.yaml", "dangling-relation")]);
+        check(&["name: a\ncomplements: [{tool: 'mcp:s', scenario: s}]", "name: b\nbackend: mcp:s"], &[]);
+    }
+
+    #[test]
+    fn both_directions_are_seen() {
+        let catalog = catalog(&[
+            &format!("name: a\nbackend: mcp:s\nconflicts: [{}]", conflict("b", "high")),
+            "name: b\ncomplements: [{tool: 'mcp:s', scenario: s}]\nalternatives: [{tool: gone, when: w}]",
+        ]);
+        let b = of(&catalog, catalog.get("b").unwrap());
+        assert_eq!(b.conflicts.len(), 1);
+        assert!(b.conflicts[0].incoming);
+        assert_eq!(b.conflicts[0].relation.when_prefer_this, "theirs");
+        assert_eq!(b.complements[0].tools, ["a".into()]);
+        assert!(b.alternatives[0].tools.is_empty());
+        let a = of(&catalog, catalog.get("a").unwrap());
+        assert!(!a.conflicts[0].incoming && a.complements[0].incoming);
+        assert_eq!(&*a.complements[0].other, "b");
+    }
+}

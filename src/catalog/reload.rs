@@ -1,0 +1,271 @@
+//! The one place that reloads: file events, the poll, signals and requests all come here.
+//!
+//! A thread of its own, since it reads files. It owns the [`Shelf`] and the [`Watch`], and hands every outcome to a publisher.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::debounce::{Debounce, Hint};
+use super::diagnostic;
+use super::load::{Loaded, Options, Shelf};
+use super::watch::Watch;
+
+/// What a reload goes by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Which documents, and their limits.
+    pub options: Options,
+    /// Reject a whole generation for one faulty document.
+    pub strict: bool,
+    /// Longest time between two scans; events make it shorter.
+    pub poll_interval: Duration,
+    /// Use file events.
+    pub watch: bool,
+}
+
+impl Settings {
+    /// Default time between two scans: 30 s.
+    pub const POLL_INTERVAL: Duration = Duration::from_secs(30);
+
+    /// Watches one directory with default limits.
+    pub fn directory(root: impl AsRef<Path>) -> Self {
+        let options = Options::directory(root.as_ref());
+        Self { options, strict: false, poll_interval: Self::POLL_INTERVAL, watch: true }
+    }
+}
+
+/// Why a reload was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trigger {
+    /// The first.
+    Start,
+    /// A file event.
+    Event,
+    /// The poll.
+    Poll,
+    /// SIGHUP.
+    Signal,
+    /// The administrator's request.
+    Request,
+}
+
+/// How a reload came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Another catalog is served.
+    Changed,
+    /// The same catalog is served.
+    Unchanged,
+    /// A faulty document made strict reload keep the old catalog.
+    Rejected,
+}
+
+/// One reload.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// Why.
+    pub trigger: Trigger,
+    /// How it came out.
+    pub outcome: Outcome,
+    /// What is to be served from now on.
+    pub loaded: Loaded,
+    /// How long it took.
+    pub took: Duration,
+    /// Why changes are noticed by the poll only, if so.
+    pub polling: Option<String>,
+}
+
+/// Asks a reload thread for reloads. The thread ends with the last clone of this.
+#[derive(Debug, Clone)]
+pub struct Reloader(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    sender: Sender<Message>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // If it fails, the thread is gone already.
+        let _ = self.sender.send(Message::Stop);
+    }
+}
+
+/// The reload thread is gone.
+#[derive(Debug, thiserror::Error)]
+#[error("the catalog's reload thread has ended")]
+pub struct Ended;
+
+enum Message {
+    Hint(Hint),
+    Reload { trigger: Trigger, settings: Option<Settings>, reply: Reply },
+    Stop,
+}
+
+type Reply = Box<dyn FnOnce(&Report) + Send>;
+
+impl Reloader {
+    /// Loads once on this thread, then keeps up on another one. Every outcome, the first included, goes to `publish`.
+    pub fn start(
+        settings: Settings,
+        mut publish: impl FnMut(&Report) + Send + 'static,
+    ) -> io::Result<(Self, JoinHandle<()>)> {
+        let (sender, receiver) = channel();
+        let mut keeper = Keeper {
+            shelf: Shelf::new(settings.options.clone()),
+            watch: watch(&settings, &sender),
+            served: Loaded::default(),
+            rejected: false,
+            debounce: Debounce::default(),
+            last_scan: Instant::now(),
+            sender: sender.clone(),
+            settings,
+        };
+        publish(&keeper.scan(Trigger::Start));
+        let thread = Builder::new().name("catalog".into()).spawn(move || keeper.run(&receiver, &mut publish))?;
+        Ok((Self(Arc::new(Inner { sender })), thread))
+    }
+
+    /// Asks for a full scan, under new settings if given. `reply` is called with its outcome, on the reload thread.
+    pub fn reload(
+        &self,
+        trigger: Trigger,
+        settings: Option<Settings>,
+        reply: impl FnOnce(&Report) + Send + 'static,
+    ) -> Result<(), Ended> {
+        let message = Message::Reload { trigger, settings, reply: Box::new(reply) };
+        self.0.sender.send(message).map_err(|_| Ended)
+    }
+}
+
+fn watch(settings: &Settings, sender: &Sender<Message>) -> Watch {
+    if !settings.watch {
+        return Watch::off("file events are turned off in the configuration");
+    }
+    let sender = sender.clone();
+    Watch::new(move |hint| {
+        // If it fails, nobody is left to reload.
+        let _ = sender.send(Message::Hint(hint));
+    })
+}
+
+struct Keeper {
+    settings: Settings,
+    shelf: Shelf,
+    watch: Watch,
+    debounce: Debounce,
+    last_scan: Instant,
+    sender: Sender<Message>,
+    /// What the publisher was told to serve.
+    served: Loaded,
+    /// Was the last scan rejected, so that the shelf is ahead of what is served?
+    rejected: bool,
+}
+
+impl Keeper {
+    fn run(mut self, messages: &Receiver<Message>, publish: &mut impl FnMut(&Report)) {
+        loop {
+            let poll = self.last_scan + self.settings.poll_interval;
+            let (due, trigger) = match self.debounce.due() {
+                Some(due) if due < poll => (due, Trigger::Event),
+                _ => (poll, Trigger::Poll),
+            };
+            match messages.recv_timeout(due.saturating_duration_since(Instant::now())) {
+                Ok(Message::Hint(hint)) => {
+                    if let Some(path) = self.debounce.hint(hint, Instant::now())
+                        && let Some(report) = self.refresh(&path)
+                    {
+                        publish(&report);
+                    }
+                }
+                Ok(Message::Reload { trigger, settings, reply }) => {
+                    if let Some(settings) = settings {
+                        self.adopt(settings);
+                    }
+                    let report = self.scan(trigger);
+                    publish(&report);
+                    reply(&report);
+                }
+                Err(RecvTimeoutError::Timeout) => publish(&self.scan(trigger)),
+                Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn adopt(&mut self, settings: Settings) {
+        if settings.watch != self.settings.watch {
+            self.watch = watch(&settings, &self.sender);
+        }
+        self.shelf.set_options(settings.options.clone());
+        self.settings = settings;
+    }
+
+    /// Publishes one saved file without looking at the others. The scan that ends the burst is the authority.
+    fn refresh(&mut self, path: &Path) -> Option<Report> {
+        if self.rejected {
+            return None;
+        }
+        let start = Instant::now();
+        let loaded = self.shelf.refresh(path)?.clone();
+        let changed = !Arc::ptr_eq(&loaded.catalog, &self.served.catalog);
+        self.served = loaded;
+        changed.then(|| self.report(Trigger::Event, Outcome::Changed, start))
+    }
+
+    fn scan(&mut self, trigger: Trigger) -> Report {
+        let start = Instant::now();
+        self.debounce.scanned();
+        let watch = &mut self.watch;
+        let loaded = self.shelf.scan(|directories| watch.arm(directories)).clone();
+        self.last_scan = Instant::now();
+        self.rejected =
+            self.settings.strict && trigger != Trigger::Start && diagnostic::errors(&loaded.diagnostics) > 0;
+        let outcome = if self.rejected {
+            self.served.diagnostics = loaded.diagnostics;
+            Outcome::Rejected
+        } else {
+            let unchanged = loaded.catalog.hash() == self.served.catalog.hash() && trigger != Trigger::Start;
+            self.served = loaded;
+            if unchanged { Outcome::Unchanged } else { Outcome::Changed }
+        };
+        self.report(trigger, outcome, start)
+    }
+
+    fn report(&self, trigger: Trigger, outcome: Outcome, start: Instant) -> Report {
+        Report {
+            trigger,
+            outcome,
+            loaded: self.served.clone(),
+            took: start.elapsed(),
+            polling: self.watch.status().err().map(str::to_owned),
+        }
+    }
+}
+
+impl Trigger {
+    /// The label on metrics and in logs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Event => "event",
+            Self::Poll => "poll",
+            Self::Signal => "signal",
+            Self::Request => "request",
+        }
+    }
+}
+
+impl Outcome {
+    /// The label on metrics and in logs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Changed => "changed",
+            Self::Unchanged => "unchanged",
+            Self::Rejected => "rejected",
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! File events as hints that the tree changed, never as a description of how.
+//!
+//! Directories are watched, not files, since editors replace files. Watches are armed anew after every scan, because a
+//! directory that was removed and made again keeps its name and loses its watch. Where inotify is not to be had (limits, some
+//! file systems) the reload's poll remains, and [`Watch::status`] says why.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind, RenameMode};
+use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
+
+use super::debounce::Hint;
+use super::files::{Directories, Interest, is_document};
+
+/// A set of watched directories.
+#[derive(Debug)]
+pub struct Watch {
+    watcher: Option<RecommendedWatcher>,
+    directories: Arc<Mutex<Directories>>,
+    failure: Option<String>,
+}
+
+impl Watch {
+    /// Watches nothing yet; hints go to `sink`, from a thread of the watcher's.
+    pub fn new(sink: impl Fn(Hint) + Send + 'static) -> Self {
+        let directories: Arc<Mutex<Directories>> = Arc::default();
+        let interests = Arc::clone(&directories);
+        let handler = move |event: notify::Result<Event>| {
+            // An error, such as a queue that overflowed, means that anything may have changed.
+            let Ok(event) = event else { return sink(Hint::Moved) };
+            let interests = interests.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(hint) = hint(&event, &interests) {
+                drop(interests);
+                sink(hint);
+            }
+        };
+        let (watcher, failure) = match notify::recommended_watcher(handler) {
+            Ok(watcher) => (Some(watcher), None),
+            Err(error) => (None, Some(explain(&error))),
+        };
+        Self { watcher, directories, failure }
+    }
+
+    /// Watches nothing, ever: the poll is all there is.
+    pub fn off(reason: &str) -> Self {
+        Self { watcher: None, directories: Arc::default(), failure: Some(reason.to_owned()) }
+    }
+
+    /// Watches exactly `directories` from now on.
+    pub fn arm(&mut self, directories: &Directories) {
+        let before = {
+            let mut current = self.directories.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *current, directories.clone())
+        };
+        let Some(watcher) = &mut self.watcher else { return };
+        self.failure = None;
+        for gone in before.keys().filter(|path| !directories.contains_key(*path)) {
+            // It fails if the directory itself is gone, and its watch with it.
+            let _ = watcher.unwatch(gone);
+        }
+        for path in directories.keys() {
+            match watcher.watch(path, RecursiveMode::NonRecursive) {
+                Ok(()) => {}
+                // Gone since it was listed; whoever removed it caused an event above it.
+                Err(error) if matches!(error.kind, notify::ErrorKind::PathNotFound) => {}
+                Err(error) => self.failure = Some(format!("{}: {}", path.display(), explain(&error))),
+            }
+        }
+    }
+
+    /// Why some directory is not watched, if so.
+    pub fn status(&self) -> Result<(), &str> {
+        self.failure.as_deref().map_or(Ok(()), Err)
+    }
+}
+
+fn explain(error: &notify::Error) -> String {
+    match &error.kind {
+        notify::ErrorKind::MaxFilesWatch => {
+            "the limit of inotify watches is reached; raise fs.inotify.max_user_watches".to_owned()
+        }
+        notify::ErrorKind::Io(error) if error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error()) => {
+            "the limit of inotify instances is reached; raise fs.inotify.max_user_instances".to_owned()
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// What an event means, if anything.
+fn hint(event: &Event, directories: &Directories) -> Option<Hint> {
+    if event.need_rescan() {
+        return Some(Hint::Moved);
+    }
+    let saved = match event.kind {
+        EventKind::Access(AccessKind::Close(AccessMode::Write))
+        | EventKind::Modify(ModifyKind::Name(RenameMode::To)) => true,
+        // Our own reads; and the pair of a rename whose halves were announced already.
+        EventKind::Access(_) | EventKind::Modify(ModifyKind::Name(RenameMode::Both)) => return None,
+        _ => false,
+    };
+    let path = event.paths.iter().find(|path| matters(path, directories))?;
+    Some(if saved && is_document(path) { Hint::Saved(path.clone()) } else { Hint::Moved })
+}
+
+fn matters(path: &Path, directories: &Directories) -> bool {
+    if directories.contains_key(path) {
+        return true;
+    }
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return false };
+    match directories.get(parent) {
+        Some(Interest::All) => !is_temporary(name),
+        Some(Interest::Names(names)) => names.contains(name),
+        None => false,
+    }
+}
+
+/// Is it a name that editors give to files of theirs? `..data` is none: Kubernetes swaps it to publish a new version.
+fn is_temporary(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    name.starts_with(b".") && !name.starts_with(b"..")
+        || name.ends_with(b"~")
+        || name.starts_with(b"#")
+        || name == b"4913"
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::PathBuf;
+
+    use notify::event::{CreateKind, DataChange, Flag, RemoveKind};
+
+    use super::*;
+
+    fn check(kind: EventKind, path: &str, expected: Option<Hint>) {
+        let directories = Directories::from([
+            (PathBuf::from("/t"), Interest::All),
+            (PathBuf::from("/"), Interest::Names(BTreeSet::from(["t".into()]))),
+        ]);
+        let event = Event::new(kind).add_path(PathBuf::from(path));
+        assert_eq!(hint(&event, &directories), expected, "{kind:?} of {path}");
+    }
+
+    #[test]
+    fn events_are_told_apart() {
+        let saved = |path: &str| Some(Hint::Saved(PathBuf::from(path)));
+        let renamed_to = EventKind::Modify(ModifyKind::Name(RenameMode::To));
+        let closed = EventKind::Access(AccessKind::Close(AccessMode::Write));
+        let data = EventKind::Modify(ModifyKind::Data(DataChange::Any));
+        check(renamed_to, "/t/a.yaml", saved("/t/a.yaml"));
+        check(closed, "/t/a.yml", saved("/t/a.yml"));
+        check(renamed_to, "/t/..data", Some(Hint::Moved));
+        check(renamed_to, "/t/dir", Some(Hint::Moved));
+        check(data, "/t/a.yaml", Some(Hint::Moved));
+        check(data, "/t/.a.yaml.swp", None);
+        check(data, "/t/a.yaml~", None);
+        check(data, "/other/a.yaml", None);
+        check(EventKind::Access(AccessKind::Open(AccessMode::Any)), "/t/a.yaml", None);
+        check(EventKind::Access(AccessKind::Close(AccessMode::Read)), "/t/a.yaml", None);
+        check(EventKind::Modify(ModifyKind::Name(RenameMode::Both)), "/t/a.yaml", None);
+        check(EventKind::Create(CreateKind::Folder), "/t", Some(Hint::Moved));
+        check(EventKind::Create(CreateKind::Folder), "/u", None);
+        check(EventKind::Remove(RemoveKind::Folder), "/t", Some(Hint::Moved));
+        let overflow = Event::new(EventKind::Other).set_flag(Flag::Rescan);
+        assert_eq!(hint(&overflow, &Directories::new()), Some(Hint::Moved));
+    }
+}

@@ -1,0 +1,34 @@
+//! Almanac answers five questions of AI agents about their tools, from memory.
+//!
+//! # The house
+//!
+//! One engine, three doors, five rooms. Everything Almanac knows is behind [`Engine`], which has one method per question. The
+//! doors translate a protocol to those calls and do nothing else. The rooms answer one question each and do not import each
+//! other's insides. What stands here so far:
+//!
+//! | floor | modules |
+//! |---|---|
+//! | doors | [`http`], [`cli`] |
+//! | engine | [`engine`], run by [`daemon`] |
+//! | rooms | [`catalog`] |
+//! | ground | [`strict`], [`text`], [`access`], [`telemetry`], [`config`] |
+//!
+//! # Invariants
+//!
+//! - No request path takes a lock that a reload can hold, or does file I/O.
+//! - No foreign code runs in the daemon's address space; there is no `unsafe` here.
+//! - A tool's name from a request is only ever a key for a map. No path is built from a request.
+//! - A bad file degrades the answer, says so, and never stops the daemon.
+//! - Every answer is deterministic for the same snapshot and inputs: ties break by name, map order never shows.
+//! - A snapshot is whole: what one request reads comes from one generation.
+
+pub mod access;
+pub mod catalog;
+pub mod cli;
+pub mod config;
+pub mod daemon;
+pub mod engine;
+pub mod http;
+pub mod strict;
+pub mod telemetry;
+pub mod text;

@@ -1,0 +1,363 @@
+//! [`Node`] to typed values, collecting every fault on the way.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use super::Node;
+use crate::text::near;
+
+/// One step from a value to a part of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Segment {
+    /// Into a mapping.
+    Key(String),
+    /// Into a list, 0-based.
+    Index(usize),
+}
+
+/// Something wrong with a value that was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// Where, from the root.
+    pub path: Vec<Segment>,
+    /// The place is the last key itself, not its value.
+    pub on_key: bool,
+    /// The class of the fault.
+    pub code: FaultCode,
+    /// Lower-case sentence without the place.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+/// Classes of [`Fault`], spelled on the wire as [`FaultCode::as_str`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FaultCode {
+    /// A required key is absent.
+    MissingKey,
+    /// A key that nothing reads.
+    UnknownKey,
+    /// A list where a string belongs, and so on.
+    WrongType,
+    /// The right type, an impossible value.
+    BadValue,
+}
+
+impl FaultCode {
+    /// The stable code.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::MissingKey => "missing-key",
+            Self::UnknownKey => "unknown-key",
+            Self::WrongType => "wrong-type",
+            Self::BadValue => "bad-value",
+        }
+    }
+}
+
+impl Fault {
+    /// RFC 6901 pointer to the place.
+    pub fn pointer(&self) -> String {
+        use fmt::Write as _;
+        self.path.iter().fold(String::new(), |mut pointer, segment| {
+            match segment {
+                Segment::Key(key) => {
+                    pointer.push('/');
+                    pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
+                }
+                Segment::Index(index) => {
+                    let _ = write!(pointer, "/{index}");
+                }
+            }
+            pointer
+        })
+    }
+}
+
+/// The place being decoded, and the faults found so far.
+#[derive(Debug, Default)]
+pub struct At {
+    path: Vec<Segment>,
+    faults: Vec<Fault>,
+}
+
+/// A value of no more than this many faults is reported in full; beyond it, more would not help.
+const MAX_FAULTS: usize = 100;
+
+/// Decodes a whole input. The value is there only if it has no fault.
+pub fn decode<T: FromNode>(node: Node) -> Result<T, Vec<Fault>> {
+    let mut at = At::default();
+    match T::from_node(node, &mut at) {
+        Some(value) if at.faults.is_empty() => Ok(value),
+        _ => Err(at.faults),
+    }
+}
+
+/// A type that can be decoded. `None` means a fault was reported.
+pub trait FromNode: Sized {
+    /// Decodes `node`, which stands at `at`.
+    fn from_node(node: Node, at: &mut At) -> Option<Self>;
+}
+
+impl At {
+    /// Reports a fault here.
+    pub fn fault(&mut self, code: FaultCode, message: impl Into<String>, hint: Option<String>) {
+        self.push(Fault { path: self.path.clone(), on_key: false, code, message: message.into(), hint });
+    }
+
+    /// Reports an impossible value here.
+    pub fn bad_value(&mut self, message: impl Into<String>) {
+        self.fault(FaultCode::BadValue, message, None);
+    }
+
+    /// Reports that `node` is not `expected` (with an article).
+    pub fn wrong_type(&mut self, expected: &str, node: &Node) {
+        let preview = node.preview();
+        let found = if preview.is_empty() { node.kind().to_owned() } else { format!("{} ({preview})", node.kind()) };
+        let hint = match node {
+            Node::Bool(_) | Node::Number(_) if expected == "a string" => Some("put the value in quotes".to_owned()),
+            Node::String(_) if expected == "a list" => Some("write it as a list, each item after a dash".to_owned()),
+            _ => None,
+        };
+        self.fault(FaultCode::WrongType, format!("expected {expected}, found {found}"), hint);
+    }
+
+    /// Runs `body` one step further in.
+    pub fn within<T>(&mut self, segment: Segment, body: impl FnOnce(&mut Self) -> T) -> T {
+        self.path.push(segment);
+        let value = body(self);
+        self.path.pop();
+        value
+    }
+
+    /// Decodes a mapping: `body` asks for its fields, whatever it did not ask for is unknown.
+    pub fn map<T>(&mut self, node: Node, body: impl FnOnce(&mut Fields<'_>) -> T) -> Option<T> {
+        let Node::Map(entries) = node else {
+            self.wrong_type("a mapping", &node);
+            return None;
+        };
+        let mut fields = Fields { entries, asked: Vec::new(), at: self };
+        let value = body(&mut fields);
+        fields.refuse_the_rest();
+        Some(value)
+    }
+
+    fn push(&mut self, fault: Fault) {
+        if self.faults.len() < MAX_FAULTS {
+            self.faults.push(fault);
+        }
+    }
+}
+
+/// The fields of a mapping that is being decoded.
+#[derive(Debug)]
+pub struct Fields<'a> {
+    entries: Vec<(String, Node)>,
+    asked: Vec<&'static str>,
+    at: &'a mut At,
+}
+
+impl Fields<'_> {
+    /// A field that must be there; its default stands in after a fault.
+    pub fn required<T: FromNode + Default>(&mut self, key: &'static str) -> T {
+        match self.take(key) {
+            Some(node) => self.at.within(Segment::Key(key.to_owned()), |at| T::from_node(node, at)).unwrap_or_default(),
+            None => {
+                self.at.fault(FaultCode::MissingKey, format!("the key `{key}` is missing"), None);
+                T::default()
+            }
+        }
+    }
+
+    /// A field that may be absent or null.
+    pub fn optional<T: FromNode>(&mut self, key: &'static str) -> Option<T> {
+        match self.take(key)? {
+            Node::Null => None,
+            node => self.at.within(Segment::Key(key.to_owned()), |at| T::from_node(node, at)),
+        }
+    }
+
+    /// A field whose absence means its default.
+    pub fn or_default<T: FromNode + Default>(&mut self, key: &'static str) -> T {
+        self.optional(key).unwrap_or_default()
+    }
+
+    /// Replaces `slot` if the field is there.
+    pub fn set<T: FromNode>(&mut self, key: &'static str, slot: &mut T) {
+        if let Some(value) = self.optional(key) {
+            *slot = value;
+        }
+    }
+
+    /// Reports an impossible value of the field `key`.
+    pub fn bad_value(&mut self, key: &str, message: impl Into<String>) {
+        self.at.within(Segment::Key(key.to_owned()), |at| at.bad_value(message));
+    }
+
+    fn take(&mut self, key: &'static str) -> Option<Node> {
+        self.asked.push(key);
+        let index = self.entries.iter().position(|(name, _)| name == key)?;
+        // Order is kept, so that unknown keys are reported as they stand.
+        Some(self.entries.remove(index).1)
+    }
+
+    fn refuse_the_rest(self) {
+        for (key, _) in self.entries {
+            let hint = near::nearest(&key, self.asked.iter().copied()).map(|name| format!("did you mean `{name}`?"));
+            let mut path = self.at.path.clone();
+            path.push(Segment::Key(key.clone()));
+            let message = format!("unknown key `{key}`");
+            self.at.push(Fault { path, on_key: true, code: FaultCode::UnknownKey, message, hint });
+        }
+    }
+}
+
+impl FromNode for String {
+    fn from_node(node: Node, at: &mut At) -> Option<Self> {
+        match node {
+            Node::String(value) => Some(value),
+            other => {
+                at.wrong_type("a string", &other);
+                None
+            }
+        }
+    }
+}
+
+impl FromNode for bool {
+    fn from_node(node: Node, at: &mut At) -> Option<Self> {
+        match node {
+            Node::Bool(value) => Some(value),
+            other => {
+                at.wrong_type("true or false", &other);
+                None
+            }
+        }
+    }
+}
+
+impl FromNode for u64 {
+    fn from_node(node: Node, at: &mut At) -> Option<Self> {
+        match &node {
+            Node::Number(number) if number.as_u64().is_some() => number.as_u64(),
+            other => {
+                at.wrong_type("a whole number of 0 or more", other);
+                None
+            }
+        }
+    }
+}
+
+impl FromNode for usize {
+    fn from_node(node: Node, at: &mut At) -> Option<Self> {
+        u64::from_node(node, at).and_then(|value| Self::try_from(value).ok())
+    }
+}
+
+impl FromNode for Value {
+    fn from_node(node: Node, _: &mut At) -> Option<Self> {
+        Some(node.into())
+    }
+}
+
+impl FromNode for Map<String, Value> {
+    fn from_node(node: Node, at: &mut At) -> Option<Self> {
+        match Value::from(node) {
+            Value::Object(map) => Some(map),
+            other => {
+                let kind = if other.is_array() { Node::List(Vec::new()) } else { Node::Null };
+                at.wrong_type("a mapping", &kind);
+                None
+            }
+        }
+    }
+}
+
+impl<T: FromNode> FromNode for Vec<T> {
+    fn from_node(node: Node, at: &mut At) -> Option<Self> {
+        let Node::List(items) = node else {
+            at.wrong_type("a list", &node);
+            return None;
+        };
+        let decode = |(index, item)| at.within(Segment::Index(index), |at| T::from_node(item, at));
+        Some(items.into_iter().enumerate().filter_map(decode).collect())
+    }
+}
+
+impl<T: FromNode> FromNode for BTreeMap<String, T> {
+    fn from_node(node: Node, at: &mut At) -> Option<Self> {
+        let Node::Map(entries) = node else {
+            at.wrong_type("a mapping", &node);
+            return None;
+        };
+        let decode = |(key, value): (String, Node)| {
+            let value = at.within(Segment::Key(key.clone()), |at| T::from_node(value, at))?;
+            Some((key, value))
+        };
+        Some(entries.into_iter().filter_map(decode).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::strict::read::{Limits, json};
+
+    #[derive(Debug, Default, PartialEq)]
+    struct Pet {
+        name: String,
+        tags: Vec<String>,
+        age: Option<u64>,
+    }
+
+    impl FromNode for Pet {
+        fn from_node(node: Node, at: &mut At) -> Option<Self> {
+            at.map(node, |fields| Self {
+                name: fields.required("name"),
+                tags: fields.or_default("tags"),
+                age: fields.optional("age"),
+            })
+        }
+    }
+
+    fn check(text: &str, expected: &[(&str, &str)]) {
+        let node = json(text.as_bytes(), &Limits::of_bytes(1000)).unwrap();
+        let faults = decode::<Vec<Pet>>(node).err().unwrap_or_default();
+        let got: Vec<(String, &str)> = faults.iter().map(|fault| (fault.pointer(), fault.code.as_str())).collect();
+        let got: Vec<(&str, &str)> = got.iter().map(|(pointer, code)| (pointer.as_str(), *code)).collect();
+        assert_eq!(got, expected, "decoding {text}");
+    }
+
+    #[test]
+    fn every_fault_is_found_at_its_place() {
+        check(r#"[{"name":"a"},{"name":"b","age":null}]"#, &[]);
+        check(
+            r#"[{"nme":"a"},{"name":1,"tags":["x",2],"age":-1}]"#,
+            &[
+                ("/0", "missing-key"),
+                ("/0/nme", "unknown-key"),
+                ("/1/name", "wrong-type"),
+                ("/1/tags/1", "wrong-type"),
+                ("/1/age", "wrong-type"),
+            ],
+        );
+        check(r#"{"a/b~c":1}"#, &[("", "wrong-type")]);
+        check(r#"[{"name":"a","a/b~c":1}]"#, &[("/0/a~1b~0c", "unknown-key")]);
+    }
+
+    #[test]
+    fn a_near_key_is_suggested() {
+        let node = json(br#"[{"name":"a","tgas":[]}]"#, &Limits::of_bytes(1000)).unwrap();
+        let faults = decode::<Vec<Pet>>(node).unwrap_err();
+        assert_eq!(faults[0].hint.as_deref(), Some("did you mean `tags`?"));
+    }
+
+    #[test]
+    fn faults_are_bounded() {
+        let text = format!("[{}]", vec!["1"; 500].join(","));
+        let node = json(text.as_bytes(), &Limits::of_bytes(10_000)).unwrap();
+        assert_eq!(decode::<Vec<String>>(node).unwrap_err().len(), MAX_FAULTS);
+    }
+}

@@ -1,0 +1,412 @@
+//! Text to [`Node`], under a budget.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
+use std::fmt;
+
+use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::Number;
+
+use super::Node;
+
+/// What one input may cost.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Size of the text, in bytes.
+    pub bytes: usize,
+    /// Nesting of lists and mappings.
+    pub depth: usize,
+    /// Values after aliases are followed.
+    pub nodes: usize,
+}
+
+impl Limits {
+    /// Limits for a text of at most `bytes`; 32 levels and 20,000 values are far beyond any honest document.
+    pub const fn of_bytes(bytes: usize) -> Self {
+        Self { bytes, depth: 32, nodes: 20_000 }
+    }
+}
+
+/// Why a text could not be read at all.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Unreadable {
+    /// The class of the fault.
+    pub kind: UnreadableKind,
+    /// Lower-case sentence without the place.
+    pub message: String,
+    /// 1-based line, 0 when the place is the whole text.
+    pub line: usize,
+    /// 1-based column, 0 when the place is the whole text.
+    pub column: usize,
+}
+
+/// Classes of [`Unreadable`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnreadableKind {
+    /// Not YAML or not JSON.
+    Syntax,
+    /// Not UTF-8.
+    Encoding,
+    /// Longer than [`Limits::bytes`].
+    TooLarge,
+    /// Beyond [`Limits::depth`].
+    TooDeep,
+    /// Beyond [`Limits::nodes`], usually by aliases.
+    TooManyNodes,
+    /// A key twice in one mapping.
+    DuplicateKey,
+}
+
+/// Reads one YAML document.
+pub fn yaml(text: &[u8], limits: &Limits) -> Result<Node, Unreadable> {
+    let text = utf8(text, limits)?;
+    let budget = Budget::new(limits);
+    Seed { budget: &budget, depth: 0 }.deserialize(serde_yaml::Deserializer::from_str(text)).map_err(|error| {
+        let (line, column) = error.location().map_or_else(|| second_document(text), |at| (at.line(), at.column()));
+        budget.explain(&error.to_string(), line, column)
+    })
+}
+
+/// Reads one JSON value; nothing but white space may follow it.
+pub fn json(text: &[u8], limits: &Limits) -> Result<Node, Unreadable> {
+    let text = utf8(text, limits)?;
+    let budget = Budget::new(limits);
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    Seed { budget: &budget, depth: 0 }
+        .deserialize(&mut deserializer)
+        .and_then(|node| deserializer.end().map(|()| node))
+        .map_err(|error| budget.explain(&error.to_string(), error.line(), error.column()))
+}
+
+/// The one fault that comes without a place.
+fn second_document(text: &str) -> (usize, usize) {
+    let line = text.lines().skip(1).position(|line| line.starts_with("---"));
+    line.map_or((0, 0), |line| (line + 2, 1))
+}
+
+fn utf8<'t>(text: &'t [u8], limits: &Limits) -> Result<&'t str, Unreadable> {
+    if text.len() > limits.bytes {
+        let message = format!("{} bytes are more than the limit of {}", text.len(), limits.bytes);
+        return Err(Unreadable { kind: UnreadableKind::TooLarge, message, line: 0, column: 0 });
+    }
+    std::str::from_utf8(text).map_err(|error| {
+        let good = &text[..error.valid_up_to()];
+        let line_start = good.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+        Unreadable {
+            kind: UnreadableKind::Encoding,
+            message: "not UTF-8 text".to_owned(),
+            line: good.iter().filter(|&&byte| byte == b'\n').count() + 1,
+            column: good.len() - line_start + 1,
+        }
+    })
+}
+
+/// What is left to spend, and the reason if it ran out: the deserializers carry only text in their errors.
+struct Budget {
+    depth: usize,
+    nodes: Cell<usize>,
+    bytes: Cell<usize>,
+    refusal: RefCell<Option<(UnreadableKind, String)>>,
+}
+
+impl Budget {
+    fn new(limits: &Limits) -> Self {
+        Self {
+            depth: limits.depth,
+            nodes: Cell::new(limits.nodes),
+            // An honest text yields fewer scalar bytes than it has; aliases may repeat some of them.
+            bytes: Cell::new(limits.bytes.saturating_mul(2)),
+            refusal: RefCell::new(None),
+        }
+    }
+
+    fn refuse<E: de::Error>(&self, kind: UnreadableKind, message: String) -> E {
+        let error = E::custom(&message);
+        self.refusal.replace(Some((kind, message)));
+        error
+    }
+
+    fn spend<E: de::Error>(&self, bytes: usize) -> Result<(), E> {
+        let (nodes, left) = (self.nodes.get(), self.bytes.get());
+        if nodes == 0 || left < bytes {
+            let message = "too many values; aliases count each time they are used".to_owned();
+            return Err(self.refuse(UnreadableKind::TooManyNodes, message));
+        }
+        self.nodes.set(nodes - 1);
+        self.bytes.set(left - bytes);
+        Ok(())
+    }
+
+    fn explain(&self, message: &str, line: usize, column: usize) -> Unreadable {
+        let (kind, message) = self.refusal.take().unwrap_or_else(|| {
+            let kind = if message.contains("recursion limit exceeded") {
+                UnreadableKind::TooDeep
+            } else if message.contains("repetition limit exceeded") {
+                UnreadableKind::TooManyNodes
+            } else {
+                UnreadableKind::Syntax
+            };
+            let place = format!(" at line {line} column {column}");
+            let bare = if line == 0 { message } else { message.strip_suffix(&place).unwrap_or(message) };
+            let bare = if bare.contains("more than one document") {
+                "a second document starts here; a file holds one"
+            } else if bare.starts_with("EOF while parsing a value") && line <= 1 || bare == "EndOfStream" {
+                "the text is empty"
+            } else {
+                bare
+            };
+            (kind, bare.to_owned())
+        });
+        Unreadable { kind, message, line, column }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Seed<'b> {
+    budget: &'b Budget,
+    depth: usize,
+}
+
+impl Seed<'_> {
+    fn deeper<E: de::Error>(self) -> Result<Self, E> {
+        if self.depth == self.budget.depth {
+            let message = format!("nested deeper than {} levels", self.budget.depth);
+            return Err(self.budget.refuse(UnreadableKind::TooDeep, message));
+        }
+        Ok(Self { depth: self.depth + 1, ..self })
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Seed<'_> {
+    type Value = Node;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Seed<'_> {
+    type Value = Node;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a value without a tag")
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Node, E> {
+        self.budget.spend(0)?;
+        Ok(Node::Null)
+    }
+
+    fn visit_none<E: de::Error>(self) -> Result<Node, E> {
+        self.visit_unit()
+    }
+
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Node, E> {
+        self.budget.spend(0)?;
+        Ok(Node::Bool(value))
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Node, E> {
+        self.budget.spend(0)?;
+        Ok(Node::Number(value.into()))
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Node, E> {
+        self.budget.spend(0)?;
+        Ok(Node::Number(value.into()))
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Node, E> {
+        self.budget.spend(0)?;
+        Number::from_f64(value)
+            .map(Node::Number)
+            .ok_or_else(|| self.budget.refuse(UnreadableKind::Syntax, format!("{value} is not a finite number")))
+    }
+
+    fn visit_str<E: de::Error>(self, value: &str) -> Result<Node, E> {
+        self.budget.spend(value.len())?;
+        Ok(Node::String(value.to_owned()))
+    }
+
+    fn visit_string<E: de::Error>(self, value: String) -> Result<Node, E> {
+        self.budget.spend(value.len())?;
+        Ok(Node::String(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Node, A::Error> {
+        self.budget.spend(0)?;
+        let inner = self.deeper()?;
+        let mut items = Vec::new();
+        while let Some(item) = access.next_element_seed(inner)? {
+            items.push(item);
+        }
+        Ok(Node::List(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Node, A::Error> {
+        self.budget.spend(0)?;
+        let inner = self.deeper()?;
+        let mut entries: Vec<(String, Node)> = Vec::new();
+        let mut seen = Seen::default();
+        while let Some(key) =
+            access.next_key_seed(KeySeed { budget: self.budget, entries: &entries, seen: &mut seen })?
+        {
+            let value = access.next_value_seed(inner)?;
+            entries.push((key, value));
+        }
+        Ok(Node::Map(entries))
+    }
+}
+
+/// Keys so far; a set only once scanning the entries would cost more.
+#[derive(Default)]
+struct Seen(Option<HashSet<String>>);
+
+impl Seen {
+    const SCAN: usize = 32;
+
+    fn is_new(&mut self, key: &str, entries: &[(String, Node)]) -> bool {
+        if entries.len() < Self::SCAN {
+            return entries.iter().all(|(name, _)| name != key);
+        }
+        self.0.get_or_insert_with(|| entries.iter().map(|(name, _)| name.clone()).collect()).insert(key.to_owned())
+    }
+}
+
+/// Reads a key and refuses it there and then if it is a duplicate, so that the error points at the second one.
+struct KeySeed<'s, 'b> {
+    budget: &'b Budget,
+    entries: &'s [(String, Node)],
+    seen: &'s mut Seen,
+}
+
+impl<'de> DeserializeSeed<'de> for KeySeed<'_, '_> {
+    type Value = String;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<String, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for KeySeed<'_, '_> {
+    type Value = String;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a string as key")
+    }
+
+    fn visit_str<E: de::Error>(self, key: &str) -> Result<String, E> {
+        self.budget.spend(key.len())?;
+        if !self.seen.is_new(key, self.entries) {
+            return Err(self
+                .budget
+                .refuse(UnreadableKind::DuplicateKey, format!("the key `{key}` stands here a second time")));
+        }
+        Ok(key.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LIMITS: Limits = Limits::of_bytes(256 * 1024);
+
+    fn check(text: &str, expected: Result<Node, (UnreadableKind, usize)>) {
+        let got = yaml(text.as_bytes(), &LIMITS).map_err(|error| (error.kind, error.line));
+        assert_eq!(got, expected, "reading {:?}", text.chars().take(200).collect::<String>());
+    }
+
+    fn string(text: &str) -> Node {
+        Node::String(text.to_owned())
+    }
+
+    #[test]
+    fn reads_yaml_1_2() {
+        let map = |key: &str, value| Ok(Node::Map(vec![(key.to_owned(), value)]));
+        check("a: yes", map("a", string("yes")));
+        check("a: true", map("a", Node::Bool(true)));
+        check("a: 0o17", map("a", Node::Number(15.into())));
+        check("a: ~", map("a", Node::Null));
+        check("1: x", map("1", string("x")));
+        check("a: 'true'", map("a", string("true")));
+        check("a: &x [1]\nb: *x", {
+            let one = Node::List(vec![Node::Number(1.into())]);
+            Ok(Node::Map(vec![("a".into(), one.clone()), ("b".into(), one)]))
+        });
+    }
+
+    #[test]
+    fn refuses_with_the_line() {
+        use UnreadableKind::{DuplicateKey, Syntax, TooDeep, TooManyNodes};
+        check("a: 1\nb: 2\na: 3", Err((DuplicateKey, 3)));
+        check("a:\n  b: 1\n  b: 2", Err((DuplicateKey, 3)));
+        check("a: [1, 2\nb: 3", Err((Syntax, 2)));
+        check("a: .inf", Err((Syntax, 1)));
+        check("a: !tag x", Err((Syntax, 1)));
+        check("a: 1\n---\nb: 2", Err((Syntax, 2)));
+        check(&"[".repeat(64), Err((TooDeep, 1)));
+        let many: String = (0..40).map(|i| format!("k{i}: 0\n")).chain(["k7: 1\n".to_owned()]).collect();
+        check(&many, Err((DuplicateKey, 41)));
+        let bomb = "a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\n\
+                    d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]";
+        assert_eq!(yaml(bomb.as_bytes(), &LIMITS).unwrap_err().kind, TooManyNodes);
+    }
+
+    #[test]
+    fn a_repeated_long_string_is_charged_by_its_length() {
+        let text = format!("a: &a {}\nb: [{}]", "x".repeat(200_000), vec!["*a"; 1000].join(","));
+        assert_eq!(yaml(text.as_bytes(), &LIMITS).unwrap_err().kind, UnreadableKind::TooManyNodes);
+    }
+
+    #[test]
+    fn size_and_encoding_come_first() {
+        assert_eq!(yaml(&vec![b'['; 1 << 20], &LIMITS).unwrap_err().kind, UnreadableKind::TooLarge);
+        let error = yaml(b"a: 1\nb: \xff", &LIMITS).unwrap_err();
+        assert_eq!((error.kind, error.line, error.column), (UnreadableKind::Encoding, 2, 4));
+    }
+
+    #[test]
+    fn json_is_held_to_the_same_rules() {
+        let kind = |text: &str| json(text.as_bytes(), &LIMITS).unwrap_err().kind;
+        assert_eq!(kind(r#"{"a":1,"a":2}"#), UnreadableKind::DuplicateKey);
+        assert_eq!(kind(r#"{"a":1} x"#), UnreadableKind::Syntax);
+        assert_eq!(kind(&"[".repeat(100)), UnreadableKind::TooDeep);
+        assert_eq!(kind(""), UnreadableKind::Syntax);
+    }
+
+    fn node() -> impl Strategy<Value = Node> {
+        let leaf = prop_oneof![
+            Just(Node::Null),
+            any::<bool>().prop_map(Node::Bool),
+            any::<i64>().prop_map(|value| Node::Number(value.into())),
+            "[ -~äé✓\\n]{0,12}".prop_map(Node::String),
+        ];
+        leaf.prop_recursive(4, 40, 6, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..6).prop_map(Node::List),
+                prop::collection::btree_map("[a-zA-Z0-9 :#-]{1,8}", inner, 0..6)
+                    .prop_map(|map| Node::Map(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(node in node()) {
+            let value = serde_json::Value::from(node.clone());
+            let text = serde_yaml::to_string(&value).unwrap();
+            prop_assert_eq!(yaml(text.as_bytes(), &LIMITS).unwrap(), node.clone());
+            prop_assert_eq!(json(value.to_string().as_bytes(), &LIMITS).unwrap(), node);
+        }
+
+        #[test]
+        fn any_bytes_are_answered(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+            let _ = yaml(&bytes, &LIMITS);
+            let _ = json(&bytes, &LIMITS);
+        }
+    }
+}

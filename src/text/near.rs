@@ -1,0 +1,45 @@
+//! "Did you mean": the names nearest to a mistyped one.
+
+/// The one candidate near enough to be what was meant; ties go to the first.
+pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+    nearest_few(word, candidates, 1).pop()
+}
+
+/// Up to `most` candidates near enough to be what was meant, nearest first, then by name.
+pub fn nearest_few<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>, most: usize) -> Vec<&'c str> {
+    // A long name would make the distance quadratic in what a client sends.
+    let word: String = word.chars().take(64).flat_map(char::to_lowercase).collect();
+    let allowed = (word.chars().count() / 3).max(1);
+    let mut near: Vec<(usize, &str)> = candidates
+        .into_iter()
+        .filter(|name| name.chars().count().abs_diff(word.chars().count()) <= allowed)
+        .filter_map(|name| {
+            let distance = strsim::osa_distance(&word, &name.to_lowercase());
+            (distance <= allowed).then_some((distance, name))
+        })
+        .collect();
+    near.sort_by_key(|&(distance, _)| distance);
+    near.into_iter().map(|(_, name)| name).take(most).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(word: &str, expected: &[&str]) {
+        let names = ["alternatives", "conflicts", "name", "use_cases", "web_fetch", "web_search"];
+        assert_eq!(nearest_few(word, names, 3), expected, "near {word}");
+    }
+
+    #[test]
+    fn suggests_only_what_is_near() {
+        check("use_case", &["use_cases"]);
+        check("Alternative", &["alternatives"]);
+        check("conlficts", &["conflicts"]);
+        check("web_serach", &["web_search", "web_fetch"]);
+        check("nam", &["name"]);
+        check("timing", &[]);
+        check("", &[]);
+        check(&"x".repeat(10_000), &[]);
+    }
+}
