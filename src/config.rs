@@ -1,1 +1,520 @@
-//! x
+//! The configuration: its file, its defaults, and what the command line and the environment put in their place.
+//!
+//! A flag beats the environment, which beats the file. Every key is optional; an unknown one is an error.
+
+use std::env;
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::catalog::load::Options;
+use crate::catalog::reload::Settings;
+use crate::catalog::{Diagnostic, diagnostic};
+use crate::strict::decode::decode;
+use crate::strict::read::{Limits, yaml};
+use crate::strict::{At, Fields, FromNode, Node};
+
+/// Largest configuration file, in bytes.
+const MAX_FILE_BYTES: usize = 1 << 20;
+
+/// Everything that can be configured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// The address of the HTTP door.
+    pub listen: SocketAddr,
+    /// The administrator's Unix socket.
+    pub admin_socket: PathBuf,
+    /// Directories of tool documents, earlier ones first.
+    pub tool_metadata: Vec<PathBuf>,
+    /// Where the daemon keeps what it must not forget.
+    pub state_dir: PathBuf,
+    /// Threads that answer requests.
+    pub workers: usize,
+    /// How long requests in flight may take to finish at the end.
+    pub drain_timeout: Duration,
+    /// Limits of the HTTP door.
+    pub http: Http,
+    /// How tool documents are read.
+    pub catalog: Catalog,
+    /// The file of token hashes.
+    pub tokens_file: Option<PathBuf>,
+    /// What is logged.
+    pub log: Log,
+}
+
+/// Limits of the HTTP door.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Http {
+    /// Connections at once; further ones wait in the kernel's queue.
+    pub max_connections: usize,
+    /// Size of a request's head, in bytes.
+    pub max_header_bytes: usize,
+    /// Size of a request's body, in bytes.
+    pub max_body_bytes: usize,
+    /// From a head's first byte to its last.
+    pub header_read_timeout: Duration,
+    /// Between two requests of one connection.
+    pub idle_timeout: Duration,
+    /// From a request's head to its answer's last byte.
+    pub request_timeout: Duration,
+    /// Further values of `Host` that are let in on a loopback address; with any, the only ones elsewhere.
+    pub allowed_hosts: Vec<String>,
+}
+
+/// How tool documents are read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Catalog {
+    /// Largest document, in bytes.
+    pub max_document_bytes: usize,
+    /// Longest time between two scans.
+    pub poll_interval: Duration,
+    /// Use file events.
+    pub watch: bool,
+    /// Reject a whole generation for one faulty document.
+    pub strict_reload: bool,
+}
+
+/// What is logged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Log {
+    /// How it looks.
+    pub format: LogFormat,
+    /// A level, or directives such as `info,almanac::http=debug`.
+    pub level: String,
+}
+
+/// How the log looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    /// The journal's fields under systemd, else text.
+    Auto,
+    /// Lines for people.
+    Text,
+    /// A JSON object per line.
+    Json,
+    /// Fields for systemd's journal.
+    Journald,
+}
+
+/// What the command line and the environment say.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Configuration")]
+pub struct Overrides {
+    /// Configuration file [default: ./config/almanac.yaml, else /etc/almanac/almanac.yaml, else built in]
+    #[arg(long, env = "ALMANAC_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Directory of tool documents; repeatable [default: ./tool_metadata, else /etc/almanac/tool_metadata and
+    /// /usr/share/almanac/tool_metadata]
+    #[arg(long, env = "ALMANAC_TOOL_METADATA", value_name = "DIR", value_delimiter = ':')]
+    pub tool_metadata: Vec<PathBuf>,
+}
+
+/// What the command line and the environment say about the daemon itself.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Configuration")]
+pub struct DaemonOverrides {
+    /// Address of the HTTP door [default: 127.0.0.1:7311]
+    #[arg(long, env = "ALMANAC_LISTEN", value_name = "ADDRESS")]
+    pub listen: Option<SocketAddr>,
+    /// The administrator's Unix socket [default: admin.sock in ./state, else /run/almanac/admin.sock]
+    #[arg(long, env = "ALMANAC_ADMIN_SOCKET", value_name = "PATH")]
+    pub admin_socket: Option<PathBuf>,
+    /// Directory for what must not be forgotten [default: ./state, else /var/lib/almanac]
+    #[arg(long, env = "ALMANAC_STATE_DIR", value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
+    /// How the log looks
+    #[arg(long, env = "ALMANAC_LOG_FORMAT", value_name = "FORMAT", value_enum)]
+    pub log_format: Option<LogFormat>,
+}
+
+/// The configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file that was named is not readable.
+    #[error("cannot read the configuration {file}")]
+    Unreadable {
+        /// The file.
+        file: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is faulty.
+    #[error("the configuration {file} has {}", count(.diagnostics))]
+    Faulty {
+        /// The file.
+        file: String,
+        /// All faults.
+        diagnostics: Vec<Diagnostic>,
+    },
+}
+
+fn count(diagnostics: &[Diagnostic]) -> String {
+    match diagnostic::errors(diagnostics) {
+        1 => "an error".to_owned(),
+        errors => format!("{errors} errors"),
+    }
+}
+
+impl ConfigError {
+    /// What is wrong, place by place; empty if there is no place.
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        match self {
+            Self::Faulty { diagnostics, .. } => diagnostics,
+            Self::Unreadable { .. } => &[],
+        }
+    }
+}
+
+impl Config {
+    /// The configuration as the file, the environment and the command line together say.
+    pub fn load(overrides: &Overrides, daemon: &DaemonOverrides) -> Result<Self, ConfigError> {
+        let mut config = match Self::file(overrides) {
+            Some(file) => Self::read(&file)?,
+            None => Self::default(),
+        };
+        if !overrides.tool_metadata.is_empty() {
+            config.tool_metadata.clone_from(&overrides.tool_metadata);
+        }
+        if let Some(listen) = daemon.listen {
+            config.listen = listen;
+        }
+        if let Some(state_dir) = &daemon.state_dir {
+            config.state_dir.clone_from(state_dir);
+        }
+        if let Some(admin_socket) = &daemon.admin_socket {
+            config.admin_socket.clone_from(admin_socket);
+        }
+        if let Some(format) = daemon.log_format {
+            config.log.format = format;
+        }
+        Ok(config)
+    }
+
+    /// The file that [`Config::load`] reads.
+    pub fn file(overrides: &Overrides) -> Option<PathBuf> {
+        overrides.config.clone().or_else(|| {
+            ["config/almanac.yaml", "/etc/almanac/almanac.yaml"].into_iter().map(PathBuf::from).find(|path| path.exists())
+        })
+    }
+
+    /// Reads one file.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let file = path.display().to_string();
+        let content = fs::read(path).map_err(|source| ConfigError::Unreadable { file: file.clone(), source })?;
+        Self::parse(path, &content).map_err(|diagnostics| ConfigError::Faulty { file, diagnostics })
+    }
+
+    fn parse(path: &Path, content: &[u8]) -> Result<Self, Vec<Diagnostic>> {
+        let node = yaml(content, &Limits::of_bytes(MAX_FILE_BYTES))
+            .or_else(|error| if is_blank(content) { Ok(Node::Map(Vec::new())) } else { Err(error) })
+            .map_err(|error| vec![Diagnostic::unreadable(path, content, &error)])?;
+        // A file of nothing but comments reads as null.
+        let node = if node == Node::Null { Node::Map(Vec::new()) } else { node };
+        decode(node).map_err(|faults| {
+            let text = String::from_utf8_lossy(content);
+            faults.iter().map(|fault| Diagnostic::fault(path, &text, fault)).collect()
+        })
+    }
+
+    /// What the catalog's reload goes by.
+    pub fn catalog_settings(&self) -> Settings {
+        Settings {
+            options: Options {
+                roots: self.tool_metadata.clone(),
+                max_document_bytes: self.catalog.max_document_bytes,
+            },
+            strict: self.catalog.strict_reload,
+            poll_interval: self.catalog.poll_interval,
+            watch: self.catalog.watch,
+        }
+    }
+
+    /// Keys in which `other` differs and which only a restart can change.
+    pub fn fixed_differences(&self, other: &Self) -> Vec<&'static str> {
+        let pairs = [
+            ("listen", self.listen == other.listen),
+            ("admin_socket", self.admin_socket == other.admin_socket),
+            ("state_dir", self.state_dir == other.state_dir),
+            ("workers", self.workers == other.workers),
+            ("drain_timeout", self.drain_timeout == other.drain_timeout),
+            ("http", self.http == other.http),
+            ("auth.tokens_file", self.tokens_file == other.tokens_file),
+            ("log.format", self.log.format == other.log.format),
+        ];
+        pairs.into_iter().filter(|(_, same)| !same).map(|(key, _)| key).collect()
+    }
+}
+
+fn is_blank(content: &[u8]) -> bool {
+    content.split(|&byte| byte == b'\n').all(|line| {
+        let line = line.trim_ascii();
+        line.is_empty() || line.starts_with(b"#")
+    })
+}
+
+/// The socket of a daemon that was started without flags, if there is one.
+pub fn default_admin_socket() -> PathBuf {
+    let local = PathBuf::from("state/admin.sock");
+    if local.exists() { local } else { PathBuf::from("/run/almanac/admin.sock") }
+}
+
+fn default_state_dir() -> PathBuf {
+    match env::var_os("STATE_DIRECTORY") {
+        Some(directory) if !directory.is_empty() => directory.into(),
+        // In a directory that holds documents the state belongs to them.
+        _ if Path::new("state").is_dir() || Path::new("tool_metadata").is_dir() => "state".into(),
+        _ => "/var/lib/almanac".into(),
+    }
+}
+
+fn default_tool_metadata() -> Vec<PathBuf> {
+    if Path::new("tool_metadata").is_dir() {
+        return vec!["tool_metadata".into()];
+    }
+    let installed = ["/etc/almanac/tool_metadata", "/usr/share/almanac/tool_metadata"];
+    let existing: Vec<PathBuf> = installed.into_iter().map(PathBuf::from).filter(|path| path.is_dir()).collect();
+    if existing.is_empty() { vec!["tool_metadata".into()] } else { existing }
+}
+
+/// systemd hands the tokens over as a credential; the file of the package stands in where none is configured.
+fn default_tokens_file() -> Option<PathBuf> {
+    let credential = env::var_os("CREDENTIALS_DIRECTORY").map(|directory| Path::new(&directory).join("tokens"));
+    credential.into_iter().chain([PathBuf::from("/etc/almanac/tokens")]).find(|path| path.exists())
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let state_dir = default_state_dir();
+        let admin_socket = if state_dir.is_relative() { state_dir.join("admin.sock") } else { "/run/almanac/admin.sock".into() };
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7311)),
+            admin_socket,
+            tool_metadata: default_tool_metadata(),
+            state_dir,
+            workers: std::thread::available_parallelism().map_or(1, usize::from),
+            drain_timeout: Duration::from_secs(20),
+            http: Http::default(),
+            catalog: Catalog::default(),
+            tokens_file: default_tokens_file(),
+            log: Log::default(),
+        }
+    }
+}
+
+impl Default for Http {
+    fn default() -> Self {
+        Self {
+            max_connections: 1024,
+            max_header_bytes: 16 * 1024,
+            max_body_bytes: 1024 * 1024,
+            header_read_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(75),
+            request_timeout: Duration::from_secs(30),
+            allowed_hosts: Vec::new(),
+        }
+    }
+}
+
+impl Default for Catalog {
+    fn default() -> Self {
+        Self {
+            max_document_bytes: Options::MAX_DOCUMENT_BYTES,
+            poll_interval: Settings::POLL_INTERVAL,
+            watch: true,
+            strict_reload: false,
+        }
+    }
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { format: LogFormat::Auto, level: "info".to_owned() }
+    }
+}
+
+impl FromNode for Config {
+    fn from_node(node: Node, at: &mut At) -> Option<Self> {
+        at.map(node, |fields| {
+            let mut config = Self::default();
+            fields.set("listen", &mut config.listen);
+            fields.set("tool_metadata", &mut config.tool_metadata);
+            fields.set("state_dir", &mut config.state_dir);
+            fields.set("admin_socket", &mut config.admin_socket);
+            set_within(fields, "workers", &mut config.workers, 1, 1024);
+            fields.set("drain_timeout", &mut config.drain_timeout);
+            fields.set("http", &mut config.http);
+            fields.set("catalog", &mut config.catalog);
+            if let Some(Auth { tokens_file: Some(file) }) = fields.optional("auth") {
+                config.tokens_file = Some(file);
+            }
+            fields.set("log", &mut config.log);
+            config
+        })
+    }
+}
+
+/// A number that must lie between two bounds, both included.
+fn set_within(fields: &mut Fields<'_>, key: &'static str, slot: &mut usize, low: usize, high: usize) {
+    fields.set(key, slot);
+    if !(low..=high).contains(slot) {
+        fields.bad_value(key, format!("must be {low} to {high}"));
+    }
+}
+
+impl FromNode for Http {
+    fn from_node(node: Node, at: &mut At) -> Option<Self> {
+        at.map(node, |fields| {
+            let mut http = Self::default();
+            set_within(fields, "max_connections", &mut http.max_connections, 1, 1_000_000);
+            set_within(fields, "max_header_bytes", &mut http.max_header_bytes, 8192, 1 << 20);
+            set_within(fields, "max_body_bytes", &mut http.max_body_bytes, 1024, 1 << 30);
+            fields.set("header_read_timeout", &mut http.header_read_timeout);
+            fields.set("idle_timeout", &mut http.idle_timeout);
+            fields.set("request_timeout", &mut http.request_timeout);
+            fields.set("allowed_hosts", &mut http.allowed_hosts);
+            http
+        })
+    }
+}
+
+impl FromNode for Catalog {
+    fn from_node(node: Node, at: &mut At) -> Option<Self> {
+        at.map(node, |fields| {
+            let mut catalog = Self::default();
+            set_within(fields, "max_document_bytes", &mut catalog.max_document_bytes, 1024, 1 << 24);
+            fields.set("poll_interval", &mut catalog.poll_interval);
+            fields.set("watch", &mut catalog.watch);
+            fields.set("strict_reload", &mut catalog.strict_reload);
+            catalog
+        })
+    }
+}
+
+struct Auth {
+    tokens_file: Option<PathBuf>,
+}
+
+impl FromNode for Auth {
+    fn from_node(node: Node, at: &mut At) -> Option<Self> {
+        at.map(node, |fields| Self { tokens_file: fields.optional("tokens_file") })
+    }
+}
+
+impl FromNode for Log {
+    fn from_node(node: Node, at: &mut At) -> Option<Self> {
+        at.map(node, |fields| {
+            let mut log = Self::default();
+            fields.set("format", &mut log.format);
+            fields.set("level", &mut log.level);
+            if let Err(error) = crate::telemetry::logging::check_level(&log.level) {
+                fields.bad_value("level", error.to_string());
+            }
+            log
+        })
+    }
+}
+
+impl FromNode for LogFormat {
+    fn from_node(node: Node, at: &mut At) -> Option<Self> {
+        let text = String::from_node(node, at)?;
+        let format = <Self as clap::ValueEnum>::from_str(&text, false).ok();
+        if format.is_none() {
+            at.bad_value(format!("a log format is auto, text, json or journald, not `{text}`"));
+        }
+        format
+    }
+}
+
+impl FromNode for PathBuf {
+    fn from_node(node: Node, at: &mut At) -> Option<Self> {
+        let text = String::from_node(node, at)?;
+        if text.is_empty() {
+            at.bad_value("a path must not be empty");
+        }
+        Some(text.into())
+    }
+}
+
+impl FromNode for SocketAddr {
+    fn from_node(node: Node, at: &mut At) -> Option<Self> {
+        let text = String::from_node(node, at)?;
+        let address = text.parse().ok();
+        if address.is_none() {
+            at.bad_value(format!("`{text}` is no address and port, such as 127.0.0.1:7311 or [::1]:7311"));
+        }
+        address
+    }
+}
+
+/// A time from 1 ms to a day, written like `10s` or `1m 30s`.
+impl FromNode for Duration {
+    fn from_node(node: Node, at: &mut At) -> Option<Self> {
+        if let Node::Number(number) = &node {
+            at.bad_value(format!("`{number}` has no unit; write {number}s for seconds"));
+            return None;
+        }
+        let text = String::from_node(node, at)?;
+        match humantime::parse_duration(&text) {
+            Ok(time) if (Self::from_millis(1)..=Self::from_hours(24)).contains(&time) => Some(time),
+            Ok(_) => {
+                at.bad_value("a time is 1ms to 24h");
+                None
+            }
+            Err(error) => {
+                at.bad_value(format!("`{text}` is no time, such as 10s or 500ms: {error}"));
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHIPPED: &str = include_str!("../config/almanac.yaml");
+
+    fn parse(text: &str) -> Result<Config, Vec<(String, usize, Option<String>)>> {
+        Config::parse(Path::new("c"), text.as_bytes()).map_err(|diagnostics| {
+            diagnostics.into_iter().map(|fault| (fault.code, fault.line, fault.hint)).collect()
+        })
+    }
+
+    #[test]
+    fn the_shipped_file_says_the_defaults() {
+        assert_eq!(parse(SHIPPED), Ok(Config::default()));
+        let uncommented: String = SHIPPED.lines().filter_map(|line| line.strip_prefix("#: ")).map(|line| format!("{line}\n")).collect();
+        let mut said = parse(&uncommented).unwrap();
+        let defaults = Config::default();
+        // These depend on the machine; the file names what they are on an installed one.
+        said.workers = defaults.workers;
+        said.tokens_file.clone_from(&defaults.tokens_file);
+        said.admin_socket.clone_from(&defaults.admin_socket);
+        said.state_dir.clone_from(&defaults.state_dir);
+        said.tool_metadata.clone_from(&defaults.tool_metadata);
+        assert_eq!(said, defaults);
+    }
+
+    #[test]
+    fn faults_have_a_place_and_a_way_out() {
+        let check = |text: &str, code: &str, line: usize, hint: Option<&str>| {
+            assert_eq!(parse(text), Err(vec![(code.to_owned(), line, hint.map(str::to_owned))]), "{text}");
+        };
+        check("listn: 127.0.0.1:1", "unknown-key", 1, Some("did you mean `listen`?"));
+        check("http:\n  max_conections: 1", "unknown-key", 2, Some("did you mean `max_connections`?"));
+        check("listen: localhost", "bad-value", 1, None);
+        check("http:\n  idle_timeout: 5", "bad-value", 2, None);
+        check("http: {idle_timeout: fast}", "bad-value", 1, None);
+        check("http: {max_body_bytes: 1}", "bad-value", 1, None);
+        check("log: {level: 'x=y=z'}", "bad-value", 1, None);
+        check("log: {format: xml}", "bad-value", 1, None);
+        check("- a", "wrong-type", 1, None);
+    }
+
+    #[test]
+    fn an_empty_file_means_the_defaults() {
+        assert_eq!(parse(""), Ok(Config::default()));
+        assert_eq!(parse("# nothing\n\n"), Ok(Config::default()));
+    }
+}

@@ -1,1 +1,27 @@
-//! x
+//! The HTTP door: translates requests to [`Engine`](crate::Engine) calls and back.
+//!
+//! hyper speaks the protocol, one task per connection; everything around it is here because each ready-made part was measured
+//! to cost more than the rest of an answer, or never to close a connection. [`accept`] takes connections and drains them,
+//! [`connection`] holds each to its time limits, [`route`] is the one table that dispatch, metrics, scopes and the OpenAPI
+//! document are made from, [`guard`] decides who may pass. A tool's document is answered before the table is looked at.
+
+pub mod accept;
+mod admin;
+mod answer;
+mod body;
+mod catalog;
+mod connection;
+mod guard;
+mod openapi;
+mod operation;
+mod problem;
+mod progress;
+mod query;
+mod request_id;
+mod route;
+mod service;
+pub mod wire;
+
+pub use guard::Door;
+pub use openapi::document as openapi_document;
+pub use service::{Context, Service};

@@ -9,7 +9,7 @@
 //! | floor | modules |
 //! |---|---|
 //! | doors | [`http`], [`cli`] |
-//! | engine | [`engine`], run by [`daemon`] |
+//! | engine | [`engine`], run by [`daemon`] and [`control`] |
 //! | rooms | [`catalog`] |
 //! | ground | [`strict`], [`text`], [`access`], [`telemetry`], [`config`] |
 //!
@@ -26,9 +26,12 @@ pub mod access;
 pub mod catalog;
 pub mod cli;
 pub mod config;
+pub mod control;
 pub mod daemon;
 pub mod engine;
 pub mod http;
 pub mod strict;
 pub mod telemetry;
 pub mod text;
+
+pub use engine::Engine;

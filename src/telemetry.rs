@@ -1,1 +1,7 @@
-//! x
+//! What the daemon tells about itself: metrics, events, and the log they appear in.
+
+pub mod events;
+pub mod logging;
+pub mod metrics;
+
+pub use metrics::Metrics;

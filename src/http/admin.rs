@@ -1,0 +1,132 @@
+//! Routes of operation: probes, metrics, and what the admin socket can do.
+
+use std::sync::Arc;
+
+use hyper::StatusCode;
+use hyper::header::HeaderValue;
+
+use super::answer::{self, Answer};
+use super::operation::{Operation, Parameter, query};
+use super::problem::Problem;
+use super::query::Query;
+use super::route::Later;
+use super::service::{Call, Context};
+use super::wire::{Live, LogLevelAnswer, LogLevelRequest, Ready, ReloadAnswer, ReloadStarted, StatusAnswer};
+use crate::catalog::diagnostic;
+use crate::catalog::reload::Trigger;
+use crate::control::{self, Need, ReloadError};
+use crate::strict::Node;
+use crate::strict::decode::decode;
+
+pub(super) fn live_operation() -> Operation {
+    Operation::new("getLive", "Whether the process answers.").answering::<Live>("It does.")
+}
+
+pub(super) fn live(_: &Context, call: &Call<'_>) -> Result<Answer, Problem> {
+    call.query(&[])?;
+    Ok(answer::json(&Live { live: true }))
+}
+
+pub(super) fn ready_operation() -> Operation {
+    Operation::new("getReady", "Whether questions are answered.")
+        .answering::<Ready>("They are.")
+        .answering_with::<Ready>(503, "Not yet, or no longer; says what is missing.")
+}
+
+pub(super) fn ready(context: &Context, call: &Call<'_>) -> Result<Answer, Problem> {
+    call.query(&[])?;
+    let missing = context.control.readiness().missing();
+    let ready = Ready { ready: missing.is_empty(), missing: names(&missing) };
+    let mut answer = answer::json(&ready);
+    if !ready.ready {
+        *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    }
+    Ok(answer)
+}
+
+fn names(needs: &[Need]) -> Vec<String> {
+    needs.iter().map(|need| need.as_str().to_owned()).collect()
+}
+
+pub(super) fn metrics_operation() -> Operation {
+    Operation::new("getMetrics", "Metrics for Prometheus.").answering_text(200, "Text format 0.0.4.", "text/plain")
+}
+
+pub(super) fn metrics(context: &Context, call: &Call<'_>) -> Result<Answer, Problem> {
+    call.query(&[])?;
+    let content_type = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    Ok(answer::bytes(StatusCode::OK, content_type, context.metrics.render()))
+}
+
+pub(super) fn reload_operation() -> Operation {
+    const PARAMETERS: [Parameter; 1] = [query("wait", "boolean", "false: do not wait for the outcome. Default: true.")];
+    Operation::new("reload", "Read configuration, tokens and documents again.")
+        .taking(&PARAMETERS)
+        .answering::<ReloadAnswer>("What is served now.")
+        .answering_with::<ReloadStarted>(202, "The reload has begun.")
+}
+
+pub(super) fn reload(context: Arc<Context>, query: Option<&str>) -> Later {
+    let wait = Query::parse(query, &["wait"]).and_then(|query| match query.get("wait") {
+        None | Some("true") => Ok(true),
+        Some("false") => Ok(false),
+        Some(other) => Err(Problem::invalid("invalid-parameter", format!("`wait` is true or false, not `{other}`"))),
+    });
+    Box::pin(async move {
+        let control = Arc::clone(&context.control);
+        let reload = tokio::spawn(async move { control.reload(Trigger::Request).await });
+        if !wait? {
+            let mut answer = answer::json(&ReloadStarted { started: true });
+            *answer.status_mut() = StatusCode::ACCEPTED;
+            return Ok(answer);
+        }
+        let outcome = reload.await.map_err(|error| Problem::unavailable("stopping", error.to_string()))?;
+        let report = outcome.map_err(|error| match &error {
+            ReloadError::Config(faults) => Problem::invalid("faulty-configuration", control::describe(faults)),
+            ReloadError::Tokens(faults) => Problem::invalid("faulty-tokens", control::describe_tokens(faults)),
+            ReloadError::Ended(_) => Problem::unavailable("stopping", error.to_string()),
+        })?;
+        Ok(answer::json(&ReloadAnswer {
+            outcome: report.outcome.as_str().to_owned(),
+            generation: context.engine.generation().number(),
+            tools: report.loaded.catalog.len(),
+            errors: diagnostic::errors(&report.loaded.diagnostics),
+            diagnostics: report.loaded.diagnostics.to_vec(),
+        }))
+    })
+}
+
+pub(super) fn status_operation() -> Operation {
+    Operation::new("getStatus", "How the daemon is.").answering::<StatusAnswer>("Its status.")
+}
+
+pub(super) fn status(context: &Context, call: &Call<'_>) -> Result<Answer, Problem> {
+    call.query(&[])?;
+    let status = context.control.status();
+    Ok(answer::json(&StatusAnswer {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        status: status.line(),
+        ready: status.missing.is_empty(),
+        missing: names(&status.missing),
+        uptime_seconds: status.uptime_seconds,
+        generation: status.generation,
+        loaded_at: humantime::format_rfc3339_millis(status.loaded_at).to_string(),
+        tools: status.tools,
+        stale: status.stale,
+        errors: status.errors,
+        warnings: status.warnings,
+    }))
+}
+
+pub(super) fn log_level_operation() -> Operation {
+    Operation::new("setLogLevel", "Set the log's level until the next restart.")
+        .with_body::<LogLevelRequest>()
+        .answering::<LogLevelAnswer>("It is set.")
+}
+
+pub(super) fn log_level(context: &Context, body: Node) -> Result<Answer, Problem> {
+    let request: LogLevelRequest = decode(body).map_err(|faults| Problem::faulty(&faults))?;
+    let outcome = context.control.set_log_level(&request.level);
+    outcome.map_err(|error| Problem::invalid("invalid-level", error.to_string()))?;
+    Ok(answer::json(&LogLevelAnswer { level: request.level }))
+}

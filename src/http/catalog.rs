@@ -1,0 +1,263 @@
+//! Routes of the catalog.
+
+use bytes::Bytes;
+use hyper::StatusCode;
+use hyper::header::{ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH};
+use serde_json::Value;
+
+use super::answer::{self, Answer, JSON};
+use super::operation::{Operation, Parameter, path, query};
+use super::problem::Problem;
+use super::service::{Call, Context};
+use super::wire::{
+    AlternativeRelation, BetterTool, CatalogReport, CheckAnswer, CheckRequest, CheckedConflict, ComplementRelation,
+    ConflictRelation, MissingPrerequisite, Preference, RelationEnd, ToolPage, ToolRelations, UnknownTool,
+};
+use crate::catalog::check::{Clash, Missing, Verdict};
+use crate::catalog::document::check_name;
+use crate::catalog::entry::Facet;
+use crate::catalog::relations::Related;
+use crate::catalog::{Entry, ToolMetadata};
+use crate::engine::generation::Cursor;
+use crate::engine::{Generation, Listed, ToolFilter};
+use crate::strict::Node;
+use crate::strict::decode::decode;
+
+/// Tools on a page, unless `limit` says otherwise.
+const PAGE: usize = 100;
+/// Most tools on a page.
+const LARGEST_PAGE: usize = 1000;
+
+/// The parameters that filter by a facet.
+const FACETS: [(&str, Facet); 6] = [
+    ("category", Facet::Category),
+    ("capability", Facet::Capability),
+    ("keyword", Facet::Keyword),
+    ("provider", Facet::Provider),
+    ("env_var", Facet::EnvVar),
+    ("error", Facet::Error),
+];
+
+const NAME: Parameter = path("name", "The tool's name, percent-encoded.");
+
+pub(super) fn list_operation() -> Operation {
+    const PARAMETERS: [Parameter; 9] = [
+        query("category", "string", "Tools of this category."),
+        query("capability", "string", "Tools with this capability."),
+        query("keyword", "string", "Tools with this keyword."),
+        query("provider", "string", "Tools with this provider."),
+        query("env_var", "string", "Tools with a prerequisite in this environment variable."),
+        query("error", "string", "Tools with a common error that contains this."),
+        query("q", "string", "Rank by this query, and list only what matches."),
+        query("limit", "integer", "At most so many, 1 to 1000; 100 by default."),
+        query("cursor", "string", "`next_cursor` of the page before."),
+    ];
+    Operation::new("listTools", "Which tools exist, and which match.")
+        .taking(&PARAMETERS)
+        .answering::<ToolPage>("A page of summaries.")
+}
+
+pub(super) fn list(_: &Context, call: &Call<'_>) -> Result<Answer, Problem> {
+    let query = call.query(&["category", "capability", "keyword", "provider", "env_var", "error", "q", "limit", "cursor"])?;
+    let facets = FACETS.iter().filter_map(|&(name, facet)| Some((facet, query.get(name)?.to_owned()))).collect();
+    let text = query.get("q").map(str::to_owned);
+    let cursor = query.get("cursor").map(|cursor| parse_cursor(cursor, text.is_some())).transpose()?;
+    let limit = query.number("limit", PAGE, 1, LARGEST_PAGE)?;
+    let listed = call.generation.tools(&ToolFilter { facets, query: text, limit, cursor });
+    Ok(answer::bytes(StatusCode::OK, JSON, render(&listed)))
+}
+
+/// Summaries stand rendered in the entries; parsing them to render them again would cost more than all else.
+fn render(listed: &Listed) -> Vec<u8> {
+    let mut body = Vec::with_capacity(64 + listed.items.iter().map(|(entry, _)| entry.summary().len() + 32).sum::<usize>());
+    body.extend_from_slice(b"{\"items\":[");
+    for (index, (entry, score)) in listed.items.iter().enumerate() {
+        if index > 0 {
+            body.push(b',');
+        }
+        body.extend_from_slice(entry.summary());
+        if let Some(score) = score {
+            body.extend_from_slice(format!(",\"score\":{}", Value::from(*score)).as_bytes());
+        }
+        body.push(b'}');
+    }
+    body.extend_from_slice(format!("],\"total\":{}", listed.total).as_bytes());
+    if let Some(next) = &listed.next {
+        body.extend_from_slice(format!(",\"next_cursor\":{}", Value::from(format_cursor(next))).as_bytes());
+    }
+    body.push(b'}');
+    body
+}
+
+fn format_cursor(cursor: &Cursor) -> String {
+    match cursor {
+        Cursor::Name(name) => format!("n:{name}"),
+        Cursor::Rank(rank) => format!("r:{rank}"),
+    }
+}
+
+fn parse_cursor(text: &str, ranked: bool) -> Result<Cursor, Problem> {
+    let parsed = match text.split_once(':') {
+        Some(("n", name)) if !ranked && check_name(name).is_ok() => Some(Cursor::Name(name.to_owned())),
+        Some(("r", rank)) if ranked => rank.parse().ok().map(Cursor::Rank),
+        _ => None,
+    };
+    parsed.ok_or_else(|| Problem::invalid("invalid-cursor", "the cursor is not one that this list gave"))
+}
+
+pub(super) fn tool_operation() -> Operation {
+    Operation::new("getTool", "What this tool is.")
+        .taking(&[NAME])
+        .answering::<ToolMetadata>("The document, with an ETag.")
+        .answering_text(304, "Unchanged since the ETag in If-None-Match.", "")
+}
+
+pub(super) fn tool(_: &Context, call: &Call<'_>) -> Result<Answer, Problem> {
+    call.query(&[])?;
+    document(&call.generation, call.parameter()?, call.headers)
+}
+
+/// The hottest answer of all.
+pub(super) fn document(generation: &Generation, name: &str, headers: &HeaderMap) -> Result<Answer, Problem> {
+    let entry = find(generation, name)?;
+    let etag = HeaderValue::from_maybe_shared(entry.etag().clone()).expect("an entity tag is quoted hexadecimal digits");
+    let mut answer = match headers.get(IF_NONE_MATCH) {
+        Some(held) if matches(held, entry.etag()) => {
+            let mut answer = Answer::new(Bytes::new().into());
+            *answer.status_mut() = StatusCode::NOT_MODIFIED;
+            answer
+        }
+        _ => answer::bytes(StatusCode::OK, JSON, entry.body().clone()),
+    };
+    answer.headers_mut().insert(ETAG, etag);
+    Ok(answer)
+}
+
+fn matches(held: &HeaderValue, etag: &[u8]) -> bool {
+    // The comparison is weak, so a W/ before the tag does not matter.
+    held.as_bytes().split(|&byte| byte == b',').any(|tag| {
+        let tag = tag.trim_ascii();
+        tag == etag || tag == b"*" || tag.strip_prefix(b"W/") == Some(etag)
+    })
+}
+
+fn find<'g>(generation: &'g Generation, name: &str) -> Result<&'g Entry, Problem> {
+    if let Some(entry) = generation.tool(name) {
+        return Ok(entry);
+    }
+    check_name(name).map_err(|fault| Problem::bad_request("invalid-name", fault.to_string()))?;
+    let near = generation.near_names(name);
+    let detail = format!("there is no tool `{name}` in the catalog");
+    Err(Problem::not_found("unknown-tool", detail).with_near(near))
+}
+
+pub(super) fn relations_operation() -> Operation {
+    Operation::new("getToolRelations", "What goes with this tool, and what does not.")
+        .taking(&[NAME])
+        .answering::<ToolRelations>("Relations in both directions.")
+}
+
+pub(super) fn relations(_: &Context, call: &Call<'_>) -> Result<Answer, Problem> {
+    call.query(&[])?;
+    let name = call.parameter()?;
+    find(&call.generation, name)?;
+    let relations = call.generation.relations(name).unwrap_or_default();
+    let conflicts = relations.conflicts.into_iter().map(|related| ConflictRelation {
+        end: end(&related),
+        severity: related.relation.severity().to_string(),
+        reason: related.relation.reason,
+        when_prefer_this: related.relation.when_prefer_this,
+        when_prefer_other: related.relation.when_prefer_other,
+    });
+    let alternatives = relations.alternatives.into_iter().map(|related| AlternativeRelation {
+        end: end(&related),
+        when: related.relation.when,
+        benefits: related.relation.benefits,
+    });
+    let complements = relations.complements.into_iter().map(|related| ComplementRelation {
+        end: end(&related),
+        scenario: related.relation.scenario,
+        example: related.relation.example,
+    });
+    Ok(answer::json(&ToolRelations {
+        tool: name.to_owned(),
+        conflicts: conflicts.collect(),
+        alternatives: alternatives.collect(),
+        complements: complements.collect(),
+    }))
+}
+
+fn end<R>(related: &Related<R>) -> RelationEnd {
+    RelationEnd {
+        tool: related.other.to_string(),
+        direction: if related.incoming { "incoming" } else { "outgoing" },
+        resolved: related.tools.iter().map(ToString::to_string).collect(),
+        dangling: related.tools.is_empty(),
+    }
+}
+
+pub(super) fn check_operation() -> Operation {
+    Operation::new("checkTools", "Whether a set of tools is a good one to load together.")
+        .with_body::<CheckRequest>()
+        .answering::<CheckAnswer>("What speaks against it.")
+}
+
+pub(super) fn check(context: &Context, body: Node) -> Result<Answer, Problem> {
+    let request: CheckRequest = decode(body).map_err(|faults| Problem::faulty(&faults))?;
+    let Verdict { unknown, conflicts, missing, alternatives } =
+        context.engine.generation().check(&request.tools, &request.env_vars);
+    Ok(answer::json(&CheckAnswer {
+        ok: unknown.is_empty() && conflicts.is_empty() && missing.is_empty(),
+        unknown: unknown.into_iter().map(|(tool, near)| UnknownTool { tool, near }).collect(),
+        conflicts: conflicts.into_iter().map(checked_conflict).collect(),
+        missing_prerequisites: missing.into_iter().map(missing_prerequisite).collect(),
+        alternatives: alternatives
+            .into_iter()
+            .map(|(tool, better)| BetterTool {
+                tool: tool.to_string(),
+                alternative: better.tool,
+                when: better.when,
+                benefits: better.benefits,
+            })
+            .collect(),
+    }))
+}
+
+fn checked_conflict(Clash { tool, other, conflict }: Clash) -> CheckedConflict {
+    CheckedConflict {
+        tools: [tool.to_string(), other.to_string()],
+        severity: conflict.severity().to_string(),
+        reason: conflict.reason,
+        prefer: [
+            Preference { tool: tool.to_string(), when: conflict.when_prefer_this },
+            Preference { tool: other.to_string(), when: conflict.when_prefer_other },
+        ],
+    }
+}
+
+fn missing_prerequisite(Missing { tool, env_vars, prerequisite }: Missing) -> MissingPrerequisite {
+    MissingPrerequisite {
+        tool: tool.to_string(),
+        name: prerequisite.name,
+        env_vars,
+        required_for: prerequisite.required_for,
+        how_to_get: prerequisite.how_to_get,
+        fallback: prerequisite.fallback,
+    }
+}
+
+pub(super) fn report_operation() -> Operation {
+    Operation::new("getCatalog", "How the catalog came out.").answering::<CatalogReport>("The last reload.")
+}
+
+pub(super) fn report(_: &Context, call: &Call<'_>) -> Result<Answer, Problem> {
+    call.query(&[])?;
+    let loaded = call.generation.loaded();
+    Ok(answer::json(&CatalogReport {
+        generation: call.generation.number(),
+        hash: loaded.catalog.hash(),
+        loaded: loaded.catalog.len(),
+        stale: loaded.stale.iter().map(ToString::to_string).collect(),
+        diagnostics: loaded.diagnostics.to_vec(),
+    }))
+}

@@ -1,0 +1,213 @@
+//! What a connection is doing and since when: the transport notes it, the connection's one timer looks at it.
+//!
+//! A timer armed and disarmed for every request costs more than the request; a store to an atomic does not.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::config::Http;
+
+/// Notes of one connection.
+#[derive(Debug)]
+pub(super) struct Progress {
+    opened: Instant,
+    phase: AtomicU8,
+    /// Milliseconds from `opened` to when the phase began.
+    since: AtomicU64,
+}
+
+/// Waiting for a request, or for the client to have read the answer before.
+const IDLE: u8 = 0;
+/// A head began to arrive.
+const HEAD: u8 = 1;
+/// A request is worked on, its body included.
+const WORKING: u8 = 2;
+/// The client does not take the answer.
+const STALLED: u8 = 3;
+
+/// A time limit that a connection broke.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Overdue {
+    Idle,
+    Head,
+    Request,
+}
+
+impl Overdue {
+    pub(super) fn reason(self) -> &'static str {
+        match self {
+            Self::Idle => "idle_timeout",
+            Self::Head => "header_read_timeout",
+            Self::Request => "request_timeout",
+        }
+    }
+}
+
+impl Progress {
+    pub(super) fn new() -> Self {
+        Self { opened: Instant::now(), phase: AtomicU8::new(IDLE), since: AtomicU64::new(0) }
+    }
+
+    fn enter(&self, phase: u8) -> Instant {
+        let now = Instant::now();
+        self.since.store(now.duration_since(self.opened).as_millis() as u64, Ordering::Relaxed);
+        self.phase.store(phase, Ordering::Relaxed);
+        now
+    }
+
+    pub(super) fn request_began(&self) -> Instant {
+        self.enter(WORKING)
+    }
+
+    pub(super) fn request_ended(&self) {
+        // The answer is still to be written: the clock of the idle phase starts with it.
+        self.phase.store(IDLE, Ordering::Relaxed);
+    }
+
+    fn read(&self) {
+        if self.phase.load(Ordering::Relaxed) == IDLE {
+            self.enter(HEAD);
+        }
+    }
+
+    fn wrote(&self) {
+        let phase = self.phase.load(Ordering::Relaxed);
+        if phase == IDLE || phase == STALLED {
+            self.enter(IDLE);
+        }
+    }
+
+    fn stalled(&self) {
+        if self.phase.load(Ordering::Relaxed) == IDLE {
+            self.enter(STALLED);
+        }
+    }
+
+    /// How long until a limit is broken, or which one is.
+    pub(super) fn check(&self, limits: &Http) -> Result<Duration, Overdue> {
+        let (limit, overdue) = match self.phase.load(Ordering::Relaxed) {
+            HEAD => (limits.header_read_timeout, Overdue::Head),
+            WORKING => (limits.request_timeout + GRACE, Overdue::Request),
+            STALLED => (limits.request_timeout, Overdue::Request),
+            _ => (limits.idle_timeout, Overdue::Idle),
+        };
+        let since = Duration::from_millis(self.since.load(Ordering::Relaxed));
+        let spent = self.opened.elapsed().saturating_sub(since);
+        limit.checked_sub(spent).filter(|left| !left.is_zero()).ok_or(overdue)
+    }
+
+    /// The shortest time in which a limit can be broken that none is close to now.
+    pub(super) fn shortest(limits: &Http) -> Duration {
+        limits.header_read_timeout.min(limits.request_timeout).min(limits.idle_timeout)
+    }
+
+    /// Has no byte of a request come yet, and no answer gone?
+    pub(super) fn is_fresh(&self) -> bool {
+        self.phase.load(Ordering::Relaxed) == IDLE && self.since.load(Ordering::Relaxed) == 0
+    }
+}
+
+/// A handler that reads a slow body answers 408 by itself; the connection is closed only if even that does not get out.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// A transport that notes its progress.
+#[derive(Debug)]
+pub(super) struct Noted<T> {
+    inner: T,
+    progress: Arc<Progress>,
+}
+
+impl<T> Noted<T> {
+    pub(super) fn new(inner: T, progress: Arc<Progress>) -> Self {
+        Self { inner, progress }
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Noted<T> {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut self.inner).poll_read(context, buffer);
+        if polled.is_ready() && buffer.filled().len() > before {
+            self.progress.read();
+        }
+        polled
+    }
+}
+
+impl<T: AsyncWrite + Unpin> Noted<T> {
+    fn note(&self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        match &polled {
+            Poll::Ready(Ok(_)) => self.progress.wrote(),
+            Poll::Pending => self.progress.stalled(),
+            Poll::Ready(Err(_)) => {}
+        }
+        polled
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Noted<T> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.inner).poll_write(context, bytes);
+        self.note(polled)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.inner).poll_write_vectored(context, bytes);
+        self.note(polled)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_phase_has_its_limit() {
+        let limits = Http {
+            header_read_timeout: Duration::from_secs(1),
+            idle_timeout: Duration::from_secs(2),
+            request_timeout: Duration::from_secs(3),
+            ..Http::default()
+        };
+        let progress = Progress { opened: Instant::now() - Duration::from_secs(60), ..Progress::new() };
+        assert_eq!(progress.check(&limits), Err(Overdue::Idle));
+        let near = |limit: u64| {
+            let left = progress.check(&limits).unwrap();
+            assert!(left <= Duration::from_secs(limit) && left + Duration::from_millis(900) > Duration::from_secs(limit));
+        };
+        assert!(progress.is_fresh());
+        progress.read();
+        near(1);
+        progress.request_began();
+        progress.read();
+        near(5);
+        progress.request_ended();
+        progress.stalled();
+        near(3);
+        progress.wrote();
+        near(2);
+        assert!(!progress.is_fresh());
+    }
+}

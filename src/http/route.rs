@@ -1,0 +1,90 @@
+//! The table of all routes: dispatch, scopes, metric labels and the OpenAPI document are made from it, so they cannot differ.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use hyper::Method;
+
+use super::answer::Answer;
+use super::operation::Operation;
+use super::problem::Problem;
+use super::service::{Call, Context};
+use super::{admin, catalog, openapi};
+use crate::access::Scope;
+use crate::strict::Node;
+
+/// One route.
+pub(super) struct Route {
+    pub(super) method: Method,
+    /// The path's template; also the metrics' label.
+    pub(super) path: &'static str,
+    pub(super) access: Access,
+    pub(super) handler: Handler,
+    pub(super) operation: fn() -> Operation,
+}
+
+/// Who may use a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    /// Everybody.
+    Open,
+    /// Whoever has the scope.
+    Scope(Scope),
+    /// Whoever came through the admin socket.
+    Socket,
+}
+
+/// What answers a route.
+pub(super) enum Handler {
+    /// At once.
+    Now(fn(&Context, &Call<'_>) -> Result<Answer, Problem>),
+    /// At once, from a JSON body.
+    Body(fn(&Context, Node) -> Result<Answer, Problem>),
+    /// Later, from the query.
+    Later(fn(Arc<Context>, Option<&str>) -> Later),
+}
+
+/// An answer that is waited for.
+pub(super) type Later = Pin<Box<dyn Future<Output = Result<Answer, Problem>> + Send>>;
+
+/// The route that is answered before the table is looked at, and its label there.
+pub(super) const TOOL: &str = "/v1/tools/{name}";
+
+/// All routes.
+pub(super) fn table() -> Vec<Route> {
+    let read = Access::Scope(Scope::Read);
+    let get = |path, access, handler, operation| Route { method: Method::GET, path, access, handler, operation };
+    vec![
+        get("/v1/tools", read, Handler::Now(catalog::list), catalog::list_operation),
+        get(TOOL, read, Handler::Now(catalog::tool), catalog::tool_operation),
+        get("/v1/tools/{name}/relations", read, Handler::Now(catalog::relations), catalog::relations_operation),
+        Route {
+            method: Method::POST,
+            path: "/v1/tools/check",
+            access: read,
+            handler: Handler::Body(catalog::check),
+            operation: catalog::check_operation,
+        },
+        get("/v1/catalog", read, Handler::Now(catalog::report), catalog::report_operation),
+        get("/live", Access::Open, Handler::Now(admin::live), admin::live_operation),
+        get("/ready", Access::Open, Handler::Now(admin::ready), admin::ready_operation),
+        get("/metrics", read, Handler::Now(admin::metrics), admin::metrics_operation),
+        get("/openapi.json", read, Handler::Now(openapi::serve), openapi::operation),
+        Route {
+            method: Method::POST,
+            path: "/-/reload",
+            access: Access::Socket,
+            handler: Handler::Later(admin::reload),
+            operation: admin::reload_operation,
+        },
+        get("/-/status", Access::Socket, Handler::Now(admin::status), admin::status_operation),
+        Route {
+            method: Method::PUT,
+            path: "/-/log-level",
+            access: Access::Socket,
+            handler: Handler::Body(admin::log_level),
+            operation: admin::log_level_operation,
+        },
+    ]
+}

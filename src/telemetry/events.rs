@@ -1,0 +1,167 @@
+//! What happened, once: each event is one line of the log and the metrics that go with it.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::Metrics;
+use crate::catalog::diagnostic;
+use crate::catalog::reload::{Outcome, Report};
+
+/// Diagnostics that one reload writes to the log; the others are in `/v1/catalog`.
+const LOGGED_DIAGNOSTICS: usize = 20;
+
+fn now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |now| now.as_secs_f64())
+}
+
+/// The catalog was brought up to date.
+#[derive(Debug)]
+pub struct CatalogReloaded<'r> {
+    /// How.
+    pub report: &'r Report,
+    /// The generation that is served now.
+    pub generation: u64,
+    /// Are the diagnostics others than after the reload before?
+    pub news: bool,
+}
+
+impl CatalogReloaded<'_> {
+    /// Logs and counts it.
+    pub fn emit(&self, metrics: &Metrics) {
+        let Report { trigger, outcome, loaded, took, .. } = self.report;
+        let errors = diagnostic::errors(&loaded.diagnostics);
+        metrics.reloads.with_label_values(&[trigger.as_str(), outcome.as_str()]).inc();
+        metrics.reload_duration.observe(took.as_secs_f64());
+        metrics.catalog_generation.set(self.generation.cast_signed());
+        metrics.catalog_tools.set(loaded.catalog.len() as i64);
+        for (state, count) in
+            [("good", loaded.documents.good), ("stale", loaded.documents.stale), ("bad", loaded.documents.bad)]
+        {
+            metrics.catalog_documents.with_label_values(&[state]).set(count as i64);
+        }
+        metrics.catalog_reload.record(errors == 0, now());
+        let (generation, tools, took_ms) = (self.generation, loaded.catalog.len(), took.as_secs_f64() * 1e3);
+        let (trigger, warnings) = (trigger.as_str(), loaded.diagnostics.len() - errors);
+        match outcome {
+            Outcome::Changed => {
+                tracing::info!(generation, tools, errors, warnings, trigger, took_ms, "catalog reloaded");
+            }
+            Outcome::Unchanged => tracing::debug!(generation, tools, trigger, took_ms, "catalog unchanged"),
+            Outcome::Rejected => {
+                tracing::error!(generation, tools, errors, trigger, "catalog rejected; the old one is served");
+            }
+        }
+        if !self.news {
+            return;
+        }
+        for fault in loaded.diagnostics.iter().take(LOGGED_DIAGNOSTICS) {
+            let (place, hint) = (fault.place(), fault.hint.as_deref());
+            if fault.is_error() {
+                tracing::warn!(place, code = fault.code, hint, "document not taken: {}", fault.message);
+            } else {
+                tracing::info!(place, code = fault.code, hint, "document questionable: {}", fault.message);
+            }
+        }
+        if loaded.diagnostics.len() > LOGGED_DIAGNOSTICS {
+            tracing::warn!(more = loaded.diagnostics.len() - LOGGED_DIAGNOSTICS, "GET /v1/catalog lists all diagnostics");
+        }
+    }
+}
+
+/// File events come, or stopped coming.
+#[derive(Debug)]
+pub struct WatchChanged<'r> {
+    /// Why changes are found by the poll only, if so.
+    pub polling: Option<&'r str>,
+}
+
+impl WatchChanged<'_> {
+    /// Logs and counts it.
+    pub fn emit(&self, metrics: &Metrics) {
+        metrics.catalog_watching.set(self.polling.is_none().into());
+        match self.polling {
+            None => tracing::info!("file events announce changes of the catalog"),
+            Some(reason) => tracing::warn!(reason, "changes of the catalog are found by the poll only"),
+        }
+    }
+}
+
+/// The configuration, or what it names, was read again.
+#[derive(Debug)]
+pub struct ConfigReloaded<'r> {
+    /// What is wrong with it, if anything; then the old one holds.
+    pub error: Option<&'r str>,
+    /// Keys that changed and need a restart.
+    pub fixed: &'r [&'static str],
+}
+
+impl ConfigReloaded<'_> {
+    /// Logs and counts it.
+    pub fn emit(&self, metrics: &Metrics) {
+        metrics.config_reload.record(self.error.is_none(), now());
+        match self.error {
+            Some(error) => tracing::error!(error, "configuration not taken; the old one holds"),
+            None => tracing::debug!("configuration read"),
+        }
+        if !self.fixed.is_empty() {
+            tracing::warn!(keys = self.fixed.join(", "), "changed keys take effect at the next start only");
+        }
+    }
+}
+
+/// The tokens were read.
+#[derive(Debug)]
+pub struct TokensLoaded<'r> {
+    /// From where.
+    pub file: &'r Path,
+    /// How many, or why not.
+    pub outcome: Result<usize, &'r str>,
+}
+
+impl TokensLoaded<'_> {
+    /// Logs and counts it.
+    pub fn emit(&self, metrics: &Metrics) {
+        let file = self.file.display();
+        match self.outcome {
+            Ok(tokens) => {
+                metrics.tokens.set(tokens as i64);
+                tracing::info!(%file, tokens, "tokens loaded");
+            }
+            Err(error) => tracing::error!(%file, error, "tokens not taken; the old ones hold"),
+        }
+    }
+}
+
+/// A connection was closed for a limit.
+#[derive(Debug, Clone, Copy)]
+pub struct ConnectionClosed {
+    /// Which limit.
+    pub reason: &'static str,
+}
+
+impl ConnectionClosed {
+    /// Logs and counts it.
+    pub fn emit(self, metrics: &Metrics) {
+        metrics.http_closed.with_label_values(&[self.reason]).inc();
+        tracing::debug!(reason = self.reason, "connection closed");
+    }
+}
+
+/// The doors are open.
+#[derive(Debug)]
+pub struct Listening<'r> {
+    /// Addresses of the HTTP door.
+    pub http: &'r [SocketAddr],
+    /// The admin socket, or that it was passed in.
+    pub admin: &'r str,
+}
+
+impl Listening<'_> {
+    /// Logs it.
+    pub fn emit(&self) {
+        let version = env!("CARGO_PKG_VERSION");
+        let http: Vec<String> = self.http.iter().map(|address| format!("http://{address}")).collect();
+        tracing::info!(version, http = http.join(" "), admin = self.admin, "listening");
+    }
+}

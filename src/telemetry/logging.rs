@@ -1,0 +1,93 @@
+//! The log: its format, and its level, which can be changed while the daemon runs.
+
+use std::io::{self, IsTerminal};
+use std::sync::Arc;
+
+use tracing_subscriber::filter::ParseError;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
+use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
+
+use crate::config::{Log, LogFormat};
+
+/// Changes the level of a log.
+#[derive(Clone)]
+pub struct LevelHandle(Arc<dyn Fn(&str) -> Result<(), LevelError> + Send + Sync>);
+
+/// A level that cannot be set.
+#[derive(Debug, thiserror::Error)]
+pub enum LevelError {
+    /// Not a level or directives.
+    #[error("`{level}` is no log level (error, warn, info, debug, trace) and no list of directives")]
+    Parse {
+        /// What was given.
+        level: String,
+        /// Why not.
+        source: ParseError,
+    },
+    /// The log is gone.
+    #[error("the log cannot be changed")]
+    Gone(#[source] reload::Error),
+}
+
+/// The log cannot be started.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// The level is wrong.
+    #[error(transparent)]
+    Level(#[from] LevelError),
+    /// No journal to write to.
+    #[error("cannot reach the journal")]
+    Journal(#[source] io::Error),
+    /// There is a log already.
+    #[error("cannot start the log")]
+    Init(#[from] TryInitError),
+}
+
+impl LevelHandle {
+    /// Sets the level: one word, or directives such as `info,almanac::http=debug`.
+    pub fn set(&self, level: &str) -> Result<(), LevelError> {
+        (self.0)(level)
+    }
+}
+
+impl std::fmt::Debug for LevelHandle {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("LevelHandle")
+    }
+}
+
+/// Is it a level, or directives?
+pub fn check_level(level: &str) -> Result<(), LevelError> {
+    filter(level).map(drop)
+}
+
+fn filter(level: &str) -> Result<EnvFilter, LevelError> {
+    EnvFilter::builder().parse(level).map_err(|source| LevelError::Parse { level: level.to_owned(), source })
+}
+
+/// Starts the process's log, on standard error.
+pub fn start(log: &Log) -> Result<LevelHandle, LogError> {
+    let (filter_layer, handle) = reload::Layer::new(filter(&log.level)?);
+    let layer: Box<dyn Layer<Registry> + Send + Sync> = match resolve(log.format) {
+        LogFormat::Journald => {
+            let journal = tracing_journald::layer().map_err(LogError::Journal)?;
+            Box::new(journal.with_syslog_identifier("almanacd".into()).with_filter(filter_layer))
+        }
+        LogFormat::Json => {
+            Box::new(fmt::layer().json().flatten_event(true).with_writer(io::stderr).with_filter(filter_layer))
+        }
+        LogFormat::Auto | LogFormat::Text => {
+            let colour = io::stderr().is_terminal();
+            Box::new(fmt::layer().with_ansi(colour).with_target(false).with_writer(io::stderr).with_filter(filter_layer))
+        }
+    };
+    tracing_subscriber::registry().with(layer).try_init()?;
+    Ok(LevelHandle(Arc::new(move |level| handle.reload(filter(level)?).map_err(LevelError::Gone))))
+}
+
+fn resolve(format: LogFormat) -> LogFormat {
+    // systemd sets it when standard error is the journal.
+    let journal = std::env::var_os("JOURNAL_STREAM").is_some() && !io::stderr().is_terminal();
+    if format == LogFormat::Auto && journal { LogFormat::Journald } else { format }
+}

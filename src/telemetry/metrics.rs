@@ -1,0 +1,200 @@
+//! All metrics, as typed handles. Names and labels are a contract with whoever alerts on them.
+
+use prometheus::core::Collector;
+use prometheus::{
+    Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
+    TextEncoder,
+};
+
+/// Seconds; from the fastest answer to the slowest allowed request.
+const REQUEST_BUCKETS: [f64; 14] =
+    [5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 5e-3, 2.5e-2, 0.1, 0.5, 2.5, 10.0];
+
+/// Seconds; from one document to ten thousand on a slow disk.
+const RELOAD_BUCKETS: [f64; 12] = [1e-4, 2.5e-4, 1e-3, 2.5e-3, 1e-2, 2.5e-2, 0.1, 0.25, 1.0, 2.5, 10.0, 60.0];
+
+/// The daemon's metrics.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    /// `almanac_http_requests_total{route,method,code}`.
+    pub http_requests: IntCounterVec,
+    /// `almanac_http_request_duration_seconds{route}`.
+    pub http_duration: HistogramVec,
+    /// `almanac_http_connections`.
+    pub http_connections: IntGauge,
+    /// `almanac_http_connections_closed_total{reason}`.
+    pub http_closed: IntCounterVec,
+    /// `almanac_reloads_total{trigger,outcome}`.
+    pub reloads: IntCounterVec,
+    /// `almanac_reload_duration_seconds`.
+    pub reload_duration: Histogram,
+    /// `almanac_catalog_generation`.
+    pub catalog_generation: IntGauge,
+    /// `almanac_catalog_tools`.
+    pub catalog_tools: IntGauge,
+    /// `almanac_catalog_documents{state}`.
+    pub catalog_documents: IntGaugeVec,
+    /// `almanac_catalog_watching`: 1 with file events, 0 by poll only.
+    pub catalog_watching: IntGauge,
+    /// `almanac_catalog_last_reload_*`.
+    pub catalog_reload: LastReload,
+    /// `almanac_config_last_reload_*`.
+    pub config_reload: LastReload,
+    /// `almanac_tokens`.
+    pub tokens: IntGauge,
+    /// `almanac_watchdog_probes_total{outcome}`.
+    pub watchdog_probes: IntCounterVec,
+}
+
+/// Did the last reload succeed, and when did one last?
+#[derive(Debug)]
+pub struct LastReload {
+    successful: IntGauge,
+    success_timestamp: Gauge,
+}
+
+impl LastReload {
+    /// Takes note of a reload at `now`, in seconds since the epoch.
+    pub fn record(&self, successful: bool, now: f64) {
+        self.successful.set(successful.into());
+        if successful {
+            self.success_timestamp.set(now);
+        }
+    }
+}
+
+impl Metrics {
+    /// All metrics at zero.
+    ///
+    /// # Errors
+    /// If two metrics share a name, which a test rules out.
+    pub fn new() -> Result<Self, prometheus::Error> {
+        let registry = Registry::new();
+        let made = Registered(&registry);
+        let build = made.gauge_vec("almanac_build_info", "Constant 1, labelled with the build.", &["version", "rustc"])?;
+        build.with_label_values(&[env!("CARGO_PKG_VERSION"), option_env!("RUSTC_VERSION").unwrap_or("unknown")]).set(1);
+        registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
+        Ok(Self {
+            http_requests: made.counter_vec(
+                "almanac_http_requests_total",
+                "HTTP requests answered.",
+                &["route", "method", "code"],
+            )?,
+            http_duration: made.histogram_vec(
+                "almanac_http_request_duration_seconds",
+                "Time from a request's head to its answer.",
+                &REQUEST_BUCKETS,
+                &["route"],
+            )?,
+            http_connections: made.gauge("almanac_http_connections", "Connections open.")?,
+            http_closed: made.counter_vec(
+                "almanac_http_connections_closed_total",
+                "Connections closed by the daemon for a limit.",
+                &["reason"],
+            )?,
+            reloads: made.counter_vec("almanac_reloads_total", "Reloads of the catalog.", &["trigger", "outcome"])?,
+            reload_duration: made.histogram(
+                "almanac_reload_duration_seconds",
+                "Time a reload of the catalog took.",
+                &RELOAD_BUCKETS,
+            )?,
+            catalog_generation: made.gauge("almanac_catalog_generation", "Generation of the catalog that is served.")?,
+            catalog_tools: made.gauge("almanac_catalog_tools", "Tools in the catalog.")?,
+            catalog_documents: made.gauge_vec(
+                "almanac_catalog_documents",
+                "Tool documents by state: good, stale (the last good version is served), bad.",
+                &["state"],
+            )?,
+            catalog_watching: made.gauge(
+                "almanac_catalog_watching",
+                "1 if file events announce changes, 0 if only the poll finds them.",
+            )?,
+            catalog_reload: made.last_reload("catalog")?,
+            config_reload: made.last_reload("config")?,
+            tokens: made.gauge("almanac_tokens", "Tokens that are let in.")?,
+            watchdog_probes: made.counter_vec(
+                "almanac_watchdog_probes_total",
+                "Probes of the daemon by itself.",
+                &["outcome"],
+            )?,
+            registry,
+        })
+    }
+
+    /// The text exposition format, version 0.0.4.
+    pub fn render(&self) -> Vec<u8> {
+        let mut text = Vec::with_capacity(16 * 1024);
+        if let Err(error) = TextEncoder::new().encode(&self.registry.gather(), &mut text) {
+            tracing::error!(%error, "metrics cannot be rendered");
+        }
+        text
+    }
+
+    /// Route and code handles are resolved once: a lookup by labels costs more than the count.
+    pub fn http_counter(&self, route: &str, method: &str, code: &str) -> IntCounter {
+        self.http_requests.with_label_values(&[route, method, code])
+    }
+}
+
+/// Makes metrics and registers them.
+struct Registered<'r>(&'r Registry);
+
+impl Registered<'_> {
+    fn register<C: Collector + Clone + 'static>(&self, collector: C) -> Result<C, prometheus::Error> {
+        self.0.register(Box::new(collector.clone()))?;
+        Ok(collector)
+    }
+
+    fn gauge(&self, name: &str, help: &str) -> Result<IntGauge, prometheus::Error> {
+        self.register(IntGauge::new(name, help)?)
+    }
+
+    fn gauge_vec(&self, name: &str, help: &str, labels: &[&str]) -> Result<IntGaugeVec, prometheus::Error> {
+        self.register(IntGaugeVec::new(Opts::new(name, help), labels)?)
+    }
+
+    fn counter_vec(&self, name: &str, help: &str, labels: &[&str]) -> Result<IntCounterVec, prometheus::Error> {
+        self.register(IntCounterVec::new(Opts::new(name, help), labels)?)
+    }
+
+    fn histogram(&self, name: &str, help: &str, buckets: &[f64]) -> Result<Histogram, prometheus::Error> {
+        self.register(Histogram::with_opts(HistogramOpts::new(name, help).buckets(buckets.to_vec()))?)
+    }
+
+    fn histogram_vec(
+        &self,
+        name: &str,
+        help: &str,
+        buckets: &[f64],
+        labels: &[&str],
+    ) -> Result<HistogramVec, prometheus::Error> {
+        self.register(HistogramVec::new(HistogramOpts::new(name, help).buckets(buckets.to_vec()), labels)?)
+    }
+
+    fn last_reload(&self, what: &str) -> Result<LastReload, prometheus::Error> {
+        let name = format!("almanac_{what}_last_reload_successful");
+        let successful = self.gauge(&name, &format!("1 if the last reload of the {what} succeeded."))?;
+        let name = format!("almanac_{what}_last_reload_success_timestamp_seconds");
+        let help = format!("When a reload of the {what} last succeeded.");
+        Ok(LastReload { successful, success_timestamp: self.register(Gauge::new(name, help)?)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_recorded_is_rendered() {
+        let metrics = Metrics::new().unwrap();
+        metrics.http_counter("/v1/tools", "GET", "200").inc();
+        metrics.config_reload.record(true, 12.0);
+        metrics.config_reload.record(false, 13.0);
+        let text = String::from_utf8(metrics.render()).unwrap();
+        let check = |line: &str| assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+        check(r#"almanac_http_requests_total{code="200",method="GET",route="/v1/tools"} 1"#);
+        check("almanac_config_last_reload_successful 0");
+        check("almanac_config_last_reload_success_timestamp_seconds 12");
+    }
+}
