@@ -1,1 +1,298 @@
-//! x
+//! The command line: translates arguments to [`Engine`](crate::Engine) calls, here or in the running daemon, and back to text.
+
+mod check;
+mod ctl;
+mod output;
+mod tools;
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
+
+use crate::access::{self, DEFAULT_TENANT, Scope};
+use crate::client::{Client, ClientError};
+use crate::config::{ConfigError, DaemonOverrides, Overrides, default_admin_socket};
+use crate::control;
+use crate::daemon::{self, DaemonError, Ending};
+use output::Output;
+
+/// How a command ends. The numbers are a contract with service managers and scripts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// Done, or drained.
+    Success,
+    /// A check failed, or the command did.
+    Failure,
+    /// Called wrongly (`EX_USAGE`).
+    Usage,
+    /// Configured wrongly (`EX_CONFIG`).
+    Configuration,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Success => 0,
+            Exit::Failure => 1,
+            Exit::Usage => 64,
+            Exit::Configuration => 78,
+        })
+    }
+}
+
+/// The metadata daemon for AI agents
+#[derive(Debug, Parser)]
+#[command(name = "almanacd", version, max_term_width = 100)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the daemon
+    Serve(ServeArgs),
+    /// Check configuration and tool documents; exits 1 if there is an error
+    Check(check::CheckArgs),
+    /// List tools, or rank them for a query
+    Tools(tools::ToolsArgs),
+    /// Control the running daemon
+    Ctl(ctl::CtlArgs),
+    /// Make tokens
+    Token(TokenArgs),
+    /// Print completions for a shell
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Print the manual page, or write one page per command
+    Man {
+        /// Directory to write the pages to
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Args)]
+struct ServeArgs {
+    #[command(flatten)]
+    overrides: Overrides,
+    #[command(flatten)]
+    daemon: DaemonOverrides,
+}
+
+#[derive(Debug, Args)]
+struct TokenArgs {
+    #[command(subcommand)]
+    command: TokenCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum TokenCommand {
+    /// Make a token; prints it once, and the entry that lets it in
+    New {
+        /// A name for logs
+        #[arg(long)]
+        name: String,
+        /// What it allows
+        #[arg(long, value_enum, value_delimiter = ',', default_value = "read")]
+        scopes: Vec<Scope>,
+        /// Whose memories and sessions it sees
+        #[arg(long, default_value = DEFAULT_TENANT)]
+        tenant: String,
+        /// Add the entry to this file, which is made if it is not there
+        #[arg(long, value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+}
+
+/// Which daemon to ask.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Daemon")]
+struct DaemonArgs {
+    /// Admin socket of the daemon [default: state/admin.sock, else /run/almanac/admin.sock]
+    #[arg(long, env = "ALMANAC_ADMIN_SOCKET", value_name = "PATH", global = true)]
+    socket: Option<PathBuf>,
+    /// Address of the daemon, such as <http://127.0.0.1:7311>
+    #[arg(long, env = "ALMANAC_URL", value_name = "URL", global = true)]
+    url: Option<String>,
+    /// Token for the address
+    #[arg(long, env = "ALMANAC_TOKEN", value_name = "TOKEN", hide_env_values = true, global = true)]
+    token: Option<String>,
+}
+
+impl DaemonArgs {
+    fn client(&self) -> Result<Client, ClientError> {
+        match (&self.url, &self.socket) {
+            (Some(url), _) => Client::url(url, self.token.clone()),
+            (None, Some(socket)) => Ok(Client::socket(socket)),
+            (None, None) => Ok(Client::socket(&default_admin_socket())),
+        }
+    }
+
+    /// Was a daemon named, so that files must not stand in for it?
+    fn is_explicit(&self) -> bool {
+        self.url.is_some() || self.socket.is_some()
+    }
+}
+
+/// A command failed.
+#[derive(Debug, thiserror::Error)]
+enum CliError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Daemon(#[from] DaemonError),
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error("cannot start")]
+    Runtime(#[source] io::Error),
+    #[error("cannot write {file}")]
+    Write { file: String, source: io::Error },
+    #[error("cannot make a token")]
+    Random(#[from] getrandom::Error),
+}
+
+impl CliError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Config(_) => Exit::Configuration,
+            Self::Daemon(error) if error.is_configuration() => Exit::Configuration,
+            _ => Exit::Failure,
+        }
+    }
+
+    /// The error with its causes, on one line each.
+    fn describe(&self) -> String {
+        let described = match self {
+            Self::Config(error) | Self::Daemon(DaemonError::Config(error)) => Some(control::describe(error)),
+            Self::Daemon(DaemonError::Tokens(error)) => Some(control::describe_tokens(error)),
+            _ => None,
+        };
+        if let Some(described) = described {
+            return described.replace("; ", "\n  ");
+        }
+        let mut text = self.to_string();
+        let mut source = std::error::Error::source(self);
+        while let Some(cause) = source {
+            let cause_text = cause.to_string();
+            if !text.ends_with(&cause_text) {
+                text.push_str(": ");
+                text.push_str(&cause_text);
+            }
+            source = cause.source();
+        }
+        text
+    }
+}
+
+/// Parses the command line and does what it says.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let wrong = error.use_stderr();
+            // If even that cannot be printed, the exit code still tells.
+            let _ = error.print();
+            return if wrong { Exit::Usage } else { Exit::Success }.into();
+        }
+    };
+    let mut output = Output::new(cli.json);
+    let outcome = run(cli.command, &mut output);
+    let exit = outcome.unwrap_or_else(|error| {
+        output.error(&error.describe());
+        error.exit()
+    });
+    exit.into()
+}
+
+fn run(command: Command, output: &mut Output) -> Result<Exit, CliError> {
+    match command {
+        Command::Serve(args) => match daemon::run(&args.overrides, &args.daemon)? {
+            Ending::Drained => Ok(Exit::Success),
+            Ending::CutShort => Ok(Exit::Failure),
+        },
+        Command::Check(args) => check::run(&args, output),
+        Command::Tools(args) => tools::run(&args, output),
+        Command::Ctl(args) => ctl::run(&args, output),
+        Command::Token(TokenArgs { command: TokenCommand::New { name, scopes, tenant, file } }) => {
+            token(&name, &tenant, &scopes, file, output)
+        }
+        Command::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "almanacd", &mut text);
+            output.raw(&text);
+            Ok(Exit::Success)
+        }
+        Command::Man { out } => man(out, output),
+    }
+}
+
+fn token(
+    name: &str,
+    tenant: &str,
+    scopes: &[Scope],
+    file: Option<PathBuf>,
+    output: &mut Output,
+) -> Result<Exit, CliError> {
+    let (token, entry) = access::new_token(name, tenant, scopes)?;
+    if let Some(file) = &file {
+        let write = |source| CliError::Write { file: file.display().to_string(), source };
+        append_token(file, &entry).map_err(write)?;
+    }
+    output.show(&serde_json::json!({"token": token, "entry": entry.trim()}), |out| {
+        out.line(&token);
+        match &file {
+            Some(file) => out.note(&format!("added to {}; the token is not shown again", file.display())),
+            None => out.note(&format!("let it in by this entry of the tokens file:\ntokens:\n{}", entry.trim_end())),
+        }
+    });
+    Ok(Exit::Success)
+}
+
+fn append_token(file: &PathBuf, entry: &str) -> io::Result<()> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let mut handle = std::fs::OpenOptions::new().append(true).create(true).mode(0o640).open(file)?;
+    let head = if handle.metadata()?.len() == 0 { "tokens:\n" } else { "" };
+    // One write, so that a daemon that reads meanwhile sees all of it or nothing.
+    handle.write_all(format!("{head}{entry}").as_bytes())
+}
+
+fn man(out: Option<PathBuf>, output: &mut Output) -> Result<Exit, CliError> {
+    let command = Cli::command();
+    if let Some(directory) = out {
+        let write = |source| CliError::Write { file: directory.display().to_string(), source };
+        std::fs::create_dir_all(&directory).map_err(write)?;
+        clap_mangen::generate_to(command, &directory).map_err(write)?;
+        return Ok(Exit::Success);
+    }
+    let mut page = Vec::new();
+    clap_mangen::Man::new(command)
+        .render(&mut page)
+        .map_err(|source| CliError::Write { file: "standard output".to_owned(), source })?;
+    output.raw(&page);
+    Ok(Exit::Success)
+}
+
+/// Runs a question to a daemon to its end.
+fn block_on<T>(future: impl Future<Output = Result<T, ClientError>>) -> Result<T, CliError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
+    Ok(runtime.block_on(future)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -15,6 +15,11 @@ use crate::strict::decode::decode;
 use crate::strict::read::{Limits, yaml};
 use crate::strict::{At, Fields, FromNode, Node};
 
+/// Where an installed daemon keeps its state.
+const INSTALLED_STATE: &str = "/var/lib/almanac";
+/// Where an installed daemon is administered.
+const INSTALLED_SOCKET: &str = "/run/almanac/admin.sock";
+
 /// Largest configuration file, in bytes.
 const MAX_FILE_BYTES: usize = 1 << 20;
 
@@ -23,8 +28,8 @@ const MAX_FILE_BYTES: usize = 1 << 20;
 pub struct Config {
     /// The address of the HTTP door.
     pub listen: SocketAddr,
-    /// The administrator's Unix socket.
-    pub admin_socket: PathBuf,
+    /// The administrator's Unix socket, if not where [`Config::admin_socket`] says by default.
+    pub admin_socket: Option<PathBuf>,
     /// Directories of tool documents, earlier ones first.
     pub tool_metadata: Vec<PathBuf>,
     /// Where the daemon keeps what it must not forget.
@@ -117,7 +122,8 @@ pub struct DaemonOverrides {
     /// Address of the HTTP door [default: 127.0.0.1:7311]
     #[arg(long, env = "ALMANAC_LISTEN", value_name = "ADDRESS")]
     pub listen: Option<SocketAddr>,
-    /// The administrator's Unix socket [default: admin.sock in ./state, else /run/almanac/admin.sock]
+    /// The administrator's Unix socket [default: admin.sock in the state directory;
+    /// /run/almanac/admin.sock for an installed daemon]
     #[arg(long, env = "ALMANAC_ADMIN_SOCKET", value_name = "PATH")]
     pub admin_socket: Option<PathBuf>,
     /// Directory for what must not be forgotten [default: ./state, else /var/lib/almanac]
@@ -182,8 +188,8 @@ impl Config {
         if let Some(state_dir) = &daemon.state_dir {
             config.state_dir.clone_from(state_dir);
         }
-        if let Some(admin_socket) = &daemon.admin_socket {
-            config.admin_socket.clone_from(admin_socket);
+        if daemon.admin_socket.is_some() {
+            config.admin_socket.clone_from(&daemon.admin_socket);
         }
         if let Some(format) = daemon.log_format {
             config.log.format = format;
@@ -194,7 +200,10 @@ impl Config {
     /// The file that [`Config::load`] reads.
     pub fn file(overrides: &Overrides) -> Option<PathBuf> {
         overrides.config.clone().or_else(|| {
-            ["config/almanac.yaml", "/etc/almanac/almanac.yaml"].into_iter().map(PathBuf::from).find(|path| path.exists())
+            ["config/almanac.yaml", "/etc/almanac/almanac.yaml"]
+                .into_iter()
+                .map(PathBuf::from)
+                .find(|path| path.exists())
         })
     }
 
@@ -217,13 +226,19 @@ impl Config {
         })
     }
 
+    /// The administrator's socket: beside the state, but for an installed daemon, which has a runtime directory.
+    pub fn admin_socket(&self) -> PathBuf {
+        match &self.admin_socket {
+            Some(path) => path.clone(),
+            None if self.state_dir == Path::new(INSTALLED_STATE) => INSTALLED_SOCKET.into(),
+            None => self.state_dir.join("admin.sock"),
+        }
+    }
+
     /// What the catalog's reload goes by.
     pub fn catalog_settings(&self) -> Settings {
         Settings {
-            options: Options {
-                roots: self.tool_metadata.clone(),
-                max_document_bytes: self.catalog.max_document_bytes,
-            },
+            options: Options { roots: self.tool_metadata.clone(), max_document_bytes: self.catalog.max_document_bytes },
             strict: self.catalog.strict_reload,
             poll_interval: self.catalog.poll_interval,
             watch: self.catalog.watch,
@@ -256,7 +271,7 @@ fn is_blank(content: &[u8]) -> bool {
 /// The socket of a daemon that was started without flags, if there is one.
 pub fn default_admin_socket() -> PathBuf {
     let local = PathBuf::from("state/admin.sock");
-    if local.exists() { local } else { PathBuf::from("/run/almanac/admin.sock") }
+    if local.exists() { local } else { INSTALLED_SOCKET.into() }
 }
 
 fn default_state_dir() -> PathBuf {
@@ -264,7 +279,7 @@ fn default_state_dir() -> PathBuf {
         Some(directory) if !directory.is_empty() => directory.into(),
         // In a directory that holds documents the state belongs to them.
         _ if Path::new("state").is_dir() || Path::new("tool_metadata").is_dir() => "state".into(),
-        _ => "/var/lib/almanac".into(),
+        _ => INSTALLED_STATE.into(),
     }
 }
 
@@ -285,13 +300,11 @@ fn default_tokens_file() -> Option<PathBuf> {
 
 impl Default for Config {
     fn default() -> Self {
-        let state_dir = default_state_dir();
-        let admin_socket = if state_dir.is_relative() { state_dir.join("admin.sock") } else { "/run/almanac/admin.sock".into() };
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7311)),
-            admin_socket,
+            admin_socket: None,
             tool_metadata: default_tool_metadata(),
-            state_dir,
+            state_dir: default_state_dir(),
             workers: std::thread::available_parallelism().map_or(1, usize::from),
             drain_timeout: Duration::from_secs(20),
             http: Http::default(),
@@ -340,7 +353,7 @@ impl FromNode for Config {
             fields.set("listen", &mut config.listen);
             fields.set("tool_metadata", &mut config.tool_metadata);
             fields.set("state_dir", &mut config.state_dir);
-            fields.set("admin_socket", &mut config.admin_socket);
+            config.admin_socket = fields.optional("admin_socket");
             set_within(fields, "workers", &mut config.workers, 1, 1024);
             fields.set("drain_timeout", &mut config.drain_timeout);
             fields.set("http", &mut config.http);
@@ -476,15 +489,15 @@ mod tests {
     const SHIPPED: &str = include_str!("../config/almanac.yaml");
 
     fn parse(text: &str) -> Result<Config, Vec<(String, usize, Option<String>)>> {
-        Config::parse(Path::new("c"), text.as_bytes()).map_err(|diagnostics| {
-            diagnostics.into_iter().map(|fault| (fault.code, fault.line, fault.hint)).collect()
-        })
+        Config::parse(Path::new("c"), text.as_bytes())
+            .map_err(|diagnostics| diagnostics.into_iter().map(|fault| (fault.code, fault.line, fault.hint)).collect())
     }
 
     #[test]
     fn the_shipped_file_says_the_defaults() {
         assert_eq!(parse(SHIPPED), Ok(Config::default()));
-        let uncommented: String = SHIPPED.lines().filter_map(|line| line.strip_prefix("#: ")).map(|line| format!("{line}\n")).collect();
+        let uncommented: String =
+            SHIPPED.lines().filter_map(|line| line.strip_prefix("#: ")).map(|line| format!("{line}\n")).collect();
         let mut said = parse(&uncommented).unwrap();
         let defaults = Config::default();
         // These depend on the machine; the file names what they are on an installed one.

@@ -161,6 +161,11 @@ impl Control {
         &self.readiness
     }
 
+    /// The metrics.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
     /// Reads the configuration, the tokens and the catalog again, and waits until the outcome is served.
     pub async fn reload(self: &Arc<Self>, trigger: Trigger) -> Result<Report, ReloadError> {
         let (send, receive) = oneshot::channel();

@@ -1,1 +1,205 @@
-//! x
+//! The daemon's life: in which order things start, what happens while they run, and how they end.
+//!
+//! Start: configuration, log, state directory (locked), sockets, tokens, catalog, doors, ready. End: not ready, accept no more,
+//! finish what is in flight, exit.
+
+mod probe;
+mod sockets;
+mod state;
+mod supervisor;
+mod tokens;
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+pub use sockets::SocketError;
+pub use state::StateError;
+
+use crate::access::{Tokens, TokensError};
+use crate::catalog::reload::{Reloader, Report, Trigger};
+use crate::config::{Config, ConfigError, DaemonOverrides, Overrides};
+use crate::control::{Control, Need, Parts, Readiness};
+use crate::engine::Engine;
+use crate::http::accept::Doors;
+use crate::http::{Context, Service};
+use crate::telemetry::Metrics;
+use crate::telemetry::events::{CatalogReloaded, ConfigReloaded, Listening, TokensLoaded, WatchChanged};
+use crate::telemetry::logging::{self, LogError};
+
+/// The daemon cannot start, or cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonError {
+    /// The configuration is faulty.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The log cannot be started.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The state directory cannot be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// A socket cannot be used.
+    #[error(transparent)]
+    Socket(#[from] SocketError),
+    /// The tokens are faulty.
+    #[error(transparent)]
+    Tokens(#[from] TokensError),
+    /// Something the system refused.
+    #[error("cannot {what}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Two metrics or two routes of one name, which tests rule out.
+    #[error("the daemon was built wrongly: {0}")]
+    Build(String),
+}
+
+impl DaemonError {
+    /// Is it for the operator to mend in the configuration?
+    pub fn is_configuration(&self) -> bool {
+        match self {
+            Self::Config(_) | Self::Tokens(_) | Self::Log(LogError::Level(_)) => true,
+            Self::Socket(error) => matches!(error, SocketError::Exposed { .. }),
+            _ => false,
+        }
+    }
+}
+
+/// How the daemon ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// All requests in flight were answered.
+    Drained,
+    /// The deadline or a second signal cut some off.
+    CutShort,
+}
+
+/// Runs the daemon until a signal ends it.
+pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<Ending, DaemonError> {
+    let config = Config::load(overrides, daemon_overrides)?;
+    let level = logging::start(&config.log)?;
+    let lock = state::lock(&config.state_dir)?;
+    let metrics = Arc::new(Metrics::new().map_err(|error| DaemonError::Build(error.to_string()))?);
+    ConfigReloaded { error: None, fixed: &[] }.emit(&metrics);
+    let tokens = load_tokens(&config, &metrics)?;
+    let sockets = sockets::open(&config, !tokens.load().is_empty())?;
+    let engine = Arc::new(Engine::new());
+    let readiness = Arc::new(Readiness::default());
+    let reloader = start_catalog(&config, &engine, &metrics)?;
+    readiness.met(Need::Catalog);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(config.workers)
+        .thread_name("worker")
+        .enable_all()
+        .build()
+        .map_err(|source| DaemonError::System { what: "start the worker threads", source })?;
+    let control = Arc::new(Control::new(Parts {
+        overrides: overrides.clone(),
+        daemon_overrides: daemon_overrides.clone(),
+        config: config.clone(),
+        reloader,
+        level,
+        tokens: Arc::clone(&tokens),
+        engine: Arc::clone(&engine),
+        metrics: Arc::clone(&metrics),
+        readiness: Arc::clone(&readiness),
+    }));
+    let context = Context { engine, metrics, control: Arc::clone(&control) };
+    let service = Service::new(context, tokens, &config.http).map_err(|error| DaemonError::Build(error.to_string()))?;
+    let ending = runtime.block_on(serve(&config, &Arc::new(service), &control, sockets));
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    drop(lock);
+    ending
+}
+
+fn load_tokens(config: &Config, metrics: &Metrics) -> Result<Arc<ArcSwap<Tokens>>, DaemonError> {
+    let Some(file) = &config.tokens_file else { return Ok(Arc::default()) };
+    let tokens = Tokens::read(file)?;
+    TokensLoaded { file, outcome: Ok(tokens.len()) }.emit(metrics);
+    Ok(Arc::new(ArcSwap::from_pointee(tokens)))
+}
+
+fn start_catalog(config: &Config, engine: &Arc<Engine>, metrics: &Arc<Metrics>) -> Result<Reloader, DaemonError> {
+    let (engine, metrics) = (Arc::clone(engine), Arc::clone(metrics));
+    let mut watched: Option<Option<String>> = None;
+    let publish = move |report: &Report| {
+        let news = *engine.generation().loaded().diagnostics != *report.loaded.diagnostics;
+        let generation = engine.publish(&report.loaded);
+        CatalogReloaded { report, generation, news }.emit(&metrics);
+        if watched.as_ref() != Some(&report.polling) {
+            WatchChanged { polling: report.polling.as_deref() }.emit(&metrics);
+            watched = Some(report.polling.clone());
+        }
+    };
+    let (reloader, _) = Reloader::start(config.catalog_settings(), publish)
+        .map_err(|source| DaemonError::System { what: "start the catalog's thread", source })?;
+    Ok(reloader)
+}
+
+async fn serve(
+    config: &Config,
+    service: &Arc<Service>,
+    control: &Arc<Control>,
+    sockets: sockets::Sockets,
+) -> Result<Ending, DaemonError> {
+    let system = |what| move |source| DaemonError::System { what, source };
+    let mut stop = signals(&[SignalKind::terminate(), SignalKind::interrupt()]).map_err(system("handle signals"))?;
+    let mut hangup = signals(&[SignalKind::hangup()]).map_err(system("handle signals"))?;
+    let sockets::Sockets { listeners, addresses, admin } = sockets;
+    let listeners = sockets::register(listeners).map_err(system("listen"))?;
+    let doors = Doors::open(service, listeners).map_err(system("listen"))?;
+    control.readiness().met(Need::Listeners);
+    Listening { http: &addresses, admin: &admin.to_string() }.emit();
+    supervisor::ready(&control.status());
+    let background = [
+        tokio::spawn(tokens::follow(Arc::clone(control))),
+        tokio::spawn(supervisor::watchdog(Arc::clone(control), admin.path().map(ToOwned::to_owned))),
+    ];
+    loop {
+        tokio::select! {
+            () = any(&mut stop) => break,
+            () = any(&mut hangup) => {
+                supervisor::reloading();
+                if let Err(error) = control.reload(Trigger::Signal).await {
+                    tracing::error!(%error, "reload failed");
+                }
+                supervisor::ready(&control.status());
+            }
+        }
+    }
+    tracing::info!("stopping");
+    supervisor::stopping();
+    control.readiness().lost(Need::Running);
+    background.iter().for_each(tokio::task::JoinHandle::abort);
+    let drained = tokio::select! {
+        drained = doors.drain(config.drain_timeout) => drained,
+        () = any(&mut stop) => false,
+    };
+    admin.remove();
+    if drained {
+        tracing::info!("stopped");
+        Ok(Ending::Drained)
+    } else {
+        tracing::warn!("stopped with requests in flight");
+        Ok(Ending::CutShort)
+    }
+}
+
+fn signals(kinds: &[SignalKind]) -> io::Result<Vec<Signal>> {
+    kinds.iter().map(|&kind| signal(kind)).collect()
+}
+
+async fn any(signals: &mut [Signal]) {
+    std::future::poll_fn(|context| {
+        let ready = signals.iter_mut().any(|signal| signal.poll_recv(context).is_ready());
+        if ready { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    })
+    .await;
+}

@@ -24,4 +24,5 @@ pub mod wire;
 
 pub use guard::Door;
 pub use openapi::document as openapi_document;
+pub use problem::{PointedError, ProblemDocument};
 pub use service::{Context, Service};

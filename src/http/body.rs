@@ -16,12 +16,7 @@ use crate::strict::read::{self, Limits};
 const MAX_NODES: usize = 200_000;
 
 /// Reads the body as JSON.
-pub(super) async fn json(
-    headers: &HeaderMap,
-    body: Incoming,
-    most: usize,
-    within: Duration,
-) -> Result<Node, Problem> {
+pub(super) async fn json(headers: &HeaderMap, body: Incoming, most: usize, within: Duration) -> Result<Node, Problem> {
     check_type(headers)?;
     let bytes = match tokio::time::timeout(within, collect(body, most)).await {
         Ok(bytes) => bytes?,

@@ -58,7 +58,8 @@ pub(super) fn list_operation() -> Operation {
 }
 
 pub(super) fn list(_: &Context, call: &Call<'_>) -> Result<Answer, Problem> {
-    let query = call.query(&["category", "capability", "keyword", "provider", "env_var", "error", "q", "limit", "cursor"])?;
+    let query =
+        call.query(&["category", "capability", "keyword", "provider", "env_var", "error", "q", "limit", "cursor"])?;
     let facets = FACETS.iter().filter_map(|&(name, facet)| Some((facet, query.get(name)?.to_owned()))).collect();
     let text = query.get("q").map(str::to_owned);
     let cursor = query.get("cursor").map(|cursor| parse_cursor(cursor, text.is_some())).transpose()?;
@@ -69,7 +70,8 @@ pub(super) fn list(_: &Context, call: &Call<'_>) -> Result<Answer, Problem> {
 
 /// Summaries stand rendered in the entries; parsing them to render them again would cost more than all else.
 fn render(listed: &Listed) -> Vec<u8> {
-    let mut body = Vec::with_capacity(64 + listed.items.iter().map(|(entry, _)| entry.summary().len() + 32).sum::<usize>());
+    let mut body =
+        Vec::with_capacity(64 + listed.items.iter().map(|(entry, _)| entry.summary().len() + 32).sum::<usize>());
     body.extend_from_slice(b"{\"items\":[");
     for (index, (entry, score)) in listed.items.iter().enumerate() {
         if index > 0 {
@@ -120,7 +122,8 @@ pub(super) fn tool(_: &Context, call: &Call<'_>) -> Result<Answer, Problem> {
 /// The hottest answer of all.
 pub(super) fn document(generation: &Generation, name: &str, headers: &HeaderMap) -> Result<Answer, Problem> {
     let entry = find(generation, name)?;
-    let etag = HeaderValue::from_maybe_shared(entry.etag().clone()).expect("an entity tag is quoted hexadecimal digits");
+    let etag =
+        HeaderValue::from_maybe_shared(entry.etag().clone()).expect("an entity tag is quoted hexadecimal digits");
     let mut answer = match headers.get(IF_NONE_MATCH) {
         Some(held) if matches(held, entry.etag()) => {
             let mut answer = Answer::new(Bytes::new().into());

@@ -50,7 +50,13 @@ impl Guard {
     }
 
     /// Refuses a request that was addressed to another host, or that a page of another origin sent.
-    pub(super) fn check_host(&self, door: Door, version: Version, authority: Option<&str>, headers: &HeaderMap) -> Result<(), Problem> {
+    pub(super) fn check_host(
+        &self,
+        door: Door,
+        version: Version,
+        authority: Option<&str>,
+        headers: &HeaderMap,
+    ) -> Result<(), Problem> {
         let Door::Tcp { loopback } = door else { return Ok(()) };
         let mut hosts = headers.get_all(HOST).iter();
         let host = hosts.next();
@@ -89,9 +95,11 @@ impl Guard {
         let name = without_port(host);
         let is_local = name.eq_ignore_ascii_case("localhost")
             || name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
-        loopback && is_local || self.allowed_hosts.iter().any(|allowed| {
-            allowed.eq_ignore_ascii_case(name) || allowed.eq_ignore_ascii_case(host)
-        })
+        loopback && is_local
+            || self
+                .allowed_hosts
+                .iter()
+                .any(|allowed| allowed.eq_ignore_ascii_case(name) || allowed.eq_ignore_ascii_case(host))
     }
 
     /// Refuses a request that its sender may not make.
@@ -140,7 +148,11 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 
 fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && (!name.contains(':') || name.ends_with(']')) => name,
+        Some((name, port))
+            if port.bytes().all(|byte| byte.is_ascii_digit()) && (!name.contains(':') || name.ends_with(']')) =>
+        {
+            name
+        }
         _ => host,
     }
 }

@@ -59,7 +59,8 @@ fn describe(route: &Route, operation: &Operation, schemas: &mut SchemaGenerator,
         let schema = answer.schema.map(|make| json!(make(schemas)));
         let mut described = json!({"description": answer.description});
         if !answer.content_type.is_empty() {
-            described["content"] = json!({answer.content_type: {"schema": schema.unwrap_or_else(|| json!({"type": "string"}))}});
+            described["content"] =
+                json!({answer.content_type: {"schema": schema.unwrap_or_else(|| json!({"type": "string"}))}});
         }
         answers.insert(answer.status.to_string(), described);
     }
@@ -75,7 +76,8 @@ fn describe(route: &Route, operation: &Operation, schemas: &mut SchemaGenerator,
         "responses": answers,
     });
     if let Some(make) = operation.body {
-        described["requestBody"] = json!({"required": true, "content": {"application/json": {"schema": make(schemas)}}});
+        described["requestBody"] =
+            json!({"required": true, "content": {"application/json": {"schema": make(schemas)}}});
     }
     match route.access {
         Access::Scope(scope) => described["security"] = json!([{}, {"token": [scope.as_str()]}]),

@@ -130,7 +130,11 @@ impl<T> Noted<T> {
 }
 
 impl<T: AsyncRead + Unpin> AsyncRead for Noted<T> {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.inner).poll_read(context, buffer);
         if polled.is_ready() && buffer.filled().len() > before {
@@ -195,7 +199,9 @@ mod tests {
         assert_eq!(progress.check(&limits), Err(Overdue::Idle));
         let near = |limit: u64| {
             let left = progress.check(&limits).unwrap();
-            assert!(left <= Duration::from_secs(limit) && left + Duration::from_millis(900) > Duration::from_secs(limit));
+            assert!(
+                left <= Duration::from_secs(limit) && left + Duration::from_millis(900) > Duration::from_secs(limit)
+            );
         };
         assert!(progress.is_fresh());
         progress.read();

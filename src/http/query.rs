@@ -25,7 +25,10 @@ impl Query {
                 return Err(Problem::bad_request("unknown-parameter", detail).with_near(near));
             }
             if parameters.iter().any(|(other, _)| *other == name) {
-                return Err(Problem::bad_request("repeated-parameter", format!("the parameter `{name}` stands there twice")));
+                return Err(Problem::bad_request(
+                    "repeated-parameter",
+                    format!("the parameter `{name}` stands there twice"),
+                ));
             }
             parameters.push((name, value));
         }
@@ -41,7 +44,10 @@ impl Query {
     pub(super) fn number(&self, name: &str, default: usize, low: usize, high: usize) -> Result<usize, Problem> {
         let Some(text) = self.get(name) else { return Ok(default) };
         text.parse().ok().filter(|number| (low..=high).contains(number)).ok_or_else(|| {
-            Problem::invalid("invalid-parameter", format!("`{name}` is a whole number from {low} to {high}, not `{text}`"))
+            Problem::invalid(
+                "invalid-parameter",
+                format!("`{name}` is a whole number from {low} to {high}, not `{text}`"),
+            )
         })
     }
 }

@@ -163,7 +163,12 @@ impl Service {
     }
 
     /// Answers one request.
-    pub(super) fn answer(self: &Arc<Self>, door: Door, request: Request<Incoming>, progress: &Arc<Progress>) -> Answering {
+    pub(super) fn answer(
+        self: &Arc<Self>,
+        door: Door,
+        request: Request<Incoming>,
+        progress: &Arc<Progress>,
+    ) -> Answering {
         let started = progress.request_began();
         let id = request_id::of(request.headers());
         let generation = Arc::clone(&self.context.engine.generation());
@@ -181,7 +186,8 @@ impl Service {
                     // A reload changes the generation that the answer speaks of.
                     let generation = Arc::clone(&service.context.engine.generation());
                     let counts = &service.routes[index].counts;
-                    let answer = service.finish(answer, counts, &parts.method, &parts.headers, id, &generation, started);
+                    let answer =
+                        service.finish(answer, counts, &parts.method, &parts.headers, id, &generation, started);
                     progress.request_ended();
                     answer
                 }))
@@ -230,7 +236,8 @@ impl Service {
             method == request.method() || is_get && method == Method::GET
         };
         let Some(&index) = matched.value.iter().find(is_meant) else {
-            let allowed: Vec<&str> = matched.value.iter().map(|&index| self.routes[index].route.method.as_str()).collect();
+            let allowed: Vec<&str> =
+                matched.value.iter().map(|&index| self.routes[index].route.method.as_str()).collect();
             let problem = Problem::method_not_allowed(&allowed.join(", ")).and_close();
             return Dispatched::Answered(&self.unmatched, problem.into_answer());
         };

@@ -64,7 +64,10 @@ impl CatalogReloaded<'_> {
             }
         }
         if loaded.diagnostics.len() > LOGGED_DIAGNOSTICS {
-            tracing::warn!(more = loaded.diagnostics.len() - LOGGED_DIAGNOSTICS, "GET /v1/catalog lists all diagnostics");
+            tracing::warn!(
+                more = loaded.diagnostics.len() - LOGGED_DIAGNOSTICS,
+                "GET /v1/catalog lists all diagnostics"
+            );
         }
     }
 }

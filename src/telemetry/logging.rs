@@ -79,7 +79,9 @@ pub fn start(log: &Log) -> Result<LevelHandle, LogError> {
         }
         LogFormat::Auto | LogFormat::Text => {
             let colour = io::stderr().is_terminal();
-            Box::new(fmt::layer().with_ansi(colour).with_target(false).with_writer(io::stderr).with_filter(filter_layer))
+            Box::new(
+                fmt::layer().with_ansi(colour).with_target(false).with_writer(io::stderr).with_filter(filter_layer),
+            )
         }
     };
     tracing_subscriber::registry().with(layer).try_init()?;

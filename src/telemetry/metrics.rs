@@ -2,8 +2,8 @@
 
 use prometheus::core::Collector;
 use prometheus::{
-    Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
-    TextEncoder,
+    Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
+    Registry, TextEncoder,
 };
 
 /// Seconds; from the fastest answer to the slowest allowed request.
@@ -72,7 +72,8 @@ impl Metrics {
     pub fn new() -> Result<Self, prometheus::Error> {
         let registry = Registry::new();
         let made = Registered(&registry);
-        let build = made.gauge_vec("almanac_build_info", "Constant 1, labelled with the build.", &["version", "rustc"])?;
+        let build =
+            made.gauge_vec("almanac_build_info", "Constant 1, labelled with the build.", &["version", "rustc"])?;
         build.with_label_values(&[env!("CARGO_PKG_VERSION"), option_env!("RUSTC_VERSION").unwrap_or("unknown")]).set(1);
         registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
         Ok(Self {
@@ -99,7 +100,8 @@ impl Metrics {
                 "Time a reload of the catalog took.",
                 &RELOAD_BUCKETS,
             )?,
-            catalog_generation: made.gauge("almanac_catalog_generation", "Generation of the catalog that is served.")?,
+            catalog_generation: made
+                .gauge("almanac_catalog_generation", "Generation of the catalog that is served.")?,
             catalog_tools: made.gauge("almanac_catalog_tools", "Tools in the catalog.")?,
             catalog_documents: made.gauge_vec(
                 "almanac_catalog_documents",

@@ -1,0 +1,55 @@
+//! What a command prints: text for people, or JSON. Colour only on a terminal.
+
+use std::io::{self, IsTerminal, Write};
+
+use serde::Serialize;
+
+/// Standard output and standard error. A reader that went away is no fault.
+#[derive(Debug)]
+pub(super) struct Output {
+    json: bool,
+    colour: bool,
+}
+
+impl Output {
+    pub(super) fn new(json: bool) -> Self {
+        let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        Self { json, colour }
+    }
+
+    /// Prints `value` as JSON, or whatever `text` prints.
+    pub(super) fn show(&mut self, value: &impl Serialize, text: impl FnOnce(&mut Self)) {
+        if self.json {
+            let rendered =
+                serde_json::to_string_pretty(value).expect("what is shown has string keys and finite numbers");
+            self.line(&rendered);
+        } else {
+            text(self);
+        }
+    }
+
+    pub(super) fn line(&mut self, text: &str) {
+        self.raw(format!("{text}\n").as_bytes());
+    }
+
+    /// For people, beside what a script reads.
+    pub(super) fn note(&mut self, text: &str) {
+        let _ = writeln!(io::stderr(), "{text}");
+    }
+
+    pub(super) fn error(&mut self, text: &str) {
+        self.note(&format!("almanacd: {text}"));
+    }
+
+    pub(super) fn raw(&mut self, bytes: &[u8]) {
+        let _ = io::stdout().write_all(bytes);
+    }
+
+    pub(super) fn bold(&self, text: &str) -> String {
+        if self.colour { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    pub(super) fn has_colour(&self) -> bool {
+        self.colour
+    }
+}

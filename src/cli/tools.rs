@@ -1,0 +1,86 @@
+//! `almanacd tools`: what exists, or what fits a query.
+
+use clap::Args;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+
+use super::output::Output;
+use super::{CliError, DaemonArgs, Exit, block_on};
+use crate::catalog::entry::Facet;
+use crate::catalog::load::load;
+use crate::client::ClientError;
+use crate::config::{Config, DaemonOverrides, Overrides};
+use crate::engine::{Engine, ToolFilter};
+use crate::http::wire::{ToolPage, ToolSummary};
+
+#[derive(Debug, Args)]
+pub(super) struct ToolsArgs {
+    /// Rank the tools for this query
+    query: Option<String>,
+    /// Tools of this category
+    #[arg(long)]
+    category: Option<String>,
+    /// At most so many
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    limit: u16,
+    #[command(flatten)]
+    overrides: Overrides,
+    #[command(flatten)]
+    daemon: DaemonArgs,
+}
+
+pub(super) fn run(args: &ToolsArgs, output: &mut Output) -> Result<Exit, CliError> {
+    let page = match block_on(ask(args)) {
+        Err(CliError::Client(ClientError::Connect { .. })) if !args.daemon.is_explicit() => read(args)?,
+        asked => asked?,
+    };
+    output.show(&page, |out| print(&page, out));
+    Ok(Exit::Success)
+}
+
+async fn ask(args: &ToolsArgs) -> Result<ToolPage, ClientError> {
+    let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+    let mut path = format!("/v1/tools?limit={}", args.limit);
+    for (name, value) in [("q", &args.query), ("category", &args.category)] {
+        if let Some(value) = value {
+            path.push_str(&format!("&{name}={}", encode(value)));
+        }
+    }
+    args.daemon.client()?.ask("GET", &path, None).await
+}
+
+/// Without a daemon the files are opened here.
+fn read(args: &ToolsArgs) -> Result<ToolPage, CliError> {
+    let config = Config::load(&args.overrides, &DaemonOverrides::default())?;
+    let engine = Engine::new();
+    engine.publish(&load(config.catalog_settings().options));
+    let facets = args.category.iter().map(|category| (Facet::Category, category.clone())).collect();
+    let filter = ToolFilter { facets, query: args.query.clone(), limit: args.limit.into(), cursor: None };
+    let listed = engine.generation().tools(&filter);
+    let items = listed.items.iter().map(|(entry, score)| {
+        let document = entry.document();
+        ToolSummary {
+            name: document.name,
+            title: document.title,
+            description: document.description,
+            category: document.category,
+            capabilities: document.capabilities,
+            keywords: document.keywords,
+            score: *score,
+        }
+    });
+    Ok(ToolPage { items: items.collect(), total: listed.total, next_cursor: None })
+}
+
+fn print(page: &ToolPage, out: &mut Output) {
+    let width =
+        |of: fn(&ToolSummary) -> &String| page.items.iter().map(|tool| of(tool).chars().count()).max().unwrap_or(0);
+    let (names, categories) = (width(|tool| &tool.name), width(|tool| &tool.category));
+    for tool in &page.items {
+        let score = tool.score.map(|score| format!("{score:6.2}  ")).unwrap_or_default();
+        let name = out.bold(&format!("{:names$}", tool.name));
+        out.line(&format!("{score}{name}  {:categories$}  {}", tool.category, tool.title));
+    }
+    if page.items.len() < page.total {
+        out.note(&format!("{} of {} tools", page.items.len(), page.total));
+    }
+}

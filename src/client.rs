@@ -1,0 +1,138 @@
+//! Asks a running daemon over its own wire.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http1;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
+use hyper::{Request, StatusCode, Uri};
+use hyper_util::rt::TokioIo;
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+
+use crate::http::ProblemDocument;
+
+/// A daemon to ask.
+#[derive(Debug, Clone)]
+pub struct Client {
+    target: Target,
+    token: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+enum Target {
+    Socket(PathBuf),
+    Http { authority: String },
+}
+
+/// The daemon did not answer, or refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// Not `http://host:port`.
+    #[error("`{0}` is no address of a daemon, such as http://127.0.0.1:7311")]
+    Address(String),
+    /// Nobody listens.
+    #[error("cannot reach the daemon at {target}; is it running?")]
+    Connect {
+        /// The socket or address.
+        target: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The connection broke.
+    #[error("the daemon's answer broke off")]
+    Broken(#[from] hyper::Error),
+    /// Not a request that can be sent.
+    #[error("the request cannot be sent")]
+    Request(#[from] hyper::http::Error),
+    /// The daemon said no.
+    #[error("{0}")]
+    Refused(Box<ProblemDocument>),
+    /// The answer is of another version.
+    #[error("the daemon's answer is not understood")]
+    Answer(#[from] serde_json::Error),
+}
+
+impl Client {
+    /// The daemon behind an admin socket.
+    pub fn socket(path: &Path) -> Self {
+        Self { target: Target::Socket(path.to_owned()), token: None }
+    }
+
+    /// The daemon at `http://host:port`.
+    pub fn url(url: &str, token: Option<String>) -> Result<Self, ClientError> {
+        let uri: Uri = url.parse().map_err(|_| ClientError::Address(url.to_owned()))?;
+        match (uri.scheme_str(), uri.authority(), uri.path()) {
+            (Some("http"), Some(authority), "" | "/") => {
+                let host = authority.as_str();
+                let authority = if authority.port().is_some() { host.to_owned() } else { format!("{host}:80") };
+                Ok(Self { target: Target::Http { authority }, token })
+            }
+            _ => Err(ClientError::Address(url.to_owned())),
+        }
+    }
+
+    /// Sends a request and returns whatever comes back.
+    pub async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<Bytes>,
+    ) -> Result<(StatusCode, Bytes), ClientError> {
+        match &self.target {
+            Target::Socket(socket) => {
+                let connect = |source| ClientError::Connect { target: socket.display().to_string(), source };
+                let stream = UnixStream::connect(socket).await.map_err(connect)?;
+                self.over(stream, "localhost", method, path, body).await
+            }
+            Target::Http { authority } => {
+                let connect = |source| ClientError::Connect { target: format!("http://{authority}"), source };
+                let stream = TcpStream::connect(authority).await.map_err(connect)?;
+                self.over(stream, authority, method, path, body).await
+            }
+        }
+    }
+
+    /// Sends a request and understands the answer.
+    pub async fn ask<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<Bytes>,
+    ) -> Result<T, ClientError> {
+        let (status, answer) = self.send(method, path, body).await?;
+        if status.is_success() {
+            return Ok(serde_json::from_slice(&answer)?);
+        }
+        Err(ClientError::Refused(Box::new(serde_json::from_slice(&answer)?)))
+    }
+
+    async fn over<T>(
+        &self,
+        stream: T,
+        host: &str,
+        method: &str,
+        path: &str,
+        body: Option<Bytes>,
+    ) -> Result<(StatusCode, Bytes), ClientError>
+    where
+        T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+        // It ends with the sender; whatever breaks it breaks the request as well.
+        tokio::spawn(connection);
+        let mut request = Request::builder().method(method).uri(path).header(HOST, host);
+        if body.is_some() {
+            request = request.header(CONTENT_TYPE, "application/json");
+        }
+        if let Some(token) = &self.token {
+            request = request.header(AUTHORIZATION, format!("Bearer {token}"));
+        }
+        let answer = sender.send_request(request.body(Full::new(body.unwrap_or_default()))?).await?;
+        let status = answer.status();
+        Ok((status, answer.into_body().collect().await?.to_bytes()))
+    }
+}
