@@ -16,6 +16,7 @@ use super::files::{self, Directories, Listing, Place, Stamp};
 use super::relations;
 use super::snapshot::Catalog;
 use super::{Diagnostic, Entry};
+use crate::strict::Node;
 use crate::strict::decode::decode;
 use crate::strict::read::{self, Limits};
 
@@ -336,6 +337,9 @@ pub fn parse(path: &Path, content: &[u8], limit: usize) -> Result<ToolMetadata, 
             _ => diagnostic,
         }]
     })?;
+    if node == Node::Null {
+        return Err(vec![Diagnostic::error(path, "empty-document", "the document is empty")]);
+    }
     decode(node).map_err(|faults| {
         let text = String::from_utf8_lossy(content);
         faults.iter().map(|fault| Diagnostic::fault(path, &text, fault)).collect()

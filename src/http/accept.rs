@@ -32,6 +32,7 @@ pub enum Listener {
 /// Open doors.
 #[derive(Debug)]
 pub struct Doors {
+    service: Arc<Service>,
     stopping: watch::Sender<bool>,
     accepting: Vec<JoinHandle<()>>,
     /// Ends when the last connection has.
@@ -55,11 +56,12 @@ impl Doors {
                 Listener::Unix(listener) => tokio::spawn(unix(listener, house)),
             });
         }
-        Ok(Self { stopping, accepting, open })
+        Ok(Self { service: Arc::clone(service), stopping, accepting, open })
     }
 
     /// Accepts no more, lets requests in flight finish, and closes what is left at the deadline. Returns whether all finished.
     pub async fn drain(mut self, deadline: Duration) -> bool {
+        self.service.stop();
         self.stopping.send_replace(true);
         for accepting in self.accepting {
             // It ends by itself; an error means it panicked, and was logged as such.

@@ -57,7 +57,10 @@ where
             _ = stopping.wait_for(|stopping| *stopping), if !ending => {
                 ending = true;
                 timer.as_mut().reset(Instant::now() + LAST_CALL);
-                connection.as_mut().graceful_shutdown();
+                // hyper would close a connection whose request is still on its way.
+                if !progress.is_fresh() {
+                    connection.as_mut().graceful_shutdown();
+                }
             }
         }
     }

@@ -87,7 +87,8 @@ fn describe(route: &Route, operation: &Operation, schemas: &mut SchemaGenerator,
     described
 }
 
-pub(super) fn serve(_: &Context, _: &Call<'_>) -> Result<Answer, Problem> {
+pub(super) fn serve(_: &Context, call: &Call<'_>) -> Result<Answer, Problem> {
+    call.query(&[])?;
     static RENDERED: LazyLock<Bytes> = LazyLock::new(|| Bytes::from(document().to_string()));
     Ok(answer::bytes(StatusCode::OK, JSON, RENDERED.clone()))
 }

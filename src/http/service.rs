@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{self, Poll};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use hyper::body::Incoming;
-use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, StatusCode};
 use percent_encoding::percent_decode_str;
@@ -53,6 +54,8 @@ pub struct Service {
     tool: usize,
     /// Counts what matched no route.
     unmatched: Counts,
+    /// Are the doors closing? Then every answer is the last of its connection.
+    stopping: AtomicBool,
 }
 
 struct Counted {
@@ -151,7 +154,13 @@ impl Service {
             routes,
             paths,
             tool,
+            stopping: AtomicBool::new(false),
         })
+    }
+
+    /// From now on every answer is the last of its connection.
+    pub(super) fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
     }
 
     pub(super) fn limits(&self) -> &Http {
@@ -279,6 +288,9 @@ impl Service {
         headers.insert(request_id::REQUEST_ID, id);
         let label = HeaderValue::from_maybe_shared(generation.label().clone()).expect("a number is visible ASCII");
         headers.insert(GENERATION, label);
+        if self.stopping.load(Ordering::Relaxed) {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         answer
     }
 }

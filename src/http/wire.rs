@@ -89,7 +89,7 @@ pub struct AlternativeRelation {
     /// The scenario.
     pub when: String,
     /// What is gained.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub benefits: String,
 }
 
@@ -102,7 +102,7 @@ pub struct ComplementRelation {
     /// The scenario.
     pub scenario: String,
     /// How they are used together.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub example: String,
 }
 
@@ -192,7 +192,7 @@ pub struct MissingPrerequisite {
     /// Where to get it.
     pub how_to_get: String,
     /// What works without it.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub fallback: String,
 }
 
@@ -206,7 +206,7 @@ pub struct BetterTool {
     /// In which scenario.
     pub when: String,
     /// What is gained.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub benefits: String,
 }
 

@@ -1,0 +1,39 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// The name under which this program starts itself again, as the bare epoll loop.
+pub(crate) const FLOOR: &str = "bare-epoll-loop";
+
+pub(crate) enum Arguments {
+    /// Measure these rows, or all if there are none.
+    Rows { selected: Vec<String>, json: bool },
+    /// Be the bare epoll loop: answer every request at `address` with the bytes of the file `answer`.
+    Floor { address: SocketAddr, answer: PathBuf },
+    /// Started by `cargo test`, to which this is no test.
+    Nothing,
+}
+
+impl Arguments {
+    pub(crate) fn read() -> Self {
+        Self::of(std::env::args_os().skip(1).collect())
+    }
+
+    fn of(arguments: Vec<OsString>) -> Self {
+        if let [first, address, answer] = arguments.as_slice()
+            && first == FLOOR
+            && let Some(address) = address.to_str().and_then(|address| address.parse().ok())
+        {
+            return Self::Floor { address, answer: answer.into() };
+        }
+        // cargo bench says --bench, cargo test does not.
+        if !arguments.iter().any(|argument| argument == "--bench") {
+            return Self::Nothing;
+        }
+        let words = arguments.iter().map(|argument| argument.to_string_lossy().into_owned());
+        let (flags, selected): (Vec<String>, Vec<String>) = words.partition(|word| word.starts_with('-'));
+        Self::Rows { selected, json: flags.iter().any(|flag| flag == "--json") }
+    }
+}

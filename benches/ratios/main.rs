@@ -1,0 +1,45 @@
+//! The bars of the design, measured. `cargo bench --bench ratios -- [--json] [ROW…]`
+//!
+//! An absolute figure means nothing on a shared machine, so each is taken beside a peer or a floor, in turns, in one run, and
+//! what is held to a bar is the ratio. Nothing fails for being slow: a row is `met` or `MISSED`, and whoever reads it decides.
+//!
+//! A file per family of rows; what they are measured with stands beside them: [`daemon`] and [`peers`] are what is measured,
+//! [`wrk`] and [`client`] ask, [`process`] reads the kernel's accounts, [`sample`] takes turns, [`row`] and [`table`] tell.
+
+mod above_hyper;
+mod arguments;
+mod client;
+mod cold_load;
+mod cores;
+mod corpus;
+mod daemon;
+mod family;
+mod http;
+mod lookup;
+mod memory;
+mod peers;
+mod process;
+mod quiet;
+mod row;
+mod sample;
+mod save;
+mod start;
+mod table;
+mod wrk;
+
+use anyhow::Result;
+
+use arguments::Arguments;
+use family::FAMILIES;
+
+fn main() -> Result<()> {
+    match Arguments::read() {
+        Arguments::Floor { address, answer } => peers::epoll::serve(address, &std::fs::read(answer)?),
+        Arguments::Rows { selected, json } => {
+            let rows = FAMILIES.iter().flat_map(|family| family.measure(&selected)).collect::<Vec<_>>();
+            table::print(&rows, json);
+            Ok(())
+        }
+        Arguments::Nothing => Ok(()),
+    }
+}

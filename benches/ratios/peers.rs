@@ -1,0 +1,7 @@
+//! What the daemon is measured against.
+
+pub(crate) mod bare_hyper;
+pub(crate) mod epoll;
+pub(crate) mod inotify;
+pub(crate) mod locked;
+pub(crate) mod nginx;

@@ -1,0 +1,132 @@
+//! Who is let in.
+
+use std::fs;
+use std::process::Command;
+
+use crate::daemon::{Site, almanacd, document, wait_until};
+
+/// Makes a token in the site's file and returns it.
+fn token(site: &Site, name: &str, scopes: &str) -> String {
+    let output = almanacd()
+        .args(["token", "new", "--name", name, "--scopes", scopes, "--file"])
+        .arg(site.path("tokens"))
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+fn with_tokens(site: &Site) {
+    site.configure(&format!("auth: {{tokens_file: {}}}\n", site.path("tokens").display()));
+    site.save("a.yaml", &document("a", "t"));
+}
+
+#[test]
+fn tokens_open_what_their_scopes_say() {
+    let site = Site::new();
+    let (reader, recorder) = (token(&site, "reader", "read"), token(&site, "recorder", "record"));
+    with_tokens(&site);
+    let daemon = site.start();
+    let check = |authorization: Option<&str>, path: &str, status: u16, code: Option<&str>| {
+        let headers: Vec<(&str, &str)> = authorization.map(|value| ("authorization", value)).into_iter().collect();
+        let reply = daemon.send("GET", path, &headers, b"");
+        assert_eq!(reply.status, status, "{authorization:?} {path}");
+        if let Some(code) = code {
+            assert_eq!(reply.code(), code);
+        }
+        reply
+    };
+    for path in ["/v1/tools/a", "/v1/tools", "/v1/tools/%61", "/metrics", "/openapi.json"] {
+        let refused = check(None, path, 401, Some("no-token"));
+        assert_eq!(refused.header("www-authenticate"), Some("Bearer"));
+        check(Some("Bearer wrong"), path, 401, Some("unknown-token"));
+        check(Some(&format!("Basic {reader}")), path, 401, Some("no-token"));
+        check(Some(&format!("Bearer {recorder}")), path, 403, Some("missing-scope"));
+        check(Some(&format!("bearer {reader}")), path, 200, None);
+    }
+    check(None, "/live", 200, None);
+    check(None, "/ready", 200, None);
+    assert_eq!(daemon.admin("GET", "/v1/tools/a", b"").status, 200, "the socket's permissions are the authority");
+    assert!(!daemon.log.text().contains(&reader), "a token is in the log");
+}
+
+#[test]
+fn tokens_come_and_go_without_a_restart() {
+    let site = Site::new();
+    let first = token(&site, "first", "read");
+    with_tokens(&site);
+    let daemon = site.start();
+    let status =
+        |token: &str| daemon.send("GET", "/v1/tools/a", &[("authorization", &format!("Bearer {token}"))], b"").status;
+    let second = token(&site, "second", "read");
+    wait_until("the second token is let in", || status(&second) == 200);
+    let text = fs::read_to_string(site.path("tokens")).unwrap();
+    fs::write(site.path("tokens"), "tokens: nonsense\n").unwrap();
+    daemon.log.wait_for("tokens not taken");
+    assert_eq!((status(&first), status(&second)), (200, 200), "a faulty file takes no rights away");
+    fs::write(site.path("tokens"), text.lines().filter(|line| !line.contains("first")).collect::<Vec<_>>().join("\n"))
+        .unwrap();
+    wait_until("the first token is refused", || status(&first) == 401);
+    assert_eq!(status(&second), 200);
+}
+
+#[test]
+fn a_reachable_address_needs_tokens() {
+    let site = Site::new();
+    let (code, said) = site.fail(&["--listen", "0.0.0.0:0"]);
+    assert_eq!(code, 78, "{said}");
+    assert!(said.contains("almanacd token new"), "{said}");
+    let token = token(&site, "t", "read");
+    with_tokens(&site);
+    let mut command = site.command();
+    command.args(["--listen", "0.0.0.0:0"]);
+    let daemon = crate::daemon::Daemon::start(command, site.path("state/admin.sock"));
+    let mut connection = crate::daemon::Connection::open(([127, 0, 0, 1], daemon.address.port()).into());
+    connection.request(
+        "GET",
+        "/v1/tools/a",
+        &[("host", "any.example"), ("authorization", &format!("Bearer {token}"))],
+        b"",
+    );
+    assert_eq!(connection.reply().status, 200);
+    connection.request("GET", "/v1/tools/a", &[], b"");
+    assert_eq!(connection.reply().status, 401);
+}
+
+#[test]
+fn a_faulty_tokens_file_is_no_start() {
+    let site = Site::new();
+    with_tokens(&site);
+    let (code, said) = site.fail(&[]);
+    assert_eq!(code, 78, "a missing file: {said}");
+    fs::write(site.path("tokens"), "tokens:\n  - {name: x, sha256: zz, scopes: [read]}\n").unwrap();
+    let (code, said) = site.fail(&[]);
+    assert_eq!(code, 78, "{said}");
+    assert!(said.contains("tokens:2:"), "{said}");
+}
+
+#[test]
+fn pages_of_other_origins_are_refused() {
+    let site = Site::new();
+    site.save("a.yaml", &document("a", "t"));
+    let daemon = site.start();
+    let check = |headers: &[(&str, &str)], status: u16| {
+        let reply = daemon.send("GET", "/v1/tools/a", headers, b"");
+        assert_eq!(reply.status, status, "{headers:?}");
+    };
+    check(&[("host", "rebound.example")], 421);
+    check(&[("host", "localhost"), ("host", "localhost")], 400);
+    check(&[("origin", "https://evil.example")], 403);
+    check(&[("origin", "http://localhost:3000")], 200);
+    let mut connection = daemon.connect();
+    connection.raw(b"GET http://rebound.example/v1/tools/a HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    assert_eq!(connection.reply().status, 421);
+}
+
+#[test]
+fn the_admin_socket_is_for_its_group() {
+    let site = Site::new();
+    let daemon = site.start();
+    let output = Command::new("stat").args(["-c", "%a"]).arg(&daemon.admin).output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap().trim(), "660");
+}

@@ -1,0 +1,168 @@
+//! The command line.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::daemon::{Site, almanacd, document, shipped};
+
+/// Exit code, standard output and standard error.
+fn run(command: &mut Command) -> (i32, String, String) {
+    let output = command.output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn check_shows_the_line_and_the_way_out() {
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("a.yaml");
+    fs::write(&file, document("a", "t").replace("category", "categry")).unwrap();
+    let (code, out, _) = run(almanacd().arg("check").arg("a.yaml").current_dir(&directory));
+    assert_eq!(code, 1);
+    for part in [
+        "error[unknown-key]",
+        "unknown key `categry`",
+        "a.yaml:4:1",
+        "4 | categry: test",
+        "^^^^^^^",
+        "did you mean `category`?",
+    ] {
+        assert!(out.contains(part), "{part:?} is not in\n{out}");
+    }
+    assert!(out.ends_with("1 document, 0 tools, 2 errors, 0 warnings\n"), "{out}");
+    let (code, out, _) = run(almanacd().args(["check", "--json"]).arg(&file));
+    let report: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &report["errors"]), (1, &Value::from(2)));
+    assert!(report["diagnostics"][0]["source"].is_string(), "{report}");
+}
+
+#[test]
+fn check_of_what_ships_finds_nothing() {
+    let (code, out, _) = run(almanacd().arg("check").arg(shipped()));
+    assert_eq!((code, out.as_str()), (0, "45 documents, 45 tools, 0 errors, 0 warnings\n"));
+    // Without a path, the configuration and what it names.
+    let (code, out, _) = run(almanacd().arg("check").current_dir(env!("CARGO_MANIFEST_DIR")));
+    assert_eq!((code, out.as_str()), (0, "45 documents, 45 tools, 0 errors, 0 warnings\n"));
+}
+
+#[test]
+fn check_explains_foreign_yaml() {
+    let foreign: [(&str, &str); 9] = [
+        ("compose.yaml", "services:\n  web:\n    image: nginx\n    ports: [\"80:80\"]\n"),
+        ("k8s.yaml", "apiVersion: v1\nkind: List\nitems:\n- metadata: {name: a}\n---\napiVersion: v1\n"),
+        ("actions.yml", "on: {push: {branches: [main]}}\njobs:\n  b:\n    steps:\n    - run: |\n        echo hi\n"),
+        ("openapi.yaml", "openapi: 3.1.0\npaths:\n  /x: {get: {responses: {200: {description: ok}}}}\n"),
+        ("list.yaml", "- a\n- b\n"),
+        ("scalar.yaml", "just text\n"),
+        ("tags.yaml", "a: !!binary aGk=\nb: !custom {c: 1}\n"),
+        ("merge.yaml", "base: &b {x: 1}\nuse:\n  <<: *b\n"),
+        ("dates.yaml", "? [complex, key]\n: 2024-01-01\n"),
+    ];
+    let directory = TempDir::new().unwrap();
+    for (name, text) in foreign {
+        fs::write(directory.path().join(name), text).unwrap();
+    }
+    let (code, out, error) = run(almanacd().args(["check", "--json"]).arg(directory.path()));
+    assert_eq!((code, error.as_str()), (1, ""));
+    let report: Value = serde_json::from_str(&out).unwrap();
+    let findings = report["diagnostics"].as_array().unwrap();
+    for (name, _) in foreign {
+        let explained = findings
+            .iter()
+            .any(|finding| finding["file"].as_str().unwrap().ends_with(name) && finding["line"].as_u64() > Some(0));
+        assert!(explained, "{name} is not explained with a line in {out}");
+    }
+}
+
+#[test]
+fn check_of_nothing_says_so() {
+    let directory = TempDir::new().unwrap();
+    let (code, out, _) = run(almanacd().arg("check").arg(directory.path()));
+    assert_eq!(code, 0);
+    assert!(out.contains("no document (.yaml or .yml) was found"), "{out}");
+    let (code, out, _) = run(almanacd().arg("check").arg(directory.path().join("none")));
+    assert_eq!(code, 1);
+    assert!(out.contains("cannot be listed"), "{out}");
+    fs::create_dir(directory.path().join("config")).unwrap();
+    fs::write(directory.path().join("config/almanac.yaml"), "http: {max_body_byte: 1}\n").unwrap();
+    let (code, out, _) = run(almanacd().arg("check").current_dir(&directory));
+    assert_eq!(code, 1);
+    assert!(out.contains("did you mean `max_body_bytes`?"), "{out}");
+}
+
+#[test]
+fn tools_are_listed_by_the_daemon_or_from_the_files() {
+    let site = Site::new();
+    let files = |arguments: &[&str]| {
+        let mut command = almanacd();
+        command.arg("tools").args(arguments).arg("--tool-metadata").arg(shipped()).current_dir(site.path(""));
+        run(&mut command)
+    };
+    let (code, out, error) = files(&[]);
+    assert_eq!((code, out.lines().count()), (0, 45), "{error}");
+    let (_, out, _) = files(&["look something up on the web", "--limit", "1"]);
+    assert!(out.contains("web_search"), "{out}");
+    site.save("only.yaml", &document("only", "Only one"));
+    let daemon = site.start();
+    let (code, out, _) = run(almanacd().args(["tools", "--json", "--socket"]).arg(&daemon.admin));
+    let page: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &page["items"][0]["name"], &page["total"]), (0, &Value::from("only"), &Value::from(1)));
+    let url = format!("http://{}", daemon.address);
+    let (code, out, _) = run(almanacd().args(["tools", "one", "--url", &url]));
+    assert!(code == 0 && out.contains("Only one"), "{out}");
+    let (code, _, error) = run(almanacd().args(["tools", "--url", "http://127.0.0.1:1"]));
+    assert!(code == 1 && error.contains("is it running?"), "{error}");
+    let (code, _, error) = run(almanacd().args(["tools", "--url", "ftp://x"]));
+    assert!(code == 1 && error.contains("no address of a daemon"), "{error}");
+}
+
+#[test]
+fn ctl_reloads_and_tells() {
+    let site = Site::new();
+    site.configure("catalog: {watch: false, poll_interval: 1h}\n").save("a.yaml", &document("a", "t"));
+    let daemon = site.start();
+    let ctl = |arguments: &[&str]| run(almanacd().arg("ctl").args(arguments).arg("--socket").arg(&daemon.admin));
+    let (code, out, _) = ctl(&["status"]);
+    assert!(code == 0 && out.contains("ready") && out.contains("generation 1, 1 tools"), "{out}");
+    site.save("b.yaml", &document("b", "t"));
+    let (code, out, _) = ctl(&["reload", "--wait"]);
+    assert_eq!((code, out.as_str()), (0, "changed: generation 2, 2 tools, 0 errors\n"));
+    site.save("b.yaml", "name: ]");
+    let (code, out, error) = ctl(&["reload", "--wait"]);
+    assert_eq!((code, out.as_str()), (1, "unchanged: generation 2, 2 tools, 1 errors\n"));
+    assert!(error.contains("b.yaml:1:"), "{error}");
+    let (code, out, _) = ctl(&["reload"]);
+    assert_eq!((code, out.as_str()), (0, "reload begun\n"));
+    let (_, out, _) = ctl(&["status", "--json"]);
+    let status: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((&status["stale"], &status["errors"]), (&Value::from(1), &Value::from(1)));
+    let (code, _, error) = run(almanacd().args(["ctl", "status", "--socket", "/nowhere.sock"]));
+    assert!(code == 1 && error.contains("is it running?"), "{error}");
+}
+
+#[test]
+fn usage_errors_exit_64() {
+    for arguments in [&["nonsense"][..], &["serve", "--listen", "x"], &["ctl"], &["completions", "tcsh2"]] {
+        let (code, _, error) = run(almanacd().args(arguments));
+        assert_eq!(code, 64, "{arguments:?}: {error}");
+    }
+    assert_eq!(run(almanacd().arg("--help")).0, 0);
+    assert_eq!(run(almanacd().arg("--version")).1, format!("almanacd {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn completions_and_pages_are_written() {
+    for shell in ["bash", "zsh", "fish"] {
+        let (code, out, _) = run(almanacd().args(["completions", shell]));
+        assert!(code == 0 && out.contains("almanacd") && out.contains("log-level"), "{shell}");
+    }
+    let (code, out, _) = run(almanacd().arg("man"));
+    assert!(code == 0 && out.contains(".TH almanacd 1"), "{out}");
+    let directory = TempDir::new().unwrap();
+    let (code, _, error) = run(almanacd().args(["man", "--out"]).arg(directory.path().join("man")));
+    assert_eq!(code, 0, "{error}");
+    assert!(directory.path().join("man/almanacd-serve.1").exists());
+}

@@ -1,0 +1,127 @@
+//! Connections that take too much, and what closes them.
+
+use std::io::Read;
+use std::time::{Duration, Instant};
+
+use crate::daemon::{Daemon, Site, document, wait_until};
+
+fn start(http: &str) -> (Site, Daemon) {
+    let site = Site::new();
+    site.configure(&format!("http: {{{http}}}\n"));
+    site.save("a.yaml", &document("a", "t"));
+    let daemon = site.start();
+    (site, daemon)
+}
+
+fn closed_for(daemon: &Daemon, reason: &str) -> f64 {
+    daemon.metric(&format!("almanac_http_connections_closed_total{{reason=\"{reason}\"}}")).unwrap_or(0.0)
+}
+
+#[test]
+fn an_idle_connection_is_closed() {
+    let (_site, daemon) = start("idle_timeout: 100ms");
+    let mut silent = daemon.connect();
+    silent.closed();
+    let mut used = daemon.connect();
+    used.request("GET", "/v1/tools/a", &[], b"");
+    assert_eq!(used.reply().status, 200);
+    used.closed();
+    wait_until("both are counted", || closed_for(&daemon, "idle_timeout") >= 2.0);
+}
+
+#[test]
+fn a_head_that_never_ends_is_closed() {
+    let (_site, daemon) = start("header_read_timeout: 100ms, idle_timeout: 1h");
+    let mut slow = daemon.connect();
+    slow.raw(b"GET /v1/tools/a HTTP/1.1\r\nhost: local");
+    let started = Instant::now();
+    slow.closed();
+    assert!(started.elapsed() >= Duration::from_millis(90));
+    // A byte now and then does not buy time.
+    let mut dripping = daemon.connect();
+    let socket = dripping.socket().try_clone().unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+    let mut drops = 0;
+    loop {
+        dripping.raw(b"G");
+        drops += 1;
+        assert!(drops < 1000, "a dripping head is never closed");
+        match (&socket).read(&mut [0; 64]) {
+            Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => {}
+            _ => break,
+        }
+    }
+    wait_until("both are counted", || closed_for(&daemon, "header_read_timeout") >= 2.0);
+}
+
+#[test]
+fn a_body_that_never_comes_is_answered_and_closed() {
+    let (_site, daemon) = start("request_timeout: 100ms");
+    let mut slow = daemon.connect();
+    slow.raw(b"POST /v1/tools/check HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 50\r\n\r\n{");
+    let reply = slow.reply();
+    assert_eq!((reply.status, reply.code().as_str()), (408, "slow-body"));
+    slow.closed();
+}
+
+#[test]
+fn a_reader_that_stops_reading_is_closed() {
+    let (site, daemon) = start("request_timeout: 200ms, idle_timeout: 1h");
+    site.save("big.yaml", &document("big", &format!("'{}'", "x".repeat(200_000))));
+    daemon.admin("POST", "/-/reload", b"");
+    let mut stuck = daemon.connect();
+    // More than all buffers between the two sides hold.
+    stuck.raw(&b"GET /v1/tools/big HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(200));
+    wait_until("it is closed", || closed_for(&daemon, "request_timeout") >= 1.0);
+}
+
+#[test]
+fn large_heads_and_bodies_are_refused() {
+    let (_site, daemon) = start("max_header_bytes: 8192, max_body_bytes: 2048");
+    let long = "x".repeat(20_000);
+    assert_eq!(daemon.send("GET", "/v1/tools/a", &[("x-long", &long)], b"").status, 431);
+    let reply = daemon.post("/v1/tools/check", &format!(r#"{{"tools":["{}"]}}"#, "x".repeat(3000)));
+    assert_eq!((reply.status, reply.code().as_str()), (413, "body-too-large"));
+    let mut chunked = daemon.connect();
+    chunked.raw(b"POST /v1/tools/check HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n");
+    chunked.raw(format!("{:x}\r\n{}\r\n0\r\n\r\n", 4000, "[".repeat(4000)).as_bytes());
+    assert_eq!(chunked.reply().status, 413);
+    let many: Vec<(String, &str)> = (0..200).map(|i| (format!("x-{i}"), "v")).collect();
+    let many: Vec<(&str, &str)> = many.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+    assert_eq!(daemon.send("GET", "/v1/tools/a", &many, b"").status, 431);
+    assert_eq!(daemon.get("/v1/tools/a").status, 200);
+}
+
+#[test]
+fn garbage_is_answered_400_and_closed() {
+    let (_site, daemon) = start("");
+    for garbage in
+        [&b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n"[..], b"GET\r\n\r\n", b"GET /a\0b HTTP/1.1\r\n\r\n"]
+    {
+        let mut connection = daemon.connect();
+        connection.raw(garbage);
+        let rest = connection.closed();
+        assert!(rest.is_empty() || rest.starts_with(b"HTTP/1.1 400"), "{}", String::from_utf8_lossy(&rest));
+    }
+    wait_until("they are counted", || closed_for(&daemon, "malformed_request") >= 2.0);
+    assert_eq!(daemon.get("/v1/tools/a").status, 200);
+}
+
+#[test]
+fn connections_beyond_the_limit_wait_their_turn() {
+    let (_site, daemon) = start("max_connections: 2");
+    let mut first = daemon.connect();
+    let mut second = daemon.connect();
+    for connection in [&mut first, &mut second] {
+        connection.request("GET", "/v1/tools/a", &[], b"");
+        assert_eq!(connection.reply().status, 200);
+    }
+    let mut third = daemon.connect();
+    third.request("GET", "/v1/tools/a", &[], b"");
+    third.socket().set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    assert!(third.try_reply("GET").is_none(), "a third connection is served");
+    drop(first);
+    third.socket().set_read_timeout(Some(crate::daemon::PATIENCE)).unwrap();
+    assert_eq!(third.reply().status, 200);
+    assert_eq!(daemon.admin("GET", "/-/status", b"").status, 200, "the administrator is never shut out");
+}

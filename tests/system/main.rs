@@ -1,0 +1,16 @@
+//! System tests: the real binary, through its real doors.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+#![allow(unreachable_pub, reason = "one crate of tests")]
+
+mod access;
+mod cli;
+mod counterparts;
+mod daemon;
+mod http;
+mod limits;
+mod loader;
+mod openapi;
+mod reload;
+mod service;
+mod shipped;

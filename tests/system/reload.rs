@@ -1,0 +1,395 @@
+//! Hot reload, and the traps that file systems, editors and clusters set for it.
+//!
+//! The poll is set to an hour wherever it is not what is tested, so that only events can explain a reload.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::Command;
+
+use crate::daemon::{Daemon, Site, document, wait_until};
+
+const BY_EVENTS: &str = "catalog: {poll_interval: 1h}\n";
+
+fn start() -> (Site, Daemon) {
+    let site = Site::new();
+    site.configure(BY_EVENTS).save("a.yaml", &document("a", "one"));
+    let daemon = site.start();
+    assert_eq!(daemon.title("a").as_deref(), Some("one"));
+    (site, daemon)
+}
+
+#[track_caller]
+fn becomes(daemon: &Daemon, tool: &str, title: Option<&str>) {
+    wait_until(&format!("{tool} to become {title:?}"), || daemon.title(tool).as_deref() == title);
+}
+
+/// Codes of the diagnostics of the last reload, with file name and line.
+fn diagnostics(daemon: &Daemon) -> Vec<(String, String, u64)> {
+    let catalog = daemon.json("/v1/catalog");
+    let item = |finding: &serde_json::Value| {
+        let file = Path::new(finding["file"].as_str().unwrap()).file_name().unwrap().to_string_lossy().into_owned();
+        (file, finding["code"].as_str().unwrap().to_owned(), finding["line"].as_u64().unwrap())
+    };
+    catalog["diagnostics"].as_array().unwrap().iter().map(item).collect()
+}
+
+#[track_caller]
+fn is_reported(daemon: &Daemon, file: &str, code: &str, line: u64) {
+    wait_until(&format!("{code} in {file}:{line}"), || {
+        diagnostics(daemon).contains(&(file.to_owned(), code.to_owned(), line))
+    });
+}
+
+#[test]
+fn a_save_by_rename_and_a_save_in_place() {
+    let (site, daemon) = start();
+    let etag = daemon.get("/v1/tools/a").header("etag").unwrap().to_owned();
+    site.save("a.yaml", &document("a", "two"));
+    becomes(&daemon, "a", Some("two"));
+    let reply = daemon.send("GET", "/v1/tools/a", &[("if-none-match", &etag)], b"");
+    assert_eq!(reply.status, 200);
+    assert_ne!(reply.header("x-almanac-generation"), Some("1"));
+    fs::write(site.tools().join("a.yaml"), document("a", "three")).unwrap();
+    becomes(&daemon, "a", Some("three"));
+}
+
+#[test]
+fn a_save_that_truncates_first_shows_no_gap() {
+    let (site, daemon) = start();
+    let path = site.tools().join("a.yaml");
+    let mut file = fs::File::create(&path).unwrap();
+    is_reported(&daemon, "a.yaml", "empty-document", 0);
+    assert_eq!(daemon.title("a").as_deref(), Some("one"), "the last good version is served meanwhile");
+    assert_eq!(daemon.json("/v1/catalog")["stale"], serde_json::json!(["a"]));
+    assert_eq!(daemon.metric(r#"almanac_catalog_documents{state="stale"}"#), Some(1.0));
+    file.write_all(document("a", "two").as_bytes()).unwrap();
+    drop(file);
+    becomes(&daemon, "a", Some("two"));
+    wait_until("nothing is wrong", || diagnostics(&daemon).is_empty());
+}
+
+#[test]
+fn a_broken_save_is_reported_with_its_line_and_changes_nothing() {
+    let (site, daemon) = start();
+    site.save("b.yaml", &document("b", "one"));
+    becomes(&daemon, "b", Some("one"));
+    site.save("a.yaml", &document("a", "two").replace("category:", "categry:"));
+    is_reported(&daemon, "a.yaml", "unknown-key", 4);
+    is_reported(&daemon, "a.yaml", "missing-key", 1);
+    assert_eq!(daemon.title("a").as_deref(), Some("one"));
+    let finding = &daemon.json("/v1/catalog")["diagnostics"];
+    let hinted = finding.as_array().unwrap().iter().any(|finding| finding["hint"] == "did you mean `category`?");
+    assert!(hinted, "{finding}");
+    daemon.log.wait_for("unknown key `categry`");
+    assert_eq!(daemon.metric("almanac_catalog_last_reload_successful"), Some(0.0));
+    site.save("b.yaml", &document("b", "two"));
+    becomes(&daemon, "b", Some("two"));
+    fs::remove_file(site.tools().join("a.yaml")).unwrap();
+    becomes(&daemon, "a", None);
+    wait_until("nothing is wrong", || daemon.metric("almanac_catalog_last_reload_successful") == Some(1.0));
+}
+
+#[test]
+fn strict_reload_takes_all_or_nothing() {
+    let (site, daemon) = start();
+    site.configure("catalog: {poll_interval: 1h, strict_reload: true}\n");
+    assert_eq!(daemon.admin("POST", "/-/reload", b"").status, 200);
+    site.save("bad.yaml", "name: ]");
+    is_reported(&daemon, "bad.yaml", "yaml-syntax", 1);
+    site.save("a.yaml", &document("a", "two"));
+    let answer = daemon.admin("POST", "/-/reload", b"").json();
+    assert_eq!(answer["outcome"], "rejected");
+    assert_eq!(daemon.title("a").as_deref(), Some("one"));
+    fs::remove_file(site.tools().join("bad.yaml")).unwrap();
+    becomes(&daemon, "a", Some("two"));
+}
+
+#[test]
+fn a_config_map_is_swapped() {
+    let site = Site::new();
+    site.configure(BY_EVENTS);
+    let publish = |version: &str| {
+        let directory = site.tools().join(format!("..{version}"));
+        fs::create_dir(&directory).unwrap();
+        fs::write(directory.join("a.yaml"), document("a", version)).unwrap();
+        let link = site.tools().join("..data_tmp");
+        symlink(format!("..{version}"), &link).unwrap();
+        fs::rename(link, site.tools().join("..data")).unwrap();
+    };
+    publish("v1");
+    symlink("..data/a.yaml", site.tools().join("a.yaml")).unwrap();
+    let daemon = site.start();
+    assert_eq!(daemon.title("a").as_deref(), Some("v1"));
+    for version in ["v2", "v3"] {
+        publish(version);
+        becomes(&daemon, "a", Some(version));
+    }
+    assert_eq!(diagnostics(&daemon), []);
+}
+
+#[test]
+fn a_root_that_is_a_link_is_pointed_elsewhere() {
+    let site = Site::new();
+    site.configure(BY_EVENTS);
+    for version in ["v1", "v2"] {
+        fs::create_dir(site.path(version)).unwrap();
+        fs::write(site.path(version).join("a.yaml"), document("a", version)).unwrap();
+    }
+    fs::remove_dir(site.tools()).unwrap();
+    symlink(site.path("v1"), site.tools()).unwrap();
+    let daemon = site.start();
+    assert_eq!(daemon.title("a").as_deref(), Some("v1"));
+    symlink(site.path("v2"), site.path("new")).unwrap();
+    fs::rename(site.path("new"), site.tools()).unwrap();
+    becomes(&daemon, "a", Some("v2"));
+    fs::write(site.path("v2/a.yaml"), document("a", "edited")).unwrap();
+    becomes(&daemon, "a", Some("edited"));
+}
+
+#[test]
+fn a_root_is_removed_and_made_again() {
+    let (site, daemon) = start();
+    for title in ["two", "three"] {
+        fs::rename(site.tools(), site.path("away")).unwrap();
+        is_reported(&daemon, "tools", "unreadable", 0);
+        assert!(daemon.title("a").is_some(), "a root that is gone takes nothing with it");
+        fs::create_dir(site.tools()).unwrap();
+        becomes(&daemon, "a", None);
+        fs::write(site.tools().join("a.yaml"), document("a", title)).unwrap();
+        becomes(&daemon, "a", Some(title));
+        fs::remove_dir_all(site.path("away")).unwrap();
+    }
+}
+
+#[test]
+fn a_root_that_is_not_there_yet_is_waited_for() {
+    let site = Site::new();
+    site.configure(BY_EVENTS);
+    fs::remove_dir(site.tools()).unwrap();
+    let daemon = site.start();
+    is_reported(&daemon, "tools", "unreadable", 0);
+    fs::create_dir(site.tools()).unwrap();
+    fs::write(site.tools().join("a.yaml"), document("a", "one")).unwrap();
+    becomes(&daemon, "a", Some("one"));
+}
+
+#[test]
+fn a_new_directory_written_to_at_once_is_read() {
+    let (site, daemon) = start();
+    for round in 0..20 {
+        let directory = site.tools().join(format!("deep{round}/er"));
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join("x.yml"), document(&format!("x{round}"), "new")).unwrap();
+        becomes(&daemon, &format!("x{round}"), Some("new"));
+    }
+    fs::write(site.tools().join("deep0/er/x.yml"), document("x0", "edited")).unwrap();
+    becomes(&daemon, "x0", Some("edited"));
+    fs::remove_dir_all(site.tools().join("deep0")).unwrap();
+    becomes(&daemon, "x0", None);
+}
+
+#[test]
+fn twelve_thousand_files_at_once() {
+    let (site, daemon) = start();
+    for number in 0..12_000 {
+        fs::write(site.tools().join(format!("t{number}.yaml")), document(&format!("t{number}"), "t")).unwrap();
+    }
+    wait_until("all to be loaded", || daemon.metric("almanac_catalog_tools") == Some(12_001.0));
+    assert_eq!(diagnostics(&daemon), []);
+    fs::write(site.tools().join("t7.yaml"), document("t7", "edited")).unwrap();
+    becomes(&daemon, "t7", Some("edited"));
+    for number in 0..12_000 {
+        fs::remove_file(site.tools().join(format!("t{number}.yaml"))).unwrap();
+    }
+    wait_until("all to be gone", || daemon.metric("almanac_catalog_tools") == Some(1.0));
+}
+
+#[test]
+fn a_pipe_does_not_block() {
+    let (site, daemon) = start();
+    let made = Command::new("mkfifo").arg(site.tools().join("x.yaml")).status().unwrap();
+    assert!(made.success());
+    is_reported(&daemon, "x.yaml", "not-a-file", 0);
+    site.save("a.yaml", &document("a", "two"));
+    becomes(&daemon, "a", Some("two"));
+    symlink("nowhere.yaml", site.tools().join("y.yaml")).unwrap();
+    is_reported(&daemon, "y.yaml", "unreadable", 0);
+    symlink("..", site.tools().join("circle")).unwrap();
+    site.save("a.yaml", &document("a", "three"));
+    becomes(&daemon, "a", Some("three"));
+}
+
+#[test]
+fn hostile_documents_are_refused_fast() {
+    let (site, daemon) = start();
+    let bomb: String = (0..64)
+        .map(|level| {
+            format!(
+                "k{level}: &a{level} [{}]\n",
+                if level == 0 { "x".into() } else { vec![format!("*a{}", level - 1); 9].join(",") }
+            )
+        })
+        .collect();
+    site.save("bomb.yaml", &bomb);
+    site.save("deep.yaml", &format!("name: {}", "[".repeat(5000)));
+    site.save("huge.yaml", &"[".repeat(1 << 20));
+    site.save("twice.yaml", &format!("{}name: b\n", document("b", "t")));
+    site.save("binary.yaml", "name: \u{0}");
+    fs::write(site.tools().join("latin.yaml"), b"name: caf\xe9\n").unwrap();
+    for (file, code, line) in [
+        ("bomb.yaml", "too-many-values", 6),
+        ("deep.yaml", "too-deep", 1),
+        ("huge.yaml", "too-large", 0),
+        ("twice.yaml", "duplicate-key", 8),
+        ("latin.yaml", "not-utf8", 1),
+    ] {
+        wait_until(file, || {
+            diagnostics(&daemon).iter().any(|finding| (finding.0.as_str(), finding.1.as_str()) == (file, code))
+        });
+        if code != "too-many-values" {
+            is_reported(&daemon, file, code, line);
+        }
+    }
+    assert!(diagnostics(&daemon).iter().any(|finding| finding.0 == "binary.yaml"));
+    assert_eq!(daemon.title("a").as_deref(), Some("one"));
+    let memory = daemon.metric("process_resident_memory_bytes").unwrap();
+    assert!(memory < 300e6, "{memory} bytes for six small files");
+}
+
+#[test]
+fn two_files_with_one_name_are_both_named() {
+    let (site, daemon) = start();
+    site.save("b.yaml", &document("a", "other"));
+    is_reported(&daemon, "b.yaml", "duplicate-tool", 0);
+    let message = daemon.json("/v1/catalog")["diagnostics"][0]["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("a.yaml"), "{message}");
+    assert_eq!(daemon.title("a").as_deref(), Some("one"), "the first path serves");
+    fs::remove_file(site.tools().join("a.yaml")).unwrap();
+    becomes(&daemon, "a", Some("other"));
+}
+
+#[test]
+fn a_tool_that_is_renamed_inside_its_file() {
+    let (site, daemon) = start();
+    site.save("a.yaml", &document("b", "one"));
+    becomes(&daemon, "b", Some("one"));
+    becomes(&daemon, "a", None);
+}
+
+#[test]
+fn without_events_the_poll_finds_changes() {
+    let site = Site::new();
+    site.configure("catalog: {watch: false, poll_interval: 20ms}\n").save("a.yaml", &document("a", "one"));
+    let daemon = site.start();
+    daemon.log.wait_for("found by the poll only");
+    assert_eq!(daemon.metric("almanac_catalog_watching"), Some(0.0));
+    site.save("a.yaml", &document("a", "two"));
+    becomes(&daemon, "a", Some("two"));
+    wait_until("a poll is counted", || {
+        daemon.metric(r#"almanac_reloads_total{outcome="changed",trigger="poll"}"#) == Some(1.0)
+    });
+}
+
+#[test]
+fn a_signal_and_a_request_reload() {
+    let site = Site::new();
+    site.configure("catalog: {watch: false, poll_interval: 1h}\n").save("a.yaml", &document("a", "one"));
+    let daemon = site.start();
+    site.save("a.yaml", &document("a", "two"));
+    daemon.signal("HUP");
+    becomes(&daemon, "a", Some("two"));
+    site.save("a.yaml", &document("a", "three"));
+    let answer = daemon.admin("POST", "/-/reload", b"");
+    assert_eq!(answer.json()["outcome"], "changed");
+    assert_eq!(daemon.title("a").as_deref(), Some("three"));
+    assert_eq!(answer.header("x-almanac-generation"), daemon.get("/live").header("x-almanac-generation"));
+    assert_eq!(daemon.admin("POST", "/-/reload", b"").json()["outcome"], "unchanged");
+    site.configure("catalg: {}\n");
+    let refused = daemon.admin("POST", "/-/reload", b"");
+    assert_eq!((refused.status, refused.code().as_str()), (422, "faulty-configuration"));
+    assert!(refused.text().contains("did you mean `catalog`?"), "{}", refused.text());
+    assert_eq!(daemon.metric("almanac_config_last_reload_successful"), Some(0.0));
+}
+
+#[test]
+fn the_directories_themselves_can_be_changed_by_a_reload() {
+    let site = Site::new();
+    for version in ["v1", "v2"] {
+        fs::create_dir(site.path(version)).unwrap();
+        fs::write(site.path(version).join("a.yaml"), document("a", version)).unwrap();
+    }
+    let configure = |version: &str| {
+        let directory = site.path(version);
+        site.configure(&format!("tool_metadata: [{}]\ncatalog: {{poll_interval: 1h}}\n", directory.display()));
+    };
+    configure("v1");
+    let mut command = crate::daemon::almanacd();
+    command.args(["serve", "--config"]).arg(site.path("almanac.yaml")).arg("--state-dir").arg(site.path("state"));
+    command.args(["--listen", "127.0.0.1:0", "--log-format", "json"]).stderr(std::process::Stdio::piped());
+    let daemon = Daemon::start(command, site.path("state/admin.sock"));
+    assert_eq!(daemon.title("a").as_deref(), Some("v1"));
+    configure("v2");
+    daemon.admin("POST", "/-/reload", b"");
+    assert_eq!(daemon.title("a").as_deref(), Some("v2"));
+    fs::write(site.path("v2/a.yaml"), document("a", "edited")).unwrap();
+    becomes(&daemon, "a", Some("edited"));
+}
+
+#[test]
+fn a_file_made_readable_is_read() {
+    let (site, daemon) = start();
+    let path = site.tools().join("b.yaml");
+    fs::write(&path, document("b", "one")).unwrap();
+    becomes(&daemon, "b", Some("one"));
+    // Root reads everything, so that only the event of the change is seen here; the failing read is a unit test.
+    fs::set_permissions(&path, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    fs::write(&path, document("b", "two")).unwrap();
+    becomes(&daemon, "b", Some("two"));
+}
+
+#[test]
+fn inotify_limits_are_said_and_polled_around() {
+    let site = Site::new();
+    site.configure("catalog: {poll_interval: 20ms}\n").save("a.yaml", &document("a", "one"));
+    // A user namespace of its own has limits of its own; where none can be made there is nothing to test.
+    let limit = "echo 0 > /proc/sys/user/max_inotify_instances && exec \"$@\"";
+    let probe = Command::new("unshare").args(["-U", "-r", "sh", "-c", limit, "sh", "true"]).output();
+    if !probe.is_ok_and(|probe| probe.status.success()) {
+        return;
+    }
+    let daemon_command = site.command();
+    let mut command = Command::new("unshare");
+    command
+        .args(["-U", "-r", "sh", "-c", limit, "sh"])
+        .arg(daemon_command.get_program())
+        .args(daemon_command.get_args());
+    command.env("ALMANAC_LISTEN", "127.0.0.1:0").stderr(std::process::Stdio::piped());
+    let daemon = Daemon::start(command, site.path("state/admin.sock"));
+    daemon.log.wait_for("max_user_instances");
+    site.save("a.yaml", &document("a", "two"));
+    becomes(&daemon, "a", Some("two"));
+}
+
+#[test]
+fn a_busy_directory_beside_the_root_costs_no_scan() {
+    let (site, daemon) = start();
+    let scans = || -> f64 {
+        ["changed", "unchanged"]
+            .iter()
+            .filter_map(|outcome| {
+                daemon.metric(&format!(r#"almanac_reloads_total{{outcome="{outcome}",trigger="event"}}"#))
+            })
+            .sum()
+    };
+    for number in 0..50 {
+        fs::write(site.path(&format!("other{number}.yaml")), "x").unwrap();
+    }
+    site.save("a.yaml", &document("a", "two"));
+    becomes(&daemon, "a", Some("two"));
+    // The save is read at once and confirmed by one scan.
+    wait_until("the scan", || scans() >= 2.0);
+    assert_eq!(scans(), 2.0);
+}
