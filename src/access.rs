@@ -12,7 +12,7 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use crate::catalog::Diagnostic;
+use crate::strict::Diagnostic;
 use crate::strict::decode::decode;
 use crate::strict::read::{Limits, yaml};
 use crate::strict::{At, FromNode, Node};
@@ -205,12 +205,11 @@ impl FromNode for Sum {
         let byte =
             |index: usize| text.get(2 * index..2 * index + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
         let bytes: Option<Vec<u8>> = (0..32).map(byte).collect();
-        match bytes.and_then(|bytes| bytes.try_into().ok()).filter(|_| text.len() == 64) {
-            Some(sum) => Some(Self(sum)),
-            None => {
-                at.bad_value("a SHA-256 sum has 64 hexadecimal digits; `almanacd token new` makes one");
-                None
-            }
+        if let Some(sum) = bytes.and_then(|bytes| bytes.try_into().ok()).filter(|_| text.len() == 64) {
+            Some(Self(sum))
+        } else {
+            at.bad_value("a SHA-256 sum has 64 hexadecimal digits; `almanacd token new` makes one");
+            None
         }
     }
 }

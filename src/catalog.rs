@@ -10,7 +10,6 @@
 
 pub mod check;
 pub mod debounce;
-pub mod diagnostic;
 pub mod document;
 pub mod entry;
 pub mod files;
@@ -23,8 +22,9 @@ pub mod snapshot;
 mod table;
 pub mod watch;
 
-pub use diagnostic::{Diagnostic, Severity};
 pub use document::ToolMetadata;
 pub use entry::Entry;
 pub use loader::{LoadError, Loader};
 pub use snapshot::Catalog;
+
+pub use crate::strict::{Diagnostic, Severity};

@@ -1,22 +1,23 @@
 //! The command line: translates arguments to [`Engine`](crate::Engine) calls, here or in the running daemon, and back to text.
 
 mod check;
+mod client;
 mod ctl;
 mod output;
 mod tools;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::access::{self, DEFAULT_TENANT, Scope};
-use crate::client::{Client, ClientError};
 use crate::config::{ConfigError, DaemonOverrides, Overrides, default_admin_socket};
 use crate::control;
 use crate::daemon::{self, DaemonError, Ending};
+use client::{Client, ClientError};
 use output::Output;
 
 /// How a command ends. The numbers are a contract with service managers and scripts.
@@ -222,7 +223,7 @@ fn run(command: Command, output: &mut Output) -> Result<Exit, CliError> {
         Command::Tools(args) => tools::run(&args, output),
         Command::Ctl(args) => ctl::run(&args, output),
         Command::Token(TokenArgs { command: TokenCommand::New { name, scopes, tenant, file } }) => {
-            token(&name, &tenant, &scopes, file, output)
+            token(&name, &tenant, &scopes, file.as_deref(), output)
         }
         Command::Completions { shell } => {
             let mut text = Vec::new();
@@ -238,17 +239,17 @@ fn token(
     name: &str,
     tenant: &str,
     scopes: &[Scope],
-    file: Option<PathBuf>,
+    file: Option<&Path>,
     output: &mut Output,
 ) -> Result<Exit, CliError> {
     let (token, entry) = access::new_token(name, tenant, scopes)?;
-    if let Some(file) = &file {
+    if let Some(file) = file {
         let write = |source| CliError::Write { file: file.display().to_string(), source };
         append_token(file, &entry).map_err(write)?;
     }
     output.show(&serde_json::json!({"token": token, "entry": entry.trim()}), |out| {
         out.line(&token);
-        match &file {
+        match file {
             Some(file) => out.note(&format!("added to {}; the token is not shown again", file.display())),
             None => out.note(&format!("let it in by this entry of the tokens file:\ntokens:\n{}", entry.trim_end())),
         }
@@ -256,7 +257,7 @@ fn token(
     Ok(Exit::Success)
 }
 
-fn append_token(file: &PathBuf, entry: &str) -> io::Result<()> {
+fn append_token(file: &Path, entry: &str) -> io::Result<()> {
     use std::io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;
     let mut handle = std::fs::OpenOptions::new().append(true).create(true).mode(0o640).open(file)?;

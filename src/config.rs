@@ -8,10 +8,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::catalog::load::Options;
-use crate::catalog::reload::Settings;
-use crate::catalog::{Diagnostic, diagnostic};
 use crate::strict::decode::decode;
+use crate::strict::diagnostic::{self, Diagnostic};
 use crate::strict::read::{Limits, yaml};
 use crate::strict::{At, Fields, FromNode, Node};
 
@@ -235,16 +233,6 @@ impl Config {
         }
     }
 
-    /// What the catalog's reload goes by.
-    pub fn catalog_settings(&self) -> Settings {
-        Settings {
-            options: Options { roots: self.tool_metadata.clone(), max_document_bytes: self.catalog.max_document_bytes },
-            strict: self.catalog.strict_reload,
-            poll_interval: self.catalog.poll_interval,
-            watch: self.catalog.watch,
-        }
-    }
-
     /// Keys in which `other` differs and which only a restart can change.
     pub fn fixed_differences(&self, other: &Self) -> Vec<&'static str> {
         let pairs = [
@@ -332,8 +320,8 @@ impl Default for Http {
 impl Default for Catalog {
     fn default() -> Self {
         Self {
-            max_document_bytes: Options::MAX_DOCUMENT_BYTES,
-            poll_interval: Settings::POLL_INTERVAL,
+            max_document_bytes: 256 * 1024,
+            poll_interval: Duration::from_secs(30),
             watch: true,
             strict_reload: false,
         }
@@ -469,7 +457,7 @@ impl FromNode for Duration {
         }
         let text = String::from_node(node, at)?;
         match humantime::parse_duration(&text) {
-            Ok(time) if (Self::from_millis(1)..=Self::from_hours(24)).contains(&time) => Some(time),
+            Ok(time) if (Self::from_millis(1)..=Self::from_secs(24 * 60 * 60)).contains(&time) => Some(time),
             Ok(_) => {
                 at.bad_value("a time is 1ms to 24h");
                 None

@@ -8,10 +8,10 @@ use arc_swap::ArcSwap;
 use tokio::sync::oneshot;
 
 use crate::access::{Tokens, TokensError};
-use crate::catalog::diagnostic;
-use crate::catalog::reload::{Ended, Reloader, Report, Trigger};
+use crate::catalog::reload::{Ended, Reloader, Report, Settings, Trigger};
 use crate::config::{Config, ConfigError, DaemonOverrides, Overrides};
 use crate::engine::Engine;
+use crate::strict::diagnostic;
 use crate::telemetry::Metrics;
 use crate::telemetry::events::{ConfigReloaded, TokensLoaded};
 use crate::telemetry::logging::{LevelError, LevelHandle};
@@ -189,7 +189,7 @@ impl Control {
         }
     }
 
-    fn reload_config(&self) -> Result<crate::catalog::reload::Settings, ConfigError> {
+    fn reload_config(&self) -> Result<Settings, ConfigError> {
         let fresh = Config::load(&self.overrides, &self.daemon_overrides).inspect_err(|error| {
             ConfigReloaded { error: Some(&describe(error)), fixed: &[] }.emit(&self.metrics);
         })?;
@@ -204,7 +204,7 @@ impl Control {
         config.catalog = fresh.catalog.clone();
         config.log.level.clone_from(&fresh.log.level);
         ConfigReloaded { error: None, fixed: &fixed }.emit(&self.metrics);
-        Ok(fresh.catalog_settings())
+        Ok(Settings::from(&fresh))
     }
 
     /// Reads the tokens again; if they are faulty, the old ones hold.
@@ -275,7 +275,7 @@ pub fn describe_tokens(error: &TokensError) -> String {
     }
 }
 
-fn with_places(error: &dyn std::error::Error, diagnostics: &[crate::catalog::Diagnostic]) -> String {
+fn with_places(error: &dyn std::error::Error, diagnostics: &[crate::strict::Diagnostic]) -> String {
     let mut text = error.to_string();
     if let Some(source) = error.source() {
         text.push_str(&format!(": {source}"));

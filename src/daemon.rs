@@ -20,7 +20,8 @@ pub use sockets::SocketError;
 pub use state::StateError;
 
 use crate::access::{Tokens, TokensError};
-use crate::catalog::reload::{Reloader, Report, Trigger};
+use crate::catalog::load::Loaded;
+use crate::catalog::reload::{Reloader, Report, Settings, Trigger};
 use crate::config::{Config, ConfigError, DaemonOverrides, Overrides};
 use crate::control::{Control, Need, Parts, Readiness};
 use crate::engine::Engine;
@@ -132,13 +133,23 @@ fn start_catalog(config: &Config, engine: &Arc<Engine>, metrics: &Arc<Metrics>) 
     let publish = move |report: &Report| {
         let news = *engine.generation().loaded().diagnostics != *report.loaded.diagnostics;
         let generation = engine.publish(&report.loaded);
-        CatalogReloaded { report, generation, news }.emit(&metrics);
+        let Loaded { catalog, diagnostics, documents, .. } = &report.loaded;
+        CatalogReloaded {
+            labels: [report.trigger.as_str(), report.outcome.as_str()],
+            generation,
+            tools: catalog.len(),
+            documents: [documents.good, documents.stale, documents.bad],
+            took: report.took,
+            diagnostics,
+            news,
+        }
+        .emit(&metrics);
         if watched.as_ref() != Some(&report.polling) {
             WatchChanged { polling: report.polling.as_deref() }.emit(&metrics);
             watched = Some(report.polling.clone());
         }
     };
-    let (reloader, _) = Reloader::start(config.catalog_settings(), publish)
+    let (reloader, _) = Reloader::start(Settings::from(config), publish)
         .map_err(|source| DaemonError::System { what: "start the catalog's thread", source })?;
     Ok(reloader)
 }

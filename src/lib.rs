@@ -11,7 +11,7 @@
 //! | doors | [`http`], [`cli`] |
 //! | engine | [`engine`], run by [`daemon`] and [`control`] |
 //! | rooms | [`catalog`] |
-//! | ground | [`strict`], [`text`], [`access`], [`telemetry`], [`config`], [`client`] |
+//! | ground | [`strict`], [`text`], [`access`], [`telemetry`], [`config`] |
 //!
 //! # Invariants
 //!
@@ -25,7 +25,6 @@
 pub mod access;
 pub mod catalog;
 pub mod cli;
-pub mod client;
 pub mod config;
 pub mod control;
 pub mod daemon;

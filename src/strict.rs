@@ -6,16 +6,19 @@
 //!
 //! So every input goes through two passes. [`read`] turns text into a [`Node`] under a [`Limits`] budget and refuses duplicate
 //! keys. [`decode`] takes the node apart into typed values and collects a [`Fault`] for whatever is missing, unknown or of the
-//! wrong type. Nodes carry no positions; on the rare path of a faulty file [`locate`] walks the text again to find the line.
+//! wrong type. Nodes carry no positions; on the rare path of a faulty file [`locate`] walks the text again to find the line, for the
+//! [`Diagnostic`] that people see.
 //!
 //! Rejected: `deny_unknown_fields` (stops at the first fault, cannot suggest), and a position on every node (slows the path
 //! that has no faults).
 
 pub mod decode;
+pub mod diagnostic;
 pub mod locate;
 pub mod node;
 pub mod read;
 
 pub use decode::{At, Fault, FaultCode, Fields, FromNode, Segment};
+pub use diagnostic::{Diagnostic, Severity};
 pub use node::Node;
 pub use read::{Limits, Unreadable, UnreadableKind};

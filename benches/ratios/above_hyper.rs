@@ -146,7 +146,9 @@ fn service(tools: &Path) -> Result<Option<(Arc<Service>, Bytes)>> {
     let metrics = Arc::new(Metrics::new()?);
     let published = Arc::clone(&engine);
     let settings = Settings { watch: false, ..config.catalog_settings() };
-    let (reloader, _) = Reloader::start(settings, move |report| drop(published.publish(&report.loaded)))?;
+    let (reloader, _) = Reloader::start(settings, move |report| {
+        published.publish(&report.loaded);
+    })?;
     let body = engine.generation().tool(&corpus::name(0)).map(|entry| entry.body().clone());
     let tokens = Arc::default();
     let limits = config.http.clone();

@@ -50,7 +50,9 @@ fn measure(catalogs: &[Loaded; 2], names: &[String], readers: usize) -> [Row; 2]
     let (engine, locked) = (Engine::new(), Locked::of(&catalogs[0].catalog));
     engine.publish(&catalogs[0]);
     let find = |name: &str| engine.generation().tool(name).map_or(0, |entry| entry.body().len());
-    let publish = |loaded: &Loaded| drop(engine.publish(loaded));
+    let publish = |loaded: &Loaded| {
+        engine.publish(loaded);
+    };
     let [mut by_lock, mut by_peace] = <[Pairs; 2]>::default();
     for _ in quiet::rounds(ROUNDS) {
         let swapped = rate(readers, names, &find, Some((catalogs, &publish)));

@@ -16,6 +16,7 @@ use super::files::{self, Directories, Listing, Place, Stamp};
 use super::relations;
 use super::snapshot::Catalog;
 use super::{Diagnostic, Entry};
+use crate::config::{self, Config};
 use crate::strict::Node;
 use crate::strict::decode::decode;
 use crate::strict::read::{self, Limits};
@@ -33,12 +34,15 @@ pub struct Options {
 }
 
 impl Options {
-    /// Default size limit of a document: 256 KiB.
-    pub const MAX_DOCUMENT_BYTES: usize = 256 * 1024;
-
     /// Reads one directory with default limits.
     pub fn directory(root: impl Into<PathBuf>) -> Self {
-        Self { roots: vec![root.into()], max_document_bytes: Self::MAX_DOCUMENT_BYTES }
+        Self { roots: vec![root.into()], max_document_bytes: config::Catalog::default().max_document_bytes }
+    }
+}
+
+impl From<&Config> for Options {
+    fn from(config: &Config) -> Self {
+        Self { roots: config.tool_metadata.clone(), max_document_bytes: config.catalog.max_document_bytes }
     }
 }
 

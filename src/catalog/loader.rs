@@ -8,7 +8,7 @@ use arc_swap::ArcSwap;
 
 use super::load::Loaded;
 use super::reload::{Reloader, Settings};
-use super::{Diagnostic, Entry, ToolMetadata, diagnostic};
+use super::{Diagnostic, Entry, Severity, ToolMetadata};
 
 /// Loads tool metadata from a directory, and keeps up with it.
 ///
@@ -130,7 +130,7 @@ impl Started {
 /// A missing tool is an error only if a file of its name is at fault.
 fn refuse_faulty(loaded: &Loaded, name: &str) -> Result<Option<Arc<ToolMetadata>>, LoadError> {
     let is_its = |diagnostic: &&Diagnostic| {
-        diagnostic.severity == diagnostic::Severity::Error
+        diagnostic.severity == Severity::Error
             && Path::new(&diagnostic.file).file_stem().is_some_and(|stem| stem == name)
     };
     let faults: Vec<Diagnostic> = loaded.diagnostics.iter().filter(is_its).cloned().collect();

@@ -70,7 +70,7 @@ pub fn of(catalog: &Catalog, entry: &Entry) -> Relations {
             continue;
         }
         let document = other.document();
-        let is_meant = |target: &str| names.iter().any(|name| *name == target);
+        let is_meant = |target: &str| names.contains(&target);
         let declared = document.conflicts.into_iter().filter(|conflict| is_meant(&conflict.tool));
         relations.conflicts.extend(declared.map(|conflict| incoming(other, turn_round(conflict))));
         let declared = document.alternatives.into_iter().filter(|alternative| is_meant(&alternative.tool));

@@ -10,9 +10,10 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::debounce::{Debounce, Hint};
-use super::diagnostic;
 use super::load::{Loaded, Options, Shelf};
 use super::watch::Watch;
+use crate::config::{self, Config};
+use crate::strict::diagnostic;
 
 /// What a reload goes by.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,13 +29,20 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Default time between two scans: 30 s.
-    pub const POLL_INTERVAL: Duration = Duration::from_secs(30);
-
     /// Watches one directory with default limits.
     pub fn directory(root: impl AsRef<Path>) -> Self {
-        let options = Options::directory(root.as_ref());
-        Self { options, strict: false, poll_interval: Self::POLL_INTERVAL, watch: true }
+        Self::new(&config::Catalog::default(), Options::directory(root.as_ref()))
+    }
+
+    fn new(config: &config::Catalog, options: Options) -> Self {
+        let config::Catalog { poll_interval, watch, strict_reload: strict, .. } = *config;
+        Self { options, strict, poll_interval, watch }
+    }
+}
+
+impl From<&Config> for Settings {
+    fn from(config: &Config) -> Self {
+        Self::new(&config.catalog, Options::from(config))
     }
 }
 

@@ -5,6 +5,7 @@
 //! file systems) the reload's poll remains, and [`Watch::status`] says why.
 
 use std::ffi::OsStr;
+use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,37 +16,25 @@ use super::debounce::Hint;
 use super::files::{Directories, Interest, is_document};
 
 /// A set of watched directories.
-#[derive(Debug)]
 pub struct Watch {
     watcher: Option<RecommendedWatcher>,
     directories: Arc<Mutex<Directories>>,
+    /// Where hints go; nowhere if the watch is off.
+    sink: Option<Arc<Sink>>,
     failure: Option<String>,
 }
 
+type Sink = dyn Fn(Hint) + Send + Sync;
+
 impl Watch {
     /// Watches nothing yet; hints go to `sink`, from a thread of the watcher's.
-    pub fn new(sink: impl Fn(Hint) + Send + 'static) -> Self {
-        let directories: Arc<Mutex<Directories>> = Arc::default();
-        let interests = Arc::clone(&directories);
-        let handler = move |event: notify::Result<Event>| {
-            // An error, such as a queue that overflowed, means that anything may have changed.
-            let Ok(event) = event else { return sink(Hint::Moved) };
-            let interests = interests.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(hint) = hint(&event, &interests) {
-                drop(interests);
-                sink(hint);
-            }
-        };
-        let (watcher, failure) = match notify::recommended_watcher(handler) {
-            Ok(watcher) => (Some(watcher), None),
-            Err(error) => (None, Some(explain(&error))),
-        };
-        Self { watcher, directories, failure }
+    pub fn new(sink: impl Fn(Hint) + Send + Sync + 'static) -> Self {
+        Self { watcher: None, directories: Arc::default(), sink: Some(Arc::new(sink)), failure: None }
     }
 
     /// Watches nothing, ever: the poll is all there is.
     pub fn off(reason: &str) -> Self {
-        Self { watcher: None, directories: Arc::default(), failure: Some(reason.to_owned()) }
+        Self { watcher: None, directories: Arc::default(), sink: None, failure: Some(reason.to_owned()) }
     }
 
     /// Watches exactly `directories` from now on.
@@ -54,8 +43,19 @@ impl Watch {
             let mut current = self.directories.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::replace(&mut *current, directories.clone())
         };
-        let Some(watcher) = &mut self.watcher else { return };
+        let Some(sink) = &self.sink else { return };
         self.failure = None;
+        let watcher = match &mut self.watcher {
+            Some(watcher) => watcher,
+            // Tried again at each scan: a limit that was reached may be so no longer.
+            None => match watcher(Arc::clone(&self.directories), Arc::clone(sink)) {
+                Ok(watcher) => self.watcher.insert(watcher),
+                Err(error) => {
+                    self.failure = Some(explain(&error));
+                    return;
+                }
+            },
+        };
         for gone in before.keys().filter(|path| !directories.contains_key(*path)) {
             // It fails if the directory itself is gone, and its watch with it.
             let _ = watcher.unwatch(gone);
@@ -73,6 +73,24 @@ impl Watch {
     /// Why some directory is not watched, if so.
     pub fn status(&self) -> Result<(), &str> {
         self.failure.as_deref().map_or(Ok(()), Err)
+    }
+}
+
+fn watcher(directories: Arc<Mutex<Directories>>, sink: Arc<Sink>) -> notify::Result<RecommendedWatcher> {
+    notify::recommended_watcher(move |event: notify::Result<Event>| {
+        // An error, such as a queue that overflowed, means that anything may have changed.
+        let Ok(event) = event else { return sink(Hint::Moved) };
+        let directories = directories.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(hint) = hint(&event, &directories) {
+            drop(directories);
+            sink(hint);
+        }
+    })
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Watch").field("failure", &self.failure).finish_non_exhaustive()
     }
 }
 
@@ -134,6 +152,7 @@ mod tests {
 
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "the cases read better")]
     fn check(kind: EventKind, path: &str, expected: Option<Hint>) {
         let directories = Directories::from([
             (PathBuf::from("/t"), Interest::All),

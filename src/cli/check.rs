@@ -11,8 +11,8 @@ use super::output::Output;
 use super::{CliError, Exit};
 use crate::access::{Tokens, TokensError};
 use crate::catalog::load::{Loaded, Options, load};
-use crate::catalog::{Diagnostic, diagnostic};
 use crate::config::{Config, ConfigError, DaemonOverrides, Overrides};
+use crate::strict::diagnostic::{self, Diagnostic};
 
 #[derive(Debug, Args)]
 pub(super) struct CheckArgs {
@@ -66,7 +66,7 @@ fn configured(overrides: &Overrides) -> Result<(Loaded, Vec<Diagnostic>), CliErr
         Err(ConfigError::Faulty { diagnostics, .. }) => return Ok((Loaded::default(), diagnostics)),
         Err(error) => return Err(error.into()),
     };
-    let loaded = load(config.catalog_settings().options);
+    let loaded = load(Options::from(&config));
     let mut diagnostics = loaded.diagnostics.to_vec();
     match config.tokens_file.as_deref().map(|file| (file, Tokens::read(file))) {
         Some((_, Err(TokensError::Faulty { diagnostics: faults, .. }))) => diagnostics.extend(faults),
@@ -105,7 +105,7 @@ fn explain(finding: &Diagnostic, colour: bool) -> String {
         Some(hint) => group.element(Level::HELP.message(hint.as_str())),
         None => group,
     };
-    renderer.render(&[group]).to_string()
+    renderer.render(&[group])
 }
 
 /// The word at a 1-based place, as a range of bytes.

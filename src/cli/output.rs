@@ -11,6 +11,7 @@ pub(super) struct Output {
     colour: bool,
 }
 
+#[expect(clippy::unused_self, reason = "whoever prints does so through it")]
 impl Output {
     pub(super) fn new(json: bool) -> Self {
         let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();

@@ -3,11 +3,11 @@
 use clap::Args;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
+use super::client::ClientError;
 use super::output::Output;
 use super::{CliError, DaemonArgs, Exit, block_on};
 use crate::catalog::entry::Facet;
-use crate::catalog::load::load;
-use crate::client::ClientError;
+use crate::catalog::load::{Options, load};
 use crate::config::{Config, DaemonOverrides, Overrides};
 use crate::engine::{Engine, ToolFilter};
 use crate::http::wire::{ToolPage, ToolSummary};
@@ -52,7 +52,7 @@ async fn ask(args: &ToolsArgs) -> Result<ToolPage, ClientError> {
 fn read(args: &ToolsArgs) -> Result<ToolPage, CliError> {
     let config = Config::load(&args.overrides, &DaemonOverrides::default())?;
     let engine = Engine::new();
-    engine.publish(&load(config.catalog_settings().options));
+    engine.publish(&load(Options::from(&config)));
     let facets = args.category.iter().map(|category| (Facet::Category, category.clone())).collect();
     let filter = ToolFilter { facets, query: args.query.clone(), limit: args.limit.into(), cursor: None };
     let listed = engine.generation().tools(&filter);

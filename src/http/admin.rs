@@ -12,11 +12,11 @@ use super::query::Query;
 use super::route::Later;
 use super::service::{Call, Context};
 use super::wire::{Live, LogLevelAnswer, LogLevelRequest, Ready, ReloadAnswer, ReloadStarted, StatusAnswer};
-use crate::catalog::diagnostic;
 use crate::catalog::reload::Trigger;
 use crate::control::{self, Need, ReloadError};
 use crate::strict::Node;
 use crate::strict::decode::decode;
+use crate::strict::diagnostic;
 
 pub(super) fn live_operation() -> Operation {
     Operation::new("getLive", "Whether the process answers.").answering::<Live>("It does.")

@@ -18,12 +18,11 @@ const MAX_NODES: usize = 200_000;
 /// Reads the body as JSON.
 pub(super) async fn json(headers: &HeaderMap, body: Incoming, most: usize, within: Duration) -> Result<Node, Problem> {
     check_type(headers)?;
-    let bytes = match tokio::time::timeout(within, collect(body, most)).await {
-        Ok(bytes) => bytes?,
-        Err(_) => {
-            let detail = format!("the body did not arrive within {} s", within.as_secs_f32());
-            return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "slow-body", detail).and_close());
-        }
+    let bytes = if let Ok(bytes) = tokio::time::timeout(within, collect(body, most)).await {
+        bytes?
+    } else {
+        let detail = format!("the body did not arrive within {} s", within.as_secs_f32());
+        return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "slow-body", detail).and_close());
     };
     let limits = Limits { nodes: MAX_NODES, depth: 64, ..Limits::of_bytes(most) };
     read::json(&bytes, &limits).map_err(|error| Problem::malformed(&error))

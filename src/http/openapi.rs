@@ -87,9 +87,10 @@ fn describe(route: &Route, operation: &Operation, schemas: &mut SchemaGenerator,
     described
 }
 
+static RENDERED: LazyLock<Bytes> = LazyLock::new(|| Bytes::from(document().to_string()));
+
 pub(super) fn serve(_: &Context, call: &Call<'_>) -> Result<Answer, Problem> {
     call.query(&[])?;
-    static RENDERED: LazyLock<Bytes> = LazyLock::new(|| Bytes::from(document().to_string()));
     Ok(answer::bytes(StatusCode::OK, JSON, RENDERED.clone()))
 }
 

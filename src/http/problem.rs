@@ -14,7 +14,7 @@ use crate::strict::{Fault, Unreadable};
 #[derive(Debug)]
 pub(super) struct Problem {
     status: StatusCode,
-    wire: ProblemDocument,
+    wire: Box<ProblemDocument>,
     headers: Vec<(hyper::header::HeaderName, HeaderValue)>,
 }
 
@@ -57,7 +57,7 @@ impl Problem {
             detail: detail.into(),
             ..ProblemDocument::default()
         };
-        Self { status, wire, headers: Vec::new() }
+        Self { status, wire: Box::new(wire), headers: Vec::new() }
     }
 
     pub(super) fn bad_request(code: &str, detail: impl Into<String>) -> Self {

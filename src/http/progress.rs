@@ -195,7 +195,8 @@ mod tests {
             request_timeout: Duration::from_secs(3),
             ..Http::default()
         };
-        let progress = Progress { opened: Instant::now() - Duration::from_secs(60), ..Progress::new() };
+        let progress =
+            Progress { opened: Instant::now().checked_sub(Duration::from_secs(60)).unwrap(), ..Progress::new() };
         assert_eq!(progress.check(&limits), Err(Overdue::Idle));
         let near = |limit: u64| {
             let left = progress.check(&limits).unwrap();

@@ -162,12 +162,11 @@ pub struct Fields<'a> {
 impl Fields<'_> {
     /// A field that must be there; its default stands in after a fault.
     pub fn required<T: FromNode + Default>(&mut self, key: &'static str) -> T {
-        match self.take(key) {
-            Some(node) => self.at.within(Segment::Key(key.to_owned()), |at| T::from_node(node, at)).unwrap_or_default(),
-            None => {
-                self.at.fault(FaultCode::MissingKey, format!("the key `{key}` is missing"), None);
-                T::default()
-            }
+        if let Some(node) = self.take(key) {
+            self.at.within(Segment::Key(key.to_owned()), |at| T::from_node(node, at)).unwrap_or_default()
+        } else {
+            self.at.fault(FaultCode::MissingKey, format!("the key `{key}` is missing"), None);
+            T::default()
         }
     }
 

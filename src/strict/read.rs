@@ -96,7 +96,7 @@ fn utf8<'t>(text: &'t [u8], limits: &Limits) -> Result<&'t str, Unreadable> {
         Unreadable {
             kind: UnreadableKind::Encoding,
             message: "not UTF-8 text".to_owned(),
-            line: good.iter().filter(|&&byte| byte == b'\n').count() + 1,
+            line: good.split(|&byte| byte == b'\n').count(),
             column: good.len() - line_start + 1,
         }
     })
@@ -289,7 +289,7 @@ impl<'de> DeserializeSeed<'de> for KeySeed<'_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for KeySeed<'_, '_> {
+impl Visitor<'_> for KeySeed<'_, '_> {
     type Value = String;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -315,6 +315,7 @@ mod tests {
 
     const LIMITS: Limits = Limits::of_bytes(256 * 1024);
 
+    #[expect(clippy::needless_pass_by_value, reason = "the cases read better")]
     fn check(text: &str, expected: Result<Node, (UnreadableKind, usize)>) {
         let got = yaml(text.as_bytes(), &LIMITS).map_err(|error| (error.kind, error.line));
         assert_eq!(got, expected, "reading {:?}", text.chars().take(200).collect::<String>());

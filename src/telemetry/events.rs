@@ -2,11 +2,10 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::Metrics;
-use crate::catalog::diagnostic;
-use crate::catalog::reload::{Outcome, Report};
+use crate::strict::diagnostic::{self, Diagnostic};
 
 /// Diagnostics that one reload writes to the log; the others are in `/v1/catalog`.
 const LOGGED_DIAGNOSTICS: usize = 20;
@@ -18,10 +17,18 @@ fn now() -> f64 {
 /// The catalog was brought up to date.
 #[derive(Debug)]
 pub struct CatalogReloaded<'r> {
-    /// How.
-    pub report: &'r Report,
+    /// Why, and how it came out, as their labels say.
+    pub labels: [&'static str; 2],
     /// The generation that is served now.
     pub generation: u64,
+    /// Tools in it.
+    pub tools: usize,
+    /// Documents by state: good, stale, bad.
+    pub documents: [usize; 3],
+    /// How long it took.
+    pub took: Duration,
+    /// Everything that is wrong.
+    pub diagnostics: &'r [Diagnostic],
     /// Are the diagnostics others than after the reload before?
     pub news: bool,
 }
@@ -29,33 +36,31 @@ pub struct CatalogReloaded<'r> {
 impl CatalogReloaded<'_> {
     /// Logs and counts it.
     pub fn emit(&self, metrics: &Metrics) {
-        let Report { trigger, outcome, loaded, took, .. } = self.report;
-        let errors = diagnostic::errors(&loaded.diagnostics);
-        metrics.reloads.with_label_values(&[trigger.as_str(), outcome.as_str()]).inc();
+        let Self { labels: [trigger, outcome], generation, tools, took, diagnostics, .. } = *self;
+        let errors = diagnostic::errors(diagnostics);
+        metrics.reloads.with_label_values(&[trigger, outcome]).inc();
         metrics.reload_duration.observe(took.as_secs_f64());
-        metrics.catalog_generation.set(self.generation.cast_signed());
-        metrics.catalog_tools.set(loaded.catalog.len() as i64);
-        for (state, count) in
-            [("good", loaded.documents.good), ("stale", loaded.documents.stale), ("bad", loaded.documents.bad)]
-        {
+        metrics.catalog_generation.set(generation.cast_signed());
+        metrics.catalog_tools.set(tools as i64);
+        for (state, count) in ["good", "stale", "bad"].into_iter().zip(self.documents) {
             metrics.catalog_documents.with_label_values(&[state]).set(count as i64);
         }
         metrics.catalog_reload.record(errors == 0, now());
-        let (generation, tools, took_ms) = (self.generation, loaded.catalog.len(), took.as_secs_f64() * 1e3);
-        let (trigger, warnings) = (trigger.as_str(), loaded.diagnostics.len() - errors);
+        let (took_ms, warnings) = (took.as_secs_f64() * 1e3, diagnostics.len() - errors);
         match outcome {
-            Outcome::Changed => {
-                tracing::info!(generation, tools, errors, warnings, trigger, took_ms, "catalog reloaded");
-            }
-            Outcome::Unchanged => tracing::debug!(generation, tools, trigger, took_ms, "catalog unchanged"),
-            Outcome::Rejected => {
+            "unchanged" => tracing::debug!(generation, tools, trigger, took_ms, "catalog unchanged"),
+            "rejected" => {
                 tracing::error!(generation, tools, errors, trigger, "catalog rejected; the old one is served");
             }
+            _ => tracing::info!(generation, tools, errors, warnings, trigger, took_ms, "catalog reloaded"),
         }
-        if !self.news {
-            return;
+        if self.news {
+            self.list_faults();
         }
-        for fault in loaded.diagnostics.iter().take(LOGGED_DIAGNOSTICS) {
+    }
+
+    fn list_faults(&self) {
+        for fault in self.diagnostics.iter().take(LOGGED_DIAGNOSTICS) {
             let (place, hint) = (fault.place(), fault.hint.as_deref());
             if fault.is_error() {
                 tracing::warn!(place, code = fault.code, hint, "document not taken: {}", fault.message);
@@ -63,11 +68,9 @@ impl CatalogReloaded<'_> {
                 tracing::info!(place, code = fault.code, hint, "document questionable: {}", fault.message);
             }
         }
-        if loaded.diagnostics.len() > LOGGED_DIAGNOSTICS {
-            tracing::warn!(
-                more = loaded.diagnostics.len() - LOGGED_DIAGNOSTICS,
-                "GET /v1/catalog lists all diagnostics"
-            );
+        if self.diagnostics.len() > LOGGED_DIAGNOSTICS {
+            let more = self.diagnostics.len() - LOGGED_DIAGNOSTICS;
+            tracing::warn!(more, "GET /v1/catalog lists all diagnostics");
         }
     }
 }
@@ -103,9 +106,10 @@ impl ConfigReloaded<'_> {
     /// Logs and counts it.
     pub fn emit(&self, metrics: &Metrics) {
         metrics.config_reload.record(self.error.is_none(), now());
-        match self.error {
-            Some(error) => tracing::error!(error, "configuration not taken; the old one holds"),
-            None => tracing::debug!("configuration read"),
+        if let Some(error) = self.error {
+            tracing::error!(error, "configuration not taken; the old one holds")
+        } else {
+            tracing::debug!("configuration read")
         }
         if !self.fixed.is_empty() {
             tracing::warn!(keys = self.fixed.join(", "), "changed keys take effect at the next start only");
@@ -129,9 +133,13 @@ impl TokensLoaded<'_> {
         match self.outcome {
             Ok(tokens) => {
                 metrics.tokens.set(tokens as i64);
+                metrics.tokens_reload.record(true, now());
                 tracing::info!(%file, tokens, "tokens loaded");
             }
-            Err(error) => tracing::error!(%file, error, "tokens not taken; the old ones hold"),
+            Err(error) => {
+                metrics.tokens_reload.record(false, now());
+                tracing::error!(%file, error, "tokens not taken; the old ones hold");
+            }
         }
     }
 }

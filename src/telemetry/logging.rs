@@ -12,7 +12,9 @@ use crate::config::{Log, LogFormat};
 
 /// Changes the level of a log.
 #[derive(Clone)]
-pub struct LevelHandle(Arc<dyn Fn(&str) -> Result<(), LevelError> + Send + Sync>);
+pub struct LevelHandle(Arc<SetLevel>);
+
+type SetLevel = dyn Fn(&str) -> Result<(), LevelError> + Send + Sync;
 
 /// A level that cannot be set.
 #[derive(Debug, thiserror::Error)]

@@ -43,6 +43,8 @@ pub struct Metrics {
     pub config_reload: LastReload,
     /// `almanac_tokens`.
     pub tokens: IntGauge,
+    /// `almanac_tokens_last_reload_*`.
+    pub tokens_reload: LastReload,
     /// `almanac_watchdog_probes_total{outcome}`.
     pub watchdog_probes: IntCounterVec,
 }
@@ -76,7 +78,7 @@ impl Metrics {
             made.gauge_vec("almanac_build_info", "Constant 1, labelled with the build.", &["version", "rustc"])?;
         build.with_label_values(&[env!("CARGO_PKG_VERSION"), option_env!("RUSTC_VERSION").unwrap_or("unknown")]).set(1);
         registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
-        Ok(Self {
+        let metrics = Self {
             http_requests: made.counter_vec(
                 "almanac_http_requests_total",
                 "HTTP requests answered.",
@@ -115,13 +117,31 @@ impl Metrics {
             catalog_reload: made.last_reload("catalog")?,
             config_reload: made.last_reload("config")?,
             tokens: made.gauge("almanac_tokens", "Tokens that are let in.")?,
+            tokens_reload: made.last_reload("tokens")?,
             watchdog_probes: made.counter_vec(
                 "almanac_watchdog_probes_total",
                 "Probes of the daemon by itself.",
                 &["outcome"],
             )?,
             registry,
-        })
+        };
+        metrics.announce();
+        Ok(metrics)
+    }
+
+    /// Shows what is counted rarely at 0: an alert on an increase misses a counter that appears at 1.
+    fn announce(&self) {
+        for trigger in ["event", "poll", "signal", "request"] {
+            for outcome in ["changed", "unchanged", "rejected"] {
+                self.reloads.with_label_values(&[trigger, outcome]);
+            }
+        }
+        for reason in ["header_read_timeout", "idle_timeout", "malformed_request", "request_timeout"] {
+            self.http_closed.with_label_values(&[reason]);
+        }
+        for outcome in ["answered", "failed"] {
+            self.watchdog_probes.with_label_values(&[outcome]);
+        }
     }
 
     /// The text exposition format, version 0.0.4.

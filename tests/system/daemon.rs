@@ -21,6 +21,7 @@ const LOOK: Duration = Duration::from_millis(2);
 
 /// Waits until `condition` yields something.
 #[track_caller]
+#[expect(clippy::disallowed_methods, reason = "some things announce themselves in no way")]
 pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {

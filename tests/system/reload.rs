@@ -344,7 +344,7 @@ fn a_file_made_readable_is_read() {
     fs::write(&path, document("b", "one")).unwrap();
     becomes(&daemon, "b", Some("one"));
     // Root reads everything, so that only the event of the change is seen here; the failing read is a unit test.
-    fs::set_permissions(&path, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o0)).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
     fs::write(&path, document("b", "two")).unwrap();
     becomes(&daemon, "b", Some("two"));
@@ -391,5 +391,5 @@ fn a_busy_directory_beside_the_root_costs_no_scan() {
     becomes(&daemon, "a", Some("two"));
     // The save is read at once and confirmed by one scan.
     wait_until("the scan", || scans() >= 2.0);
-    assert_eq!(scans(), 2.0);
+    assert!(scans() < 2.5);
 }

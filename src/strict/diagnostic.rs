@@ -5,7 +5,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::strict::{Fault, Unreadable, UnreadableKind, locate};
+use super::{Fault, Unreadable, UnreadableKind, locate};
 
 /// One finding about one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

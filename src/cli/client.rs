@@ -17,7 +17,7 @@ use crate::http::ProblemDocument;
 
 /// A daemon to ask.
 #[derive(Debug, Clone)]
-pub struct Client {
+pub(super) struct Client {
     target: Target,
     token: Option<String>,
 }
@@ -30,7 +30,7 @@ enum Target {
 
 /// The daemon did not answer, or refused.
 #[derive(Debug, thiserror::Error)]
-pub enum ClientError {
+pub(super) enum ClientError {
     /// Not `http://host:port`.
     #[error("`{0}` is no address of a daemon, such as http://127.0.0.1:7311")]
     Address(String),
@@ -58,12 +58,12 @@ pub enum ClientError {
 
 impl Client {
     /// The daemon behind an admin socket.
-    pub fn socket(path: &Path) -> Self {
+    pub(super) fn socket(path: &Path) -> Self {
         Self { target: Target::Socket(path.to_owned()), token: None }
     }
 
     /// The daemon at `http://host:port`.
-    pub fn url(url: &str, token: Option<String>) -> Result<Self, ClientError> {
+    pub(super) fn url(url: &str, token: Option<String>) -> Result<Self, ClientError> {
         let uri: Uri = url.parse().map_err(|_| ClientError::Address(url.to_owned()))?;
         match (uri.scheme_str(), uri.authority(), uri.path()) {
             (Some("http"), Some(authority), "" | "/") => {
@@ -76,7 +76,7 @@ impl Client {
     }
 
     /// Sends a request and returns whatever comes back.
-    pub async fn send(
+    pub(super) async fn send(
         &self,
         method: &str,
         path: &str,
@@ -97,7 +97,7 @@ impl Client {
     }
 
     /// Sends a request and understands the answer.
-    pub async fn ask<T: DeserializeOwned>(
+    pub(super) async fn ask<T: DeserializeOwned>(
         &self,
         method: &str,
         path: &str,
