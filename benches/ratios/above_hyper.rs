@@ -145,7 +145,7 @@ fn service(tools: &Path) -> Result<Option<(Arc<Service>, Bytes)>> {
     let engine = Arc::new(Engine::new());
     let metrics = Arc::new(Metrics::new()?);
     let published = Arc::clone(&engine);
-    let settings = Settings { watch: false, ..config.catalog_settings() };
+    let settings = Settings { watch: false, ..Settings::from(&config) };
     let (reloader, _) = Reloader::start(settings, move |report| {
         published.publish(&report.loaded);
     })?;

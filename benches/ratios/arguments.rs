@@ -4,14 +4,13 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// The name under which this program starts itself again, as the bare epoll loop.
-pub(crate) const FLOOR: &str = "bare-epoll-loop";
+use crate::peers::own::Kind;
 
 pub(crate) enum Arguments {
     /// Measure these rows, or all if there are none.
     Rows { selected: Vec<String>, json: bool },
-    /// Be the bare epoll loop: answer every request at `address` with the bytes of the file `answer`.
-    Floor { address: SocketAddr, answer: PathBuf },
+    /// Be one of the peers, and answer every request at `address` with the content of the file `answer`.
+    Peer { kind: Kind, address: SocketAddr, answer: PathBuf },
     /// Started by `cargo test`, to which this is no test.
     Nothing,
 }
@@ -23,10 +22,10 @@ impl Arguments {
 
     fn of(arguments: Vec<OsString>) -> Self {
         if let [first, address, answer] = arguments.as_slice()
-            && first == FLOOR
+            && let Some(kind) = Kind::of(first)
             && let Some(address) = address.to_str().and_then(|address| address.parse().ok())
         {
-            return Self::Floor { address, answer: answer.into() };
+            return Self::Peer { kind, address, answer: answer.into() };
         }
         // cargo bench says --bench, cargo test does not.
         if !arguments.iter().any(|argument| argument == "--bench") {

@@ -104,16 +104,14 @@ pub(crate) fn document(number: usize, count: usize, mark: &str) -> String {
     let category = ["web", "file", "communication", "data", "media"][number % 5];
     text.line(&format!("category: {category}"));
     text.list("capabilities", 4);
-    text.list("keywords", 8);
+    text.list("keywords", 6);
     text.line("use_cases:");
-    for _ in 0..3 {
+    for _ in 0..2 {
         text.item(["title", "when_to_use", "example", "not_for"]);
     }
     text.relations(number, count);
     text.line("examples:");
-    for _ in 0..2 {
-        text.example();
-    }
+    text.example();
     text.line("best_practices: |");
     for _ in 0..3 {
         text.sentence("  ");

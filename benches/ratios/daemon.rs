@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use anyhow::Result;
 use tempfile::TempDir;
 
-use crate::process::{Process, free_address};
+use crate::process::{Process, Server, free_address};
 
 /// How to start a daemon.
 pub(crate) struct Daemon {
@@ -35,6 +35,11 @@ impl Daemon {
         command.arg("--state-dir").arg(self.home.path().join("state"));
         command.arg("--tool-metadata").arg(&self.tools).arg("--listen").arg(self.address.to_string());
         Process::start(command.stderr(Stdio::null()))
+    }
+
+    /// The same, as a server among others.
+    pub(crate) fn serve(self) -> Result<Server> {
+        Ok(Server { process: self.ready()?, address: self.address, _home: self.home })
     }
 
     /// Starts it, and waits until it answers.

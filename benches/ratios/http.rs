@@ -1,6 +1,6 @@
 //! H1, H2, H3: a tool's document over the network, beside nginx and beside a loop that only moves bytes.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
 
 use crate::client::Client;
@@ -8,13 +8,13 @@ use crate::cores::{self, Cores};
 use crate::corpus;
 use crate::daemon::Daemon;
 use crate::family::{Family, Wanted};
-use crate::peers::epoll::Floor;
-use crate::peers::nginx::Nginx;
-use crate::process::Process;
+use crate::peers::nginx;
+use crate::peers::own::Kind;
+use crate::process::Server;
 use crate::quiet;
 use crate::row::{Bar, Measured, Row};
 use crate::sample::Pairs;
-use crate::wrk::{Target, load};
+use crate::wrk::{Request, load};
 
 pub(crate) const FAMILY: Family = Family { rows: &["H1", "H2", "H3"], needs: &["nginx", "wrk"], run };
 
@@ -26,11 +26,13 @@ const SECONDS: u32 = 2;
 /// The servers, one core for all of them, since only one is asked at a time.
 struct Servers {
     cores: Cores,
-    almanac: (Process, Target),
-    nginx: (Nginx, Target),
-    floor: (Floor, Target),
+    almanac: Server,
+    nginx: Server,
+    epoll: Server,
+    hyper: Server,
+    path: String,
     body: usize,
-    _home: (TempDir, Daemon),
+    _tools: TempDir,
 }
 
 fn run(wanted: Wanted<'_>) -> Result<Vec<Row>> {
@@ -47,68 +49,66 @@ fn run(wanted: Wanted<'_>) -> Result<Vec<Row>> {
 
 impl Servers {
     fn start() -> Result<Self> {
-        let (cores, home) = (Cores::find()?, TempDir::new()?);
-        corpus::write(home.path(), TOOLS)?;
+        let (cores, tools) = (Cores::find()?, TempDir::new()?);
+        corpus::write(tools.path(), TOOLS)?;
         let path = format!("/v1/tools/{}", corpus::name(0));
-        let target = |address| Target { address, path: path.clone(), etag: None };
-        let daemon = Daemon::of(home.path(), Some(1))?;
-        let almanac = cores::on(cores.server, || daemon.ready())?;
-        let mut client = Client::connect(daemon.address)?;
-        let answer = client.get(&path, "")?;
-        let nginx = cores::on(cores.server, || Nginx::start(&path, answer.body()))?;
-        let floor = cores::on(cores.server, || Floor::start(answer.bytes))?;
-        Ok(Self {
-            cores,
-            almanac: (almanac, target(daemon.address)),
-            nginx: {
-                let target = target(nginx.address);
-                (nginx, target)
-            },
-            floor: {
-                let target = target(floor.address);
-                (floor, target)
-            },
-            body: answer.body().len(),
-            _home: (home, daemon),
+        cores::on(cores.server, || {
+            let almanac = Daemon::of(tools.path(), Some(1))?.serve()?;
+            let mut client = Client::connect(almanac.address)?;
+            let answer = client.get(&path, "")?;
+            let nginx = nginx::start(&path, answer.body())?;
+            let epoll = Kind::Epoll.start(answer.bytes)?;
+            let hyper = Kind::Hyper.start(answer.body())?;
+            Ok(Self { cores, almanac, nginx, epoll, hyper, body: answer.body().len(), path, _tools: tools })
         })
     }
 
-    fn get(&self) -> Result<[Row; 3]> {
-        let [mut nginx_cpu, mut floor_cpu, mut rate] = <[Pairs; 3]>::default();
+    fn get(&self) -> Result<[Row; 4]> {
+        let [mut by_nginx, mut by_epoll, mut by_hyper, mut rate] = <[Pairs; 4]>::default();
+        let request = Request { path: self.path.clone(), etag: None };
         for _ in quiet::rounds(ROUNDS) {
-            let nginx = load(&self.nginx.0.process, &self.nginx.1, self.cores, SECONDS)?;
-            let almanac = load(&self.almanac.0, &self.almanac.1, self.cores, SECONDS)?;
-            let floor = load(&self.floor.0.process, &self.floor.1, self.cores, SECONDS)?;
-            nginx_cpu.push(almanac.cpu, nginx.cpu);
-            floor_cpu.push(almanac.cpu, floor.cpu);
-            rate.push(almanac.rate, nginx.rate);
+            let [nginx, almanac, epoll, hyper] = [&self.nginx, &self.almanac, &self.epoll, &self.hyper]
+                .map(|server| load(server, &request, self.cores, SECONDS));
+            let almanac = almanac?;
+            rate.push(almanac.rate, nginx.as_ref().map_or(f64::NAN, |nginx| nginx.rate));
+            by_nginx.push(almanac.cpu, nginx?.cpu);
+            by_epoll.push(almanac.cpu, epoll?.cpu);
+            by_hyper.push(almanac.cpu, hyper?.cpu);
         }
-        let what = |rest: &str| format!("GET of a tool, {} B, {rest}", self.body);
+        let what = format!("GET of a tool, {} B, CPU a request", self.body);
+        let rates = Measured {
+            ours: format!("{:.0}/s", rate.ours()),
+            theirs: format!("nginx {:.0}/s", rate.theirs()),
+            figure: rate.ratio(),
+            bar: Bar::at_least(1.15),
+        };
         Ok([
-            Row::new("H1", what("CPU a request, by nginx"), cpu(&nginx_cpu, "nginx", Bar::at_most(0.90))),
-            Row::new("H1", what("CPU a request, by bare epoll"), cpu(&floor_cpu, "epoll", Bar::at_most(1.25))),
-            Row::new(
-                "H2",
-                what("64 connections, one core"),
-                Measured {
-                    ours: format!("{:.0}/s", rate.ours()),
-                    theirs: format!("nginx {:.0}/s", rate.theirs()),
-                    figure: rate.ratio(),
-                    bar: Bar::at_least(1.15),
-                },
-            ),
+            Row::new("H1", what.clone(), cpu(&by_nginx, "nginx", Bar::at_most(0.90))),
+            Row::new("H1", what.clone(), cpu(&by_epoll, "bare epoll", Bar::at_most(1.25))),
+            Row::new("H1", what, cpu(&by_hyper, "bare hyper", Bar::OPEN)),
+            Row::new("H2", "the same, 64 connections, one core", rates),
         ])
     }
 
     fn unchanged(&self) -> Result<Row> {
-        let (ours, theirs) = (held(&self.almanac.1)?, held(&self.nginx.1)?);
+        let (ours, theirs) = (self.held(&self.almanac)?, self.held(&self.nginx)?);
         let mut pairs = Pairs::default();
         for _ in quiet::rounds(ROUNDS) {
-            let nginx = load(&self.nginx.0.process, &theirs, self.cores, SECONDS)?;
-            let almanac = load(&self.almanac.0, &ours, self.cores, SECONDS)?;
+            let nginx = load(&self.nginx, &theirs, self.cores, SECONDS)?;
+            let almanac = load(&self.almanac, &ours, self.cores, SECONDS)?;
             pairs.push(almanac.cpu, nginx.cpu);
         }
         Ok(Row::new("H3", "If-None-Match → 304, CPU a request", cpu(&pairs, "nginx", Bar::at_most(1.0))))
+    }
+
+    /// The request of somebody who has the document of that server.
+    fn held(&self, server: &Server) -> Result<Request> {
+        let mut client = Client::connect(server.address)?;
+        let answer = client.get(&self.path, "")?;
+        let etag = answer.header("etag").context("the server sent no ETag")?.to_owned();
+        let status = client.get(&self.path, &format!("If-None-Match: {etag}\r\n"))?.status();
+        ensure!(status == 304, "the server answered {status} to its own ETag");
+        Ok(Request { path: self.path.clone(), etag: Some(etag) })
     }
 }
 
@@ -119,13 +119,4 @@ fn cpu(pairs: &Pairs, peer: &str, bar: Bar) -> Measured {
         figure: pairs.ratio(),
         bar,
     }
-}
-
-/// The same target, asked by somebody who has it.
-fn held(target: &Target) -> Result<Target> {
-    let mut client = Client::connect(target.address)?;
-    let etag = client.get(&target.path, "")?.header("etag").context("the server sent no ETag")?.to_owned();
-    let status = client.get(&target.path, &format!("If-None-Match: {etag}\r\n"))?.status();
-    anyhow::ensure!(status == 304, "the server answered {status} to its own ETag");
-    Ok(Target { etag: Some(etag), ..target.clone() })
 }

@@ -34,7 +34,7 @@ use family::FAMILIES;
 
 fn main() -> Result<()> {
     match Arguments::read() {
-        Arguments::Floor { address, answer } => peers::epoll::serve(address, &std::fs::read(answer)?),
+        Arguments::Peer { kind, address, answer } => kind.serve(address, std::fs::read(answer)?),
         Arguments::Rows { selected, json } => {
             let rows = FAMILIES.iter().flat_map(|family| family.measure(&selected)).collect::<Vec<_>>();
             table::print(&rows, json);

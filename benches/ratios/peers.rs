@@ -5,3 +5,4 @@ pub(crate) mod epoll;
 pub(crate) mod inotify;
 pub(crate) mod locked;
 pub(crate) mod nginx;
+pub(crate) mod own;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
 
 use crate::client::Client;
 
@@ -54,6 +55,14 @@ impl Process {
         let kilobytes = private.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
         Ok(kilobytes.sum::<u64>() * 1024)
     }
+}
+
+/// A process that answers HTTP.
+pub(crate) struct Server {
+    pub(crate) process: Process,
+    pub(crate) address: SocketAddr,
+    /// Its files, which live as long as it does.
+    pub(crate) _home: TempDir,
 }
 
 impl Drop for Process {

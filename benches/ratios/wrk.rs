@@ -1,12 +1,11 @@
 //! wrk, the load generator.
 
-use std::net::SocketAddr;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
 use crate::cores::{self, Cores};
-use crate::process::Process;
+use crate::process::Server;
 
 /// Connections that ask at once.
 const CONNECTIONS: usize = 64;
@@ -21,17 +20,20 @@ pub(crate) struct Load {
 }
 
 /// Asks for one thing as fast as answers come, for `seconds`.
-pub(crate) fn load(server: &Process, target: &Target, cores: Cores, seconds: u32) -> Result<Load> {
-    let before = server.cpu()?;
+pub(crate) fn load(server: &Server, request: &Request, cores: Cores, seconds: u32) -> Result<Load> {
+    let before = server.process.cpu()?;
     let mut wrk = Command::new("wrk");
     wrk.args(["-t1", &format!("-c{CONNECTIONS}"), &format!("-d{seconds}s")]);
-    if let Some(etag) = &target.etag {
+    if let Some(etag) = &request.etag {
         wrk.args(["-H", &format!("If-None-Match: {etag}")]);
     }
-    wrk.arg(format!("http://{}{}", target.address, target.path));
+    wrk.arg(format!("http://{}{}", server.address, request.path));
     let output = cores::on(cores.client, || wrk.output().context("cannot run wrk"))?;
-    let spent = server.cpu()? - before;
+    let spent = server.process.cpu()? - before;
     let text = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() {
+        bail!("wrk failed: {}", String::from_utf8_lossy(&output.stderr));
+    }
     let requests = count(&text, "requests in").context("wrk did not count")?;
     let rate = text.lines().find_map(|line| line.strip_prefix("Requests/sec:"));
     let rate = rate.and_then(|rate| rate.trim().parse().ok()).context("wrk did not say the rate")?;
@@ -43,8 +45,7 @@ pub(crate) fn load(server: &Process, target: &Target, cores: Cores, seconds: u32
 
 /// What to ask for.
 #[derive(Debug, Clone)]
-pub(crate) struct Target {
-    pub(crate) address: SocketAddr,
+pub(crate) struct Request {
     pub(crate) path: String,
     /// If it is held already.
     pub(crate) etag: Option<String>,

@@ -13,12 +13,13 @@ use sha2::{Digest, Sha256};
 
 use super::document::ToolMetadata;
 use super::files::{self, Directories, Listing, Place, Stamp};
-use super::relations;
+use super::relations::{self, Finding};
 use super::snapshot::Catalog;
 use super::{Diagnostic, Entry};
 use crate::config::{self, Config};
 use crate::strict::Node;
 use crate::strict::decode::decode;
+use crate::strict::locate::locate;
 use crate::strict::read::{self, Limits};
 
 /// A listing that keeps moving is taken as it is after so many tries; the events of the next move bring the next reload.
@@ -312,7 +313,7 @@ impl Shelf {
         if catalog.become_exactly(&serving) {
             self.current.catalog = Arc::new(catalog);
         }
-        diagnostics.extend(relations::findings(&self.current.catalog));
+        diagnostics.extend(self.relation_findings());
         diagnostics
             .sort_by(|a, b| (&a.file, a.severity, a.line, a.column).cmp(&(&b.file, b.severity, b.line, b.column)));
         if *self.current.diagnostics != *diagnostics {
@@ -322,6 +323,36 @@ impl Shelf {
             self.current.stale = stale.into();
         }
         self.current.documents = documents;
+    }
+}
+
+/// Relation findings whose line is looked up; beyond it, files alone are named.
+const PLACED_FINDINGS: usize = 100;
+
+impl Shelf {
+    fn relation_findings(&self) -> Vec<Diagnostic> {
+        // A file that is faulty now most likely describes the tool it is named after.
+        let faulty = |name: &str| {
+            let is_faulty = |(place, record): (&Place, &Record)| {
+                !record.faults.is_empty() && place.path.file_stem().is_some_and(|stem| stem == name)
+            };
+            self.records.iter().any(is_faulty)
+        };
+        let findings = relations::findings(&self.current.catalog, faulty);
+        let place = |(number, finding): (usize, &Finding<'_>)| {
+            let file = finding.entry.file();
+            let mut diagnostic = Diagnostic::warning(file, finding.code, &finding.message);
+            diagnostic.hint.clone_from(&finding.hint);
+            let text = (number < PLACED_FINDINGS)
+                .then(|| (self.read_file)(file, self.options.max_document_bytes).ok())
+                .flatten()
+                .and_then(|content| String::from_utf8(content).ok());
+            match text.as_deref().and_then(|text| Some((text, locate(text, &finding.path(), false)?))) {
+                Some((text, at)) => diagnostic.at(text, at),
+                None => diagnostic,
+            }
+        };
+        findings.iter().enumerate().map(place).collect()
     }
 }
 
@@ -354,4 +385,107 @@ fn shadowed(entry: &Entry, first: &Entry) -> Diagnostic {
     let message =
         format!("the tool `{}` is already described in {}, which serves", entry.name(), first.file().display());
     Diagnostic::error(entry.file(), "duplicate-tool", message).with_hint("rename one of the two, or remove it")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn document(name: &str, title: &str) -> String {
+        format!(
+            "name: {name}\ntitle: {title}\ndescription: d\ncategory: c\ncapabilities: []\nkeywords: []\nuse_cases: []\n"
+        )
+    }
+
+    /// A disk on which some files are not for us. Root reads everything, so permissions cannot stand in for it.
+    fn grudging(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
+        if path.with_extension("locked").exists() {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        files::read(path, limit)
+    }
+
+    fn codes(loaded: &Loaded) -> Vec<(&str, usize)> {
+        loaded.diagnostics.iter().map(|finding| (finding.code.as_str(), finding.line)).collect()
+    }
+
+    #[test]
+    fn an_unreadable_file_keeps_its_last_good_version() {
+        let directory = TempDir::new().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        fs::write(path("a.yaml"), document("a", "one")).unwrap();
+        let mut shelf = Shelf::with_reader(Options::directory(directory.path()), grudging);
+        assert_eq!(codes(shelf.scan(|_| ())), []);
+        fs::write(path("a.locked"), "").unwrap();
+        fs::write(path("a.yaml"), document("a", "two")).unwrap();
+        fs::write(path("b.yaml"), document("b", "one")).unwrap();
+        fs::write(path("b.locked"), "").unwrap();
+        let loaded = shelf.scan(|_| ()).clone();
+        assert_eq!(codes(&loaded), [("unreadable", 0), ("unreadable", 0)]);
+        assert_eq!(loaded.catalog.get("a").unwrap().document().title, "one");
+        assert_eq!(*loaded.stale, ["a".into()]);
+        assert_eq!(loaded.documents, Documents { good: 0, stale: 1, bad: 1 });
+        assert!(shelf.refresh(&path("a.yaml")).is_none(), "a file that cannot be read is not published");
+        fs::remove_file(path("a.locked")).unwrap();
+        fs::remove_file(path("b.locked")).unwrap();
+        let loaded = shelf.scan(|_| ());
+        assert_eq!((codes(loaded), loaded.catalog.len()), (vec![], 2));
+        assert_eq!(loaded.catalog.get("a").unwrap().document().title, "two");
+    }
+
+    #[test]
+    fn what_did_not_change_is_not_built_again() {
+        let directory = TempDir::new().unwrap();
+        for name in ["a", "b"] {
+            fs::write(directory.path().join(format!("{name}.yaml")), document(name, "one")).unwrap();
+        }
+        let mut shelf = Shelf::new(Options::directory(directory.path()));
+        let before = shelf.scan(|_| ()).clone();
+        assert!(Arc::ptr_eq(&before.catalog, &shelf.scan(|_| ()).catalog));
+        let path = directory.path().join("a.yaml");
+        fs::write(&path, document("a", "two")).unwrap();
+        let after = shelf.refresh(&path).unwrap().clone();
+        assert_eq!(after.catalog.get("a").unwrap().document().title, "two");
+        assert!(Arc::ptr_eq(before.catalog.get("b").unwrap(), after.catalog.get("b").unwrap()));
+        assert_eq!(before.catalog.get("a").unwrap().document().title, "one", "a snapshot is unmoved");
+        assert!(Arc::ptr_eq(&after.catalog, &shelf.scan(|_| ()).catalog), "the scan confirms it");
+    }
+
+    #[test]
+    fn a_refresh_leaves_to_the_scan_what_concerns_others() {
+        let directory = TempDir::new().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        fs::write(path("a.yaml"), document("a", "one")).unwrap();
+        fs::write(path("b.yaml"), document("b", "one")).unwrap();
+        let mut shelf = Shelf::new(Options::directory(directory.path()));
+        shelf.scan(|_| ());
+        let mut check = |file: &str, text: &str, taken: bool| {
+            fs::write(path(file), text).unwrap();
+            assert_eq!(shelf.refresh(&path(file)).is_some(), taken, "{file}: {text}");
+        };
+        check("a.yaml", &document("a", "two"), true);
+        check("a.yaml", &document("renamed", "two"), false);
+        check("b.yaml", &document("a", "taken"), false);
+        check("b.yaml", "name: [", false);
+        check("new.yaml", &document("new", "one"), true);
+        check("other.yaml", &document("new", "again"), false);
+    }
+
+    #[test]
+    fn a_relation_is_found_at_its_line() {
+        let directory = TempDir::new().unwrap();
+        let text = format!(
+            "{}complements:\n  - scenario: s\n    tool: gone\n  - {{tool: faulty, scenario: s}}\n",
+            document("a", "t")
+        );
+        fs::write(directory.path().join("a.yaml"), text).unwrap();
+        fs::write(directory.path().join("faulty.yaml"), "name: faulty\n").unwrap();
+        let loaded = load(Options::directory(directory.path()));
+        assert_eq!(codes(&loaded)[0], ("dangling-relation", 10));
+        assert!(codes(&loaded)[1..].iter().all(|(code, _)| *code == "missing-key"), "{:?}", codes(&loaded));
+    }
 }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use super::document::{Alternative, Complement, Conflict, ConflictSeverity};
 use super::entry::{Facet, Wanted};
-use super::{Catalog, Diagnostic, Entry};
+use super::{Catalog, Entry};
+use crate::strict::Segment;
 use crate::text::near;
 
 /// All relations of one tool, by kind, then by the other tool's name.
@@ -107,57 +108,94 @@ fn turn_round(conflict: Conflict) -> Conflict {
     Conflict { when_prefer_this: conflict.when_prefer_other, when_prefer_other: conflict.when_prefer_this, ..conflict }
 }
 
-/// Relations that cannot mean what they say: dangling, one-sided, contradictory, of a tool with itself. Warnings all; the
-/// documents are served.
-pub fn findings(catalog: &Catalog) -> Vec<Diagnostic> {
-    catalog.iter().flat_map(|entry| findings_of(catalog, entry)).collect()
+/// A relation that cannot mean what it says. The document is served all the same.
+#[derive(Debug)]
+pub struct Finding<'c> {
+    /// The tool whose document declares it.
+    pub entry: &'c Arc<Entry>,
+    /// The document's key: conflicts, alternatives or complements.
+    pub list: &'static str,
+    /// The relation's target.
+    pub target: &'c str,
+    /// Stable code.
+    pub code: &'static str,
+    /// Lower-case sentence.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
 }
 
-fn findings_of(catalog: &Catalog, entry: &Entry) -> Vec<Diagnostic> {
-    let warning = |code, message: String| Diagnostic::warning(entry.file(), code, message);
+/// Relations that are dangling, one-sided, contradictory, or of a tool with itself. A target for which `is_expected` is true
+/// is not called dangling.
+pub fn findings(catalog: &Catalog, is_expected: impl Fn(&str) -> bool) -> Vec<Finding<'_>> {
     let mut findings = Vec::new();
-    for (facet, kind) in
-        [(Facet::Conflict, "conflict"), (Facet::Alternative, "alternative"), (Facet::Complement, "complement")]
-    {
-        for target in entry.values(facet) {
-            if target == &**entry.name() {
-                findings.push(warning("self-relation", format!("`{target}` names itself as {kind}")));
-            } else if catalog.get(target).is_none() && resolve(catalog, target).is_empty() {
-                let finding = warning("dangling-relation", format!("the {kind} `{target}` is not in the catalog"));
-                let near = near::nearest(target, catalog.iter().map(|other| &**other.name()));
-                findings.push(match near {
-                    Some(name) => finding.with_hint(format!("did you mean `{name}`?")),
-                    None => finding,
-                });
+    for entry in catalog.iter() {
+        for (facet, list) in LISTS {
+            for target in entry.values(facet) {
+                let finding = |code, message| Finding { entry, list, target, code, message, hint: None };
+                if target == &**entry.name() {
+                    findings.push(finding("self-relation", "the tool names itself".to_owned()));
+                } else if resolve(catalog, target).is_empty() && !is_expected(target) {
+                    let near = near::nearest(target, catalog.iter().map(|other| &**other.name()));
+                    let hint = near.map(|name| format!("did you mean `{name}`?"));
+                    let message = format!("`{target}` is not in the catalog");
+                    findings.push(Finding { hint, ..finding("dangling-relation", message) });
+                }
             }
         }
-    }
-    for target in entry.values(Facet::Conflict) {
-        if entry.has(&Wanted::new(Facet::Complement, target)) {
-            let message = format!("`{target}` is both a conflict and a complement");
-            findings.push(warning("contradictory-relation", message));
-        }
-        let Some(other) = catalog.get(target).filter(|other| other.name() != entry.name()) else { continue };
-        let name = entry.name();
-        match (severity(entry, target), severity(other, name)) {
-            (_, None) => {
-                let message = format!("the conflict with `{target}` is one-sided");
-                let hint = format!("declare the conflict with `{name}` in {}", other.file().display());
-                findings.push(warning("one-sided-conflict", message).with_hint(hint));
-            }
-            // Said once, by the first of the two names.
-            (Some(here), Some(there)) if here != there && name < other.name() => {
-                let message = format!("the conflict with `{target}` is {here} here and {there} there");
-                findings.push(warning("contradictory-relation", message));
-            }
-            _ => {}
-        }
-        if other.has(&Wanted::new(Facet::Complement, name)) {
-            let message = format!("`{target}` is a conflict here and names `{name}` as a complement");
-            findings.push(warning("contradictory-relation", message));
+        for target in entry.values(Facet::Conflict) {
+            contradictions(catalog, entry, target, &mut findings);
         }
     }
     findings
+}
+
+const LISTS: [(Facet, &str); 3] =
+    [(Facet::Conflict, "conflicts"), (Facet::Alternative, "alternatives"), (Facet::Complement, "complements")];
+
+/// What is wrong with the conflict that `entry` declares with `target`.
+fn contradictions<'c>(catalog: &'c Catalog, entry: &'c Arc<Entry>, target: &'c str, findings: &mut Vec<Finding<'c>>) {
+    let mut add = |code, message, hint| {
+        findings.push(Finding { entry, list: "conflicts", target, code, message, hint });
+    };
+    if entry.has(&Wanted::new(Facet::Complement, target)) {
+        add("contradictory-relation", format!("`{target}` is both a conflict and a complement"), None);
+    }
+    let name = entry.name();
+    let Some(other) = catalog.get(target).filter(|other| other.name() != name) else { return };
+    match (severity(entry, target), severity(other, name)) {
+        (_, None) => {
+            let hint = format!("declare the conflict with `{name}` in {}", other.file().display());
+            add("one-sided-conflict", format!("the conflict with `{target}` is one-sided"), Some(hint));
+        }
+        // Said once, by the first of the two names.
+        (Some(here), Some(there)) if here != there && name < other.name() => {
+            let message = format!("the conflict with `{target}` is {here} here and {there} there");
+            add("contradictory-relation", message, None);
+        }
+        _ => {}
+    }
+    if other.has(&Wanted::new(Facet::Complement, name)) {
+        let message = format!("`{target}` is a conflict here and names `{name}` as a complement");
+        add("contradictory-relation", message, None);
+    }
+}
+
+impl Finding<'_> {
+    /// Where it stands in the document.
+    pub fn path(&self) -> Vec<Segment> {
+        let document = self.entry.document();
+        let position = match self.list {
+            "conflicts" => document.conflicts.iter().position(|conflict| conflict.tool == self.target),
+            "alternatives" => document.alternatives.iter().position(|other| other.tool == self.target),
+            _ => document.complements.iter().position(|other| other.tool == self.target),
+        };
+        let list = Segment::Key(self.list.to_owned());
+        match position {
+            Some(position) => vec![list, Segment::Index(position), Segment::Key("tool".to_owned())],
+            None => vec![list],
+        }
+    }
 }
 
 /// The severity of the conflict that `entry` declares with `target`.
@@ -193,8 +231,10 @@ mod tests {
     }
 
     fn check(documents: &[&str], expected: &[(&str, &str)]) {
-        let findings = findings(&catalog(documents));
-        let got: Vec<_> = findings.iter().map(|finding| (finding.file.as_str(), finding.code.as_str())).collect();
+        let catalog = catalog(documents);
+        let findings = findings(&catalog, |target| target == "expected");
+        let got: Vec<_> =
+            findings.iter().map(|finding| (finding.entry.file().to_str().unwrap(), finding.code)).collect();
         assert_eq!(got, expected, "findings in {documents:#?}");
     }
 
@@ -212,6 +252,7 @@ mod tests {
         check(&[&a, &b], &[("a.yaml", "contradictory-relation")]);
         check(&[&a, "name: b"], &[("a.yaml", "one-sided-conflict")]);
         check(&[&a], &[("a.yaml", "dangling-relation")]);
+        check(&["name: a\nalternatives: [{tool: expected, when: w}]"], &[]);
         check(&["name: a\nalternatives: [{tool: a, when: w}]"], &[("a.yaml", "self-relation")]);
         let [a, b] = both("low", "low");
         let b = format!("{b}\ncomplements: [{{tool: a, scenario: s}}]");

@@ -98,7 +98,7 @@ impl Diagnostic {
     pub fn fault(file: &Path, text: &str, fault: &Fault) -> Self {
         let mut diagnostic = Self::error(file, fault.code.as_str(), &fault.message);
         diagnostic.hint.clone_from(&fault.hint);
-        match locate::locate(text, fault) {
+        match locate::locate(text, &fault.path, fault.on_key) {
             Some(place) => diagnostic.at(text, place),
             None => diagnostic,
         }

@@ -5,11 +5,11 @@ use std::fmt;
 
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::{Fault, Segment};
+use super::Segment;
 
-/// 1-based line and column of `fault` in `text`, which must be what the faulty value was read from.
-pub fn locate(text: &str, fault: &Fault) -> Option<(usize, usize)> {
-    let step = Step { path: &fault.path, on_key: fault.on_key };
+/// 1-based line and column of the value at `path` in `text`, or of its key.
+pub fn locate(text: &str, path: &[Segment], on_key: bool) -> Option<(usize, usize)> {
+    let step = Step { path, on_key };
     let error = step.deserialize(serde_yaml::Deserializer::from_str(text)).err()?;
     error.location().map(|at| (at.line(), at.column()))
 }
@@ -125,12 +125,9 @@ impl Visitor<'_> for Key<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::strict::FaultCode;
 
     fn check(text: &str, path: &[Segment], on_key: bool, expected: (usize, usize)) {
-        let fault =
-            Fault { path: path.to_vec(), on_key, code: FaultCode::BadValue, message: String::new(), hint: None };
-        assert_eq!(locate(text, &fault), Some(expected), "locating {path:?} in {text:?}");
+        assert_eq!(locate(text, path, on_key), Some(expected), "locating {path:?} in {text:?}");
     }
 
     #[test]

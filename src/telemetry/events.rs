@@ -107,9 +107,9 @@ impl ConfigReloaded<'_> {
     pub fn emit(&self, metrics: &Metrics) {
         metrics.config_reload.record(self.error.is_none(), now());
         if let Some(error) = self.error {
-            tracing::error!(error, "configuration not taken; the old one holds")
+            tracing::error!(error, "configuration not taken; the old one holds");
         } else {
-            tracing::debug!("configuration read")
+            tracing::debug!("configuration read");
         }
         if !self.fixed.is_empty() {
             tracing::warn!(keys = self.fixed.join(", "), "changed keys take effect at the next start only");

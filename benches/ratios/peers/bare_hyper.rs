@@ -2,7 +2,9 @@
 
 use std::convert::Infallible;
 use std::future::ready;
+use std::net::SocketAddr;
 
+use anyhow::Result;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
@@ -11,6 +13,16 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, body::Incoming};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
+
+/// The same on a runtime like the daemon's with one worker, until the process ends.
+pub(crate) fn run(address: SocketAddr, body: Bytes) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    runtime.block_on(async {
+        let listener = TcpListener::bind(address).await?;
+        // Not on the thread that blocks here, which would have to hand each connection over.
+        Ok(tokio::spawn(serve(listener, body)).await?)
+    })
+}
 
 /// Serves `body` as JSON to whoever asks for anything, with the daemon's settings of hyper.
 pub(crate) async fn serve(listener: TcpListener, body: Bytes) {

@@ -1,44 +1,17 @@
 //! The floor under any HTTP server: one thread that waits for sockets, looks for the end of a request, and writes bytes that
 //! stand ready. It knows no header, no method and no limit.
-//!
-//! It is a process of its own, so that its CPU time is accounted like that of the others: this program starts itself.
 
 use std::collections::HashMap;
-use std::env;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{Command, Stdio};
 
 use anyhow::Result;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
-use tempfile::NamedTempFile;
-
-use crate::arguments::FLOOR;
-use crate::process::{Process, free_address};
 
 const LISTENER: u64 = 0;
 
-/// The loop as a process.
-pub(crate) struct Floor {
-    pub(crate) process: Process,
-    pub(crate) address: SocketAddr,
-}
-
-impl Floor {
-    /// Answers everything with `answer`, head included.
-    pub(crate) fn start(answer: &[u8]) -> Result<Self> {
-        let (mut file, address) = (NamedTempFile::new()?, free_address()?);
-        file.write_all(answer)?;
-        let mut command = Command::new(env::current_exe()?);
-        command.arg(FLOOR).arg(address.to_string()).arg(file.path());
-        let mut process = Process::start(command.stderr(Stdio::inherit()))?;
-        process.await_answer(address, "/")?;
-        Ok(Self { process, address })
-    }
-}
-
-/// The loop itself. Ends with the process.
+/// Answers everything with `answer`, head included. Ends with the process.
 pub(crate) fn serve(address: SocketAddr, answer: &[u8]) -> Result<()> {
     let listener = TcpListener::bind(address)?;
     let epoll = epoll::create(CreateFlags::CLOEXEC)?;

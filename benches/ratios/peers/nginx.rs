@@ -10,30 +10,21 @@ use anyhow::{Context, Result};
 use tempfile::TempDir;
 
 use crate::family;
-use crate::process::{Process, free_address};
+use crate::process::{Process, Server, free_address};
 
-pub(crate) struct Nginx {
-    pub(crate) process: Process,
-    pub(crate) address: SocketAddr,
-    /// Its prefix, which lives as long as it does.
-    _home: TempDir,
-}
-
-impl Nginx {
-    /// Serves `body` at `path`.
-    pub(crate) fn start(path: &str, body: &[u8]) -> Result<Self> {
-        let (home, address) = (TempDir::new()?, free_address()?);
-        let file = home.path().join("root").join(path.trim_start_matches('/'));
-        fs::create_dir_all(file.parent().context("a path below the root has a parent")?)?;
-        fs::write(file, body)?;
-        let configuration = home.path().join("nginx.conf");
-        fs::write(&configuration, configure(home.path(), address))?;
-        let mut command = Command::new(family::find("nginx").context("nginx is not installed")?);
-        command.arg("-c").arg(configuration).arg("-p").arg(home.path()).arg("-e").arg(home.path().join("error.log"));
-        let mut process = Process::start(command.stderr(Stdio::null()))?;
-        process.await_answer(address, path)?;
-        Ok(Self { process, address, _home: home })
-    }
+/// Serves `body` at `path`.
+pub(crate) fn start(path: &str, body: &[u8]) -> Result<Server> {
+    let (home, address) = (TempDir::new()?, free_address()?);
+    let file = home.path().join("root").join(path.trim_start_matches('/'));
+    fs::create_dir_all(file.parent().context("a path below the root has a parent")?)?;
+    fs::write(file, body)?;
+    let configuration = home.path().join("nginx.conf");
+    fs::write(&configuration, configure(home.path(), address))?;
+    let mut command = Command::new(family::find("nginx").context("nginx is not installed")?);
+    command.arg("-c").arg(configuration).arg("-p").arg(home.path()).arg("-e").arg(home.path().join("error.log"));
+    let mut process = Process::start(command.stderr(Stdio::null()))?;
+    process.await_answer(address, path)?;
+    Ok(Server { process, address, _home: home })
 }
 
 fn configure(home: &Path, address: SocketAddr) -> String {
