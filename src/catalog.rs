@@ -1,6 +1,6 @@
 //! What tools exist: a directory of YAML documents, always current, read without waiting.
 //!
-//! [`document`] is one tool's document, with the keys of the wire. [`files`] lists the directories, [`load`] reads what changed
+//! [`document`] is one tool's document, with the keys of the wire. [`files`] lists the directories, [`shelf`] reads what changed
 //! into an [`Entry`] per tool (the answer already rendered) and assembles the immutable [`Catalog`] that readers hold.
 //! [`watch`] and [`debounce`] turn file events into hints; [`reload`] is the one place that acts on them. [`relations`] and
 //! [`check`] answer what goes with what. [`Loader`] is all of it for a Rust program without the daemon.
@@ -18,6 +18,7 @@ mod loader;
 pub mod relations;
 pub mod reload;
 pub mod search;
+pub mod shelf;
 pub mod snapshot;
 mod table;
 pub mod watch;

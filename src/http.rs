@@ -2,8 +2,8 @@
 //!
 //! hyper speaks the protocol, one task per connection; everything around it is here because each ready-made part was measured
 //! to cost more than the rest of an answer, or never to close a connection. [`accept`] takes connections and drains them,
-//! [`connection`] holds each to its time limits, [`route`] is the one table that dispatch, metrics, scopes and the OpenAPI
-//! document are made from, [`guard`] decides who may pass. A tool's document is answered before the table is looked at.
+//! `connection` holds each to its time limits, `route` is the one table that dispatch, metrics, scopes and the OpenAPI
+//! document are made from, `guard` decides who may pass. A tool's document is answered before the table is looked at.
 
 pub mod accept;
 mod admin;

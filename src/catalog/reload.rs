@@ -10,7 +10,8 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::debounce::{Debounce, Hint};
-use super::load::{Loaded, Options, Shelf};
+use super::load::{Loaded, Options};
+use super::shelf::Shelf;
 use super::watch::Watch;
 use crate::config::{self, Config};
 use crate::strict::diagnostic;

@@ -1,0 +1,405 @@
+//! The memory between reloads: reads what changed, keeps the last good version of what broke, says everything that is wrong.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::num::NonZero;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use sha2::{Digest, Sha256};
+
+use super::files::{self, Directories, Listing, Place, Stamp};
+use super::load::{Documents, Loaded, Options, parse};
+use super::relations::{self, Finding};
+use super::{Diagnostic, Entry};
+use crate::strict::locate::locate;
+
+/// A listing that keeps moving is taken as it is after so many tries; the events of the next move bring the next reload.
+const MAX_TRIES: usize = 5;
+
+/// Reads a file's content up to a limit; a parameter so that failing disks can be tested.
+pub type ReadFile = fn(&Path, usize) -> io::Result<Vec<u8>>;
+
+/// What each file said when it was last read.
+#[derive(Debug)]
+pub struct Shelf {
+    options: Options,
+    read_file: ReadFile,
+    records: BTreeMap<Place, Record>,
+    current: Loaded,
+    /// Directories whose change can change the catalog, as of the last scan.
+    directories: Directories,
+}
+
+#[derive(Debug, Clone)]
+struct Record {
+    stamp: Option<Stamp>,
+    /// Could the file have changed since without its stamp showing it?
+    settled: bool,
+    digest: [u8; 32],
+    /// The document, or its last good version if there are faults.
+    entry: Option<Arc<Entry>>,
+    faults: Vec<Diagnostic>,
+}
+
+impl Shelf {
+    /// An empty shelf.
+    pub fn new(options: Options) -> Self {
+        Self::with_reader(options, files::read)
+    }
+
+    /// An empty shelf that reads files by `read_file`.
+    pub fn with_reader(mut options: Options, read_file: ReadFile) -> Self {
+        options.make_absolute();
+        Self {
+            options,
+            read_file,
+            records: BTreeMap::new(),
+            current: Loaded::default(),
+            directories: Directories::new(),
+        }
+    }
+
+    /// How documents are read.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Changes how documents are read; with the next scan.
+    pub fn set_options(&mut self, mut options: Options) {
+        options.make_absolute();
+        if options.max_document_bytes != self.options.max_document_bytes {
+            for record in self.records.values_mut() {
+                record.stamp = None;
+            }
+        }
+        if options.roots != self.options.roots {
+            self.records.clear();
+        }
+        self.options = options;
+    }
+
+    /// The last catalog.
+    pub fn current(&self) -> &Loaded {
+        &self.current
+    }
+
+    /// Directories to watch, as of the last scan.
+    pub fn directories(&self) -> &Directories {
+        &self.directories
+    }
+
+    /// Brings the catalog up to date with the disk. `arm` is called with the directories before any file is read, so that
+    /// whatever changes later is either read here or announced by an event.
+    pub fn scan(&mut self, mut arm: impl FnMut(&Directories)) -> &Loaded {
+        let mut listing = files::list(&self.options.roots);
+        for _ in 0..MAX_TRIES {
+            self.directories.clone_from(&listing.directories);
+            arm(&self.directories);
+            self.take_up(&listing);
+            let again = files::list(&self.options.roots);
+            let moved = again.documents != listing.documents || again.directories != listing.directories;
+            listing = again;
+            if !moved {
+                break;
+            }
+        }
+        self.assemble(listing.diagnostics);
+        &self.current
+    }
+
+    /// Reads one file that was saved as a whole. Returns the new catalog if that was all there was to it: a new document, or
+    /// a new version of one under its old name. Anything else needs a scan.
+    pub fn refresh(&mut self, path: &Path) -> Option<&Loaded> {
+        let root = self.options.roots.iter().position(|root| path.starts_with(root))?;
+        let place = Place { root, path: path.into() };
+        let stamp = files::stamp(path)?;
+        let old = self.records.get(&place);
+        let record = self.read(&place, stamp, old);
+        let fresh = record.entry.clone().filter(|_| record.faults.is_empty())?;
+        let held = self.current.catalog.get(fresh.name());
+        let serves = match (old.and_then(|old| old.entry.as_ref()), held) {
+            (None, None) => old.is_none(),
+            (Some(old), Some(held)) => Arc::ptr_eq(old, held),
+            _ => false,
+        };
+        if !serves || old.is_some_and(|old| !old.faults.is_empty()) {
+            return None;
+        }
+        if old.is_none() {
+            self.current.documents.good += 1;
+        }
+        let unchanged = held.is_some_and(|held| Arc::ptr_eq(held, &fresh));
+        self.records.insert(place, record);
+        if !unchanged {
+            let mut catalog = (*self.current.catalog).clone();
+            catalog.insert(fresh);
+            self.current.catalog = Arc::new(catalog);
+        }
+        Some(&self.current)
+    }
+
+    /// Reads what the listing shows as new or changed, in parallel, and forgets what is gone.
+    fn take_up(&mut self, listing: &Listing) {
+        let is_current = |place: &Place, stamp: &Stamp| {
+            self.records.get(place).is_some_and(|record| record.settled && record.stamp == Some(*stamp))
+        };
+        let changed: Vec<(&Place, Stamp)> = listing
+            .documents
+            .iter()
+            .filter(|(place, stamp)| !is_current(place, stamp))
+            .map(|(place, stamp)| (place, *stamp))
+            .collect();
+        let fresh = self.read_all(&changed);
+        let is_blind = |place: &Place| listing.blind.iter().any(|blind| place.path.starts_with(blind));
+        self.records.retain(|place, record| {
+            if listing.documents.contains_key(place) {
+                return true;
+            }
+            if !is_blind(place) || record.entry.is_none() {
+                return false;
+            }
+            let message = "cannot be reached; its last good version is served";
+            record.faults = vec![Diagnostic::error(&place.path, "unreadable", message)];
+            record.stamp = None;
+            true
+        });
+        self.records.extend(fresh);
+    }
+
+    fn read_all(&self, changed: &[(&Place, Stamp)]) -> Vec<(Place, Record)> {
+        let read =
+            |&(place, stamp): &(&Place, Stamp)| (place.clone(), self.read(place, stamp, self.records.get(place)));
+        let workers = thread::available_parallelism().map_or(1, NonZero::get).min(changed.len() / 8 + 1);
+        if workers == 1 {
+            return changed.iter().map(read).collect();
+        }
+        // Files differ in size, so each worker takes the next one when it is free.
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut records = Vec::with_capacity(changed.len() / workers);
+            while let Some(file) = changed.get(next.fetch_add(1, Ordering::Relaxed)) {
+                records.push(read(file));
+            }
+            records
+        };
+        thread::scope(|scope| {
+            let others: Vec<_> = (1..workers).map(|_| scope.spawn(work)).collect();
+            let mut records = work();
+            for other in others {
+                match other.join() {
+                    Ok(more) => records.extend(more),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            records
+        })
+    }
+
+    fn read(&self, place: &Place, stamp: Stamp, old: Option<&Record>) -> Record {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs().cast_signed());
+        let settled = stamp.is_settled(now);
+        let last_good = old.and_then(|old| old.entry.clone());
+        let content = match (self.read_file)(&place.path, self.options.max_document_bytes) {
+            Ok(content) => content,
+            Err(error) => {
+                let fault = Diagnostic::error(&place.path, "unreadable", format!("cannot be read: {error}"))
+                    .with_hint("let the daemon's user read it");
+                return Record { stamp: None, settled, digest: [0; 32], entry: last_good, faults: vec![fault] };
+            }
+        };
+        let digest = Sha256::digest(&content).into();
+        if let Some(old) = old.filter(|old| old.digest == digest && old.stamp.is_some()) {
+            return Record { stamp: Some(stamp), settled, ..old.clone() };
+        }
+        let (entry, faults) = match parse(&place.path, &content, self.options.max_document_bytes) {
+            Ok(document) => (Some(Arc::new(Entry::new(&document, Arc::clone(&place.path)))), Vec::new()),
+            Err(faults) => (last_good, faults),
+        };
+        Record { stamp: Some(stamp), settled, digest, entry, faults }
+    }
+
+    /// Records to catalog: the first of two equal names serves, and all that is wrong is said.
+    fn assemble(&mut self, mut diagnostics: Vec<Diagnostic>) {
+        let mut serving: BTreeMap<&str, &Arc<Entry>> = BTreeMap::new();
+        let mut stale = Vec::new();
+        let mut documents = Documents::default();
+        for record in self.records.values() {
+            diagnostics.extend_from_slice(&record.faults);
+            let Some(entry) = &record.entry else {
+                documents.bad += 1;
+                continue;
+            };
+            if let Some(first) = serving.get(&**entry.name()) {
+                diagnostics.push(shadowed(entry, first));
+                documents.bad += 1;
+                continue;
+            }
+            serving.insert(entry.name(), entry);
+            if record.faults.is_empty() {
+                documents.good += 1;
+            } else {
+                documents.stale += 1;
+                stale.push(Arc::clone(entry.name()));
+            }
+        }
+        stale.sort();
+        let mut catalog = (*self.current.catalog).clone();
+        if catalog.become_exactly(&serving) {
+            self.current.catalog = Arc::new(catalog);
+        }
+        diagnostics.extend(self.relation_findings());
+        diagnostics
+            .sort_by(|a, b| (&a.file, a.severity, a.line, a.column).cmp(&(&b.file, b.severity, b.line, b.column)));
+        if *self.current.diagnostics != *diagnostics {
+            self.current.diagnostics = diagnostics.into();
+        }
+        if *self.current.stale != *stale {
+            self.current.stale = stale.into();
+        }
+        self.current.documents = documents;
+    }
+}
+
+/// Relation findings whose line is looked up; beyond it, files alone are named.
+const PLACED_FINDINGS: usize = 100;
+
+impl Shelf {
+    fn relation_findings(&self) -> Vec<Diagnostic> {
+        // A file that is faulty now most likely describes the tool it is named after.
+        let faulty = |name: &str| {
+            let is_faulty = |(place, record): (&Place, &Record)| {
+                !record.faults.is_empty() && place.path.file_stem().is_some_and(|stem| stem == name)
+            };
+            self.records.iter().any(is_faulty)
+        };
+        let findings = relations::findings(&self.current.catalog, faulty);
+        let place = |(number, finding): (usize, &Finding<'_>)| {
+            let file = finding.entry.file();
+            let mut diagnostic = Diagnostic::warning(file, finding.code, &finding.message);
+            diagnostic.hint.clone_from(&finding.hint);
+            let text = (number < PLACED_FINDINGS)
+                .then(|| (self.read_file)(file, self.options.max_document_bytes).ok())
+                .flatten()
+                .and_then(|content| String::from_utf8(content).ok());
+            match text.as_deref().and_then(|text| Some((text, locate(text, &finding.path(), false)?))) {
+                Some((text, at)) => diagnostic.at(text, at),
+                None => diagnostic,
+            }
+        };
+        findings.iter().enumerate().map(place).collect()
+    }
+}
+
+fn shadowed(entry: &Entry, first: &Entry) -> Diagnostic {
+    let message =
+        format!("the tool `{}` is already described in {}, which serves", entry.name(), first.file().display());
+    Diagnostic::error(entry.file(), "duplicate-tool", message).with_hint("rename one of the two, or remove it")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use tempfile::TempDir;
+
+    use super::super::load::load;
+    use super::*;
+
+    fn document(name: &str, title: &str) -> String {
+        format!(
+            "name: {name}\ntitle: {title}\ndescription: d\ncategory: c\ncapabilities: []\nkeywords: []\nuse_cases: []\n"
+        )
+    }
+
+    /// A disk on which some files are not for us. Root reads everything, so permissions cannot stand in for it.
+    fn grudging(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
+        if path.with_extension("locked").exists() {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        files::read(path, limit)
+    }
+
+    fn codes(loaded: &Loaded) -> Vec<(&str, usize)> {
+        loaded.diagnostics.iter().map(|finding| (finding.code.as_str(), finding.line)).collect()
+    }
+
+    #[test]
+    fn an_unreadable_file_keeps_its_last_good_version() {
+        let directory = TempDir::new().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        fs::write(path("a.yaml"), document("a", "one")).unwrap();
+        let mut shelf = Shelf::with_reader(Options::directory(directory.path()), grudging);
+        assert_eq!(codes(shelf.scan(|_| ())), []);
+        fs::write(path("a.locked"), "").unwrap();
+        fs::write(path("a.yaml"), document("a", "two")).unwrap();
+        fs::write(path("b.yaml"), document("b", "one")).unwrap();
+        fs::write(path("b.locked"), "").unwrap();
+        let loaded = shelf.scan(|_| ()).clone();
+        assert_eq!(codes(&loaded), [("unreadable", 0), ("unreadable", 0)]);
+        assert_eq!(loaded.catalog.get("a").unwrap().document().title, "one");
+        assert_eq!(*loaded.stale, ["a".into()]);
+        assert_eq!(loaded.documents, Documents { good: 0, stale: 1, bad: 1 });
+        assert!(shelf.refresh(&path("a.yaml")).is_none(), "a file that cannot be read is not published");
+        fs::remove_file(path("a.locked")).unwrap();
+        fs::remove_file(path("b.locked")).unwrap();
+        let loaded = shelf.scan(|_| ());
+        assert_eq!((codes(loaded), loaded.catalog.len()), (vec![], 2));
+        assert_eq!(loaded.catalog.get("a").unwrap().document().title, "two");
+    }
+
+    #[test]
+    fn what_did_not_change_is_not_built_again() {
+        let directory = TempDir::new().unwrap();
+        for name in ["a", "b"] {
+            fs::write(directory.path().join(format!("{name}.yaml")), document(name, "one")).unwrap();
+        }
+        let mut shelf = Shelf::new(Options::directory(directory.path()));
+        let before = shelf.scan(|_| ()).clone();
+        assert!(Arc::ptr_eq(&before.catalog, &shelf.scan(|_| ()).catalog));
+        let path = directory.path().join("a.yaml");
+        fs::write(&path, document("a", "two")).unwrap();
+        let after = shelf.refresh(&path).unwrap().clone();
+        assert_eq!(after.catalog.get("a").unwrap().document().title, "two");
+        assert!(Arc::ptr_eq(before.catalog.get("b").unwrap(), after.catalog.get("b").unwrap()));
+        assert_eq!(before.catalog.get("a").unwrap().document().title, "one", "a snapshot is unmoved");
+        assert!(Arc::ptr_eq(&after.catalog, &shelf.scan(|_| ()).catalog), "the scan confirms it");
+    }
+
+    #[test]
+    fn a_refresh_leaves_to_the_scan_what_concerns_others() {
+        let directory = TempDir::new().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        fs::write(path("a.yaml"), document("a", "one")).unwrap();
+        fs::write(path("b.yaml"), document("b", "one")).unwrap();
+        let mut shelf = Shelf::new(Options::directory(directory.path()));
+        shelf.scan(|_| ());
+        let mut check = |file: &str, text: &str, taken: bool| {
+            fs::write(path(file), text).unwrap();
+            assert_eq!(shelf.refresh(&path(file)).is_some(), taken, "{file}: {text}");
+        };
+        check("a.yaml", &document("a", "two"), true);
+        check("a.yaml", &document("renamed", "two"), false);
+        check("b.yaml", &document("a", "taken"), false);
+        check("b.yaml", "name: [", false);
+        check("new.yaml", &document("new", "one"), true);
+        check("other.yaml", &document("new", "again"), false);
+    }
+
+    #[test]
+    fn a_relation_is_found_at_its_line() {
+        let directory = TempDir::new().unwrap();
+        let text = format!(
+            "{}complements:\n  - scenario: s\n    tool: gone\n  - {{tool: faulty, scenario: s}}\n",
+            document("a", "t")
+        );
+        fs::write(directory.path().join("a.yaml"), text).unwrap();
+        fs::write(directory.path().join("faulty.yaml"), "name: faulty\n").unwrap();
+        let loaded = load(Options::directory(directory.path()));
+        assert_eq!(codes(&loaded)[0], ("dangling-relation", 10));
+        assert!(codes(&loaded)[1..].iter().all(|(code, _)| *code == "missing-key"), "{:?}", codes(&loaded));
+    }
+}
