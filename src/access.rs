@@ -4,8 +4,9 @@
 //! everything but administer, as the one tenant `default`.
 
 use std::fmt;
-use std::fs;
-use std::io;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -85,10 +86,12 @@ impl Grant {
     }
 }
 
-/// The tokens of a file.
+/// The tokens of a file, or that there is no file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Tokens {
     entries: Vec<TokenEntry>,
+    /// Is there a file? Then whoever is not in it is not let in, and an empty one lets in nobody.
+    required: bool,
 }
 
 /// One token of a file.
@@ -128,12 +131,17 @@ impl Tokens {
     }
 
     fn parse(path: &Path, content: &[u8]) -> Result<Self, Vec<Diagnostic>> {
-        let node = yaml(content, &Limits::of_bytes(MAX_FILE_BYTES))
+        let node = yaml(content, &Limits { nodes: MAX_FILE_BYTES / 8, ..Limits::of_bytes(MAX_FILE_BYTES) })
             .map_err(|error| vec![Diagnostic::unreadable(path, content, &error)])?;
         decode(node).map_err(|faults| {
             let text = String::from_utf8_lossy(content);
             faults.iter().map(|fault| Diagnostic::fault(path, &text, fault)).collect()
         })
+    }
+
+    /// Is a token needed, also on loopback?
+    pub fn are_required(&self) -> bool {
+        self.required
     }
 
     /// Are there none?
@@ -174,13 +182,54 @@ pub fn new_token(name: &str, tenant: &str, scopes: &[Scope]) -> Result<(String, 
     Ok((token, format!("  - {entry}\n")))
 }
 
+/// Adds an entry made by [`new_token`] to a file, which is made if it is not there. The file is replaced as a whole, and only
+/// by one that is valid and has one token more.
+pub fn add_to_file(file: &Path, entry: &str) -> Result<(), AddError> {
+    let before = match fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => "tokens: []\n".to_owned(),
+        Err(error) => return Err(AddError::Write(error)),
+    };
+    let known = Tokens::parse(file, before.as_bytes()).map_err(|_| AddError::Faulty)?.len();
+    let after = if known == 0 { format!("tokens:\n{entry}") } else { format!("{}\n{entry}", before.trim_end()) };
+    match Tokens::parse(file, after.as_bytes()) {
+        Ok(tokens) if tokens.len() == known + 1 => {}
+        _ => return Err(AddError::Layout),
+    }
+    let temporary = file.with_extension("new");
+    let mut handle = OpenOptions::new().write(true).create(true).truncate(true).mode(0o640).open(&temporary)?;
+    handle.write_all(after.as_bytes())?;
+    handle.sync_all()?;
+    // Whoever could read the old file can read the new one.
+    if let Ok(metadata) = fs::metadata(file) {
+        fs::set_permissions(&temporary, metadata.permissions())?;
+        // Only root may give a file away; for others it has the right owner already.
+        let _ = std::os::unix::fs::chown(&temporary, Some(metadata.uid()), Some(metadata.gid()));
+    }
+    Ok(fs::rename(&temporary, file)?)
+}
+
+/// An entry could not be added to a file of tokens; the file is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum AddError {
+    /// The file is faulty before anything is added.
+    #[error("the file is faulty; `almanacd check` tells where")]
+    Faulty,
+    /// Its layout does not let an entry be appended.
+    #[error("an entry cannot be appended to a list written like this; write its items after `  - `")]
+    Layout,
+    /// It cannot be read or written.
+    #[error("cannot be written")]
+    Write(#[from] io::Error),
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl FromNode for Tokens {
     fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        at.map(node, |fields| Self { entries: fields.required("tokens") })
+        at.map(node, |fields| Self { entries: fields.required("tokens"), required: true })
     }
 }
 
@@ -240,6 +289,31 @@ mod tests {
         assert!(!grant.allows(Scope::Memory) && !grant.allows(Scope::Admin));
         assert_eq!(tokens.find(&token[..token.len() - 1]), None);
         assert_eq!(tokens.find(""), None);
+    }
+
+    #[test]
+    fn an_entry_is_added_or_the_file_is_as_it_was() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("tokens");
+        let entry = || new_token("t", "default", &[Scope::Read]).unwrap().1;
+        for known in 1..4 {
+            add_to_file(&file, &entry()).unwrap();
+            assert_eq!(Tokens::read(&file).unwrap().len(), known);
+        }
+        fs::write(&file, "tokens: []").unwrap();
+        add_to_file(&file, &entry()).unwrap();
+        assert_eq!(Tokens::read(&file).unwrap().len(), 1);
+        let flush = fs::read_to_string(&file).unwrap().replace("  - ", "- ");
+        fs::write(&file, &flush).unwrap();
+        assert!(matches!(add_to_file(&file, &entry()), Err(AddError::Layout)));
+        assert_eq!(fs::read_to_string(&file).unwrap(), flush);
+    }
+
+    #[test]
+    fn an_empty_file_lets_nobody_in() {
+        let tokens = Tokens::parse(Path::new("t"), b"tokens: []").unwrap();
+        assert!(tokens.are_required() && tokens.is_empty());
+        assert!(!Tokens::default().are_required());
     }
 
     #[test]

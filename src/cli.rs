@@ -156,6 +156,8 @@ enum CliError {
     Runtime(#[source] io::Error),
     #[error("cannot write {file}")]
     Write { file: String, source: io::Error },
+    #[error("cannot add a token to {file}")]
+    AddToken { file: String, source: access::AddError },
     #[error("cannot make a token")]
     Random(#[from] getrandom::Error),
 }
@@ -171,13 +173,10 @@ impl CliError {
 
     /// The error with its causes, on one line each.
     fn describe(&self) -> String {
-        let described = match self {
-            Self::Config(error) | Self::Daemon(DaemonError::Config(error)) => Some(control::describe(error)),
-            Self::Daemon(DaemonError::Tokens(error)) => Some(control::describe_tokens(error)),
-            _ => None,
-        };
-        if let Some(described) = described {
-            return described.replace("; ", "\n  ");
+        match self {
+            Self::Config(error) | Self::Daemon(DaemonError::Config(error)) => return control::describe(error, "\n  "),
+            Self::Daemon(DaemonError::Tokens(error)) => return control::describe_tokens(error, "\n  "),
+            _ => {}
         }
         let mut text = self.to_string();
         let mut source = std::error::Error::source(self);
@@ -210,6 +209,11 @@ pub fn main() -> ExitCode {
         output.error(&error.describe());
         error.exit()
     });
+    if let Some(error) = output.failure() {
+        let said = format!("cannot write to standard output: {error}");
+        output.error(&said);
+        return Exit::Failure.into();
+    }
     exit.into()
 }
 
@@ -244,8 +248,8 @@ fn token(
 ) -> Result<Exit, CliError> {
     let (token, entry) = access::new_token(name, tenant, scopes)?;
     if let Some(file) = file {
-        let write = |source| CliError::Write { file: file.display().to_string(), source };
-        append_token(file, &entry).map_err(write)?;
+        let add = |source| CliError::AddToken { file: file.display().to_string(), source };
+        access::add_to_file(file, &entry).map_err(add)?;
     }
     output.show(&serde_json::json!({"token": token, "entry": entry.trim()}), |out| {
         out.line(&token);
@@ -255,15 +259,6 @@ fn token(
         }
     });
     Ok(Exit::Success)
-}
-
-fn append_token(file: &Path, entry: &str) -> io::Result<()> {
-    use std::io::Write as _;
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let mut handle = std::fs::OpenOptions::new().append(true).create(true).mode(0o640).open(file)?;
-    let head = if handle.metadata()?.len() == 0 { "tokens:\n" } else { "" };
-    // One write, so that a daemon that reads meanwhile sees all of it or nothing.
-    handle.write_all(format!("{head}{entry}").as_bytes())
 }
 
 fn man(out: Option<PathBuf>, output: &mut Output) -> Result<Exit, CliError> {

@@ -18,6 +18,9 @@ const INSTALLED_STATE: &str = "/var/lib/almanac";
 /// Where an installed daemon is administered.
 const INSTALLED_SOCKET: &str = "/run/almanac/admin.sock";
 
+/// The tokens of an installed daemon.
+const INSTALLED_TOKENS: &str = "/etc/almanac/tokens";
+
 /// Largest configuration file, in bytes.
 const MAX_FILE_BYTES: usize = 1 << 20;
 
@@ -264,7 +267,8 @@ pub fn default_admin_socket() -> PathBuf {
 
 fn default_state_dir() -> PathBuf {
     match env::var_os("STATE_DIRECTORY") {
-        Some(directory) if !directory.is_empty() => directory.into(),
+        // systemd lists several separated by colons; the unit has one.
+        Some(directories) if !directories.is_empty() => env::split_paths(&directories).next().unwrap_or_default(),
         // In a directory that holds documents the state belongs to them.
         _ if Path::new("state").is_dir() || Path::new("tool_metadata").is_dir() => "state".into(),
         _ => INSTALLED_STATE.into(),
@@ -283,7 +287,10 @@ fn default_tool_metadata() -> Vec<PathBuf> {
 /// systemd hands the tokens over as a credential; the file of the package stands in where none is configured.
 fn default_tokens_file() -> Option<PathBuf> {
     let credential = env::var_os("CREDENTIALS_DIRECTORY").map(|directory| Path::new(&directory).join("tokens"));
-    credential.into_iter().chain([PathBuf::from("/etc/almanac/tokens")]).find(|path| path.exists())
+    // In a project's directory the machine's tokens are not meant.
+    let installed = (default_state_dir() == Path::new(INSTALLED_STATE)).then(|| INSTALLED_TOKENS.into());
+    // A file that may be there but cannot be looked at must not open the door: reading it will fail, and say so.
+    credential.into_iter().chain(installed).find(|path: &PathBuf| path.try_exists().unwrap_or(true))
 }
 
 impl Default for Config {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime};
 
 use arc_swap::ArcSwap;
@@ -11,7 +12,7 @@ use crate::access::{Tokens, TokensError};
 use crate::catalog::reload::{Ended, Reloader, Report, Settings, Trigger};
 use crate::config::{Config, ConfigError, DaemonOverrides, Overrides};
 use crate::engine::Engine;
-use crate::strict::diagnostic;
+use crate::strict::diagnostic::{self, Diagnostic};
 use crate::telemetry::Metrics;
 use crate::telemetry::events::{ConfigReloaded, TokensLoaded};
 use crate::telemetry::logging::{LevelError, LevelHandle};
@@ -73,6 +74,7 @@ pub struct Control {
     config: Mutex<Config>,
     started: Instant,
     reloader: Reloader,
+    catalog_thread: JoinHandle<()>,
     level: LevelHandle,
     tokens: Arc<ArcSwap<Tokens>>,
     engine: Arc<Engine>,
@@ -91,6 +93,8 @@ pub struct Parts {
     pub config: Config,
     /// The catalog's reload thread.
     pub reloader: Reloader,
+    /// That thread.
+    pub catalog_thread: JoinHandle<()>,
     /// The log's level.
     pub level: LevelHandle,
     /// The tokens that are let in.
@@ -141,13 +145,25 @@ pub struct Status {
 impl Control {
     /// Puts the parts together.
     pub fn new(parts: Parts) -> Self {
-        let Parts { overrides, daemon_overrides, config, reloader, level, tokens, engine, metrics, readiness } = parts;
+        let Parts {
+            overrides,
+            daemon_overrides,
+            config,
+            reloader,
+            catalog_thread,
+            level,
+            tokens,
+            engine,
+            metrics,
+            readiness,
+        } = parts;
         Self {
             overrides,
             daemon_overrides,
             config: Mutex::new(config),
             started: Instant::now(),
             reloader,
+            catalog_thread,
             level,
             tokens,
             engine,
@@ -164,6 +180,16 @@ impl Control {
     /// The metrics.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
+    }
+
+    /// Does the thread that keeps the catalog current live? If not, the daemon is not ready any more.
+    pub fn check_catalog_thread(&self) -> bool {
+        let lives = !self.catalog_thread.is_finished();
+        if !lives && !self.readiness.missing().contains(&Need::Catalog) {
+            tracing::error!("the catalog's thread has ended; changes are not noticed any more");
+            self.readiness.lost(Need::Catalog);
+        }
+        lives
     }
 
     /// Reads the configuration, the tokens and the catalog again, and waits until the outcome is served.
@@ -191,7 +217,7 @@ impl Control {
 
     fn reload_config(&self) -> Result<Settings, ConfigError> {
         let fresh = Config::load(&self.overrides, &self.daemon_overrides).inspect_err(|error| {
-            ConfigReloaded { error: Some(&describe(error)), fixed: &[] }.emit(&self.metrics);
+            ConfigReloaded { error: Some(&describe(error, "; ")), fixed: &[] }.emit(&self.metrics);
         })?;
         let mut config = self.config.lock().unwrap_or_else(PoisonError::into_inner);
         let fixed = config.fixed_differences(&fresh);
@@ -215,7 +241,7 @@ impl Control {
             self.tokens.store(Arc::new(tokens));
             count
         });
-        let described = outcome.as_ref().map_err(describe_tokens);
+        let described = outcome.as_ref().map_err(|error| describe_tokens(error, "; "));
         TokensLoaded { file: &file, outcome: described.as_ref().map(|count| **count).map_err(String::as_str) }
             .emit(&self.metrics);
         outcome.map(drop)
@@ -262,26 +288,26 @@ impl Status {
     }
 }
 
-/// An error of the configuration with its places.
-pub fn describe(error: &ConfigError) -> String {
-    with_places(error, error.diagnostics())
+/// An error of the configuration with its places, each after `separator`.
+pub fn describe(error: &ConfigError, separator: &str) -> String {
+    with_places(error, error.diagnostics(), separator)
 }
 
-/// An error of the tokens with its places.
-pub fn describe_tokens(error: &TokensError) -> String {
+/// An error of the tokens with its places, each after `separator`.
+pub fn describe_tokens(error: &TokensError, separator: &str) -> String {
     match error {
-        TokensError::Faulty { diagnostics, .. } => with_places(error, diagnostics),
+        TokensError::Faulty { diagnostics, .. } => with_places(error, diagnostics, separator),
         TokensError::Unreadable { source, .. } => format!("{error}: {source}"),
     }
 }
 
-fn with_places(error: &dyn std::error::Error, diagnostics: &[crate::strict::Diagnostic]) -> String {
+fn with_places(error: &dyn std::error::Error, diagnostics: &[Diagnostic], separator: &str) -> String {
     let mut text = error.to_string();
     if let Some(source) = error.source() {
         text.push_str(&format!(": {source}"));
     }
     for fault in diagnostics {
-        text.push_str(&format!("; {}: {}", fault.place(), fault.message));
+        text.push_str(&format!("{separator}{}: {}", fault.place(), fault.message));
         if let Some(hint) = &fault.hint {
             text.push_str(&format!(" ({hint})"));
         }

@@ -3,7 +3,9 @@
 //! Start: configuration, log, state directory (locked), sockets, tokens, catalog, doors, ready. End: not ready, accept no more,
 //! finish what is in flight, exit.
 
+mod limits;
 mod probe;
+mod signals;
 mod sockets;
 mod state;
 mod supervisor;
@@ -11,11 +13,12 @@ mod tokens;
 
 use std::io;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use signals::{Signals, Told};
 pub use sockets::SocketError;
 pub use state::StateError;
 
@@ -84,28 +87,35 @@ pub enum Ending {
 
 /// Runs the daemon until a signal ends it.
 pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<Ending, DaemonError> {
-    let config = Config::load(overrides, daemon_overrides)?;
+    let mut config = Config::load(overrides, daemon_overrides)?;
     let level = logging::start(&config.log)?;
-    let lock = state::lock(&config.state_dir)?;
-    let metrics = Arc::new(Metrics::new().map_err(|error| DaemonError::Build(error.to_string()))?);
-    ConfigReloaded { error: None, fixed: &[] }.emit(&metrics);
-    let tokens = load_tokens(&config, &metrics)?;
-    let sockets = sockets::open(&config, !tokens.load().is_empty())?;
-    let engine = Arc::new(Engine::new());
-    let readiness = Arc::new(Readiness::default());
-    let reloader = start_catalog(&config, &engine, &metrics)?;
-    readiness.met(Need::Catalog);
+    limits::fit(&mut config.http.max_connections);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(config.workers)
         .thread_name("worker")
         .enable_all()
         .build()
         .map_err(|source| DaemonError::System { what: "start the worker threads", source })?;
+    let signals = {
+        let _inside = runtime.enter();
+        // Before anything takes its time: a signal that comes too early would end the process on the spot.
+        Signals::listen().map_err(|source| DaemonError::System { what: "handle signals", source })?
+    };
+    let lock = state::lock(&config.state_dir)?;
+    let metrics = Arc::new(Metrics::new().map_err(|error| DaemonError::Build(error.to_string()))?);
+    ConfigReloaded { error: None, fixed: &[] }.emit(&metrics);
+    let tokens = load_tokens(&config, &metrics)?;
+    let sockets = sockets::open(&config, tokens.load().are_required())?;
+    let engine = Arc::new(Engine::new());
+    let readiness = Arc::new(Readiness::default());
+    let (reloader, catalog_thread) = start_catalog(&config, &engine, &metrics)?;
+    readiness.met(Need::Catalog);
     let control = Arc::new(Control::new(Parts {
         overrides: overrides.clone(),
         daemon_overrides: daemon_overrides.clone(),
         config: config.clone(),
         reloader,
+        catalog_thread,
         level,
         tokens: Arc::clone(&tokens),
         engine: Arc::clone(&engine),
@@ -114,7 +124,7 @@ pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<
     }));
     let context = Context { engine, metrics, control: Arc::clone(&control) };
     let service = Service::new(context, tokens, &config.http).map_err(|error| DaemonError::Build(error.to_string()))?;
-    let ending = runtime.block_on(serve(&config, &Arc::new(service), &control, sockets));
+    let ending = runtime.block_on(serve(&config, &Arc::new(service), &control, sockets, signals));
     runtime.shutdown_timeout(Duration::from_millis(100));
     drop(lock);
     ending
@@ -127,7 +137,11 @@ fn load_tokens(config: &Config, metrics: &Metrics) -> Result<Arc<ArcSwap<Tokens>
     Ok(Arc::new(ArcSwap::from_pointee(tokens)))
 }
 
-fn start_catalog(config: &Config, engine: &Arc<Engine>, metrics: &Arc<Metrics>) -> Result<Reloader, DaemonError> {
+fn start_catalog(
+    config: &Config,
+    engine: &Arc<Engine>,
+    metrics: &Arc<Metrics>,
+) -> Result<(Reloader, JoinHandle<()>), DaemonError> {
     let (engine, metrics) = (Arc::clone(engine), Arc::clone(metrics));
     let mut watched: Option<Option<String>> = None;
     let publish = move |report: &Report| {
@@ -144,14 +158,16 @@ fn start_catalog(config: &Config, engine: &Arc<Engine>, metrics: &Arc<Metrics>) 
             news,
         }
         .emit(&metrics);
+        if report.trigger != Trigger::Start {
+            engine.renew_search();
+        }
         if watched.as_ref() != Some(&report.polling) {
             WatchChanged { polling: report.polling.as_deref() }.emit(&metrics);
             watched = Some(report.polling.clone());
         }
     };
-    let (reloader, _) = Reloader::start(Settings::from(config), publish)
-        .map_err(|source| DaemonError::System { what: "start the catalog's thread", source })?;
-    Ok(reloader)
+    Reloader::start(Settings::from(config), publish)
+        .map_err(|source| DaemonError::System { what: "start the catalog's thread", source })
 }
 
 async fn serve(
@@ -159,10 +175,9 @@ async fn serve(
     service: &Arc<Service>,
     control: &Arc<Control>,
     sockets: sockets::Sockets,
+    mut signals: Signals,
 ) -> Result<Ending, DaemonError> {
     let system = |what| move |source| DaemonError::System { what, source };
-    let mut stop = signals(&[SignalKind::terminate(), SignalKind::interrupt()]).map_err(system("handle signals"))?;
-    let mut hangup = signals(&[SignalKind::hangup()]).map_err(system("handle signals"))?;
     let sockets::Sockets { listeners, addresses, admin } = sockets;
     let listeners = sockets::register(listeners).map_err(system("listen"))?;
     let doors = Doors::open(service, listeners).map_err(system("listen"))?;
@@ -173,17 +188,16 @@ async fn serve(
         tokio::spawn(tokens::follow(Arc::clone(control))),
         tokio::spawn(supervisor::watchdog(Arc::clone(control), admin.path().map(ToOwned::to_owned))),
     ];
-    loop {
-        tokio::select! {
-            () = any(&mut stop) => break,
-            () = any(&mut hangup) => {
-                supervisor::reloading();
-                if let Err(error) = control.reload(Trigger::Signal).await {
-                    tracing::error!(%error, "reload failed");
-                }
-                supervisor::ready(&control.status());
+    while signals.next().await == Told::Reload {
+        let control = Arc::clone(control);
+        // Not waited for here, so that a stop need not wait for it either.
+        tokio::spawn(async move {
+            supervisor::reloading();
+            if let Err(error) = control.reload(Trigger::Signal).await {
+                tracing::error!(%error, "reload failed");
             }
-        }
+            supervisor::ready(&control.status());
+        });
     }
     tracing::info!("stopping");
     supervisor::stopping();
@@ -191,7 +205,7 @@ async fn serve(
     background.iter().for_each(tokio::task::JoinHandle::abort);
     let drained = tokio::select! {
         drained = doors.drain(config.drain_timeout) => drained,
-        () = any(&mut stop) => false,
+        () = signals.stop() => false,
     };
     admin.remove();
     if drained {
@@ -201,16 +215,4 @@ async fn serve(
         tracing::warn!("stopped with requests in flight");
         Ok(Ending::CutShort)
     }
-}
-
-fn signals(kinds: &[SignalKind]) -> io::Result<Vec<Signal>> {
-    kinds.iter().map(|&kind| signal(kind)).collect()
-}
-
-async fn any(signals: &mut [Signal]) {
-    std::future::poll_fn(|context| {
-        let ready = signals.iter_mut().any(|signal| signal.poll_recv(context).is_ready());
-        if ready { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
-    })
-    .await;
 }

@@ -17,11 +17,11 @@ pub(crate) enum Arguments {
 
 impl Arguments {
     pub(crate) fn read() -> Self {
-        Self::of(std::env::args_os().skip(1).collect())
+        Self::of(&std::env::args_os().skip(1).collect::<Vec<_>>())
     }
 
-    fn of(arguments: Vec<OsString>) -> Self {
-        if let [first, address, answer] = arguments.as_slice()
+    fn of(arguments: &[OsString]) -> Self {
+        if let [first, address, answer] = arguments
             && let Some(kind) = Kind::of(first)
             && let Some(address) = address.to_str().and_then(|address| address.parse().ok())
         {

@@ -161,8 +161,10 @@ impl Text {
         let [why, when, gain, scenario] = std::array::from_fn(|_| self.words.sentence());
         let _ = writeln!(self.yaml, "alternatives:\n  - tool: {}\n    when: {when}\n    benefits: {gain}", other(1));
         let _ = writeln!(self.yaml, "complements:\n  - tool: {}\n    scenario: {scenario}", other(2));
-        if number.is_multiple_of(4) {
-            let conflict = format!("  - tool: {}\n    reason: {why}\n    when_prefer_this: {when}", other(3));
+        // Neighbours in pairs, so that no conflict is one-sided.
+        if number % 8 < 2 {
+            let partner = name(number ^ 1);
+            let conflict = format!("  - tool: {partner}\n    reason: {why}\n    when_prefer_this: {when}");
             let _ = writeln!(self.yaml, "conflicts:\n{conflict}\n    when_prefer_other: {gain}\n    severity: low");
         }
     }

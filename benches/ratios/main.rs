@@ -5,6 +5,7 @@
 //!
 //! A file per family of rows; what they are measured with stands beside them: [`daemon`] and [`peers`] are what is measured,
 //! [`wrk`] and [`client`] ask, [`process`] reads the kernel's accounts, [`sample`] takes turns, [`row`] and [`table`] tell.
+#![expect(clippy::disallowed_methods, reason = "a measurement is made of pauses; none of them stands for an event")]
 
 mod above_hyper;
 mod arguments;

@@ -1,6 +1,6 @@
 //! Samples that are taken in turns, and what they come to.
 
-/// The middle of some figures, and how far they lie apart.
+/// The middle of some figures, and the quartiles that half of them lie between: far outliers are the machine's.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
@@ -14,7 +14,7 @@ impl Spread {
         sorted.sort_by(f64::total_cmp);
         let at = |share: f64| sorted.get(((sorted.len() as f64 - 1.0) * share).round() as usize).copied();
         let at = |share| at(share).unwrap_or(f64::NAN);
-        Self { median: at(0.5), low: at(0.0), high: at(1.0) }
+        Self { median: at(0.5), low: at(0.25), high: at(0.75) }
     }
 }
 

@@ -46,7 +46,7 @@ fn measure(tools: usize) -> Result<Row> {
         let parsed = floor.parsed()?;
         pairs.push(milliseconds(answered - saved), milliseconds(parsed - moved));
     }
-    // The bar is of medians: one late answer in ten is a matter of its own, and shows in the range.
+    // The bar is of medians: what is late once in a while shows in the quartiles of the pairs.
     let ratio = pairs.ours() / pairs.theirs();
     Ok(Row::new(
         "R2",

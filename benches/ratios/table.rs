@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::row::Row;
 
-const HEAD: [&str; 7] = ["id", "what", "almanac", "beside", "ratio (of all rounds)", "bar", ""];
+const HEAD: [&str; 7] = ["id", "what", "almanac", "beside", "ratio (quartiles)", "bar", ""];
 
 /// Says on standard error what is being measured, since it takes a while.
 pub(crate) fn announce(rows: &[&str]) {

@@ -29,7 +29,7 @@ pub(crate) fn load(server: &Server, request: &Request, cores: Cores, seconds: u3
     }
     wrk.arg(format!("http://{}{}", server.address, request.path));
     let output = cores::on(cores.client, || wrk.output().context("cannot run wrk"))?;
-    let spent = server.process.cpu()? - before;
+    let spent = server.process.cpu()?.saturating_sub(before);
     let text = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() {
         bail!("wrk failed: {}", String::from_utf8_lossy(&output.stderr));

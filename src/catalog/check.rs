@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::document::{Alternative, Conflict, Prerequisite};
-use super::relations::{SERVER, resolve};
+use super::relations::Servers;
 use super::{Catalog, Entry};
 use crate::text::near;
 
@@ -43,21 +43,27 @@ pub struct Missing {
     pub prerequisite: Prerequisite,
 }
 
+/// Unknown names for which near ones are looked up; a caller with more is not mistyping.
+const SUGGESTED: usize = 10;
+
 /// Judges the set `tools` for a caller that has the environment variables `env_vars`. Names may repeat.
 pub fn check(catalog: &Catalog, tools: &[String], env_vars: &[String]) -> Verdict {
     let names: BTreeSet<&str> = tools.iter().map(String::as_str).collect();
     let mut verdict = Verdict::default();
     let mut entries: Vec<&Arc<Entry>> = Vec::new();
+    let servers = Servers::of(catalog);
     for name in &names {
-        match catalog.get(name) {
-            Some(entry) => entries.push(entry),
-            None => verdict.unknown.push(((*name).to_owned(), near_names(catalog, name))),
+        if let Some(entry) = catalog.get(name) {
+            entries.push(entry);
+        } else {
+            let near = if verdict.unknown.len() < SUGGESTED { near_names(catalog, name) } else { Vec::new() };
+            verdict.unknown.push(((*name).to_owned(), near));
         }
     }
     for entry in entries {
         let document = entry.document();
         for conflict in document.conflicts {
-            for other in targets(catalog, &conflict.tool, &names) {
+            for other in servers.resolve(catalog, &conflict.tool).into_iter().filter(|name| names.contains(&**name)) {
                 if other != *entry.name() {
                     add(
                         &mut verdict.conflicts,
@@ -74,7 +80,7 @@ pub fn check(catalog: &Catalog, tools: &[String], env_vars: &[String]) -> Verdic
             }
         }
         let offered = document.alternatives.into_iter().filter(|alternative| {
-            !names.contains(alternative.tool.as_str()) && !resolve(catalog, &alternative.tool).is_empty()
+            !names.contains(alternative.tool.as_str()) && servers.knows(catalog, &alternative.tool)
         });
         verdict.alternatives.extend(offered.map(|alternative| (Arc::clone(entry.name()), alternative)));
     }
@@ -88,13 +94,6 @@ pub fn check(catalog: &Catalog, tools: &[String], env_vars: &[String]) -> Verdic
 pub fn near_names(catalog: &Catalog, name: &str) -> Vec<String> {
     let names = catalog.iter().map(|entry| &**entry.name());
     near::nearest_few(name, names, 3).into_iter().map(str::to_owned).collect()
-}
-
-fn targets(catalog: &Catalog, target: &str, names: &BTreeSet<&str>) -> Vec<Arc<str>> {
-    if !target.starts_with(SERVER) && !names.contains(target) {
-        return Vec::new();
-    }
-    resolve(catalog, target).into_iter().filter(|name| names.contains(&**name)).collect()
 }
 
 /// A conflict declared by both is one clash, as bad as the worse of the two says.

@@ -16,6 +16,12 @@ use super::Diagnostic;
 /// Directories below a root; a tree as deep as this is a mistake.
 const MAX_DEPTH: usize = 16;
 
+/// Links followed one after the other.
+const MAX_LINKS: usize = 8;
+
+/// Directories of one root, so that a link to the whole disk is a mistake and no denial of service.
+const MAX_DIRECTORIES: usize = 10_000;
+
 /// A file's identity and times. A file whose stamp did not change was not changed, unless it was changed within the clock's
 /// grain of being read: see [`Stamp::is_settled`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,7 +95,7 @@ pub fn is_document(path: &Path) -> bool {
 pub fn list(roots: &[PathBuf]) -> Listing {
     let mut listing = Listing::default();
     for (root, path) in roots.iter().enumerate() {
-        watch_for_replacement(path, &mut listing.directories);
+        watch_for_replacement(path, &mut listing.directories, MAX_LINKS);
         let mut walk = Walk { root, listing: &mut listing, seen: BTreeSet::new() };
         match fs::metadata(path) {
             Ok(metadata) if metadata.is_dir() => walk.directory(path, &metadata, 0),
@@ -119,24 +125,28 @@ pub fn read(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// A root can be removed and made again, or be a link that is pointed elsewhere: each such change shows in the directory
-/// that holds the name. Of a missing root the nearest ancestor that exists is watched.
-fn watch_for_replacement(root: &Path, directories: &mut Directories) {
-    let mut path = root.to_owned();
-    for _ in 0..8 {
-        let mut name = path.as_path();
-        while let Some(parent) = name.parent().filter(|parent| !parent.is_dir()) {
-            name = parent;
+/// A name can be removed and made again, or be a link, or stand below one, that is pointed elsewhere: each such change shows
+/// in the directory that holds the name. Of a missing one the nearest ancestor that exists is watched.
+fn watch_for_replacement(path: &Path, directories: &mut Directories, links: usize) {
+    let mut name = path;
+    while let Some(parent) = name.parent().filter(|parent| !parent.is_dir()) {
+        name = parent;
+    }
+    watch_name(name, directories);
+    for link in name.ancestors() {
+        let Ok(target) = fs::read_link(link) else { continue };
+        watch_name(link, directories);
+        if let (Some(parent), 1..) = (link.parent(), links) {
+            watch_for_replacement(&parent.join(target), directories, links - 1);
         }
-        let (Some(parent), Some(last)) = (name.parent(), name.file_name()) else { return };
-        let interest = directories.entry(parent.to_owned()).or_insert_with(|| Interest::Names(BTreeSet::new()));
-        if let Interest::Names(names) = interest {
-            names.insert(last.to_owned());
-        }
-        match fs::read_link(&path) {
-            Ok(target) => path = parent.join(target),
-            Err(_) => return,
-        }
+    }
+}
+
+fn watch_name(path: &Path, directories: &mut Directories) {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return };
+    let interest = directories.entry(parent.to_owned()).or_insert_with(|| Interest::Names(BTreeSet::new()));
+    if let Interest::Names(names) = interest {
+        names.insert(name.to_owned());
     }
 }
 
@@ -152,9 +162,19 @@ impl Walk<'_> {
         if !self.seen.insert((metadata.dev(), metadata.ino())) {
             return;
         }
+        if path.is_symlink() {
+            watch_for_replacement(path, &mut self.listing.directories, MAX_LINKS);
+        }
         if depth > MAX_DEPTH {
             let message = format!("directories nested deeper than {MAX_DEPTH} levels are not read");
             self.listing.diagnostics.push(Diagnostic::error(path, "too-deep", message));
+            return;
+        }
+        if self.seen.len() > MAX_DIRECTORIES {
+            if self.seen.len() == MAX_DIRECTORIES + 1 {
+                let message = format!("more than {MAX_DIRECTORIES} directories; the rest is not read");
+                self.listing.diagnostics.push(Diagnostic::error(path, "too-many-directories", message));
+            }
             return;
         }
         self.listing.directories.insert(path.to_owned(), Interest::All);
@@ -174,27 +194,35 @@ impl Walk<'_> {
     fn name(&mut self, path: PathBuf, depth: usize) {
         match fs::metadata(&path) {
             Ok(metadata) if metadata.is_dir() => self.directory(&path, &metadata, depth + 1),
-            _ if !is_document(&path) => {}
-            Ok(metadata) => self.file(path, &metadata),
             // Listed a moment ago, gone now: the same as never listed, but for a link to nowhere.
             Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => {}
             Err(error) => {
-                let message = format!("cannot be read: {error}");
-                self.listing.diagnostics.push(Diagnostic::error(&path, "unreadable", message));
+                watch_for_replacement(&path, &mut self.listing.directories, MAX_LINKS);
+                self.unreadable(path, &format!("cannot be read: {error}"));
             }
+            Ok(_) if !is_document(&path) => {}
+            Ok(metadata) => self.file(path, &metadata),
         }
+    }
+
+    /// What was known of this place still holds.
+    fn unreadable(&mut self, path: PathBuf, message: &str) {
+        self.listing.diagnostics.push(Diagnostic::error(&path, "unreadable", message));
+        self.listing.blind.push(path);
     }
 
     fn file(&mut self, path: PathBuf, metadata: &Metadata) {
         if !metadata.is_file() {
             let message = "is a pipe, socket or device, not a file";
             self.listing.diagnostics.push(Diagnostic::error(&path, "not-a-file", message));
+            self.listing.blind.push(path);
             return;
         }
         if path.is_symlink()
             && let Some(directory) = path.canonicalize().ok().as_deref().and_then(Path::parent)
         {
             self.listing.directories.insert(directory.to_owned(), Interest::All);
+            watch_for_replacement(&path, &mut self.listing.directories, MAX_LINKS);
         }
         self.listing.documents.insert(Place { root: self.root, path: path.into() }, Stamp::of(metadata));
     }

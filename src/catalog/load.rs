@@ -1,5 +1,6 @@
 //! Documents to values: what to read, how one file is read, and what came out.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -42,6 +43,8 @@ impl Options {
                 *root = absolute;
             }
         }
+        let mut seen = BTreeSet::new();
+        self.roots.retain(|root| seen.insert(root.clone()));
     }
 }
 

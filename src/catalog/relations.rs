@@ -3,6 +3,7 @@
 //! A relation is declared by one document. The reverse direction is found by scanning the facets of the others, which takes
 //! microseconds and needs no second index that could disagree with the documents.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::document::{Alternative, Complement, Conflict, ConflictSeverity};
@@ -38,28 +39,56 @@ pub struct Related<R> {
 /// The prefix of a relation's target that names all tools of an MCP server.
 pub const SERVER: &str = "mcp:";
 
-/// The tools that a relation's target stands for: the tool of that name, or all tools whose backend is that server.
-pub fn resolve(catalog: &Catalog, target: &str) -> Vec<Arc<str>> {
-    if let Some(entry) = catalog.get(target) {
-        return vec![Arc::clone(entry.name())];
+/// The tools of each MCP server, for questions that look up many targets.
+#[derive(Debug)]
+pub struct Servers<'c>(HashMap<&'c str, Vec<Arc<str>>>);
+
+impl<'c> Servers<'c> {
+    /// The servers that the catalog's tools name as backend.
+    pub fn of(catalog: &'c Catalog) -> Self {
+        let mut servers: HashMap<&str, Vec<Arc<str>>> = HashMap::new();
+        for entry in catalog.iter() {
+            for backend in entry.values(Facet::Backend).filter(|backend| backend.starts_with(SERVER)) {
+                servers.entry(backend).or_default().push(Arc::clone(entry.name()));
+            }
+        }
+        Self(servers)
     }
-    if target.starts_with(SERVER) {
-        return catalog.having(Facet::Backend, target).map(|entry| Arc::clone(entry.name())).collect();
+
+    /// The tools that a relation's target stands for: the tool of that name, or all tools whose backend is that server.
+    pub fn resolve(&self, catalog: &Catalog, target: &str) -> Vec<Arc<str>> {
+        match catalog.get(target) {
+            Some(entry) => vec![Arc::clone(entry.name())],
+            None => self.0.get(target).cloned().unwrap_or_default(),
+        }
     }
-    Vec::new()
+
+    /// Does it stand for any?
+    pub fn knows(&self, catalog: &Catalog, target: &str) -> bool {
+        catalog.get(target).is_some() || self.0.contains_key(target)
+    }
 }
 
 /// Everything the catalog says about `entry` and other tools.
 pub fn of(catalog: &Catalog, entry: &Entry) -> Relations {
     let own = entry.document();
+    let servers = Servers::of(catalog);
     let mut relations = Relations {
         conflicts: own
             .conflicts
             .into_iter()
-            .map(|conflict| outgoing(catalog, conflict.tool.clone(), conflict))
+            .map(|conflict| outgoing(catalog, &servers, conflict.tool.clone(), conflict))
             .collect(),
-        alternatives: own.alternatives.into_iter().map(|other| outgoing(catalog, other.tool.clone(), other)).collect(),
-        complements: own.complements.into_iter().map(|other| outgoing(catalog, other.tool.clone(), other)).collect(),
+        alternatives: own
+            .alternatives
+            .into_iter()
+            .map(|other| outgoing(catalog, &servers, other.tool.clone(), other))
+            .collect(),
+        complements: own
+            .complements
+            .into_iter()
+            .map(|other| outgoing(catalog, &servers, other.tool.clone(), other))
+            .collect(),
     };
     let names = names_of(entry);
     let wanted = |facet| names.iter().map(|name| Wanted::new(facet, name)).collect::<Vec<_>>();
@@ -95,8 +124,8 @@ fn order<R>(a: &Related<R>, b: &Related<R>) -> std::cmp::Ordering {
     (&a.other, a.incoming).cmp(&(&b.other, b.incoming))
 }
 
-fn outgoing<R>(catalog: &Catalog, target: String, relation: R) -> Related<R> {
-    Related { tools: resolve(catalog, &target), other: target.into(), incoming: false, relation }
+fn outgoing<R>(catalog: &Catalog, servers: &Servers<'_>, target: String, relation: R) -> Related<R> {
+    Related { tools: servers.resolve(catalog, &target), other: target.into(), incoming: false, relation }
 }
 
 fn incoming<R>(other: &Arc<Entry>, relation: R) -> Related<R> {
@@ -129,14 +158,18 @@ pub struct Finding<'c> {
 /// is not called dangling.
 pub fn findings(catalog: &Catalog, is_expected: impl Fn(&str) -> bool) -> Vec<Finding<'_>> {
     let mut findings = Vec::new();
+    let servers = Servers::of(catalog);
+    let mut suggested = 0;
     for entry in catalog.iter() {
         for (facet, list) in LISTS {
             for target in entry.values(facet) {
                 let finding = |code, message| Finding { entry, list, target, code, message, hint: None };
                 if target == &**entry.name() {
                     findings.push(finding("self-relation", "the tool names itself".to_owned()));
-                } else if resolve(catalog, target).is_empty() && !is_expected(target) {
-                    let near = near::nearest(target, catalog.iter().map(|other| &**other.name()));
+                } else if !servers.knows(catalog, target) && !is_expected(target) {
+                    suggested += 1;
+                    let names = catalog.iter().map(|other| &**other.name());
+                    let near = if suggested > SUGGESTED { None } else { near::nearest(target, names) };
                     let hint = near.map(|name| format!("did you mean `{name}`?"));
                     let message = format!("`{target}` is not in the catalog");
                     findings.push(Finding { hint, ..finding("dangling-relation", message) });
@@ -149,6 +182,9 @@ pub fn findings(catalog: &Catalog, is_expected: impl Fn(&str) -> bool) -> Vec<Fi
     }
     findings
 }
+
+/// Dangling relations for which a near name is looked for.
+const SUGGESTED: usize = 100;
 
 const LISTS: [(Facet, &str); 3] =
     [(Facet::Conflict, "conflicts"), (Facet::Alternative, "alternatives"), (Facet::Complement, "complements")];

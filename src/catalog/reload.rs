@@ -3,6 +3,7 @@
 //! A thread of its own, since it reads files. It owns the [`Shelf`] and the [`Watch`], and hands every outcome to a publisher.
 
 use std::io;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -46,6 +47,9 @@ impl From<&Config> for Settings {
         Self::new(&config.catalog, Options::from(config))
     }
 }
+
+/// The poll while some place could not be looked at, which may be over any moment.
+const BLIND_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Why a reload was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,8 +115,14 @@ pub struct Ended;
 
 enum Message {
     Hint(Hint),
-    Reload { trigger: Trigger, settings: Option<Settings>, reply: Reply },
+    Reload(Request),
     Stop,
+}
+
+struct Request {
+    trigger: Trigger,
+    settings: Option<Settings>,
+    reply: Reply,
 }
 
 type Reply = Box<dyn FnOnce(&Report) + Send>;
@@ -128,7 +138,6 @@ impl Reloader {
             shelf: Shelf::new(settings.options.clone()),
             watch: watch(&settings, &sender),
             served: Loaded::default(),
-            rejected: false,
             debounce: Debounce::default(),
             last_scan: Instant::now(),
             sender: sender.clone(),
@@ -146,8 +155,8 @@ impl Reloader {
         settings: Option<Settings>,
         reply: impl FnOnce(&Report) + Send + 'static,
     ) -> Result<(), Ended> {
-        let message = Message::Reload { trigger, settings, reply: Box::new(reply) };
-        self.0.sender.send(message).map_err(|_| Ended)
+        let request = Request { trigger, settings, reply: Box::new(reply) };
+        self.0.sender.send(Message::Reload(request)).map_err(|_| Ended)
     }
 }
 
@@ -171,38 +180,68 @@ struct Keeper {
     sender: Sender<Message>,
     /// What the publisher was told to serve.
     served: Loaded,
-    /// Was the last scan rejected, so that the shelf is ahead of what is served?
-    rejected: bool,
 }
 
 impl Keeper {
     fn run(mut self, messages: &Receiver<Message>, publish: &mut impl FnMut(&Report)) {
         loop {
-            let poll = self.last_scan + self.settings.poll_interval;
+            let interval = self.settings.poll_interval;
+            let interval = if self.shelf.is_blind() { interval.min(BLIND_INTERVAL) } else { interval };
+            let poll = self.last_scan + interval;
             let (due, trigger) = match self.debounce.due() {
                 Some(due) if due < poll => (due, Trigger::Event),
                 _ => (poll, Trigger::Poll),
             };
             match messages.recv_timeout(due.saturating_duration_since(Instant::now())) {
-                Ok(Message::Hint(hint)) => {
-                    if let Some(path) = self.debounce.hint(hint, Instant::now())
-                        && let Some(report) = self.refresh(&path)
-                    {
-                        publish(&report);
+                Ok(Message::Hint(hint)) => self.hint(hint, publish),
+                Ok(Message::Reload(request)) => {
+                    if self.reload(request, messages, publish).is_break() {
+                        return;
                     }
-                }
-                Ok(Message::Reload { trigger, settings, reply }) => {
-                    if let Some(settings) = settings {
-                        self.adopt(settings);
-                    }
-                    let report = self.scan(trigger);
-                    publish(&report);
-                    reply(&report);
                 }
                 Err(RecvTimeoutError::Timeout) => publish(&self.scan(trigger)),
                 Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return,
             }
         }
+    }
+
+    fn hint(&mut self, hint: Hint, publish: &mut impl FnMut(&Report)) {
+        if let Some(path) = self.debounce.hint(hint, Instant::now())
+            && let Some(report) = self.refresh(&path)
+        {
+            publish(&report);
+        }
+    }
+
+    /// One scan answers all requests that wait.
+    fn reload(
+        &mut self,
+        first: Request,
+        messages: &Receiver<Message>,
+        publish: &mut impl FnMut(&Report),
+    ) -> ControlFlow<()> {
+        let mut end = ControlFlow::Continue(());
+        let mut requests = vec![first];
+        while end.is_continue()
+            && let Ok(message) = messages.try_recv()
+        {
+            match message {
+                Message::Reload(request) => requests.push(request),
+                // The scan sees what the hint is about.
+                Message::Hint(_) => {}
+                Message::Stop => end = ControlFlow::Break(()),
+            }
+        }
+        let trigger = requests[0].trigger;
+        if let Some(settings) = requests.iter_mut().rev().find_map(|request| request.settings.take()) {
+            self.adopt(settings);
+        }
+        let report = self.scan(trigger);
+        publish(&report);
+        for request in requests {
+            (request.reply)(&report);
+        }
+        end
     }
 
     fn adopt(&mut self, settings: Settings) {
@@ -215,7 +254,8 @@ impl Keeper {
 
     /// Publishes one saved file without looking at the others. The scan that ends the burst is the authority.
     fn refresh(&mut self, path: &Path) -> Option<Report> {
-        if self.rejected {
+        // One file cannot tell whether the others are good.
+        if self.settings.strict {
             return None;
         }
         let start = Instant::now();
@@ -231,9 +271,8 @@ impl Keeper {
         let watch = &mut self.watch;
         let loaded = self.shelf.scan(|directories| watch.arm(directories)).clone();
         self.last_scan = Instant::now();
-        self.rejected =
-            self.settings.strict && trigger != Trigger::Start && diagnostic::errors(&loaded.diagnostics) > 0;
-        let outcome = if self.rejected {
+        let is_faulty = diagnostic::errors(&loaded.diagnostics) > 0;
+        let outcome = if self.settings.strict && is_faulty && trigger != Trigger::Start {
             self.served.diagnostics = loaded.diagnostics;
             Outcome::Rejected
         } else {

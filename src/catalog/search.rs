@@ -16,13 +16,14 @@ const FIELDS: [Field; 4] = [
 /// An index over one catalog.
 #[derive(Debug)]
 pub struct Search {
+    catalog: Arc<Catalog>,
     entries: Box<[Arc<Entry>]>,
     index: Index,
 }
 
 impl Search {
     /// Indexes all tools of `catalog`.
-    pub fn build(catalog: &Catalog) -> Self {
+    pub fn build(catalog: &Arc<Catalog>) -> Self {
         let entries: Box<[Arc<Entry>]> = catalog.iter().cloned().collect();
         let texts = entries.iter().map(|entry| {
             let document = entry.document();
@@ -48,7 +49,12 @@ impl Search {
             &FIELDS,
             texts.iter().map(|fields| fields.iter().map(|(field, text)| (*field, text.as_str()))),
         );
-        Self { entries, index }
+        Self { catalog: Arc::clone(catalog), entries, index }
+    }
+
+    /// Is it the index of this very catalog?
+    pub fn is_of(&self, catalog: &Arc<Catalog>) -> bool {
+        Arc::ptr_eq(&self.catalog, catalog)
     }
 
     /// Tools that share a term with `query`, best first with their scores, ties by name.

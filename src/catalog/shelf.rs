@@ -1,9 +1,10 @@
 //! The memory between reloads: reads what changed, keeps the last good version of what broke, says everything that is wrong.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsStr;
 use std::io;
 use std::num::NonZero;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -32,6 +33,10 @@ pub struct Shelf {
     current: Loaded,
     /// Directories whose change can change the catalog, as of the last scan.
     directories: Directories,
+    /// Could some place not be looked at in the last scan?
+    blind: bool,
+    /// Why the directories that were asked for are not the ones that are served, if so.
+    refused: Option<Diagnostic>,
 }
 
 #[derive(Debug, Clone)]
@@ -60,6 +65,8 @@ impl Shelf {
             records: BTreeMap::new(),
             current: Loaded::default(),
             directories: Directories::new(),
+            blind: false,
+            refused: None,
         }
     }
 
@@ -77,9 +84,33 @@ impl Shelf {
             }
         }
         if options.roots != self.options.roots {
-            self.records.clear();
+            if self.refuse_roots(&options.roots) {
+                options.roots.clone_from(&self.options.roots);
+            } else {
+                self.move_records(&options.roots);
+            }
         }
         self.options = options;
+    }
+
+    /// Directories of which none can be listed are most likely mistyped: what is served stays.
+    fn refuse_roots(&mut self, roots: &[PathBuf]) -> bool {
+        self.refused = None;
+        if files::list(roots).blind.len() < roots.len() || self.records.is_empty() {
+            return false;
+        }
+        let message = "none of the directories of tool documents can be listed; the old ones are served";
+        self.refused = roots.first().map(|root| Diagnostic::error(root, "unreadable", message));
+        true
+    }
+
+    /// What was read below a root that stays need not be read again, and keeps its last good versions.
+    fn move_records(&mut self, roots: &[PathBuf]) {
+        for (place, record) in std::mem::take(&mut self.records) {
+            if let Some(root) = roots.iter().position(|root| place.path.starts_with(root)) {
+                self.records.insert(Place { root, ..place }, record);
+            }
+        }
     }
 
     /// The last catalog.
@@ -107,8 +138,15 @@ impl Shelf {
                 break;
             }
         }
+        self.blind = !listing.blind.is_empty();
+        listing.diagnostics.extend(self.refused.clone());
         self.assemble(listing.diagnostics);
         &self.current
+    }
+
+    /// Could some place not be looked at in the last scan? Then another one is due soon.
+    pub fn is_blind(&self) -> bool {
+        self.blind
     }
 
     /// Reads one file that was saved as a whole. Returns the new catalog if that was all there was to it: a new document, or
@@ -216,7 +254,12 @@ impl Shelf {
             return Record { stamp: Some(stamp), settled, ..old.clone() };
         }
         let (entry, faults) = match parse(&place.path, &content, self.options.max_document_bytes) {
-            Ok(document) => (Some(Arc::new(Entry::new(&document, Arc::clone(&place.path)))), Vec::new()),
+            Ok(document) => {
+                let entry = Arc::new(Entry::new(&document, Arc::clone(&place.path)));
+                // A change of comments or layout is none.
+                let same = last_good.filter(|held| held.digest() == entry.digest());
+                (Some(same.unwrap_or(entry)), Vec::new())
+            }
             Err(faults) => (last_good, faults),
         };
         Record { stamp: Some(stamp), settled, digest, entry, faults }
@@ -227,7 +270,10 @@ impl Shelf {
         let mut serving: BTreeMap<&str, &Arc<Entry>> = BTreeMap::new();
         let mut stale = Vec::new();
         let mut documents = Documents::default();
-        for record in self.records.values() {
+        // A document that is good now goes before the last good version of a faulty one.
+        let (good, faulty): (Vec<&Record>, Vec<&Record>) =
+            self.records.values().partition(|record| record.faults.is_empty());
+        for record in good.into_iter().chain(faulty) {
             diagnostics.extend_from_slice(&record.faults);
             let Some(entry) = &record.entry else {
                 documents.bad += 1;
@@ -270,12 +316,13 @@ const PLACED_FINDINGS: usize = 100;
 impl Shelf {
     fn relation_findings(&self) -> Vec<Diagnostic> {
         // A file that is faulty now most likely describes the tool it is named after.
-        let faulty = |name: &str| {
-            let is_faulty = |(place, record): (&Place, &Record)| {
-                !record.faults.is_empty() && place.path.file_stem().is_some_and(|stem| stem == name)
-            };
-            self.records.iter().any(is_faulty)
-        };
+        let faulty: HashSet<&OsStr> = self
+            .records
+            .iter()
+            .filter(|(_, record)| !record.faults.is_empty())
+            .filter_map(|(place, _)| place.path.file_stem())
+            .collect();
+        let faulty = |name: &str| faulty.contains(OsStr::new(name));
         let findings = relations::findings(&self.current.catalog, faulty);
         let place = |(number, finding): (usize, &Finding<'_>)| {
             let file = finding.entry.file();

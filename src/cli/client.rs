@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -12,6 +13,7 @@ use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
+use tokio::time::timeout;
 
 use crate::http::ProblemDocument;
 
@@ -21,6 +23,9 @@ pub(super) struct Client {
     target: Target,
     token: Option<String>,
 }
+
+/// How long an answer may take; a reload of many documents takes longest.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone)]
 enum Target {
@@ -41,6 +46,12 @@ pub(super) enum ClientError {
         target: String,
         /// Why not.
         source: io::Error,
+    },
+    /// Somebody listens, and says nothing.
+    #[error("the daemon at {target} does not answer")]
+    Silent {
+        /// The socket or address.
+        target: String,
     },
     /// The connection broke.
     #[error("the daemon's answer broke off")]
@@ -82,14 +93,28 @@ impl Client {
         path: &str,
         body: Option<Bytes>,
     ) -> Result<(StatusCode, Bytes), ClientError> {
+        let target = match &self.target {
+            Target::Socket(socket) => socket.display().to_string(),
+            Target::Http { authority } => format!("http://{authority}"),
+        };
+        let sent = self.send_to(&target, method, path, body);
+        timeout(PATIENCE, sent).await.unwrap_or_else(|_| Err(ClientError::Silent { target: target.clone() }))
+    }
+
+    async fn send_to(
+        &self,
+        target: &str,
+        method: &str,
+        path: &str,
+        body: Option<Bytes>,
+    ) -> Result<(StatusCode, Bytes), ClientError> {
+        let connect = |source| ClientError::Connect { target: target.to_owned(), source };
         match &self.target {
             Target::Socket(socket) => {
-                let connect = |source| ClientError::Connect { target: socket.display().to_string(), source };
                 let stream = UnixStream::connect(socket).await.map_err(connect)?;
                 self.over(stream, "localhost", method, path, body).await
             }
             Target::Http { authority } => {
-                let connect = |source| ClientError::Connect { target: format!("http://{authority}"), source };
                 let stream = TcpStream::connect(authority).await.map_err(connect)?;
                 self.over(stream, authority, method, path, body).await
             }

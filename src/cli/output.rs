@@ -9,13 +9,14 @@ use serde::Serialize;
 pub(super) struct Output {
     json: bool,
     colour: bool,
+    failure: Option<io::Error>,
 }
 
 #[expect(clippy::unused_self, reason = "whoever prints does so through it")]
 impl Output {
     pub(super) fn new(json: bool) -> Self {
         let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        Self { json, colour }
+        Self { json, colour, failure: None }
     }
 
     /// Prints `value` as JSON, or whatever `text` prints.
@@ -43,7 +44,18 @@ impl Output {
     }
 
     pub(super) fn raw(&mut self, bytes: &[u8]) {
-        let _ = io::stdout().write_all(bytes);
+        let mut out = io::stdout();
+        let written = out.write_all(bytes).and_then(|()| out.flush());
+        if let Err(error) = written
+            && error.kind() != io::ErrorKind::BrokenPipe
+        {
+            self.failure.get_or_insert(error);
+        }
+    }
+
+    /// Why not all was printed, if so.
+    pub(super) fn failure(&self) -> Option<&io::Error> {
+        self.failure.as_ref()
     }
 
     pub(super) fn bold(&self, text: &str) -> String {

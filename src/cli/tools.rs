@@ -28,7 +28,24 @@ pub(super) struct ToolsArgs {
     daemon: DaemonArgs,
 }
 
+impl ToolsArgs {
+    fn query(&self) -> Option<&str> {
+        self.query.as_deref().filter(|query| !query.is_empty())
+    }
+
+    fn category(&self) -> Option<&str> {
+        self.category.as_deref().filter(|category| !category.is_empty())
+    }
+}
+
 pub(super) fn run(args: &ToolsArgs, output: &mut Output) -> Result<Exit, CliError> {
+    // Whoever names documents means these, whatever a daemon serves.
+    let names_documents = !args.overrides.tool_metadata.is_empty() || args.overrides.config.is_some();
+    if names_documents && !args.daemon.is_explicit() {
+        let page = read(args)?;
+        output.show(&page, |out| print(&page, out));
+        return Ok(Exit::Success);
+    }
     let page = match block_on(ask(args)) {
         Err(CliError::Client(ClientError::Connect { .. })) if !args.daemon.is_explicit() => read(args)?,
         asked => asked?,
@@ -40,7 +57,7 @@ pub(super) fn run(args: &ToolsArgs, output: &mut Output) -> Result<Exit, CliErro
 async fn ask(args: &ToolsArgs) -> Result<ToolPage, ClientError> {
     let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
     let mut path = format!("/v1/tools?limit={}", args.limit);
-    for (name, value) in [("q", &args.query), ("category", &args.category)] {
+    for (name, value) in [("q", args.query()), ("category", args.category())] {
         if let Some(value) = value {
             path.push_str(&format!("&{name}={}", encode(value)));
         }
@@ -53,9 +70,9 @@ fn read(args: &ToolsArgs) -> Result<ToolPage, CliError> {
     let config = Config::load(&args.overrides, &DaemonOverrides::default())?;
     let engine = Engine::new();
     engine.publish(&load(Options::from(&config)));
-    let facets = args.category.iter().map(|category| (Facet::Category, category.clone())).collect();
-    let filter = ToolFilter { facets, query: args.query.clone(), limit: args.limit.into(), cursor: None };
-    let listed = engine.generation().tools(&filter);
+    let facets = args.category().iter().map(|category| (Facet::Category, (*category).to_owned())).collect();
+    let filter = ToolFilter { facets, query: args.query().map(str::to_owned), limit: args.limit.into(), cursor: None };
+    let listed = engine.tools(&engine.generation(), &filter);
     let items = listed.items.iter().map(|(entry, score)| {
         let document = entry.document();
         ToolSummary {

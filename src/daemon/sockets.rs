@@ -4,8 +4,8 @@ use std::fmt;
 use std::fs::{self, Permissions};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixListener;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use listenfd::ListenFd;
@@ -56,8 +56,8 @@ pub(super) enum Listener {
 
 /// Where the admin socket is, and whose it is.
 pub(super) enum Admin {
-    /// Made here, to be removed at the end.
-    Own(PathBuf),
+    /// Made here, to be removed at the end if it is still the same file.
+    Own(PathBuf, Option<(u64, u64)>),
     /// Passed in; stays.
     Passed(Option<PathBuf>),
 }
@@ -65,13 +65,15 @@ pub(super) enum Admin {
 impl Admin {
     pub(super) fn path(&self) -> Option<&Path> {
         match self {
-            Self::Own(path) => Some(path),
+            Self::Own(path, _) => Some(path),
             Self::Passed(path) => path.as_deref(),
         }
     }
 
     pub(super) fn remove(&self) {
-        if let Self::Own(path) = self {
+        if let Self::Own(path, identity) = self
+            && self::identity(path) == *identity
+        {
             // A socket that stays behind is replaced at the next start.
             let _ = fs::remove_file(path);
         }
@@ -104,7 +106,9 @@ pub(super) fn open(config: &Config, has_tokens: bool) -> Result<Sockets, SocketE
     }
     let (unix, admin) = if unix.is_empty() {
         let path = config.admin_socket();
-        (vec![bind_unix(&path)?], Admin::Own(path))
+        let listener = bind_unix(&path)?;
+        let identity = identity(&path);
+        (vec![listener], Admin::Own(path, identity))
     } else {
         let path = unix[0].local_addr().ok().and_then(|address| address.as_pathname().map(Path::to_owned));
         (unix, Admin::Passed(path))
@@ -132,18 +136,28 @@ fn refuse_exposed(address: SocketAddr, has_tokens: bool) -> Result<(), SocketErr
     if has_tokens || address.ip().to_canonical().is_loopback() { Ok(()) } else { Err(SocketError::Exposed { address }) }
 }
 
-/// The state directory is locked, so a socket that stands there was left by a daemon that was killed.
+/// A socket that nobody answers at was left by a daemon that was killed; anything else that stands there stays.
 fn bind_unix(path: &Path) -> Result<UnixListener, SocketError> {
     let bind = |source| SocketError::Bind { address: path.display().to_string(), source };
     make_parent(path).map_err(bind)?;
-    if let Err(error) = fs::remove_file(path)
-        && error.kind() != io::ErrorKind::NotFound
-    {
-        return Err(bind(error));
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused && is_socket(path) => {
+            fs::remove_file(path).map_err(bind)?;
+        }
+        Ok(_) | Err(_) => return Err(bind(io::ErrorKind::AddrInUse.into())),
     }
     let listener = UnixListener::bind(path).map_err(bind)?;
     fs::set_permissions(path, Permissions::from_mode(0o660)).map_err(bind)?;
     Ok(listener)
+}
+
+fn is_socket(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket())
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    fs::symlink_metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
 /// Hands the sockets to the runtime this is called on.

@@ -1,6 +1,6 @@
 //! One generation of everything that comes from files: what a request sees from beginning to end.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use bytes::Bytes;
@@ -12,14 +12,13 @@ use crate::catalog::relations::{self, Relations};
 use crate::catalog::search::Search;
 use crate::catalog::{Catalog, Entry};
 
-/// A generation. Immutable; the search index is made when it is first asked for.
+/// A generation. Immutable.
 #[derive(Debug)]
 pub struct Generation {
     number: u64,
     label: Bytes,
     loaded: Loaded,
     loaded_at: SystemTime,
-    search: OnceLock<Search>,
 }
 
 /// Which tools to list. An empty filter lists all.
@@ -55,10 +54,45 @@ pub struct Listed {
     pub next: Option<Cursor>,
 }
 
+impl ToolFilter {
+    fn predicate(&self) -> impl Fn(&Entry) -> bool + use<> {
+        let wanted: Vec<Wanted> = self.facets.iter().map(|(facet, value)| Wanted::new(*facet, value)).collect();
+        move |entry| wanted.iter().all(|wanted| entry.has(wanted))
+    }
+}
+
+/// Summaries on one page, in bytes: a page of the longest documents must not fill the memory of many connections.
+const PAGE_BYTES: usize = 1 << 20;
+
+/// A page that is being filled.
+struct Page {
+    items: Vec<(Arc<Entry>, Option<f32>)>,
+    limit: usize,
+    bytes: usize,
+}
+
+impl Page {
+    fn new(filter: &ToolFilter) -> Self {
+        Self { items: Vec::new(), limit: filter.limit, bytes: 0 }
+    }
+
+    /// Is there room? Counts it as taken. The first always has some.
+    fn has_room_for(&mut self, entry: &Entry) -> bool {
+        self.bytes += entry.summary().len();
+        self.items.is_empty() || self.items.len() < self.limit && self.bytes <= PAGE_BYTES
+    }
+}
+
 impl Generation {
     pub(super) fn new(number: u64, loaded: Loaded) -> Self {
         let label = Bytes::from(number.to_string());
-        Self { number, label, loaded, loaded_at: SystemTime::now(), search: OnceLock::new() }
+        Self { number, label, loaded, loaded_at: SystemTime::now() }
+    }
+
+    /// The generation after this one; with the same number it is the same one, whose diagnostics may differ.
+    pub(super) fn successor(&self, number: u64, loaded: Loaded) -> Self {
+        let fresh = Self::new(number, loaded);
+        if number == self.number { Self { loaded_at: self.loaded_at, ..fresh } } else { fresh }
     }
 
     /// Its number, 0 before the first catalog.
@@ -91,40 +125,43 @@ impl Generation {
         self.loaded.catalog.get(name)
     }
 
-    /// What tools exist?
-    pub fn tools(&self, filter: &ToolFilter) -> Listed {
-        let wanted: Vec<Wanted> = filter.facets.iter().map(|(facet, value)| Wanted::new(*facet, value)).collect();
-        let passes = |entry: &Entry| wanted.iter().all(|wanted| entry.has(wanted));
-        match &filter.query {
-            Some(query) => self.ranked(query, filter, passes),
-            None => self.by_name(filter, passes),
-        }
-    }
-
-    fn by_name(&self, filter: &ToolFilter, passes: impl Fn(&Entry) -> bool) -> Listed {
+    /// What tools exist, by name?
+    pub(super) fn tools(&self, filter: &ToolFilter) -> Listed {
         let catalog = self.catalog();
+        let passes = filter.predicate();
         let total =
             if filter.facets.is_empty() { catalog.len() } else { catalog.iter().filter(|entry| passes(entry)).count() };
         let after = match &filter.cursor {
             Some(Cursor::Name(name)) => name.as_str(),
             _ => "",
         };
-        let mut rest = catalog.after(after).filter(|entry| passes(entry));
-        let items: Vec<_> = rest.by_ref().take(filter.limit).map(|entry| (Arc::clone(entry), None)).collect();
-        let last = items.last().map(|(entry, _)| Cursor::Name(entry.name().to_string()));
-        Listed { total, next: rest.next().and(last), items }
+        let mut rest = catalog.after(after).filter(|entry| passes(entry)).peekable();
+        let mut page = Page::new(filter);
+        while rest.peek().is_some_and(|entry| page.has_room_for(entry)) {
+            page.items.extend(rest.next().map(|entry| (Arc::clone(entry), None)));
+        }
+        let last = page.items.last().map(|(entry, _)| Cursor::Name(entry.name().to_string()));
+        Listed { total, next: rest.next().and(last), items: page.items }
     }
 
-    fn ranked(&self, query: &str, filter: &ToolFilter, passes: impl Fn(&Entry) -> bool) -> Listed {
-        let search = self.search.get_or_init(|| Search::build(self.catalog()));
-        let ranked: Vec<_> = search.rank(query).filter(|(entry, _)| passes(entry)).collect();
+    /// What tools match the query, as `search` ranks them?
+    pub(super) fn ranked(&self, search: &Search, query: &str, filter: &ToolFilter) -> Listed {
+        let passes = filter.predicate();
+        let current = search.rank(query).filter_map(|(entry, score)| Some((self.tool(entry.name())?, score)));
+        let ranked: Vec<_> = current.filter(|(entry, _)| passes(entry)).collect();
         let start = match filter.cursor {
             Some(Cursor::Rank(start)) => start.min(ranked.len()),
             _ => 0,
         };
-        let end = start.saturating_add(filter.limit).min(ranked.len());
-        let items = ranked[start..end].iter().map(|(entry, score)| (Arc::clone(entry), Some(*score))).collect();
-        Listed { items, total: ranked.len(), next: (end < ranked.len()).then_some(Cursor::Rank(end)) }
+        let mut page = Page::new(filter);
+        for (entry, score) in &ranked[start..] {
+            if !page.has_room_for(entry) {
+                break;
+            }
+            page.items.push((Arc::clone(entry), Some(*score)));
+        }
+        let end = start + page.items.len();
+        Listed { total: ranked.len(), next: (end < ranked.len()).then_some(Cursor::Rank(end)), items: page.items }
     }
 
     /// What goes with this tool, and what does not?

@@ -103,12 +103,16 @@ where
 {
     let mut stopping = house.stopping.clone();
     let accepted = async {
+        let mut said = false;
         loop {
             let permit = Arc::clone(limit).acquire_owned().await.ok()?;
             match accept().await {
                 Ok(accepted) => return Some((accepted, permit)),
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection");
+                    if !said {
+                        tracing::warn!(%error, "cannot accept a connection");
+                        said = true;
+                    }
                     sleep(BREATHER).await;
                 }
             }

@@ -82,8 +82,8 @@ pub(super) fn reload(context: Arc<Context>, query: Option<&str>) -> Later {
         }
         let outcome = reload.await.map_err(|error| Problem::unavailable("stopping", error.to_string()))?;
         let report = outcome.map_err(|error| match &error {
-            ReloadError::Config(faults) => Problem::invalid("faulty-configuration", control::describe(faults)),
-            ReloadError::Tokens(faults) => Problem::invalid("faulty-tokens", control::describe_tokens(faults)),
+            ReloadError::Config(faults) => Problem::invalid("faulty-configuration", control::describe(faults, "; ")),
+            ReloadError::Tokens(faults) => Problem::invalid("faulty-tokens", control::describe_tokens(faults, "; ")),
             ReloadError::Ended(_) => Problem::unavailable("stopping", error.to_string()),
         })?;
         Ok(answer::json(&ReloadAnswer {

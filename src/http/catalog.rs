@@ -57,14 +57,15 @@ pub(super) fn list_operation() -> Operation {
         .answering::<ToolPage>("A page of summaries.")
 }
 
-pub(super) fn list(_: &Context, call: &Call<'_>) -> Result<Answer, Problem> {
+pub(super) fn list(context: &Context, call: &Call<'_>) -> Result<Answer, Problem> {
     let query =
         call.query(&["category", "capability", "keyword", "provider", "env_var", "error", "q", "limit", "cursor"])?;
     let facets = FACETS.iter().filter_map(|&(name, facet)| Some((facet, query.get(name)?.to_owned()))).collect();
     let text = query.get("q").map(str::to_owned);
     let cursor = query.get("cursor").map(|cursor| parse_cursor(cursor, text.is_some())).transpose()?;
     let limit = query.number("limit", PAGE, 1, LARGEST_PAGE)?;
-    let listed = call.generation.tools(&ToolFilter { facets, query: text, limit, cursor });
+    let filter = ToolFilter { facets, query: text, limit, cursor };
+    let listed = context.engine.tools(&call.generation, &filter);
     Ok(answer::bytes(StatusCode::OK, JSON, render(&listed)))
 }
 
@@ -124,13 +125,14 @@ pub(super) fn document(generation: &Generation, name: &str, headers: &HeaderMap)
     let entry = find(generation, name)?;
     let etag =
         HeaderValue::from_maybe_shared(entry.etag().clone()).expect("an entity tag is quoted hexadecimal digits");
-    let mut answer = match headers.get(IF_NONE_MATCH) {
-        Some(held) if matches(held, entry.etag()) => {
-            let mut answer = Answer::new(Bytes::new().into());
-            *answer.status_mut() = StatusCode::NOT_MODIFIED;
-            answer
-        }
-        _ => answer::bytes(StatusCode::OK, JSON, entry.body().clone()),
+    let is_held = headers.contains_key(IF_NONE_MATCH)
+        && headers.get_all(IF_NONE_MATCH).iter().any(|held| matches(held, entry.etag()));
+    let mut answer = if is_held {
+        let mut answer = Answer::new(Bytes::new().into());
+        *answer.status_mut() = StatusCode::NOT_MODIFIED;
+        answer
+    } else {
+        answer::bytes(StatusCode::OK, JSON, entry.body().clone())
     };
     answer.headers_mut().insert(ETAG, etag);
     Ok(answer)

@@ -32,7 +32,8 @@ where
         .max_buf_size(limits.max_header_bytes.max(8192))
         // Our own timer does this; hyper's would be armed for every request.
         .header_read_timeout(None)
-        .half_close(false)
+        // A client may close its side once it has asked.
+        .half_close(true)
         .serve_connection(io, answer);
     let mut connection = pin!(connection);
     let mut timer = pin!(sleep_until(Instant::now() + Progress::shortest(limits)));
@@ -58,7 +59,7 @@ where
                 ending = true;
                 timer.as_mut().reset(Instant::now() + LAST_CALL);
                 // hyper would close a connection whose request is still on its way.
-                if !progress.is_fresh() {
+                if !progress.expects_request() {
                     connection.as_mut().graceful_shutdown();
                 }
             }

@@ -22,14 +22,16 @@ pub(super) struct Progress {
     since: AtomicU64,
 }
 
-/// Waiting for a request, or for the client to have read the answer before.
-const IDLE: u8 = 0;
+/// Nothing has come yet.
+const FRESH: u8 = 0;
+/// Between two requests.
+const IDLE: u8 = 1;
 /// A head began to arrive.
-const HEAD: u8 = 1;
+const HEAD: u8 = 2;
 /// A request is worked on, its body included.
-const WORKING: u8 = 2;
-/// The client does not take the answer.
-const STALLED: u8 = 3;
+const WORKING: u8 = 3;
+/// The answer is being written; the request's clock runs on.
+const ANSWERING: u8 = 4;
 
 /// A time limit that a connection broke.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +53,7 @@ impl Overdue {
 
 impl Progress {
     pub(super) fn new() -> Self {
-        Self { opened: Instant::now(), phase: AtomicU8::new(IDLE), since: AtomicU64::new(0) }
+        Self { opened: Instant::now(), phase: AtomicU8::new(FRESH), since: AtomicU64::new(0) }
     }
 
     fn enter(&self, phase: u8) -> Instant {
@@ -66,26 +68,19 @@ impl Progress {
     }
 
     pub(super) fn request_ended(&self) {
-        // The answer is still to be written: the clock of the idle phase starts with it.
-        self.phase.store(IDLE, Ordering::Relaxed);
+        self.phase.store(ANSWERING, Ordering::Relaxed);
     }
 
     fn read(&self) {
-        if self.phase.load(Ordering::Relaxed) == IDLE {
+        if matches!(self.phase.load(Ordering::Relaxed), FRESH | IDLE) {
             self.enter(HEAD);
         }
     }
 
-    fn wrote(&self) {
-        let phase = self.phase.load(Ordering::Relaxed);
-        if phase == IDLE || phase == STALLED {
+    /// All that was to be written has been.
+    fn flushed(&self) {
+        if self.phase.load(Ordering::Relaxed) == ANSWERING {
             self.enter(IDLE);
-        }
-    }
-
-    fn stalled(&self) {
-        if self.phase.load(Ordering::Relaxed) == IDLE {
-            self.enter(STALLED);
         }
     }
 
@@ -93,8 +88,7 @@ impl Progress {
     pub(super) fn check(&self, limits: &Http) -> Result<Duration, Overdue> {
         let (limit, overdue) = match self.phase.load(Ordering::Relaxed) {
             HEAD => (limits.header_read_timeout, Overdue::Head),
-            WORKING => (limits.request_timeout + GRACE, Overdue::Request),
-            STALLED => (limits.request_timeout, Overdue::Request),
+            WORKING | ANSWERING => (limits.request_timeout + GRACE, Overdue::Request),
             _ => (limits.idle_timeout, Overdue::Idle),
         };
         let since = Duration::from_millis(self.since.load(Ordering::Relaxed));
@@ -107,9 +101,14 @@ impl Progress {
         limits.header_read_timeout.min(limits.request_timeout).min(limits.idle_timeout)
     }
 
-    /// Has no byte of a request come yet, and no answer gone?
+    /// Has no byte of a request come yet?
     pub(super) fn is_fresh(&self) -> bool {
-        self.phase.load(Ordering::Relaxed) == IDLE && self.since.load(Ordering::Relaxed) == 0
+        self.phase.load(Ordering::Relaxed) == FRESH
+    }
+
+    /// Is a request on its way, or may one be?
+    pub(super) fn expects_request(&self) -> bool {
+        matches!(self.phase.load(Ordering::Relaxed), FRESH | HEAD)
     }
 }
 
@@ -144,21 +143,9 @@ impl<T: AsyncRead + Unpin> AsyncRead for Noted<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> Noted<T> {
-    fn note(&self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        match &polled {
-            Poll::Ready(Ok(_)) => self.progress.wrote(),
-            Poll::Pending => self.progress.stalled(),
-            Poll::Ready(Err(_)) => {}
-        }
-        polled
-    }
-}
-
 impl<T: AsyncWrite + Unpin> AsyncWrite for Noted<T> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.inner).poll_write(context, bytes);
-        self.note(polled)
+        Pin::new(&mut self.inner).poll_write(context, bytes)
     }
 
     fn poll_write_vectored(
@@ -166,8 +153,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Noted<T> {
         context: &mut Context<'_>,
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.inner).poll_write_vectored(context, bytes);
-        self.note(polled)
+        Pin::new(&mut self.inner).poll_write_vectored(context, bytes)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -175,7 +161,12 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Noted<T> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_flush(context)
+        // hyper flushes once its own buffer is empty.
+        let polled = Pin::new(&mut self.inner).poll_flush(context);
+        if matches!(polled, Poll::Ready(Ok(()))) {
+            self.progress.flushed();
+        }
+        polled
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -211,10 +202,10 @@ mod tests {
         progress.read();
         near(5);
         progress.request_ended();
-        progress.stalled();
-        near(3);
-        progress.wrote();
+        progress.read();
+        near(5);
+        progress.flushed();
         near(2);
-        assert!(!progress.is_fresh());
+        assert!(!progress.is_fresh() && !progress.expects_request());
     }
 }

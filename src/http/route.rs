@@ -39,7 +39,9 @@ pub(super) enum Access {
 pub(super) enum Handler {
     /// At once.
     Now(fn(&Context, &Call<'_>) -> Result<Answer, Problem>),
-    /// At once, from a JSON body.
+    /// By work that would keep other requests of its thread waiting.
+    Work(fn(&Context, &Call<'_>) -> Result<Answer, Problem>),
+    /// By such work, from a JSON body.
     Body(fn(&Context, Node) -> Result<Answer, Problem>),
     /// Later, from the query.
     Later(fn(Arc<Context>, Option<&str>) -> Later),
@@ -56,9 +58,9 @@ pub(super) fn table() -> Vec<Route> {
     let read = Access::Scope(Scope::Read);
     let get = |path, access, handler, operation| Route { method: Method::GET, path, access, handler, operation };
     vec![
-        get("/v1/tools", read, Handler::Now(catalog::list), catalog::list_operation),
+        get("/v1/tools", read, Handler::Work(catalog::list), catalog::list_operation),
         get(TOOL, read, Handler::Now(catalog::tool), catalog::tool_operation),
-        get("/v1/tools/{name}/relations", read, Handler::Now(catalog::relations), catalog::relations_operation),
+        get("/v1/tools/{name}/relations", read, Handler::Work(catalog::relations), catalog::relations_operation),
         Route {
             method: Method::POST,
             path: "/v1/tools/check",

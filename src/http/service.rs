@@ -191,12 +191,12 @@ impl Service {
                 let (service, progress) = (Arc::clone(self), Arc::clone(progress));
                 Answering::Later(Box::pin(async move {
                     let (parts, body) = request.into_parts();
-                    let answer = service.wait(index, &parts, body).await.unwrap_or_else(Problem::into_answer);
+                    let (method, headers) = (parts.method.clone(), parts.headers.clone());
+                    let answer = service.wait(index, parts, body).await.unwrap_or_else(Problem::into_answer);
                     // A reload changes the generation that the answer speaks of.
                     let generation = Arc::clone(&service.context.engine.generation());
                     let counts = &service.routes[index].counts;
-                    let answer =
-                        service.finish(answer, counts, &parts.method, &parts.headers, id, &generation, started);
+                    let answer = service.finish(answer, counts, &method, &headers, id, &generation, started);
                     progress.request_ended();
                     answer
                 }))
@@ -204,15 +204,27 @@ impl Service {
         }
     }
 
-    async fn wait(&self, index: usize, parts: &Parts, incoming: Incoming) -> Result<Answer, Problem> {
-        match &self.routes[index].route.handler {
+    async fn wait(&self, index: usize, parts: Parts, incoming: Incoming) -> Result<Answer, Problem> {
+        let context = Arc::clone(&self.context);
+        let name = self.paths.at(parts.uri.path()).ok().and_then(|matched| decode(matched.params.get("name")?));
+        match self.routes[index].route.handler {
             Handler::Body(handler) => {
                 let limits = &self.limits;
                 let node = body::json(&parts.headers, incoming, limits.max_body_bytes, limits.request_timeout).await?;
-                handler(&self.context, node)
+                work(move || handler(&context, node)).await
             }
-            Handler::Later(handler) => handler(Arc::clone(&self.context), parts.uri.query()).await,
-            Handler::Now(_) => Err(Problem::not_found("unknown-path", "nothing waits here")),
+            Handler::Later(handler) => handler(context, parts.uri.query()).await,
+            Handler::Now(handler) | Handler::Work(handler) => {
+                work(move || {
+                    let generation = Arc::clone(&context.engine.generation());
+                    let parameter = name.map(Cow::Owned);
+                    handler(
+                        &context,
+                        &Call { generation, headers: &parts.headers, query: parts.uri.query(), parameter },
+                    )
+                })
+                .await
+            }
         }
     }
 
@@ -245,8 +257,11 @@ impl Service {
             method == request.method() || is_get && method == Method::GET
         };
         let Some(&index) = matched.value.iter().find(is_meant) else {
-            let allowed: Vec<&str> =
+            let mut allowed: Vec<&str> =
                 matched.value.iter().map(|&index| self.routes[index].route.method.as_str()).collect();
+            if allowed.contains(&"GET") {
+                allowed.push("HEAD");
+            }
             let problem = Problem::method_not_allowed(&allowed.join(", ")).and_close();
             return Dispatched::Answered(&self.unmatched, problem.into_answer());
         };
@@ -255,7 +270,7 @@ impl Service {
             return Dispatched::Answered(counts, problem.into_answer());
         }
         let Handler::Now(handler) = route.handler else { return Dispatched::Taken(index) };
-        let parameter = matched.params.get("name").and_then(|raw| percent_decode_str(raw).decode_utf8().ok());
+        let parameter = matched.params.get("name").and_then(decode).map(Cow::Owned);
         let call = Call { generation: Arc::clone(generation), headers, query: uri.query(), parameter };
         let answer = handler(&self.context, &call).unwrap_or_else(Problem::into_answer);
         Dispatched::Answered(counts, answer)
@@ -293,6 +308,15 @@ impl Service {
         }
         answer
     }
+}
+
+fn decode(raw: &str) -> Option<String> {
+    percent_decode_str(raw).decode_utf8().ok().map(Cow::into_owned)
+}
+
+/// Runs what takes its time where nobody waits for the thread.
+async fn work(body: impl FnOnce() -> Result<Answer, Problem> + Send + 'static) -> Result<Answer, Problem> {
+    tokio::task::spawn_blocking(body).await.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
 }
 
 enum Dispatched<'s> {

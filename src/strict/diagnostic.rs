@@ -44,12 +44,12 @@ impl Diagnostic {
     /// A finding about the whole of `file`.
     pub fn new(file: &Path, severity: Severity, code: &str, message: impl Into<String>) -> Self {
         Self {
-            file: file.display().to_string(),
+            file: escape(&file.display().to_string()),
             line: 0,
             column: 0,
             severity,
             code: code.to_owned(),
-            message: message.into(),
+            message: escape(&message.into()),
             hint: None,
             source: None,
         }
@@ -68,7 +68,7 @@ impl Diagnostic {
     /// The same with what to do about it.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        self.hint = Some(escape(&hint.into()));
         self
     }
 
@@ -97,7 +97,7 @@ impl Diagnostic {
     /// The finding that a value read from `text` is not what it should be.
     pub fn fault(file: &Path, text: &str, fault: &Fault) -> Self {
         let mut diagnostic = Self::error(file, fault.code.as_str(), &fault.message);
-        diagnostic.hint.clone_from(&fault.hint);
+        diagnostic.hint = fault.hint.as_deref().map(escape);
         match locate::locate(text, &fault.path, fault.on_key) {
             Some(place) => diagnostic.at(text, place),
             None => diagnostic,
@@ -115,7 +115,31 @@ impl Diagnostic {
     }
 }
 
+/// What a document says must not look like a line of the log.
+fn escape(text: &str) -> String {
+    if text.chars().any(char::is_control) {
+        text.chars()
+            .flat_map(|char| if char.is_control() { char.escape_default().collect() } else { vec![char] })
+            .collect()
+    } else {
+        text.to_owned()
+    }
+}
+
 /// Errors among `diagnostics`.
 pub fn errors(diagnostics: &[Diagnostic]) -> usize {
     diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_cannot_write_lines_of_the_log() {
+        let finding = Diagnostic::error(Path::new("a\nb"), "x", "key `x\nINFO forged \u{1b}[31m`").with_hint("y\rz");
+        assert_eq!(finding.file, "a\\nb");
+        assert_eq!(finding.message, "key `x\\nINFO forged \\u{1b}[31m`");
+        assert_eq!(finding.hint.as_deref(), Some("y\\rz"));
+    }
 }

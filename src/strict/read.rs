@@ -58,9 +58,14 @@ pub enum UnreadableKind {
     DuplicateKey,
 }
 
+/// Brackets open at once. The parser's time grows with their number times the text's length, so they are counted before it
+/// begins; far more than any document has, even with unbalanced ones in its prose.
+const MAX_BRACKETS: usize = 256;
+
 /// Reads one YAML document.
 pub fn yaml(text: &[u8], limits: &Limits) -> Result<Node, Unreadable> {
     let text = utf8(text, limits)?;
+    refuse_brackets(text)?;
     let budget = Budget::new(limits);
     Seed { budget: &budget, depth: 0 }.deserialize(serde_yaml::Deserializer::from_str(text)).map_err(|error| {
         let (line, column) = error.location().map_or_else(|| second_document(text), |at| (at.line(), at.column()));
@@ -77,6 +82,23 @@ pub fn json(text: &[u8], limits: &Limits) -> Result<Node, Unreadable> {
         .deserialize(&mut deserializer)
         .and_then(|node| deserializer.end().map(|()| node))
         .map_err(|error| budget.explain(&error.to_string(), error.line(), error.column()))
+}
+
+fn refuse_brackets(text: &str) -> Result<(), Unreadable> {
+    let (mut open, mut line, mut line_start) = (0_usize, 1, 0);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'[' | b'{' => open += 1,
+            b']' | b'}' => open = open.saturating_sub(1),
+            b'\n' => (line, line_start) = (line + 1, at + 1),
+            _ => {}
+        }
+        if open > MAX_BRACKETS {
+            let message = format!("more than {MAX_BRACKETS} brackets are open at once");
+            return Err(Unreadable { kind: UnreadableKind::TooDeep, message, line, column: at - line_start + 1 });
+        }
+    }
+    Ok(())
 }
 
 /// The one fault that comes without a place.
@@ -350,6 +372,8 @@ mod tests {
         check("a: !tag x", Err((Syntax, 1)));
         check("a: 1\n---\nb: 2", Err((Syntax, 2)));
         check(&"[".repeat(64), Err((TooDeep, 1)));
+        check(&format!("a:\n  {}", "[a, ".repeat(65_000)), Err((TooDeep, 2)));
+        check(&format!("a: {}", "{a: ".repeat(65_000)), Err((TooDeep, 1)));
         let many: String = (0..40).map(|i| format!("k{i}: 0\n")).chain(["k7: 1\n".to_owned()]).collect();
         check(&many, Err((DuplicateKey, 41)));
         let bomb = "a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\n\

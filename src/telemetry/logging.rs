@@ -65,21 +65,23 @@ pub fn check_level(level: &str) -> Result<(), LevelError> {
 }
 
 fn filter(level: &str) -> Result<EnvFilter, LevelError> {
-    EnvFilter::builder().parse(level).map_err(|source| LevelError::Parse { level: level.to_owned(), source })
+    // The watcher's own words are about what happens all the time; ours say what it means.
+    EnvFilter::builder()
+        .parse(format!("notify=error,{level}"))
+        .map_err(|source| LevelError::Parse { level: level.to_owned(), source })
 }
 
 /// Starts the process's log, on standard error.
 pub fn start(log: &Log) -> Result<LevelHandle, LogError> {
     let (filter_layer, handle) = reload::Layer::new(filter(&log.level)?);
-    let layer: Box<dyn Layer<Registry> + Send + Sync> = match resolve(log.format) {
-        LogFormat::Journald => {
-            let journal = tracing_journald::layer().map_err(LogError::Journal)?;
+    let layer: Box<dyn Layer<Registry> + Send + Sync> = match resolve(log.format)? {
+        Resolved::Journal(journal) => {
             Box::new(journal.with_syslog_identifier("almanacd".into()).with_filter(filter_layer))
         }
-        LogFormat::Json => {
+        Resolved::Json => {
             Box::new(fmt::layer().json().flatten_event(true).with_writer(io::stderr).with_filter(filter_layer))
         }
-        LogFormat::Auto | LogFormat::Text => {
+        Resolved::Text => {
             let colour = io::stderr().is_terminal();
             Box::new(
                 fmt::layer().with_ansi(colour).with_target(false).with_writer(io::stderr).with_filter(filter_layer),
@@ -90,8 +92,19 @@ pub fn start(log: &Log) -> Result<LevelHandle, LogError> {
     Ok(LevelHandle(Arc::new(move |level| handle.reload(filter(level)?).map_err(LevelError::Gone))))
 }
 
-fn resolve(format: LogFormat) -> LogFormat {
-    // systemd sets it when standard error is the journal.
-    let journal = std::env::var_os("JOURNAL_STREAM").is_some() && !io::stderr().is_terminal();
-    if format == LogFormat::Auto && journal { LogFormat::Journald } else { format }
+enum Resolved {
+    Text,
+    Json,
+    Journal(tracing_journald::Layer),
+}
+
+fn resolve(format: LogFormat) -> Result<Resolved, LogError> {
+    // systemd sets it when standard error is the journal; whoever inherited it may have no journal.
+    let announced = std::env::var_os("JOURNAL_STREAM").is_some() && !io::stderr().is_terminal();
+    match format {
+        LogFormat::Json => Ok(Resolved::Json),
+        LogFormat::Journald => tracing_journald::layer().map(Resolved::Journal).map_err(LogError::Journal),
+        LogFormat::Auto if announced => Ok(tracing_journald::layer().map_or(Resolved::Text, Resolved::Journal)),
+        LogFormat::Auto | LogFormat::Text => Ok(Resolved::Text),
+    }
 }

@@ -10,8 +10,11 @@ pub fn nearest_few<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>
     // A long name would make the distance quadratic in what a client sends.
     let word: String = word.chars().take(64).flat_map(char::to_lowercase).collect();
     let allowed = (word.chars().count() / 3).max(1);
+    let letters = letters(&word);
     let mut near: Vec<(usize, &str)> = candidates
         .into_iter()
+        // A name of other letters is further away than its letters tell: most are passed over without measuring.
+        .filter(|name| (self::letters(name) ^ letters).count_ones() as usize <= 2 * allowed)
         .filter(|name| name.chars().count().abs_diff(word.chars().count()) <= allowed)
         .filter_map(|name| {
             let distance = strsim::osa_distance(&word, &name.to_lowercase());
@@ -20,6 +23,11 @@ pub fn nearest_few<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>
         .collect();
     near.sort_by_key(|&(distance, _)| distance);
     near.into_iter().map(|(_, name)| name).take(most).collect()
+}
+
+/// The set of characters of a word, as far as 64 bits tell them apart.
+fn letters(word: &str) -> u64 {
+    word.bytes().map(|byte| 1_u64 << (byte.to_ascii_lowercase() & 63)).fold(0, |set, bit| set | bit)
 }
 
 #[cfg(test)]

@@ -170,7 +170,7 @@ fn bad_requests_are_told_what_is_wrong() {
     let reply = daemon.send("POST", "/v1/tools/check", &[("content-type", "text/plain")], b"{}");
     assert_eq!((reply.status, reply.code().as_str()), (415, "not-json"));
     let allowed = daemon.send("DELETE", "/v1/tools/web_search", &[], b"");
-    assert_eq!(allowed.header("allow"), Some("GET"));
+    assert_eq!(allowed.header("allow"), Some("GET, HEAD"));
 }
 
 #[test]
