@@ -149,10 +149,10 @@ fn service(tools: &Path) -> Result<Option<(Arc<Service>, Bytes)>> {
     let metrics = Arc::new(Metrics::new()?);
     let published = Arc::clone(&engine);
     let settings = Settings { watch: false, ..Settings::from(&config) };
-    let (reloader, _) = Reloader::start(settings, move |report| {
+    let (reloader, catalog_thread) = Reloader::start(settings, move |report| {
         published.publish(&report.loaded);
     })?;
-    let body = engine.generation().tool(&corpus::name(0)).map(|entry| entry.body().clone());
+    let body = engine.generation().tool(&corpus::name(0)).map(|entry| entry.body());
     let tokens = Arc::default();
     let limits = config.http.clone();
     let control = Arc::new(Control::new(Parts {
@@ -161,6 +161,7 @@ fn service(tools: &Path) -> Result<Option<(Arc<Service>, Bytes)>> {
         level: logging::start(&config.log)?,
         config,
         reloader,
+        catalog_thread,
         tokens: Arc::clone(&tokens),
         engine: Arc::clone(&engine),
         metrics: Arc::clone(&metrics),

@@ -14,13 +14,16 @@ use super::document::{ConflictSeverity, ToolMetadata};
 pub struct Entry {
     name: Arc<str>,
     file: Arc<Path>,
-    body: Bytes,
-    etag: Bytes,
+    /// The body, and behind it its entity tag: one allocation.
+    rendered: Bytes,
     digest: u128,
     /// Where the keys of the summary end in the body.
     summary: u32,
     facets: Box<str>,
 }
+
+/// Length of an entity tag: 32 hexadecimal digits in quotes.
+const ETAG: usize = 34;
 
 /// What a tool can be found by besides its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +38,7 @@ pub enum Facet {
     Provider,
     /// An environment variable of its prerequisites.
     EnvVar,
-    /// A part of one of its common errors; ignores case.
+    /// A part of one of its common errors; ignores case. Rarely asked for, so it is looked for in the document.
     Error,
     /// A tool it names as conflict.
     Conflict,
@@ -110,19 +113,19 @@ impl Wanted {
 impl Entry {
     /// Renders `document`, which was read from `file`.
     pub fn new(document: &ToolMetadata, file: Arc<Path>) -> Self {
-        let body = serde_json::to_vec(document).expect("a document holds only strings, finite numbers and string keys");
-        let summary = summary_end(document);
-        debug_assert!(body[summary..].starts_with(b",\"use_cases\":"));
-        let digest = Sha256::digest(&body);
+        let mut rendered =
+            serde_json::to_vec(document).expect("a document holds only strings, finite numbers and string keys");
+        let summary = summary_end(&rendered);
+        let digest = Sha256::digest(&rendered);
         let digest = u128::from_be_bytes(digest[..16].try_into().expect("a SHA-256 sum has 32 bytes"));
+        rendered.extend_from_slice(format!("\"{digest:032x}\"").as_bytes());
         Self {
             name: document.name.as_str().into(),
             file,
-            etag: Bytes::from(format!("\"{digest:032x}\"")),
             digest,
             summary: summary as u32,
             facets: facets(document).into(),
-            body: Bytes::from(body.into_boxed_slice()),
+            rendered: Bytes::from(rendered.into_boxed_slice()),
         }
     }
 
@@ -137,13 +140,13 @@ impl Entry {
     }
 
     /// The whole document as JSON.
-    pub fn body(&self) -> &Bytes {
-        &self.body
+    pub fn body(&self) -> Bytes {
+        self.rendered.slice(..self.rendered.len() - ETAG)
     }
 
     /// The entity tag of the body, quotes included.
-    pub fn etag(&self) -> &Bytes {
-        &self.etag
+    pub fn etag(&self) -> Bytes {
+        self.rendered.slice(self.rendered.len() - ETAG..)
     }
 
     /// A hash of the body, to compare and to sum into a catalog's.
@@ -153,18 +156,22 @@ impl Entry {
 
     /// The members of the summary (name to keywords) as JSON, without the closing brace.
     pub fn summary(&self) -> &[u8] {
-        &self.body[..self.summary as usize]
+        &self.rendered[..self.summary as usize]
     }
 
     /// The document itself, parsed from the body.
     pub fn document(&self) -> ToolMetadata {
-        serde_json::from_slice(&self.body).expect("the body was rendered from a document")
+        serde_json::from_slice(&self.body()).expect("the body was rendered from a document")
     }
 
     /// Does it have that facet?
     pub fn has(&self, wanted: &Wanted) -> bool {
         if wanted.facet == Facet::Error {
-            return self.values(Facet::Error).any(|error| error.contains(&wanted.line));
+            return self
+                .document()
+                .common_errors
+                .iter()
+                .any(|known| Facet::Error.fold(&known.error).contains(&wanted.line));
         }
         self.facets.contains(&wanted.line)
     }
@@ -175,27 +182,11 @@ impl Entry {
     }
 }
 
-/// The body starts with the keys of the summary, so the summary is a prefix of it.
-fn summary_end(document: &ToolMetadata) -> usize {
-    #[derive(serde::Serialize)]
-    struct Summary<'d> {
-        name: &'d str,
-        title: &'d str,
-        description: &'d str,
-        category: &'d str,
-        capabilities: &'d [String],
-        keywords: &'d [String],
-    }
-    let summary = Summary {
-        name: &document.name,
-        title: &document.title,
-        description: &document.description,
-        category: &document.category,
-        capabilities: &document.capabilities,
-        keywords: &document.keywords,
-    };
-    let length = serde_json::to_vec(&summary).expect("a summary holds only strings").len();
-    length - "}".len()
+/// The body starts with the keys of the summary, so the summary is a prefix of it. Inside a string the quotes of the next key
+/// would be escaped.
+fn summary_end(body: &[u8]) -> usize {
+    const NEXT: &[u8] = b",\"use_cases\":";
+    body.windows(NEXT.len()).position(|window| window == NEXT).unwrap_or_default()
 }
 
 /// All facets as marked lines: one allocation, searched faster than a tree of them.
@@ -216,9 +207,6 @@ fn facets(document: &ToolMetadata) -> String {
     }
     for value in document.prerequisites.iter().flat_map(|prerequisite| &prerequisite.env_vars) {
         add(Facet::EnvVar, value);
-    }
-    for value in &document.common_errors {
-        add(Facet::Error, &value.error);
     }
     add(Facet::Backend, &document.backend);
     for value in &document.conflicts {
@@ -253,6 +241,18 @@ mod tests {
     }
 
     #[test]
+    fn a_description_cannot_end_the_summary() {
+        let mut document = entry().document();
+        document.description = r#"x","use_cases":[]"#.to_owned();
+        document.title = r#"\",\"use_cases\":"#.to_owned();
+        let entry = Entry::new(&document, Path::new("x.yaml").into());
+        let summary = [entry.summary(), b"}"].concat();
+        let summary: serde_json::Value = serde_json::from_slice(&summary).unwrap();
+        assert_eq!(summary["keywords"][0], "look up");
+        assert_eq!(summary["description"], document.description);
+    }
+
+    #[test]
     fn facets_are_found_whole() {
         let entry = entry();
         let check = |facet, value: &str, expected| {
@@ -274,5 +274,6 @@ mod tests {
     fn the_document_comes_back() {
         let entry = entry();
         assert_eq!(serde_json::to_vec(&entry.document()).unwrap(), *entry.body());
+        assert_eq!(entry.etag(), format!("\"{:032x}\"", entry.digest()));
     }
 }

@@ -75,7 +75,7 @@ pub struct Documents {
 /// Loads directories once.
 pub fn load(options: Options) -> Loaded {
     let mut shelf = Shelf::new(options);
-    shelf.scan(|_| ()).clone()
+    shelf.read_once().clone()
 }
 
 /// Reads the content of one document.

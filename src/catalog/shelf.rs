@@ -44,7 +44,7 @@ struct Record {
     stamp: Option<Stamp>,
     /// Could the file have changed since without its stamp showing it?
     settled: bool,
-    digest: [u8; 32],
+    digest: u128,
     /// The document, or its last good version if there are faults.
     entry: Option<Arc<Entry>>,
     faults: Vec<Diagnostic>,
@@ -138,6 +138,17 @@ impl Shelf {
                 break;
             }
         }
+        self.conclude(listing)
+    }
+
+    /// Reads the disk as it is at one moment, for whoever does not follow it.
+    pub fn read_once(&mut self) -> &Loaded {
+        let listing = files::list(&self.options.roots);
+        self.take_up(&listing);
+        self.conclude(listing)
+    }
+
+    fn conclude(&mut self, mut listing: Listing) -> &Loaded {
         self.blind = !listing.blind.is_empty();
         listing.diagnostics.extend(self.refused.clone());
         self.assemble(listing.diagnostics);
@@ -246,10 +257,10 @@ impl Shelf {
             Err(error) => {
                 let fault = Diagnostic::error(&place.path, "unreadable", format!("cannot be read: {error}"))
                     .with_hint("let the daemon's user read it");
-                return Record { stamp: None, settled, digest: [0; 32], entry: last_good, faults: vec![fault] };
+                return Record { stamp: None, settled, digest: 0, entry: last_good, faults: vec![fault] };
             }
         };
-        let digest = Sha256::digest(&content).into();
+        let digest = digest(&content);
         if let Some(old) = old.filter(|old| old.digest == digest && old.stamp.is_some()) {
             return Record { stamp: Some(stamp), settled, ..old.clone() };
         }
@@ -339,6 +350,11 @@ impl Shelf {
         };
         findings.iter().enumerate().map(place).collect()
     }
+}
+
+fn digest(content: &[u8]) -> u128 {
+    let sum = Sha256::digest(content);
+    u128::from_be_bytes(sum[..16].try_into().expect("a SHA-256 sum has 32 bytes"))
 }
 
 fn shadowed(entry: &Entry, first: &Entry) -> Diagnostic {

@@ -123,17 +123,17 @@ pub(super) fn tool(_: &Context, call: &Call<'_>) -> Result<Answer, Problem> {
 /// The hottest answer of all.
 pub(super) fn document(generation: &Generation, name: &str, headers: &HeaderMap) -> Result<Answer, Problem> {
     let entry = find(generation, name)?;
-    let etag =
-        HeaderValue::from_maybe_shared(entry.etag().clone()).expect("an entity tag is quoted hexadecimal digits");
-    let is_held = headers.contains_key(IF_NONE_MATCH)
-        && headers.get_all(IF_NONE_MATCH).iter().any(|held| matches(held, entry.etag()));
+    let etag = entry.etag();
+    let is_held =
+        headers.contains_key(IF_NONE_MATCH) && headers.get_all(IF_NONE_MATCH).iter().any(|held| matches(held, &etag));
     let mut answer = if is_held {
         let mut answer = Answer::new(Bytes::new().into());
         *answer.status_mut() = StatusCode::NOT_MODIFIED;
         answer
     } else {
-        answer::bytes(StatusCode::OK, JSON, entry.body().clone())
+        answer::bytes(StatusCode::OK, JSON, entry.body())
     };
+    let etag = HeaderValue::from_maybe_shared(etag).expect("an entity tag is quoted hexadecimal digits");
     answer.headers_mut().insert(ETAG, etag);
     Ok(answer)
 }

@@ -7,8 +7,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use rustix::time::{ClockId, clock_gettime};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::config::Http;
@@ -16,7 +17,8 @@ use crate::config::Http;
 /// Notes of one connection.
 #[derive(Debug)]
 pub(super) struct Progress {
-    opened: Instant,
+    /// Milliseconds of the clock.
+    opened: u64,
     phase: AtomicU8,
     /// Milliseconds from `opened` to when the phase began.
     since: AtomicU64,
@@ -53,18 +55,16 @@ impl Overdue {
 
 impl Progress {
     pub(super) fn new() -> Self {
-        Self { opened: Instant::now(), phase: AtomicU8::new(FRESH), since: AtomicU64::new(0) }
+        Self { opened: coarse_ms(), phase: AtomicU8::new(FRESH), since: AtomicU64::new(0) }
     }
 
-    fn enter(&self, phase: u8) -> Instant {
-        let now = Instant::now();
-        self.since.store(now.duration_since(self.opened).as_millis() as u64, Ordering::Relaxed);
+    fn enter(&self, phase: u8) {
+        self.since.store(coarse_ms().saturating_sub(self.opened), Ordering::Relaxed);
         self.phase.store(phase, Ordering::Relaxed);
-        now
     }
 
-    pub(super) fn request_began(&self) -> Instant {
-        self.enter(WORKING)
+    pub(super) fn request_began(&self) {
+        self.enter(WORKING);
     }
 
     pub(super) fn request_ended(&self) {
@@ -91,8 +91,8 @@ impl Progress {
             WORKING | ANSWERING => (limits.request_timeout + GRACE, Overdue::Request),
             _ => (limits.idle_timeout, Overdue::Idle),
         };
-        let since = Duration::from_millis(self.since.load(Ordering::Relaxed));
-        let spent = self.opened.elapsed().saturating_sub(since);
+        let since = self.opened + self.since.load(Ordering::Relaxed);
+        let spent = Duration::from_millis(coarse_ms().saturating_sub(since));
         limit.checked_sub(spent).filter(|left| !left.is_zero()).ok_or(overdue)
     }
 
@@ -110,6 +110,12 @@ impl Progress {
     pub(super) fn expects_request(&self) -> bool {
         matches!(self.phase.load(Ordering::Relaxed), FRESH | HEAD)
     }
+}
+
+/// Milliseconds of a clock that is read in a few nanoseconds, for limits of seconds.
+fn coarse_ms() -> u64 {
+    let now = clock_gettime(ClockId::MonotonicCoarse);
+    now.tv_sec.cast_unsigned() * 1000 + now.tv_nsec.cast_unsigned() / 1_000_000
 }
 
 /// A handler that reads a slow body answers 408 by itself; the connection is closed only if even that does not get out.
@@ -186,8 +192,7 @@ mod tests {
             request_timeout: Duration::from_secs(3),
             ..Http::default()
         };
-        let progress =
-            Progress { opened: Instant::now().checked_sub(Duration::from_secs(60)).unwrap(), ..Progress::new() };
+        let progress = Progress { opened: coarse_ms() - 60_000, ..Progress::new() };
         assert_eq!(progress.check(&limits), Err(Overdue::Idle));
         let near = |limit: u64| {
             let left = progress.check(&limits).unwrap();

@@ -178,7 +178,8 @@ impl Service {
         request: Request<Incoming>,
         progress: &Arc<Progress>,
     ) -> Answering {
-        let started = progress.request_began();
+        progress.request_began();
+        let started = Instant::now();
         let id = request_id::of(request.headers());
         let generation = Arc::clone(&self.context.engine.generation());
         match self.dispatch(door, &request, &generation) {

@@ -71,6 +71,18 @@ fn tokens_come_and_go_without_a_restart() {
 }
 
 #[test]
+fn an_emptied_tokens_file_lets_nobody_in() {
+    let site = Site::new();
+    let last = token(&site, "last", "read");
+    with_tokens(&site);
+    let daemon = site.start();
+    fs::write(site.path("tokens"), "tokens: []\n").unwrap();
+    let status = || daemon.send("GET", "/v1/tools/a", &[("authorization", &format!("Bearer {last}"))], b"").status;
+    wait_until("the last token is refused", || status() == 401);
+    assert_eq!(daemon.get("/v1/tools/a").status, 401);
+}
+
+#[test]
 fn a_reachable_address_needs_tokens() {
     let site = Site::new();
     let (code, said) = site.fail(&["--listen", "0.0.0.0:0"]);

@@ -75,6 +75,36 @@ fn a_reader_that_stops_reading_is_closed() {
     wait_until("it is closed", || closed_for(&daemon, "request_timeout") >= 1.0);
 }
 
+fn many_large_documents(site: &Site, daemon: &Daemon) {
+    for number in 0..20 {
+        let title = format!("'{}'", "x".repeat(200_000));
+        site.save(&format!("big{number}.yaml"), &document(&format!("big{number}"), &title));
+    }
+    daemon.admin("POST", "/-/reload", b"");
+}
+
+#[test]
+fn a_reader_that_drips_is_closed() {
+    let (site, daemon) = start("request_timeout: 300ms, idle_timeout: 1h");
+    many_large_documents(&site, &daemon);
+    let mut dripping = daemon.connect();
+    dripping.raw(&b"GET /v1/tools?limit=1000 HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(40));
+    let mut socket = dripping.socket().try_clone().unwrap();
+    wait_until("it is closed", || {
+        let _ = socket.read(&mut [0; 16]);
+        closed_for(&daemon, "request_timeout") >= 1.0
+    });
+}
+
+#[test]
+fn a_page_is_bounded_in_bytes() {
+    let (site, daemon) = start("");
+    many_large_documents(&site, &daemon);
+    let page = daemon.get("/v1/tools?limit=1000");
+    assert!(page.body.len() < 1_500_000, "{}", page.body.len());
+    assert!(page.json()["next_cursor"].is_string());
+}
+
 #[test]
 fn large_heads_and_bodies_are_refused() {
     let (_site, daemon) = start("max_header_bytes: 8192, max_body_bytes: 2048");

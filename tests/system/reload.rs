@@ -107,6 +107,116 @@ fn strict_reload_takes_all_or_nothing() {
 }
 
 #[test]
+fn strict_reload_publishes_no_half_of_a_deployment() {
+    let site = Site::new();
+    site.configure("catalog: {poll_interval: 1h, strict_reload: true}\n");
+    site.save("a.yaml", &document("a", "one"));
+    site.save("b.yaml", &document("b", "one"));
+    let daemon = site.start();
+    site.save("a.yaml", &document("a", "two"));
+    site.save("b.yaml", "name: ]");
+    is_reported(&daemon, "b.yaml", "yaml-syntax", 1);
+    assert_eq!(daemon.title("a").as_deref(), Some("one"), "the good half waits for the other");
+    site.save("b.yaml", &document("b", "two"));
+    becomes(&daemon, "b", Some("two"));
+    assert_eq!(daemon.title("a").as_deref(), Some("two"));
+}
+
+#[test]
+fn a_link_above_the_root_is_pointed_elsewhere() {
+    let site = Site::new();
+    for version in ["v1", "v2"] {
+        fs::create_dir_all(site.path(version).join("tools")).unwrap();
+        fs::write(site.path(version).join("tools/a.yaml"), document("a", version)).unwrap();
+    }
+    symlink("v1", site.path("current")).unwrap();
+    site.configure(&format!(
+        "tool_metadata: [{}]\ncatalog: {{poll_interval: 1h}}\n",
+        site.path("current/tools").display()
+    ));
+    let daemon = configured_only(&site);
+    assert_eq!(daemon.title("a").as_deref(), Some("v1"));
+    symlink("v2", site.path("next")).unwrap();
+    fs::rename(site.path("next"), site.path("current")).unwrap();
+    becomes(&daemon, "a", Some("v2"));
+}
+
+/// A daemon whose documents are named by its configuration alone.
+fn configured_only(site: &Site) -> Daemon {
+    let mut command = crate::daemon::almanacd();
+    command.args(["serve", "--config"]).arg(site.path("almanac.yaml")).arg("--state-dir").arg(site.path("state"));
+    command.args(["--listen", "127.0.0.1:0", "--log-format", "json"]).stderr(std::process::Stdio::piped());
+    Daemon::start(command, site.path("state/admin.sock"))
+}
+
+#[test]
+fn a_mistyped_directory_takes_nothing_away() {
+    let site = Site::new();
+    site.save("a.yaml", &document("a", "one"));
+    let configure = |roots: &[&str]| {
+        let roots: Vec<String> = roots.iter().map(|root| site.path(root).display().to_string()).collect();
+        site.configure(&format!("tool_metadata: [{}]\ncatalog: {{poll_interval: 1h}}\n", roots.join(", ")));
+    };
+    configure(&["tools"]);
+    let daemon = configured_only(&site);
+    configure(&["typo"]);
+    let answer = daemon.admin("POST", "/-/reload", b"").json();
+    assert_eq!((&answer["outcome"], &answer["tools"]), (&"unchanged".into(), &1.into()));
+    is_reported(&daemon, "typo", "unreadable", 0);
+    site.save("a.yaml", "name: ]");
+    fs::create_dir(site.path("more")).unwrap();
+    fs::write(site.path("more/b.yaml"), document("b", "one")).unwrap();
+    configure(&["more", "tools"]);
+    daemon.admin("POST", "/-/reload", b"");
+    assert_eq!(daemon.title("b").as_deref(), Some("one"));
+    assert_eq!(daemon.title("a").as_deref(), Some("one"), "its last good version moves along");
+}
+
+#[test]
+fn what_cannot_be_reached_keeps_its_last_good_version() {
+    let (site, daemon) = start();
+    let target = site.path("target.yaml");
+    fs::write(&target, document("linked", "one")).unwrap();
+    symlink(&target, site.tools().join("linked.yaml")).unwrap();
+    fs::create_dir(site.path("elsewhere")).unwrap();
+    fs::write(site.path("elsewhere/far.yaml"), document("far", "one")).unwrap();
+    symlink(site.path("elsewhere"), site.tools().join("linked")).unwrap();
+    becomes(&daemon, "far", Some("one"));
+    becomes(&daemon, "linked", Some("one"));
+    fs::remove_file(&target).unwrap();
+    is_reported(&daemon, "linked.yaml", "unreadable", 0);
+    fs::rename(site.path("elsewhere"), site.path("away")).unwrap();
+    is_reported(&daemon, "linked", "unreadable", 0);
+    assert_eq!(daemon.title("linked").as_deref(), Some("one"));
+    assert_eq!(daemon.title("far").as_deref(), Some("one"));
+    fs::rename(site.path("away"), site.path("elsewhere")).unwrap();
+    fs::write(&target, document("linked", "two")).unwrap();
+    becomes(&daemon, "linked", Some("two"));
+    wait_until("nothing is wrong", || diagnostics(&daemon).is_empty());
+}
+
+#[test]
+fn a_change_of_layout_is_no_new_generation() {
+    let (site, daemon) = start();
+    site.save("a.yaml", &format!("# a remark\n{}", document("a", "one")));
+    wait_until("the scan", || {
+        daemon.metric(r#"almanac_reloads_total{outcome="unchanged",trigger="event"}"#).is_some_and(|scans| scans >= 1.0)
+    });
+    assert_eq!(daemon.json("/v1/catalog")["generation"], 1);
+}
+
+#[test]
+fn brackets_without_end_hold_nothing_up() {
+    let (site, daemon) = start();
+    site.save("bomb.yaml", &format!("a: {}", "[a, ".repeat(65_000)));
+    site.save("a.yaml", &document("a", "two"));
+    becomes(&daemon, "a", Some("two"));
+    is_reported(&daemon, "bomb.yaml", "too-deep", 1);
+    let message = daemon.json("/v1/catalog")["diagnostics"][0]["message"].to_string();
+    assert!(message.contains("brackets"), "refused only after it was parsed: {message}");
+}
+
+#[test]
 fn a_config_map_is_swapped() {
     let site = Site::new();
     site.configure(BY_EVENTS);
@@ -325,10 +435,7 @@ fn the_directories_themselves_can_be_changed_by_a_reload() {
         site.configure(&format!("tool_metadata: [{}]\ncatalog: {{poll_interval: 1h}}\n", directory.display()));
     };
     configure("v1");
-    let mut command = crate::daemon::almanacd();
-    command.args(["serve", "--config"]).arg(site.path("almanac.yaml")).arg("--state-dir").arg(site.path("state"));
-    command.args(["--listen", "127.0.0.1:0", "--log-format", "json"]).stderr(std::process::Stdio::piped());
-    let daemon = Daemon::start(command, site.path("state/admin.sock"));
+    let daemon = configured_only(&site);
     assert_eq!(daemon.title("a").as_deref(), Some("v1"));
     configure("v2");
     daemon.admin("POST", "/-/reload", b"");
@@ -343,11 +450,12 @@ fn a_file_made_readable_is_read() {
     let path = site.tools().join("b.yaml");
     fs::write(&path, document("b", "one")).unwrap();
     becomes(&daemon, "b", Some("one"));
-    // Root reads everything, so that only the event of the change is seen here; the failing read is a unit test.
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o0)).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-    fs::write(&path, document("b", "two")).unwrap();
-    becomes(&daemon, "b", Some("two"));
+    let scans = || daemon.metric(r#"almanac_reloads_total{outcome="unchanged",trigger="event"}"#).unwrap_or(0.0);
+    wait_until("the scan that confirms it", || scans() >= 1.0);
+    let before = scans();
+    // Root reads everything, so only that the change is noticed is seen here; the failing read is a unit test.
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    wait_until("a scan for the permissions alone", || scans() > before);
 }
 
 #[test]
@@ -358,6 +466,7 @@ fn inotify_limits_are_said_and_polled_around() {
     let limit = "echo 0 > /proc/sys/user/max_inotify_instances && exec \"$@\"";
     let probe = Command::new("unshare").args(["-U", "-r", "sh", "-c", limit, "sh", "true"]).output();
     if !probe.is_ok_and(|probe| probe.status.success()) {
+        assert!(std::env::var_os("ALMANAC_TEST_COUNTERPARTS").is_none(), "no user namespace can be made here");
         return;
     }
     let daemon_command = site.command();

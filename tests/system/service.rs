@@ -79,6 +79,21 @@ fn a_daemon_that_cannot_be_reached_does_not_ping() {
         daemon.metric(r#"almanac_watchdog_probes_total{outcome="failed"}"#).is_some_and(|failed| failed >= 1.0)
     });
     daemon.log.wait_for("does not answer itself");
+    let failures = |least: f64| {
+        wait_until("more probes to fail", || {
+            daemon.metric(r#"almanac_watchdog_probes_total{outcome="failed"}"#).is_some_and(|failed| failed >= least)
+        });
+    };
+    // What was told before the failure may still be on its way; after two more failures nothing of it is.
+    failures(3.0);
+    supervisor.socket.set_nonblocking(true).unwrap();
+    let mut buffer = [0; 4096];
+    while supervisor.socket.recv(&mut buffer).is_ok() {}
+    failures(5.0);
+    while let Ok(length) = supervisor.socket.recv(&mut buffer) {
+        let message = String::from_utf8_lossy(&buffer[..length]).into_owned();
+        assert!(!message.contains("WATCHDOG=1"), "{message}");
+    }
 }
 
 #[test]
@@ -159,6 +174,40 @@ fn what_a_killed_daemon_left_is_replaced() {
     assert!(daemon.admin.exists());
     let again = site.start();
     assert_eq!(again.admin("GET", "/live", b"").status, 200);
+}
+
+#[test]
+fn what_stands_at_the_path_of_the_admin_socket_stays() {
+    let site = site();
+    let check = |path: &str, part: &str| {
+        let output = site.command().arg("--admin-socket").arg(site.path(path)).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(1) && said.contains(part), "{said}");
+    };
+    fs::write(site.path("precious.txt"), "precious").unwrap();
+    check("precious.txt", "cannot listen on");
+    assert_eq!(fs::read_to_string(site.path("precious.txt")).unwrap(), "precious");
+    let _live = UnixListener::bind(site.path("live.sock")).unwrap();
+    check("live.sock", "in use");
+}
+
+#[test]
+fn a_second_request_on_its_way_is_answered_at_the_end() {
+    let site = site();
+    let mut daemon = site.start();
+    let mut connection = daemon.connect();
+    connection.request("GET", "/v1/tools/a", &[], b"");
+    assert_eq!(connection.reply().status, 200);
+    connection.raw(b"GET /v1/tools/a HTTP/1.1\r\nhost: local");
+    let mut other = daemon.connect();
+    other.request("GET", "/v1/tools/a", &[], b"");
+    assert_eq!(other.reply().status, 200);
+    daemon.signal("TERM");
+    daemon.log.wait_for("\"message\":\"stopping\"");
+    connection.raw(b"host\r\n\r\n");
+    let reply = connection.reply();
+    assert_eq!(reply.status, 200);
+    assert_eq!(daemon.wait().code(), Some(0));
 }
 
 #[test]
