@@ -1,12 +1,15 @@
 # The two that matter: `make run` and `make test`.
 
-.PHONY: run test bench lint deb assets clean
+.PHONY: run test fault bench lint deb assets clean
 
 run: ## Build the daemon and run it on the documents of this directory
 	cargo run --release -- serve
 
 test: ## Run all tests
 	cargo test --workspace
+
+fault: ## Kill the daemon at random a hundred times under 16 writers, and look for every acknowledged record
+	ALMANAC_FAULT_ROUNDS=100 cargo test --test system -- fault --nocapture
 
 bench: ## Measure against peers of the same run, and print the table of ratios
 	cargo bench --bench ratios

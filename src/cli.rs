@@ -3,7 +3,9 @@
 mod check;
 mod client;
 mod ctl;
+mod eval;
 mod output;
+mod timing;
 mod tools;
 
 use std::io;
@@ -63,6 +65,12 @@ enum Command {
     Check(check::CheckArgs),
     /// List tools, or rank them for a query
     Tools(tools::ToolsArgs),
+    /// Say how long a call will take
+    Estimate(timing::EstimateArgs),
+    /// Record a call that ended
+    Record(timing::RecordArgs),
+    /// Measure what is said against what happened
+    Eval(eval::EvalArgs),
     /// Control the running daemon
     Ctl(ctl::CtlArgs),
     /// Make tokens
@@ -158,6 +166,8 @@ enum CliError {
     Write { file: String, source: io::Error },
     #[error("cannot add a token to {file}")]
     AddToken { file: String, source: access::AddError },
+    #[error("cannot evaluate {file}")]
+    Evaluate { file: String, source: Box<dyn std::error::Error + Send + Sync> },
     #[error("cannot make a token")]
     Random(#[from] getrandom::Error),
 }
@@ -225,6 +235,9 @@ fn run(command: Command, output: &mut Output) -> Result<Exit, CliError> {
         },
         Command::Check(args) => check::run(&args, output),
         Command::Tools(args) => tools::run(&args, output),
+        Command::Estimate(args) => timing::estimate(&args, output),
+        Command::Record(args) => timing::record(&args, output),
+        Command::Eval(args) => eval::run(&args, output),
         Command::Ctl(args) => ctl::run(&args, output),
         Command::Token(TokenArgs { command: TokenCommand::New { name, scopes, tenant, file } }) => {
             token(&name, &tenant, &scopes, file.as_deref(), output)

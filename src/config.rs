@@ -8,10 +8,14 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::store::{Durability, MAX_DURATION_MS};
 use crate::strict::decode::decode;
 use crate::strict::diagnostic::{self, Diagnostic};
 use crate::strict::read::{Limits, yaml};
 use crate::strict::{At, Fields, FromNode, Node};
+
+/// Seconds of a day.
+const DAY: u64 = 24 * 60 * 60;
 
 /// Where an installed daemon keeps its state.
 const INSTALLED_STATE: &str = "/var/lib/almanac";
@@ -45,8 +49,32 @@ pub struct Config {
     pub catalog: Catalog,
     /// The file of token hashes.
     pub tokens_file: Option<PathBuf>,
+    /// How durations are said.
+    pub timing: Timing,
+    /// The durations that stand in for history: the file beside the configuration, if there is one.
+    pub timing_defaults: Option<PathBuf>,
+    /// How records are kept.
+    pub store: Store,
     /// What is logged.
     pub log: Log,
+}
+
+/// How durations are said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Timing {
+    /// When callers that do not say give up, in ms.
+    pub factory_timeout_ms: u64,
+}
+
+/// How records are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Store {
+    /// What an acknowledgement is worth.
+    pub durability: Durability,
+    /// How long records are kept.
+    pub retention: Duration,
+    /// Batches that may wait.
+    pub max_queue: usize,
 }
 
 /// Limits of the HTTP door.
@@ -176,10 +204,13 @@ impl ConfigError {
 impl Config {
     /// The configuration as the file, the environment and the command line together say.
     pub fn load(overrides: &Overrides, daemon: &DaemonOverrides) -> Result<Self, ConfigError> {
-        let mut config = match Self::file(overrides) {
-            Some(file) => Self::read(&file)?,
+        let file = Self::file(overrides);
+        let mut config = match &file {
+            Some(file) => Self::read(file)?,
             None => Self::default(),
         };
+        config.timing_defaults =
+            file.and_then(|file| Some(file.parent()?.join("timing-defaults.yaml"))).filter(|path| path.exists());
         if !overrides.tool_metadata.is_empty() {
             config.tool_metadata.clone_from(&overrides.tool_metadata);
         }
@@ -245,6 +276,8 @@ impl Config {
             ("workers", self.workers == other.workers),
             ("drain_timeout", self.drain_timeout == other.drain_timeout),
             ("http", self.http == other.http),
+            ("timing", self.timing == other.timing),
+            ("store", self.store == other.store),
             ("auth.tokens_file", self.tokens_file == other.tokens_file),
             ("log.format", self.log.format == other.log.format),
         ];
@@ -305,8 +338,23 @@ impl Default for Config {
             http: Http::default(),
             catalog: Catalog::default(),
             tokens_file: default_tokens_file(),
+            timing: Timing::default(),
+            timing_defaults: None,
+            store: Store::default(),
             log: Log::default(),
         }
+    }
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self { factory_timeout_ms: 30_000 }
+    }
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        Self { durability: Durability::Power, retention: Duration::from_secs(183 * DAY), max_queue: 1024 }
     }
 }
 
@@ -356,6 +404,8 @@ impl FromNode for Config {
             if let Some(Auth { tokens_file: Some(file) }) = fields.optional("auth") {
                 config.tokens_file = Some(file);
             }
+            fields.set("timing", &mut config.timing);
+            fields.set("store", &mut config.store);
             fields.set("log", &mut config.log);
             config
         })
@@ -396,6 +446,62 @@ impl FromNode for Catalog {
             fields.set("strict_reload", &mut catalog.strict_reload);
             catalog
         })
+    }
+}
+
+impl FromNode for Timing {
+    fn from_node(node: Node, at: &mut At) -> Option<Self> {
+        at.map(node, |fields| {
+            let mut timing = Self::default();
+            fields.set("factory_timeout_ms", &mut timing.factory_timeout_ms);
+            if !(1..=MAX_DURATION_MS).contains(&timing.factory_timeout_ms) {
+                fields.bad_value("factory_timeout_ms", format!("must be 1 to {MAX_DURATION_MS}, which is a day"));
+            }
+            timing
+        })
+    }
+}
+
+impl FromNode for Store {
+    fn from_node(node: Node, at: &mut At) -> Option<Self> {
+        at.map(node, |fields| {
+            let mut store = Self::default();
+            fields.set("durability", &mut store.durability);
+            if let Some(retention) = fields.optional::<LongDuration>("retention") {
+                store.retention = retention.0;
+            }
+            set_within(fields, "max_queue", &mut store.max_queue, 1, 1_000_000);
+            store
+        })
+    }
+}
+
+impl FromNode for Durability {
+    fn from_node(node: Node, at: &mut At) -> Option<Self> {
+        match String::from_node(node, at)?.as_str() {
+            "power" => Some(Self::Power),
+            "crash" => Some(Self::Crash),
+            other => {
+                at.bad_value(format!("durability is power or crash, not `{other}`"));
+                None
+            }
+        }
+    }
+}
+
+struct LongDuration(Duration);
+
+/// A time from an hour to ten years, written like `30days`.
+impl FromNode for LongDuration {
+    fn from_node(node: Node, at: &mut At) -> Option<Self> {
+        let text = String::from_node(node, at)?;
+        let time = humantime::parse_duration(&text)
+            .ok()
+            .filter(|time| (Duration::from_secs(DAY / 24)..=Duration::from_secs(3660 * DAY)).contains(time));
+        if time.is_none() {
+            at.bad_value(format!("`{text}` is no time from 1h to 10years, such as 183days"));
+        }
+        time.map(Self)
     }
 }
 

@@ -3,6 +3,7 @@
 //! Start: configuration, log, state directory (locked), sockets, tokens, catalog, doors, ready. End: not ready, accept no more,
 //! finish what is in flight, exit.
 
+mod defaults;
 mod limits;
 mod probe;
 mod signals;
@@ -14,10 +15,11 @@ mod tokens;
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 
+pub use defaults::DefaultsError;
 use signals::{Signals, Told};
 pub use sockets::SocketError;
 pub use state::StateError;
@@ -30,8 +32,11 @@ use crate::control::{Control, Need, Parts, Readiness};
 use crate::engine::Engine;
 use crate::http::accept::Doors;
 use crate::http::{Context, Service};
+use crate::store::{self, Sqlite, Store};
 use crate::telemetry::Metrics;
-use crate::telemetry::events::{CatalogReloaded, ConfigReloaded, Listening, TokensLoaded, WatchChanged};
+use crate::telemetry::events::{
+    CatalogReloaded, ConfigReloaded, GroupCommitted, HistoryReplayed, Listening, TokensLoaded, WatchChanged,
+};
 use crate::telemetry::logging::{self, LogError};
 
 /// The daemon cannot start, or cannot go on.
@@ -52,6 +57,9 @@ pub enum DaemonError {
     /// The tokens are faulty.
     #[error(transparent)]
     Tokens(#[from] TokensError),
+    /// The durations that stand in for history are faulty.
+    #[error(transparent)]
+    Defaults(#[from] DefaultsError),
     /// Something the system refused.
     #[error("cannot {what}")]
     System {
@@ -69,7 +77,7 @@ impl DaemonError {
     /// Is it for the operator to mend in the configuration?
     pub fn is_configuration(&self) -> bool {
         match self {
-            Self::Config(_) | Self::Tokens(_) | Self::Log(LogError::Level(_)) => true,
+            Self::Config(_) | Self::Tokens(_) | Self::Defaults(_) | Self::Log(LogError::Level(_)) => true,
             Self::Socket(error) => matches!(error, SocketError::Exposed { .. }),
             _ => false,
         }
@@ -106,10 +114,11 @@ pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<
     ConfigReloaded { error: None, fixed: &[] }.emit(&metrics);
     let tokens = load_tokens(&config, &metrics)?;
     let sockets = sockets::open(&config, tokens.load().are_required())?;
-    let engine = Arc::new(Engine::new());
+    let (engine, store) = start_engine(&config, &metrics)?;
     let readiness = Arc::new(Readiness::default());
     let (reloader, catalog_thread) = start_catalog(&config, &engine, &metrics)?;
     readiness.met(Need::Catalog);
+    replay(&engine);
     let control = Arc::new(Control::new(Parts {
         overrides: overrides.clone(),
         daemon_overrides: daemon_overrides.clone(),
@@ -126,6 +135,8 @@ pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<
     let service = Service::new(context, tokens, &config.http).map_err(|error| DaemonError::Build(error.to_string()))?;
     let ending = runtime.block_on(serve(&config, &Arc::new(service), &control, sockets, signals));
     runtime.shutdown_timeout(Duration::from_millis(100));
+    // What waits to be written is, before the directory is another daemon's.
+    drop(store);
     drop(lock);
     ending
 }
@@ -135,6 +146,33 @@ fn load_tokens(config: &Config, metrics: &Metrics) -> Result<Arc<ArcSwap<Tokens>
     let tokens = Tokens::read(file)?;
     TokensLoaded { file, outcome: Ok(tokens.len()) }.emit(metrics);
     Ok(Arc::new(ArcSwap::from_pointee(tokens)))
+}
+
+/// The engine on its store. A store that cannot be used is said, and tried again with each record.
+fn start_engine(config: &Config, metrics: &Arc<Metrics>) -> Result<(Arc<Engine>, Arc<Sqlite>), DaemonError> {
+    let defaults = defaults::read(config)?;
+    let options = store::sqlite::Options {
+        durability: config.store.durability,
+        retention: config.store.retention,
+        queue: config.store.max_queue,
+        ..store::sqlite::Options::file(store::sqlite::file_in(&config.state_dir))
+    };
+    let on_commit = {
+        let metrics = Arc::clone(metrics);
+        Box::new(move |took, records| GroupCommitted { took, records }.emit(&metrics))
+    };
+    let store = Sqlite::start(options, on_commit)
+        .map_err(|source| DaemonError::System { what: "start the store's thread", source })?;
+    let store = Arc::new(store);
+    let shared: Arc<dyn Store> = Arc::clone(&store) as _;
+    Ok((Arc::new(Engine::with_store(shared, defaults, config.timing.factory_timeout_ms)), store))
+}
+
+fn replay(engine: &Engine) {
+    let start = Instant::now();
+    let outcome = engine.replay().map_err(|error| error.to_string());
+    HistoryReplayed { outcome: outcome.as_ref().map(|calls| *calls).map_err(String::as_str), took: start.elapsed() }
+        .emit();
 }
 
 fn start_catalog(

@@ -1,6 +1,8 @@
 //! Everything Almanac knows, with one method per question.
 
+pub mod estimate;
 pub mod generation;
+pub mod learner;
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -8,10 +10,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 
+pub use estimate::{Asked, Estimate};
 pub use generation::{Generation, Listed, ToolFilter};
+use learner::{Learner, Learnt, Verdict};
 
 use crate::catalog::load::Loaded;
 use crate::catalog::search::Search;
+use crate::config;
+use crate::store::{Absent, Execution, ReplayLimits, Store, StoreError};
+use crate::timing::{Complexity, Defaults, Forecast, Key, Plan};
 
 /// The engine. Cheap to ask from any number of threads: readers never wait for a reload.
 #[derive(Debug)]
@@ -20,15 +27,26 @@ pub struct Engine {
     published: AtomicU64,
     /// Made when it is first asked for, and kept up with the catalog from then on.
     search: ArcSwapOption<Search>,
+    store: Arc<dyn Store>,
+    learner: Learner,
+    factory_timeout_ms: u64,
 }
 
 impl Engine {
-    /// An engine that knows nothing yet; its generation is 0.
+    /// An engine that knows nothing yet, and can record nothing; its generation is 0.
     pub fn new() -> Self {
+        Self::with_store(Arc::new(Absent), Defaults::default(), config::Timing::default().factory_timeout_ms)
+    }
+
+    /// An engine that records to `store`. `factory_timeout_ms` is the limit of callers that name none.
+    pub fn with_store(store: Arc<dyn Store>, defaults: Defaults, factory_timeout_ms: u64) -> Self {
         Self {
             current: ArcSwap::from_pointee(Generation::new(0, Loaded::default())),
             published: AtomicU64::new(0),
             search: ArcSwapOption::empty(),
+            store,
+            learner: Learner::new(defaults),
+            factory_timeout_ms,
         }
     }
 
@@ -66,6 +84,62 @@ impl Engine {
         if self.search.load().as_ref().is_some_and(|search| !search.is_of(catalog)) {
             self.search.store(Some(Arc::new(Search::build(catalog))));
         }
+    }
+
+    /// Learns again what the store remembers. Called once, when the first catalog is published.
+    pub fn replay(&self) -> Result<usize, StoreError> {
+        let history = self.store.replay(ReplayLimits::default())?;
+        self.learner.replay(&history, self.current.load().catalog());
+        Ok(history.executions.len())
+    }
+
+    /// What was learnt so far. Whoever answers from one state answers consistently.
+    pub fn learnt(&self) -> Arc<Learnt> {
+        self.learner.learnt()
+    }
+
+    /// How long will this call take?
+    pub fn estimate(&self, generation: &Generation, learnt: &Learnt, asked: &Asked) -> Estimate {
+        let Asked { tool, mode, complexity, .. } = asked;
+        let key = Key::new(tool, mode.as_deref().unwrap_or_default());
+        Estimate::new(self.forecast_key(generation, learnt, key, complexity), asked, self.factory_timeout_ms)
+    }
+
+    /// What is known of a tool's calls in one mode, or of those that failed?
+    pub fn forecast_key(
+        &self,
+        generation: &Generation,
+        learnt: &Learnt,
+        key: Key<'_>,
+        complexity: &Complexity,
+    ) -> Forecast {
+        self.learner.forecast(learnt, generation.catalog(), key, complexity)
+    }
+
+    /// How long will these calls take, one after the other? Nothing without a step.
+    pub fn estimate_plan(&self, generation: &Generation, learnt: &Learnt, steps: &[Asked]) -> Option<Plan> {
+        let forecasts: Vec<_> = steps.iter().map(|step| self.estimate(generation, learnt, step).forecast).collect();
+        Plan::of(&forecasts)
+    }
+
+    /// The limit of callers that name none, in ms.
+    pub fn factory_timeout_ms(&self) -> u64 {
+        self.factory_timeout_ms
+    }
+
+    /// Records calls that ended: all of them durably, or none. Returns those that were new with how each compares with what
+    /// would have been said of it.
+    pub async fn record(&self, batch: Vec<Execution>) -> Result<Vec<(Execution, Option<Verdict>)>, StoreError> {
+        let stored = self.store.append(batch.clone())?.durable().await?;
+        let new: Vec<Execution> =
+            batch.into_iter().zip(stored).filter_map(|(execution, new)| new.then_some(execution)).collect();
+        let verdicts = self.learner.observe(&new, self.current.load().catalog());
+        Ok(new.into_iter().zip(verdicts).collect())
+    }
+
+    /// The store, for its state.
+    pub fn store(&self) -> &dyn Store {
+        &*self.store
     }
 }
 

@@ -20,7 +20,9 @@ mod query;
 mod request_id;
 mod route;
 mod service;
+mod timing;
 pub mod wire;
+pub mod wire_timing;
 
 pub use guard::Door;
 pub use openapi::document as openapi_document;

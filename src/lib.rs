@@ -10,8 +10,8 @@
 //! |---|---|
 //! | doors | [`http`], [`cli`] |
 //! | engine | [`engine`], run by [`daemon`] and [`control`] |
-//! | rooms | [`catalog`] |
-//! | ground | [`strict`], [`text`], [`access`], [`telemetry`], [`config`] |
+//! | rooms | [`catalog`], [`timing`], [`session`] |
+//! | ground | [`strict`], [`text`], [`store`], [`access`], [`telemetry`], [`config`] |
 //!
 //! # Invariants
 //!
@@ -30,8 +30,11 @@ pub mod control;
 pub mod daemon;
 pub mod engine;
 pub mod http;
+pub mod session;
+pub mod store;
 pub mod strict;
 pub mod telemetry;
 pub mod text;
+pub mod timing;
 
 pub use engine::Engine;

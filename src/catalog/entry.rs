@@ -19,6 +19,8 @@ pub struct Entry {
     digest: u128,
     /// Where the keys of the summary end in the body.
     summary: u32,
+    /// The document's hint of a typical duration, in ms; 0 without one.
+    hint_ms: u32,
     facets: Box<str>,
 }
 
@@ -124,6 +126,7 @@ impl Entry {
             file,
             digest,
             summary: summary as u32,
+            hint_ms: document.timing.as_ref().map_or(0, |hint| hint.estimated_duration_ms as u32),
             facets: facets(document).into(),
             rendered: Bytes::from(rendered.into_boxed_slice()),
         }
@@ -157,6 +160,11 @@ impl Entry {
     /// The members of the summary (name to keywords) as JSON, without the closing brace.
     pub fn summary(&self) -> &[u8] {
         &self.rendered[..self.summary as usize]
+    }
+
+    /// How long the document says that a call takes, in ms.
+    pub fn hint_ms(&self) -> Option<u64> {
+        (self.hint_ms > 0).then(|| self.hint_ms.into())
     }
 
     /// The document itself, parsed from the body.

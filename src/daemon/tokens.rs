@@ -14,7 +14,8 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// Reads the tokens again whenever their file changed.
 pub(super) async fn follow(control: Arc<Control>) {
     let Some(file) = control.tokens_file() else { return };
-    let mut seen = stamp(&file);
+    // Read again at once: it may have changed since it was read at the start.
+    let mut seen = None;
     let mut ticks = tokio::time::interval(INTERVAL);
     loop {
         ticks.tick().await;

@@ -12,6 +12,7 @@ use super::query::Query;
 use super::route::Later;
 use super::service::{Call, Context};
 use super::wire::{Live, LogLevelAnswer, LogLevelRequest, Ready, ReloadAnswer, ReloadStarted, StatusAnswer};
+use crate::access::Grant;
 use crate::catalog::reload::Trigger;
 use crate::control::{self, Need, ReloadError};
 use crate::strict::Node;
@@ -54,6 +55,9 @@ pub(super) fn metrics_operation() -> Operation {
 
 pub(super) fn metrics(context: &Context, call: &Call<'_>) -> Result<Answer, Problem> {
     call.query(&[])?;
+    let store = context.engine.store();
+    context.metrics.store_queue.set(store.queued() as i64);
+    context.metrics.store_usable.set(store.trouble().is_none().into());
     let content_type = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     Ok(answer::bytes(StatusCode::OK, content_type, context.metrics.render()))
 }
@@ -124,7 +128,7 @@ pub(super) fn log_level_operation() -> Operation {
         .answering::<LogLevelAnswer>("It is set.")
 }
 
-pub(super) fn log_level(context: &Context, body: Node) -> Result<Answer, Problem> {
+pub(super) fn log_level(context: &Context, _: &Grant, body: Node) -> Result<Answer, Problem> {
     let request: LogLevelRequest = decode(body).map_err(|faults| Problem::faulty(&faults))?;
     let outcome = context.control.set_log_level(&request.level);
     outcome.map_err(|error| Problem::invalid("invalid-level", error.to_string()))?;

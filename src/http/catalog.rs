@@ -13,6 +13,7 @@ use super::wire::{
     AlternativeRelation, BetterTool, CatalogReport, CheckAnswer, CheckRequest, CheckedConflict, ComplementRelation,
     ConflictRelation, MissingPrerequisite, Preference, RelationEnd, ToolPage, ToolRelations, UnknownTool,
 };
+use crate::access::Grant;
 use crate::catalog::check::{Clash, Missing, Verdict};
 use crate::catalog::document::check_name;
 use crate::catalog::entry::Facet;
@@ -207,7 +208,7 @@ pub(super) fn check_operation() -> Operation {
         .answering::<CheckAnswer>("What speaks against it.")
 }
 
-pub(super) fn check(context: &Context, body: Node) -> Result<Answer, Problem> {
+pub(super) fn check(context: &Context, _: &Grant, body: Node) -> Result<Answer, Problem> {
     let request: CheckRequest = decode(body).map_err(|faults| Problem::faulty(&faults))?;
     let Verdict { unknown, conflicts, missing, alternatives } =
         context.engine.generation().check(&request.tools, &request.env_vars);

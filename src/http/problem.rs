@@ -119,6 +119,12 @@ impl Problem {
         problem
     }
 
+    pub(super) fn too_many(code: &str, detail: impl Into<String>) -> Self {
+        let mut problem = Self::new(StatusCode::TOO_MANY_REQUESTS, code, detail);
+        problem.headers.push((RETRY_AFTER, HeaderValue::from_static("1")));
+        problem
+    }
+
     /// The rest of the request is not read, so the connection cannot be used again.
     pub(super) fn and_close(mut self) -> Self {
         self.headers.push((CONNECTION, HeaderValue::from_static("close")));

@@ -10,8 +10,8 @@ use super::answer::Answer;
 use super::operation::Operation;
 use super::problem::Problem;
 use super::service::{Call, Context};
-use super::{admin, catalog, openapi};
-use crate::access::Scope;
+use super::{admin, catalog, openapi, timing};
+use crate::access::{Grant, Scope};
 use crate::strict::Node;
 
 /// One route.
@@ -42,10 +42,15 @@ pub(super) enum Handler {
     /// By work that would keep other requests of its thread waiting.
     Work(fn(&Context, &Call<'_>) -> Result<Answer, Problem>),
     /// By such work, from a JSON body.
-    Body(fn(&Context, Node) -> Result<Answer, Problem>),
+    Body(Answers),
+    /// When it is durable, from a JSON body.
+    Write(fn(Arc<Context>, Grant, Node) -> Later),
     /// Later, from the query.
     Later(fn(Arc<Context>, Option<&str>) -> Later),
 }
+
+/// A handler of [`Handler::Body`].
+type Answers = fn(&Context, &Grant, Node) -> Result<Answer, Problem>;
 
 /// An answer that is waited for.
 pub(super) type Later = Pin<Box<dyn Future<Output = Result<Answer, Problem>> + Send>>;
@@ -56,19 +61,33 @@ pub(super) const TOOL: &str = "/v1/tools/{name}";
 /// All routes.
 pub(super) fn table() -> Vec<Route> {
     let read = Access::Scope(Scope::Read);
+    let ask = |path, handler: Answers, operation| Route {
+        method: Method::POST,
+        path,
+        access: read,
+        handler: Handler::Body(handler),
+        operation,
+    };
     let get = |path, access, handler, operation| Route { method: Method::GET, path, access, handler, operation };
     vec![
         get("/v1/tools", read, Handler::Work(catalog::list), catalog::list_operation),
         get(TOOL, read, Handler::Now(catalog::tool), catalog::tool_operation),
         get("/v1/tools/{name}/relations", read, Handler::Work(catalog::relations), catalog::relations_operation),
+        ask("/v1/tools/check", catalog::check, catalog::check_operation),
+        get("/v1/catalog", read, Handler::Now(catalog::report), catalog::report_operation),
+        ask("/v1/estimate", timing::estimate, timing::estimate_operation),
+        ask("/v1/metadata", timing::metadata, timing::metadata_operation),
+        ask("/v1/enrich", timing::enrich, timing::enrich_operation),
         Route {
             method: Method::POST,
-            path: "/v1/tools/check",
-            access: read,
-            handler: Handler::Body(catalog::check),
-            operation: catalog::check_operation,
+            path: "/v1/executions",
+            access: Access::Scope(Scope::Record),
+            handler: Handler::Write(timing::record),
+            operation: timing::record_operation,
         },
-        get("/v1/catalog", read, Handler::Now(catalog::report), catalog::report_operation),
+        get("/v1/timing", read, Handler::Work(timing::list), timing::list_operation),
+        get("/v1/timing/{name}", read, Handler::Work(timing::tool), timing::tool_operation),
+        get("/v1/sessions/{name}", read, Handler::Now(timing::session), timing::session_operation),
         get("/live", Access::Open, Handler::Now(admin::live), admin::live_operation),
         get("/ready", Access::Open, Handler::Now(admin::ready), admin::ready_operation),
         get("/metrics", read, Handler::Now(admin::metrics), admin::metrics_operation),

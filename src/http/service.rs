@@ -23,7 +23,7 @@ use super::progress::Progress;
 use super::query::Query;
 use super::route::{Handler, Route, TOOL, table};
 use super::{body, catalog, request_id};
-use crate::access::{Scope, Tokens};
+use crate::access::{Grant, Scope, Tokens};
 use crate::config::Http;
 use crate::control::Control;
 use crate::engine::{Engine, Generation};
@@ -92,6 +92,7 @@ impl Counts {
 pub(super) struct Call<'r> {
     pub(super) generation: Arc<Generation>,
     pub(super) headers: &'r HeaderMap,
+    pub(super) grant: Grant,
     query: Option<&'r str>,
     parameter: Option<Cow<'r, str>>,
 }
@@ -188,12 +189,12 @@ impl Service {
                 progress.request_ended();
                 Answering::Now(Some(answer))
             }
-            Dispatched::Taken(index) => {
+            Dispatched::Taken(index, grant) => {
                 let (service, progress) = (Arc::clone(self), Arc::clone(progress));
                 Answering::Later(Box::pin(async move {
                     let (parts, body) = request.into_parts();
                     let (method, headers) = (parts.method.clone(), parts.headers.clone());
-                    let answer = service.wait(index, parts, body).await.unwrap_or_else(Problem::into_answer);
+                    let answer = service.wait(index, grant, parts, body).await.unwrap_or_else(Problem::into_answer);
                     // A reload changes the generation that the answer speaks of.
                     let generation = Arc::clone(&service.context.engine.generation());
                     let counts = &service.routes[index].counts;
@@ -205,14 +206,19 @@ impl Service {
         }
     }
 
-    async fn wait(&self, index: usize, parts: Parts, incoming: Incoming) -> Result<Answer, Problem> {
+    async fn wait(&self, index: usize, grant: Grant, parts: Parts, incoming: Incoming) -> Result<Answer, Problem> {
         let context = Arc::clone(&self.context);
         let name = self.paths.at(parts.uri.path()).ok().and_then(|matched| decode(matched.params.get("name")?));
         match self.routes[index].route.handler {
             Handler::Body(handler) => {
                 let limits = &self.limits;
                 let node = body::json(&parts.headers, incoming, limits.max_body_bytes, limits.request_timeout).await?;
-                work(move || handler(&context, node)).await
+                work(move || handler(&context, &grant, node)).await
+            }
+            Handler::Write(handler) => {
+                let limits = &self.limits;
+                let node = body::json(&parts.headers, incoming, limits.max_body_bytes, limits.request_timeout).await?;
+                handler(context, grant, node).await
             }
             Handler::Later(handler) => handler(context, parts.uri.query()).await,
             Handler::Now(handler) | Handler::Work(handler) => {
@@ -221,7 +227,7 @@ impl Service {
                     let parameter = name.map(Cow::Owned);
                     handler(
                         &context,
-                        &Call { generation, headers: &parts.headers, query: parts.uri.query(), parameter },
+                        &Call { generation, headers: &parts.headers, grant, query: parts.uri.query(), parameter },
                     )
                 })
                 .await
@@ -267,12 +273,13 @@ impl Service {
             return Dispatched::Answered(&self.unmatched, problem.into_answer());
         };
         let Counted { route, counts } = &self.routes[index];
-        if let Err(problem) = self.guard.check_access(door, route.access, headers) {
-            return Dispatched::Answered(counts, problem.into_answer());
-        }
-        let Handler::Now(handler) = route.handler else { return Dispatched::Taken(index) };
+        let grant = match self.guard.check_access(door, route.access, headers) {
+            Ok(grant) => grant,
+            Err(problem) => return Dispatched::Answered(counts, problem.into_answer()),
+        };
+        let Handler::Now(handler) = route.handler else { return Dispatched::Taken(index, grant) };
         let parameter = matched.params.get("name").and_then(decode).map(Cow::Owned);
-        let call = Call { generation: Arc::clone(generation), headers, query: uri.query(), parameter };
+        let call = Call { generation: Arc::clone(generation), headers, grant, query: uri.query(), parameter };
         let answer = handler(&self.context, &call).unwrap_or_else(Problem::into_answer);
         Dispatched::Answered(counts, answer)
     }
@@ -323,7 +330,7 @@ async fn work(body: impl FnOnce() -> Result<Answer, Problem> + Send + 'static) -
 enum Dispatched<'s> {
     Answered(&'s Counts, Answer),
     /// The route at this index has a body to read or something to wait for.
-    Taken(usize),
+    Taken(usize, Grant),
 }
 
 impl std::fmt::Debug for Service {

@@ -5,6 +5,8 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::Metrics;
+use super::labels::OTHER;
+use crate::store::Execution;
 use crate::strict::diagnostic::{self, Diagnostic};
 
 /// Diagnostics that one reload writes to the log; the others are in `/v1/catalog`.
@@ -140,6 +142,79 @@ impl TokensLoaded<'_> {
                 metrics.tokens_reload.record(false, now());
                 tracing::error!(%file, error, "tokens not taken; the old ones hold");
             }
+        }
+    }
+}
+
+/// A call that ended was recorded, durably.
+#[derive(Debug)]
+pub struct ExecutionRecorded<'r> {
+    /// The call.
+    pub execution: &'r Execution,
+    /// Its duration divided by the estimated one, and whether it was inside the interval; nothing of a call that was given up.
+    pub verdict: Option<(f64, bool)>,
+}
+
+/// What a past call counts for less in the coverage with each new one.
+const COVERAGE_FADE: f64 = 0.99;
+
+impl ExecutionRecorded<'_> {
+    /// Logs and counts it.
+    pub fn emit(&self, metrics: &Metrics) {
+        let Execution { tool, mode, duration_ms, outcome, .. } = self.execution;
+        let mode = mode.as_deref().unwrap_or_default();
+        let (tool_label, mode_label) = if metrics.tool_labels.lets_through(&format!("{tool}\n{mode}")) {
+            (tool.as_str(), mode)
+        } else {
+            metrics.labels_folded.inc();
+            (OTHER, "")
+        };
+        metrics.tool_duration.with_label_values(&[tool_label, mode_label]).observe(*duration_ms as f64 / 1e3);
+        metrics.tool_calls.with_label_values(&[tool_label, outcome.as_str()]).inc();
+        if let Some((ratio, inside)) = self.verdict {
+            metrics.estimate_ratio.observe(ratio);
+            metrics.interval_calls.with_label_values(&[if inside { "true" } else { "false" }]).inc();
+            let hit = f64::from(u8::from(inside));
+            let before = metrics.interval_coverage.get();
+            metrics.interval_coverage.set(before * COVERAGE_FADE + hit * (1.0 - COVERAGE_FADE));
+        }
+        tracing::debug!(tool, mode, duration_ms, %outcome, "call recorded");
+    }
+}
+
+/// A group of records became durable.
+#[derive(Debug, Clone, Copy)]
+pub struct GroupCommitted {
+    /// How long it took.
+    pub took: Duration,
+    /// How many records it had.
+    pub records: usize,
+}
+
+impl GroupCommitted {
+    /// Logs and counts it.
+    pub fn emit(self, metrics: &Metrics) {
+        metrics.store_commit.observe(self.took.as_secs_f64());
+        tracing::trace!(records = self.records, took_us = self.took.as_secs_f64() * 1e6, "records committed");
+    }
+}
+
+/// The history was read back at the start.
+#[derive(Debug, Clone, Copy)]
+pub struct HistoryReplayed<'r> {
+    /// How many calls were learnt again, or why none.
+    pub outcome: Result<usize, &'r str>,
+    /// How long it took.
+    pub took: Duration,
+}
+
+impl HistoryReplayed<'_> {
+    /// Logs it.
+    pub fn emit(self) {
+        let took_ms = self.took.as_secs_f64() * 1e3;
+        match self.outcome {
+            Ok(calls) => tracing::info!(calls, took_ms, "history replayed"),
+            Err(reason) => tracing::error!(reason, "history not read; estimates come from hints and defaults"),
         }
     }
 }

@@ -6,6 +6,8 @@ use prometheus::{
     Registry, TextEncoder,
 };
 
+use super::labels::Capped;
+
 /// Seconds; from the fastest answer to the slowest allowed request.
 const REQUEST_BUCKETS: [f64; 14] =
     [5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 5e-3, 2.5e-2, 0.1, 0.5, 2.5, 10.0];
@@ -47,7 +49,36 @@ pub struct Metrics {
     pub tokens_reload: LastReload,
     /// `almanac_watchdog_probes_total{outcome}`.
     pub watchdog_probes: IntCounterVec,
+    /// Tools and modes that are labels of their own.
+    pub tool_labels: Capped,
+    /// `almanac_tool_duration_seconds{tool,mode}`.
+    pub tool_duration: HistogramVec,
+    /// `almanac_tool_calls_total{tool,outcome}`.
+    pub tool_calls: IntCounterVec,
+    /// `almanac_tool_labels_folded_total`.
+    pub labels_folded: IntCounter,
+    /// `almanac_estimate_ratio`.
+    pub estimate_ratio: Histogram,
+    /// `almanac_interval_calls_total{inside}`.
+    pub interval_calls: IntCounterVec,
+    /// `almanac_interval_coverage_ratio`.
+    pub interval_coverage: Gauge,
+    /// `almanac_store_commit_seconds`.
+    pub store_commit: Histogram,
+    /// `almanac_store_queue_depth`.
+    pub store_queue: IntGauge,
+    /// `almanac_store_usable`.
+    pub store_usable: IntGauge,
 }
+
+/// Tools and modes with time series of their own.
+const MAX_TOOL_LABELS: usize = 500;
+
+/// Seconds; from a lookup to an hour of waiting for a person.
+const TOOL_BUCKETS: [f64; 14] = [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 600.0, 3600.0];
+
+/// Recorded by estimated duration; what is between the middle two was within 20 %.
+const RATIO_BUCKETS: [f64; 10] = [0.1, 0.25, 0.5, 0.8, 1.2, 2.0, 4.0, 10.0, 30.0, 100.0];
 
 /// Did the last reload succeed, and when did one last?
 #[derive(Debug)]
@@ -123,6 +154,43 @@ impl Metrics {
                 "Probes of the daemon by itself.",
                 &["outcome"],
             )?,
+            tool_labels: Capped::new(MAX_TOOL_LABELS),
+            tool_duration: made.histogram_vec(
+                "almanac_tool_duration_seconds",
+                "Recorded durations of calls.",
+                &TOOL_BUCKETS,
+                &["tool", "mode"],
+            )?,
+            tool_calls: made.counter_vec(
+                "almanac_tool_calls_total",
+                "Recorded calls by outcome.",
+                &["tool", "outcome"],
+            )?,
+            labels_folded: made.counter(
+                "almanac_tool_labels_folded_total",
+                "Recorded calls whose tool and mode are counted as other.",
+            )?,
+            estimate_ratio: made.histogram(
+                "almanac_estimate_ratio",
+                "Recorded duration divided by the estimated one.",
+                &RATIO_BUCKETS,
+            )?,
+            interval_calls: made.counter_vec(
+                "almanac_interval_calls_total",
+                "Recorded calls by whether they ended inside the interval that nine in ten should.",
+                &["inside"],
+            )?,
+            interval_coverage: made.register(Gauge::new(
+                "almanac_interval_coverage_ratio",
+                "Share of recent calls that ended inside the interval that nine in ten should; older calls fade.",
+            )?)?,
+            store_commit: made.histogram(
+                "almanac_store_commit_seconds",
+                "Time to make a group of records durable.",
+                &RELOAD_BUCKETS,
+            )?,
+            store_queue: made.gauge("almanac_store_queue_depth", "Batches that wait to be written.")?,
+            store_usable: made.gauge("almanac_store_usable", "1 if records can be stored.")?,
             registry,
         };
         metrics.announce();
@@ -140,6 +208,11 @@ impl Metrics {
         }
         for reason in ["header_read_timeout", "idle_timeout", "malformed_request", "request_timeout"] {
             self.http_closed.with_label_values(&[reason]);
+        }
+        self.store_usable.set(1);
+        self.interval_coverage.set(0.9);
+        for inside in ["true", "false"] {
+            self.interval_calls.with_label_values(&[inside]);
         }
         for outcome in ["answered", "failed"] {
             self.watchdog_probes.with_label_values(&[outcome]);
@@ -172,6 +245,10 @@ impl Registered<'_> {
 
     fn gauge(&self, name: &str, help: &str) -> Result<IntGauge, prometheus::Error> {
         self.register(IntGauge::new(name, help)?)
+    }
+
+    fn counter(&self, name: &str, help: &str) -> Result<IntCounter, prometheus::Error> {
+        self.register(IntCounter::new(name, help)?)
     }
 
     fn gauge_vec(&self, name: &str, help: &str, labels: &[&str]) -> Result<IntGaugeVec, prometheus::Error> {

@@ -13,6 +13,18 @@ const REQUESTS: &[(&str, &str, &str)] = &[
     ("getToolRelations", "/v1/tools/web_search/relations", ""),
     ("checkTools", "/v1/tools/check", r#"{"tools":["web_search","http_request","nope"],"envVars":[]}"#),
     ("getCatalog", "/v1/catalog", ""),
+    ("recordExecutions", "/v1/executions", r#"{"tool_name":"web_search","duration_ms":1200,"session_id":"s"}"#),
+    (
+        "estimate",
+        "/v1/estimate",
+        r#"{"tool_name":"web_search","mode_name":"m","complexity":{"content_length":5},"timeout_ms":9,"elapsed_ms":3}"#,
+    ),
+    ("estimate", "/v1/estimate", r#"{"steps":[{"tool_name":"a"},{"tool_name":"b"}]}"#),
+    ("getMetadata", "/v1/metadata", r#"{"tool_name":"web_search"}"#),
+    ("enrich", "/v1/enrich", r#"{"request":{"tool_name":"web_search"},"response":{"a":1}}"#),
+    ("listTiming", "/v1/timing", ""),
+    ("getTiming", "/v1/timing/web_search", ""),
+    ("getSession", "/v1/sessions/s", ""),
     ("getLive", "/live", ""),
     ("getReady", "/ready", ""),
     ("getMetrics", "/metrics", ""),
@@ -86,6 +98,7 @@ fn every_answer_is_as_described() {
     let (_site, daemon) = start();
     let document = daemon.json("/openapi.json");
     let operations = operations(&document);
+    daemon.post("/v1/executions", r#"{"tool_name":"web_search","duration_ms":1,"session_id":"s"}"#);
     for (id, operation) in &operations {
         let requests: Vec<_> = REQUESTS.iter().filter(|(of, _, _)| of == id).collect();
         assert!(!requests.is_empty(), "{id} is not tried");
@@ -118,6 +131,8 @@ fn every_refusal_is_as_described() {
 #[test]
 fn every_parameter_and_field_is_taken() {
     let (_site, daemon) = start();
+    // What is asked about must have happened.
+    daemon.post("/v1/executions", r#"{"tool_name":"web_search","duration_ms":1,"session_id":"s"}"#);
     let document = daemon.json("/openapi.json");
     for (id, operation) in operations(&document) {
         let (_, path, body) = REQUESTS.iter().find(|(of, _, _)| *of == id).unwrap();

@@ -1,0 +1,187 @@
+//! What is learnt from calls that ended: one owner observes and publishes, readers hold what was published last.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+
+use crate::catalog::Catalog;
+use crate::session::Sessions;
+use crate::store::{Execution, History, Measures};
+use crate::timing::{Complexity, Defaults, Forecast, Key, Model, Observation, Question};
+
+/// Everything learnt, immutable; a clone shares what did not change.
+#[derive(Debug, Clone, Default)]
+pub struct Learnt {
+    /// Durations.
+    pub model: Model,
+    /// What sessions did.
+    pub sessions: Sessions,
+    /// How the forecasts of each tool and mode came true.
+    pub accuracy: imbl::HashMap<Arc<str>, Accuracy>,
+}
+
+/// How forecasts came true, of late: older calls fade.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Accuracy {
+    calls: f64,
+    near: f64,
+    covered: f64,
+}
+
+/// What a past call counts for less with each new one.
+const FADE: f64 = 0.95;
+
+impl Accuracy {
+    fn observe(&mut self, verdict: &Verdict) {
+        let count = |sum: f64, hit: bool| sum * FADE + f64::from(u8::from(hit));
+        *self = Self {
+            calls: count(self.calls, true),
+            near: count(self.near, verdict.is_near),
+            covered: count(self.covered, verdict.is_covered),
+        };
+    }
+
+    /// Share of calls within 20 % (or 50 ms) of the estimate; nothing before the first.
+    pub fn within_20pct(&self) -> Option<f64> {
+        (self.calls > 0.0).then(|| self.near / self.calls)
+    }
+
+    /// Share of calls inside the interval that nine in ten should be in; nothing before the first.
+    pub fn coverage(&self) -> Option<f64> {
+        (self.calls > 0.0).then(|| self.covered / self.calls)
+    }
+}
+
+/// How one call compares with what would have been said of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Verdict {
+    /// Recorded duration divided by the estimated one.
+    pub ratio: f64,
+    /// Within 20 %, or 50 ms.
+    pub is_near: bool,
+    /// Inside the interval.
+    pub is_covered: bool,
+}
+
+impl Verdict {
+    fn of(forecast: &Forecast, duration_ms: u64) -> Self {
+        let (estimated, took) = (forecast.estimated_duration_ms().max(1) as f64, duration_ms as f64);
+        let [low, high] = forecast.interval_ms();
+        Self {
+            ratio: took / estimated,
+            is_near: (took - estimated).abs() <= (0.2 * took).max(50.0),
+            is_covered: (low..=high).contains(&duration_ms),
+        }
+    }
+}
+
+/// The owner of what is learnt.
+#[derive(Debug)]
+pub struct Learner {
+    /// Held only while records are learnt, after they are durable; no question waits for it.
+    learning: Mutex<Learnt>,
+    published: ArcSwap<Learnt>,
+    defaults: Defaults,
+}
+
+impl Learner {
+    /// A learner that knows nothing yet.
+    pub fn new(defaults: Defaults) -> Self {
+        Self { learning: Mutex::default(), published: ArcSwap::default(), defaults }
+    }
+
+    /// What is known now.
+    pub fn learnt(&self) -> Arc<Learnt> {
+        self.published.load_full()
+    }
+
+    /// The durations that stand in for history.
+    pub fn defaults(&self) -> &Defaults {
+        &self.defaults
+    }
+
+    /// Learns again what the store remembers.
+    pub fn replay(&self, history: &History, catalog: &Catalog) {
+        self.observe(&history.executions, catalog);
+        let mut learning = self.learning.lock().unwrap_or_else(PoisonError::into_inner);
+        for count in &history.counts {
+            let mode = count.mode.as_deref().unwrap_or_default();
+            learning.model.set_samples(Key { tool: &count.tool, mode, failed: count.failed }, count.samples);
+        }
+        self.published.store(Arc::new(learning.clone()));
+    }
+
+    /// Learns from calls that ended, in their order, and publishes. Says how each compares with its forecast.
+    pub fn observe(&self, executions: &[Execution], catalog: &Catalog) -> Vec<Option<Verdict>> {
+        let mut hints: HashMap<&str, Option<u64>> = HashMap::new();
+        let mut learning = self.learning.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut verdicts = Vec::with_capacity(executions.len());
+        for execution in executions {
+            let tool = execution.tool.as_str();
+            let hint = *hints.entry(tool).or_insert_with(|| catalog.get(tool).and_then(|entry| entry.hint_ms()));
+            let complexity = complexity(&execution.measures);
+            let question = question(&self.defaults, tool, execution.mode.as_deref(), hint, &complexity);
+            let observation = Observation { duration_ms: execution.duration_ms, outcome: execution.outcome };
+            let forecast = learning.model.learn(&question, observation);
+            if let Some(session) = &execution.session {
+                learning.sessions.called(&execution.tenant, session, tool);
+            }
+            // A call that was given up tells nothing about how long it would have taken.
+            let verdict = (!execution.outcome.is_censored()).then(|| Verdict::of(&forecast, execution.duration_ms));
+            if let Some(verdict) = &verdict {
+                let name = accuracy_name(question.key.ended_in(execution.outcome));
+                learning.accuracy.entry(name).or_default().observe(verdict);
+            }
+            verdicts.push(verdict);
+        }
+        while learning.accuracy.len() > MAX_ACCURACIES {
+            let Some(name) = learning.accuracy.keys().next().cloned() else { break };
+            learning.accuracy.remove(&name);
+        }
+        self.published.store(Arc::new(learning.clone()));
+        verdicts
+    }
+
+    /// What a call will take, as far as `learnt` tells.
+    pub fn forecast(&self, learnt: &Learnt, catalog: &Catalog, key: Key<'_>, complexity: &Complexity) -> Forecast {
+        let hint = catalog.get(key.tool).and_then(|entry| entry.hint_ms());
+        let question = question(&self.defaults, key.tool, Some(key.mode), hint, complexity);
+        learnt.model.forecast(&Question { key, ..question })
+    }
+}
+
+/// Keys whose accuracy is known; as many as the model keeps.
+const MAX_ACCURACIES: usize = 20_000;
+
+/// The name under which a key's accuracy is kept.
+pub fn accuracy_name(key: Key<'_>) -> Arc<str> {
+    format!("{}\n{}", key.tool, key.shown_mode()).into()
+}
+
+fn question<'q>(
+    defaults: &Defaults,
+    tool: &'q str,
+    mode: Option<&'q str>,
+    hint: Option<u64>,
+    complexity: &Complexity,
+) -> Question<'q> {
+    Question {
+        key: Key::new(tool, mode.unwrap_or_default()),
+        covariates: complexity.covariates(),
+        prior: defaults.prior(tool, hint, complexity),
+        fleet: None,
+    }
+}
+
+/// Measures beyond what the estimator tells apart are as good as its largest.
+pub fn complexity(measures: &Measures) -> Complexity {
+    let small = |measure: Option<u64>| measure.map(|measure| u32::try_from(measure).unwrap_or(u32::MAX));
+    Complexity {
+        content_length: measures.content_length.unwrap_or(0) as usize,
+        num_perspectives: small(measures.num_perspectives),
+        num_branches: small(measures.num_branches),
+        thinking_budget: small(measures.thinking_budget),
+        context_tokens: small(measures.context_tokens),
+    }
+}

@@ -1,0 +1,119 @@
+//! What each session did lately: its calls in order, repeats kept.
+//!
+//! An immutable map that its owner changes and publishes: readers hold the last one. Bounded in sessions and in calls of each;
+//! the session that was quiet longest goes first.
+
+use std::sync::Arc;
+
+use imbl::{HashMap, OrdMap};
+
+/// Calls kept of a session.
+pub const MAX_CALLS: usize = 100;
+
+/// Sessions at once.
+pub const MAX_SESSIONS: usize = 10_000;
+
+/// The sessions of all tenants.
+#[derive(Debug, Clone, Default)]
+pub struct Sessions {
+    by_name: HashMap<Name, Session>,
+    /// By the time of the last call, which is a count of calls.
+    by_age: OrdMap<u64, Name>,
+    calls: u64,
+}
+
+/// A session's tenant and identity.
+type Name = Arc<(String, String)>;
+
+#[derive(Debug, Clone)]
+struct Session {
+    last: u64,
+    tools: Arc<[Arc<str>]>,
+}
+
+impl Sessions {
+    /// Takes note of a call.
+    pub fn called(&mut self, tenant: &str, session: &str, tool: &str) {
+        self.calls += 1;
+        let name: Name = Arc::new((tenant.to_owned(), session.to_owned()));
+        let mut tools: Vec<Arc<str>> = Vec::new();
+        if let Some(known) = self.by_name.get(&name) {
+            self.by_age.remove(&known.last);
+            let kept = known.tools.len().saturating_sub(MAX_CALLS - 1);
+            tools.extend_from_slice(&known.tools[kept..]);
+        }
+        tools.push(tool.into());
+        self.by_age.insert(self.calls, Arc::clone(&name));
+        self.by_name.insert(name, Session { last: self.calls, tools: tools.into() });
+        while self.by_name.len() > MAX_SESSIONS {
+            let Some((_, oldest)) = self.by_age.remove_min() else { break };
+            self.by_name.remove(&oldest);
+        }
+    }
+
+    /// The session's calls, oldest first; nothing if it is not known to the tenant.
+    pub fn history(&self, tenant: &str, session: &str) -> Option<&Arc<[Arc<str>]>> {
+        self.by_name.get(&(tenant.to_owned(), session.to_owned())).map(|session| &session.tools)
+    }
+
+    /// How many sessions there are.
+    pub fn len(&self) -> usize {
+        self.by_name.len()
+    }
+
+    /// Is there none?
+    pub fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+}
+
+trait RemoveMin<K, V> {
+    fn remove_min(&mut self) -> Option<(K, V)>;
+}
+
+impl<K: Ord + Clone, V: Clone> RemoveMin<K, V> for OrdMap<K, V> {
+    fn remove_min(&mut self) -> Option<(K, V)> {
+        let key = self.get_min()?.0.clone();
+        self.remove_with_key(&key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn history(sessions: &Sessions, tenant: &str, session: &str) -> Vec<String> {
+        sessions
+            .history(tenant, session)
+            .map(|tools| tools.iter().map(ToString::to_string).collect())
+            .unwrap_or_default()
+    }
+
+    #[test]
+    fn order_and_repeats_are_kept_and_tenants_apart() {
+        let mut sessions = Sessions::default();
+        for tool in ["a", "b", "a"] {
+            sessions.called("t", "s", tool);
+        }
+        let before = sessions.clone();
+        sessions.called("u", "s", "c");
+        assert_eq!(history(&sessions, "t", "s"), ["a", "b", "a"]);
+        assert_eq!(history(&sessions, "u", "s"), ["c"]);
+        assert!(before.history("u", "s").is_none(), "a published state is unmoved");
+    }
+
+    #[test]
+    fn both_bounds_hold() {
+        let mut sessions = Sessions::default();
+        for call in 0..MAX_CALLS + 5 {
+            sessions.called("t", "long", &call.to_string());
+        }
+        assert_eq!(history(&sessions, "t", "long").len(), MAX_CALLS);
+        assert_eq!(history(&sessions, "t", "long")[0], "5");
+        for session in 0..MAX_SESSIONS {
+            sessions.called("t", &session.to_string(), "x");
+        }
+        assert_eq!(sessions.len(), MAX_SESSIONS);
+        assert!(sessions.history("t", "long").is_none(), "the quietest is gone");
+    }
+}

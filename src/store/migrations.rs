@@ -1,0 +1,78 @@
+//! The database's schema, as the steps that led to it. A step that shipped is never changed.
+
+use rusqlite::{Connection, Transaction};
+
+/// Each brings the schema from the version of its index to the next.
+const STEPS: [&str; 1] = ["
+    CREATE TABLE executions (
+        id INTEGER PRIMARY KEY,
+        tenant TEXT NOT NULL,
+        tool TEXT NOT NULL,
+        mode TEXT,
+        failed INTEGER NOT NULL,
+        duration_ms INTEGER NOT NULL,
+        outcome TEXT NOT NULL,
+        content_length INTEGER,
+        num_perspectives INTEGER,
+        num_branches INTEGER,
+        thinking_budget INTEGER,
+        context_tokens INTEGER,
+        session TEXT,
+        at_ms INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX executions_by_key ON executions (tool, mode, failed, id);
+    CREATE TABLE execution_keys (
+        tool TEXT NOT NULL,
+        mode TEXT NOT NULL,
+        failed INTEGER NOT NULL,
+        samples INTEGER NOT NULL,
+        PRIMARY KEY (tool, mode, failed)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE idempotency_keys (
+        tenant TEXT NOT NULL,
+        key TEXT NOT NULL,
+        at_ms INTEGER NOT NULL,
+        PRIMARY KEY (tenant, key)
+    ) STRICT, WITHOUT ROWID;
+"];
+
+/// The schema cannot be brought up to date.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum MigrationError {
+    #[error("the database was written by a newer almanacd (schema {found}, known up to {known}); start that one")]
+    Newer { found: usize, known: usize },
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+}
+
+/// Brings the schema up to date, all of it or nothing.
+pub(super) fn migrate(connection: &mut Connection) -> Result<(), MigrationError> {
+    let transaction = connection.transaction()?;
+    let found = version(&transaction)?;
+    if found > STEPS.len() {
+        return Err(MigrationError::Newer { found, known: STEPS.len() });
+    }
+    for step in &STEPS[found..] {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "user_version", STEPS.len() as i64)?;
+    Ok(transaction.commit()?)
+}
+
+fn version(transaction: &Transaction<'_>) -> rusqlite::Result<usize> {
+    transaction.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0)).map(|version| version as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_newer_schema_is_refused() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection).unwrap();
+        migrate(&mut connection).unwrap();
+        connection.pragma_update(None, "user_version", 99).unwrap();
+        assert!(matches!(migrate(&mut connection), Err(MigrationError::Newer { found: 99, .. })));
+    }
+}

@@ -1,0 +1,366 @@
+//! The store on SQLite: a file in the state directory, in WAL mode.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+use std::{io, thread};
+
+use arc_swap::ArcSwapOption;
+use rusqlite::{Connection, OpenFlags, Row};
+use tokio::sync::oneshot;
+
+use super::migrations::{MigrationError, migrate};
+use super::writer::{Job, Writer};
+use super::{Durability, Execution, History, KeyCount, Measures, Outcome, Pending, ReplayLimits, Store, StoreError};
+
+/// How the database is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// The file.
+    pub path: PathBuf,
+    /// What an acknowledgement is worth.
+    pub durability: Durability,
+    /// Batches that may wait.
+    pub queue: usize,
+    /// How long records are kept.
+    pub retention: Duration,
+    /// Largest size of the file in pages of 4 KiB; 0 for no limit but the disk's.
+    pub max_pages: u32,
+}
+
+impl Options {
+    /// Default number of batches that may wait.
+    pub const QUEUE: usize = 1024;
+    /// Default time for which records are kept: half a year.
+    pub const RETENTION: Duration = Duration::from_secs(183 * 24 * 60 * 60);
+
+    /// A file with defaults: power-safe.
+    pub fn file(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            durability: Durability::Power,
+            queue: Self::QUEUE,
+            retention: Self::RETENTION,
+            max_pages: 0,
+        }
+    }
+}
+
+/// The store on SQLite. Dropping it writes what waits, then closes the file.
+#[derive(Debug)]
+pub struct Sqlite {
+    options: Options,
+    jobs: Option<SyncSender<Job>>,
+    queued: Arc<AtomicUsize>,
+    trouble: Arc<ArcSwapOption<String>>,
+    writer: Option<JoinHandle<()>>,
+}
+
+/// Called with the time each commit took and the number of records in it.
+pub type OnCommit = Box<dyn FnMut(Duration, usize) + Send>;
+
+impl Sqlite {
+    /// Starts the writer. A database that cannot be opened is no error here: [`Store::trouble`] tells, and each later batch
+    /// tries again.
+    pub fn start(options: Options, on_commit: OnCommit) -> io::Result<Self> {
+        let (sender, jobs) = sync_channel(options.queue);
+        let (queued, trouble) = (Arc::new(AtomicUsize::new(0)), Arc::new(ArcSwapOption::empty()));
+        let mut writer = Writer::new(options.clone(), Arc::clone(&queued), Arc::clone(&trouble), on_commit);
+        writer.open();
+        let thread = Builder::new().name("store".into()).spawn(move || writer.run(&jobs))?;
+        Ok(Self { options, jobs: Some(sender), queued, trouble, writer: Some(thread) })
+    }
+}
+
+impl Drop for Sqlite {
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(writer) = self.writer.take()
+            && writer.join().is_err()
+            && !thread::panicking()
+        {
+            tracing::error!("the store's writer panicked");
+        }
+    }
+}
+
+impl Store for Sqlite {
+    fn append(&self, batch: Vec<Execution>) -> Result<Pending, StoreError> {
+        let (reply, pending) = oneshot::channel();
+        let jobs = self.jobs.as_ref().ok_or(StoreError::Closed)?;
+        self.queued.fetch_add(1, Ordering::Relaxed);
+        jobs.try_send(Job { batch, reply }).map_err(|error| {
+            self.queued.fetch_sub(1, Ordering::Relaxed);
+            match error {
+                TrySendError::Full(_) => StoreError::Busy(self.options.queue),
+                TrySendError::Disconnected(_) => StoreError::Closed,
+            }
+        })?;
+        Ok(Pending(pending))
+    }
+
+    fn replay(&self, limits: ReplayLimits) -> Result<History, StoreError> {
+        let read = || -> Result<History, rusqlite::Error> {
+            let connection = Connection::open_with_flags(
+                &self.options.path,
+                OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+            )?;
+            Ok(History { executions: executions(&connection, limits)?, counts: counts(&connection)? })
+        };
+        if let Some(trouble) = self.trouble() {
+            return Err(StoreError::Unavailable(trouble));
+        }
+        read().map_err(|error| StoreError::Unavailable(error.to_string()))
+    }
+
+    fn queued(&self) -> usize {
+        self.queued.load(Ordering::Relaxed)
+    }
+
+    fn trouble(&self) -> Option<String> {
+        self.trouble.load().as_deref().cloned()
+    }
+}
+
+/// Opens the file for writing, with the schema up to date.
+pub(super) fn open(options: &Options) -> Result<Connection, MigrationError> {
+    let mut connection = Connection::open_with_flags(
+        &options.path,
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )?;
+    connection.busy_timeout(Duration::from_secs(1))?;
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    let synchronous = match options.durability {
+        Durability::Power => "full",
+        Durability::Crash => "normal",
+    };
+    connection.pragma_update(None, "synchronous", synchronous)?;
+    if options.max_pages > 0 {
+        connection.pragma_update(None, "max_page_count", options.max_pages)?;
+    }
+    migrate(&mut connection)?;
+    connection.set_prepared_statement_cache_capacity(32);
+    Ok(connection)
+}
+
+/// The file where a state directory keeps the database.
+pub fn file_in(state_dir: &Path) -> PathBuf {
+    state_dir.join("almanac.db")
+}
+
+fn executions(connection: &Connection, limits: ReplayLimits) -> rusqlite::Result<Vec<Execution>> {
+    // Each tool's keys are found in the index; of each the latest rows, without sorting the whole table.
+    let mut select = connection.prepare(
+        "WITH latest (id) AS (
+            SELECT ranked.id FROM (
+                SELECT id, row_number() OVER (PARTITION BY tool, mode, failed ORDER BY id DESC) AS of_key,
+                           row_number() OVER (PARTITION BY tool ORDER BY id DESC) AS of_tool
+                FROM executions
+            ) AS ranked
+            WHERE of_key <= ?1 AND of_tool <= ?2
+        )
+        SELECT tenant, tool, mode, duration_ms, outcome, content_length, num_perspectives, num_branches,
+               thinking_budget, context_tokens, session, at_ms
+        FROM executions JOIN latest USING (id) ORDER BY id",
+    )?;
+    let rows = select.query_map([limits.per_key, limits.per_tool], execution)?;
+    rows.collect()
+}
+
+fn execution(row: &Row<'_>) -> rusqlite::Result<Execution> {
+    let outcome: String = row.get(4)?;
+    Ok(Execution {
+        tenant: row.get(0)?,
+        tool: row.get(1)?,
+        mode: row.get(2)?,
+        duration_ms: row.get::<_, i64>(3)?.cast_unsigned(),
+        // Only names that it parses are ever written.
+        outcome: Outcome::parse(&outcome).unwrap_or(Outcome::Success),
+        measures: Measures {
+            content_length: measure(row, 5)?,
+            num_perspectives: measure(row, 6)?,
+            num_branches: measure(row, 7)?,
+            thinking_budget: measure(row, 8)?,
+            context_tokens: measure(row, 9)?,
+        },
+        session: row.get(10)?,
+        at_ms: row.get(11)?,
+        idempotency_key: None,
+    })
+}
+
+fn measure(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<u64>> {
+    Ok(row.get::<_, Option<i64>>(index)?.map(i64::cast_unsigned))
+}
+
+fn counts(connection: &Connection) -> rusqlite::Result<Vec<KeyCount>> {
+    let mut select =
+        connection.prepare("SELECT tool, mode, failed, samples FROM execution_keys ORDER BY tool, mode, failed")?;
+    let rows = select.query_map([], |row| {
+        let mode: String = row.get(1)?;
+        Ok(KeyCount {
+            tool: row.get(0)?,
+            mode: Some(mode).filter(|mode| !mode.is_empty()),
+            failed: row.get(2)?,
+            samples: row.get::<_, i64>(3)?.cast_unsigned(),
+        })
+    })?;
+    rows.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use tempfile::TempDir;
+
+    use super::super::Stored;
+    use super::*;
+
+    fn execution(tool: &str, mode: Option<&str>, duration_ms: u64, key: Option<&str>) -> Execution {
+        Execution {
+            tenant: "default".into(),
+            tool: tool.into(),
+            mode: mode.map(Into::into),
+            duration_ms,
+            outcome: Outcome::Success,
+            measures: Measures { content_length: Some(7), ..Measures::default() },
+            session: Some("s".into()),
+            at_ms: 1_700_000_000_000,
+            idempotency_key: key.map(Into::into),
+        }
+    }
+
+    fn start(options: Options) -> Sqlite {
+        Sqlite::start(options, Box::new(|_, _| ())).unwrap()
+    }
+
+    fn append(store: &Sqlite, batch: Vec<Execution>) -> Result<Stored, StoreError> {
+        store.append(batch)?.durable_blocking()
+    }
+
+    fn recent(options: &Options) -> Options {
+        Options { retention: Duration::from_secs(100 * 365 * 24 * 60 * 60), ..options.clone() }
+    }
+
+    #[test]
+    fn what_was_acknowledged_is_there_after_a_restart() {
+        let directory = TempDir::new().unwrap();
+        let options = recent(&Options::file(file_in(directory.path())));
+        let batch = vec![execution("a", None, 1, Some("k1")), execution("a", Some("m"), 2, None)];
+        let store = start(options.clone());
+        assert_eq!(append(&store, batch.clone()), Ok(vec![true, true]));
+        assert_eq!(append(&store, batch.clone()), Ok(vec![false, true]), "told again, and not");
+        drop(store);
+        let store = start(options);
+        let history = store.replay(ReplayLimits::default()).unwrap();
+        let without_key = |execution: &Execution| Execution { idempotency_key: None, ..execution.clone() };
+        let expected = [&batch[0], &batch[1], &batch[1]].map(without_key);
+        assert_eq!(history.executions, expected);
+        let count = |mode: Option<&str>, samples| KeyCount {
+            tool: "a".into(),
+            mode: mode.map(Into::into),
+            failed: false,
+            samples,
+        };
+        assert_eq!(history.counts, [count(None, 1), count(Some("m"), 2)]);
+    }
+
+    #[test]
+    fn a_start_reads_back_the_latest_of_each_key() {
+        let directory = TempDir::new().unwrap();
+        let store = start(recent(&Options::file(file_in(directory.path()))));
+        let rows = (0..30).map(|i| execution("a", Some(if i % 2 == 0 { "x" } else { "y" }), i, None));
+        append(&store, rows.collect()).unwrap();
+        let durations = |limits| -> Vec<u64> {
+            store.replay(limits).unwrap().executions.iter().map(|execution| execution.duration_ms).collect()
+        };
+        assert_eq!(durations(ReplayLimits { per_key: 2, per_tool: 100 }), [26, 27, 28, 29]);
+        assert_eq!(durations(ReplayLimits { per_key: 100, per_tool: 3 }), [27, 28, 29]);
+    }
+
+    #[test]
+    fn old_records_go_and_their_count_stays() {
+        let directory = TempDir::new().unwrap();
+        let options = Options::file(file_in(directory.path()));
+        let store = start(options.clone());
+        append(&store, vec![execution("a", None, 1, Some("k"))]).unwrap();
+        drop(store);
+        let store = start(options);
+        append(&store, vec![Execution { at_ms: i64::MAX / 2, ..execution("b", None, 1, None) }]).unwrap();
+        drop(store);
+        let store = start(Options::file(file_in(directory.path())));
+        let history = store.replay(ReplayLimits::default()).unwrap();
+        assert_eq!(history.executions.iter().map(|row| row.tool.as_str()).collect::<Vec<_>>(), ["b"]);
+        assert_eq!(history.counts.len(), 2);
+    }
+
+    #[test]
+    fn a_full_disk_is_said_and_got_over() {
+        let directory = TempDir::new().unwrap();
+        let options = recent(&Options { max_pages: 40, ..Options::file(file_in(directory.path())) });
+        let store = start(options.clone());
+        let mut stored = 0;
+        let refused = loop {
+            let batch = (0..50).map(|i| execution(&format!("tool{i}{stored}"), None, i, None)).collect();
+            match append(&store, batch) {
+                Ok(_) => stored += 50,
+                Err(error) => break error,
+            }
+            assert!(stored < 100_000, "the limit is never met");
+        };
+        assert!(matches!(&refused, StoreError::Unavailable(reason) if reason.contains("is full")), "{refused}");
+        assert!(store.trouble().is_some());
+        drop(store);
+        let store = start(Options { max_pages: 0, ..options });
+        let rows: u64 = store.replay(ReplayLimits::default()).unwrap().counts.iter().map(|count| count.samples).sum();
+        assert_eq!(rows, stored, "nothing of the refused batch is there, all of the others is");
+        append(&store, vec![execution("a", None, 1, None)]).unwrap();
+        assert_eq!(store.trouble(), None);
+    }
+
+    #[test]
+    fn what_cannot_be_opened_is_said_and_tried_again() {
+        let directory = TempDir::new().unwrap();
+        let path = file_in(directory.path());
+        fs::write(&path, "this is no database, but long enough to be looked at as one, and found wanting.".repeat(20))
+            .unwrap();
+        let store = start(Options::file(&path));
+        let trouble = store.trouble().unwrap();
+        assert!(trouble.contains("not a database"), "{trouble}");
+        assert!(matches!(append(&store, vec![execution("a", None, 1, None)]), Err(StoreError::Unavailable(_))));
+        assert!(store.replay(ReplayLimits::default()).is_err());
+        fs::remove_file(&path).unwrap();
+        let deadline = std::time::Instant::now() + Duration::from_secs(30);
+        while append(&store, vec![execution("a", None, 1, None)]).is_err() {
+            assert!(std::time::Instant::now() < deadline, "{:?}", store.trouble());
+            thread::yield_now();
+        }
+        assert_eq!(store.trouble(), None);
+    }
+
+    #[test]
+    fn a_full_queue_refuses_instead_of_growing() {
+        let directory = TempDir::new().unwrap();
+        let path = file_in(directory.path());
+        let store = start(Options { queue: 2, ..recent(&Options::file(&path)) });
+        let holder = Connection::open(&path).unwrap();
+        holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let mut waiting = Vec::new();
+        let refused = loop {
+            match store.append(vec![execution("a", None, 1, None)]) {
+                Ok(pending) => waiting.push(pending),
+                Err(error) => break error,
+            }
+            assert!(waiting.len() < 10);
+        };
+        assert_eq!(refused, StoreError::Busy(2));
+        assert!(store.queued() >= 2);
+        holder.execute_batch("COMMIT").unwrap();
+        let outcomes: Vec<_> = waiting.into_iter().map(Pending::durable_blocking).collect();
+        assert!(outcomes.iter().any(Result::is_ok), "{outcomes:?}");
+    }
+}

@@ -1,0 +1,229 @@
+//! The one thread that writes: takes all that waits into one transaction, flushes once, acknowledges all.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use arc_swap::ArcSwapOption;
+use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, params};
+use tokio::sync::oneshot;
+
+use super::sqlite::{OnCommit, Options, open};
+use super::{Execution, Outcome, StoreError, Stored};
+
+/// Records of one commit; more would make the first of them wait for the last.
+const MAX_GROUP: usize = 4096;
+
+/// Between two tries to open a database that could not be opened.
+const REOPEN: Duration = Duration::from_secs(1);
+
+/// Between two looks for records that are older than the retention.
+const PRUNE: Duration = Duration::from_secs(60 * 60);
+
+/// Records removed at once, so that nobody waits for the removal of all.
+const PRUNED_AT_ONCE: u32 = 5000;
+
+/// Idempotency keys are kept for this long: whoever repeats a call does so sooner.
+const IDEMPOTENCY: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// A batch that waits.
+pub(super) struct Job {
+    pub(super) batch: Vec<Execution>,
+    pub(super) reply: oneshot::Sender<Result<Stored, StoreError>>,
+}
+
+pub(super) struct Writer {
+    options: Options,
+    connection: Option<Connection>,
+    tried: Instant,
+    pruned: Option<Instant>,
+    queued: Arc<AtomicUsize>,
+    trouble: Arc<ArcSwapOption<String>>,
+    on_commit: OnCommit,
+}
+
+impl Writer {
+    pub(super) fn new(
+        options: Options,
+        queued: Arc<AtomicUsize>,
+        trouble: Arc<ArcSwapOption<String>>,
+        on_commit: OnCommit,
+    ) -> Self {
+        Self { options, connection: None, tried: Instant::now(), pruned: None, queued, trouble, on_commit }
+    }
+
+    /// Opens the database, or says why not.
+    pub(super) fn open(&mut self) {
+        self.tried = Instant::now();
+        match open(&self.options) {
+            Ok(connection) => {
+                self.connection = Some(connection);
+                self.tell(None);
+            }
+            Err(error) => self.tell(Some(format!("{}: {error}", self.options.path.display()))),
+        }
+    }
+
+    /// Writes until nobody can send any more.
+    pub(super) fn run(mut self, jobs: &Receiver<Job>) {
+        loop {
+            match jobs.recv_timeout(PRUNE) {
+                Ok(first) => self.write(gather(first, jobs)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            if self.pruned.is_none_or(|pruned| pruned.elapsed() >= PRUNE) {
+                self.prune();
+            }
+        }
+    }
+
+    fn write(&mut self, jobs: Vec<Job>) {
+        if self.connection.is_none() && self.tried.elapsed() >= REOPEN {
+            self.open();
+        }
+        let start = Instant::now();
+        let outcome = match &mut self.connection {
+            Some(connection) => commit(connection, &jobs).map_err(|error| self.explain(&error)),
+            None => Err(self.trouble.load().as_deref().cloned().unwrap_or_default()),
+        };
+        self.queued.fetch_sub(jobs.len(), Ordering::Relaxed);
+        match outcome {
+            Ok(stored) => {
+                self.tell(None);
+                (self.on_commit)(start.elapsed(), stored.iter().map(Vec::len).sum());
+                for (job, stored) in jobs.into_iter().zip(stored) {
+                    // Whoever does not wait any more knows that it does not know.
+                    let _ = job.reply.send(Ok(stored));
+                }
+            }
+            Err(reason) => {
+                self.tell(Some(reason.clone()));
+                for job in jobs {
+                    let _ = job.reply.send(Err(StoreError::Unavailable(reason.clone())));
+                }
+            }
+        }
+    }
+
+    /// A reason for people; a connection that is of no more use is closed, so that the next write opens a new one.
+    fn explain(&mut self, error: &rusqlite::Error) -> String {
+        let hint = match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => "the disk, or the limit on the database's size, is full",
+            Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+                "let the daemon's user write it"
+            }
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => "another program holds it",
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                "it is damaged; move it away, or restore a backup"
+            }
+            _ => "",
+        };
+        if !matches!(
+            error.sqlite_error_code(),
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::DiskFull)
+        ) {
+            self.connection = None;
+        }
+        let path = self.options.path.display();
+        if hint.is_empty() { format!("{path}: {error}") } else { format!("{path}: {error}; {hint}") }
+    }
+
+    fn tell(&self, trouble: Option<String>) {
+        let before = self.trouble.load();
+        if before.as_deref() == trouble.as_ref() {
+            return;
+        }
+        match &trouble {
+            Some(reason) => tracing::error!(reason, "nothing can be stored"),
+            None if before.is_some() => tracing::info!("the store works again"),
+            None => {}
+        }
+        self.trouble.store(trouble.map(Arc::new));
+    }
+
+    fn prune(&mut self) {
+        self.pruned = Some(Instant::now());
+        let before = |age: Duration| now().saturating_sub(age).as_millis() as i64;
+        let Some(connection) = &mut self.connection else { return };
+        let remove = || -> rusqlite::Result<()> {
+            let old =
+                "DELETE FROM executions WHERE id IN (SELECT id FROM executions WHERE at_ms < ?1 ORDER BY id LIMIT ?2)";
+            connection.execute(old, params![before(self.options.retention), PRUNED_AT_ONCE])?;
+            connection.execute("DELETE FROM idempotency_keys WHERE at_ms < ?1", [before(IDEMPOTENCY)])?;
+            Ok(())
+        };
+        if let Err(error) = remove() {
+            tracing::warn!(%error, "old records could not be removed");
+        }
+    }
+}
+
+/// All that waits, up to the size of a group.
+fn gather(first: Job, jobs: &Receiver<Job>) -> Vec<Job> {
+    let mut records = first.batch.len();
+    let mut group = vec![first];
+    while records < MAX_GROUP {
+        let Ok(job) = jobs.try_recv() else { break };
+        records += job.batch.len();
+        group.push(job);
+    }
+    group
+}
+
+fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+fn commit(connection: &mut Connection, jobs: &[Job]) -> rusqlite::Result<Vec<Stored>> {
+    let now = now().as_millis() as i64;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let stored = jobs
+        .iter()
+        .map(|job| job.batch.iter().map(|execution| insert(&transaction, execution, now)).collect())
+        .collect::<rusqlite::Result<Vec<Stored>>>()?;
+    transaction.commit()?;
+    Ok(stored)
+}
+
+/// Whether it was new.
+fn insert(transaction: &Transaction<'_>, execution: &Execution, now: i64) -> rusqlite::Result<bool> {
+    let Execution { tenant, tool, mode, duration_ms, outcome, measures, session, at_ms, idempotency_key } = execution;
+    if let Some(key) = idempotency_key {
+        let told = "INSERT INTO idempotency_keys (tenant, key, at_ms) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+        if transaction.prepare_cached(told)?.execute(params![tenant, key, now])? == 0 {
+            return Ok(false);
+        }
+    }
+    let failed = *outcome == Outcome::Error;
+    let number = |measure: Option<u64>| measure.map(u64::cast_signed);
+    transaction
+        .prepare_cached(
+            "INSERT INTO executions (tenant, tool, mode, failed, duration_ms, outcome, content_length, num_perspectives,
+                                     num_branches, thinking_budget, context_tokens, session, at_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+        )?
+        .execute(params![
+            tenant,
+            tool,
+            mode,
+            failed,
+            duration_ms.cast_signed(),
+            outcome.as_str(),
+            number(measures.content_length),
+            number(measures.num_perspectives),
+            number(measures.num_branches),
+            number(measures.thinking_budget),
+            number(measures.context_tokens),
+            session,
+            at_ms,
+        ])?;
+    transaction
+        .prepare_cached(
+            "INSERT INTO execution_keys (tool, mode, failed, samples) VALUES (?1, ?2, ?3, 1)
+             ON CONFLICT DO UPDATE SET samples = samples + 1",
+        )?
+        .execute(params![tool, mode.as_deref().unwrap_or_default(), failed])?;
+    Ok(true)
+}

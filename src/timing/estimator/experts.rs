@@ -1,0 +1,123 @@
+//! The experts: five answers to "how long will it take", each a distribution on the same axis.
+
+use super::grid::{BINS, Mass, bin};
+use super::histogram::Histogram;
+use super::residuals::Residuals;
+
+/// How many experts there are.
+pub(crate) const EXPERTS: usize = 5;
+
+/// One way to foretell a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Expert {
+    /// What the key has seen.
+    History,
+    /// The key's slow location with the deviations that others had from theirs.
+    Slow,
+    /// The same around the median of the last five calls.
+    Recent,
+    /// What the tool has seen in any mode, over the prior.
+    Tool,
+    /// What other hosts have seen of the key, over [`Expert::Tool`].
+    Fleet,
+}
+
+impl Expert {
+    pub(crate) const ALL: [Self; EXPERTS] = [Self::History, Self::Slow, Self::Recent, Self::Tool, Self::Fleet];
+
+    pub(crate) fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// Weight of the prior in the tool's distribution, in calls.
+const PRIOR_CALLS: f64 = 4.0;
+/// Weight of the tool's distribution in the fleet's, in calls.
+const TOOL_CALLS: f64 = 2.0;
+/// Weight of the tool's or the fleet's distribution in the key's, in calls.
+const BACKGROUND_CALLS: f64 = 1.0;
+
+/// What the experts say.
+#[derive(Debug, Clone)]
+pub(crate) struct Panel([Mass; EXPERTS]);
+
+/// What they are asked with.
+pub(crate) struct Evidence<'a> {
+    /// Of the key, if it has a call.
+    pub(crate) history: Option<&'a Histogram>,
+    /// How much later than usual the covariates let expect the call, in ln(ms).
+    pub(crate) shift: f64,
+    /// The key's slow location, in ln(ms), shifted.
+    pub(crate) slow: f64,
+    /// The median of its last calls, in ln(ms), shifted.
+    pub(crate) recent: f64,
+    /// Expected deviation, in ln(ms).
+    pub(crate) spread: f64,
+    /// Deviations from the slow location and from the median.
+    pub(crate) residuals: (&'a Residuals, &'a Residuals),
+    /// Of the tool.
+    pub(crate) tool: &'a Histogram,
+    /// The prior, of mass 1.
+    pub(crate) prior: Mass,
+    /// Of the other hosts, if there are any.
+    pub(crate) fleet: Option<&'a Histogram>,
+}
+
+impl Panel {
+    /// Asks all of them.
+    pub(crate) fn ask(evidence: &Evidence<'_>) -> Self {
+        let tool = over(evidence.tool, &evidence.prior, PRIOR_CALLS);
+        let fleet = evidence.fleet.map_or([0.0; BINS], |fleet| over(fleet, &tool, TOOL_CALLS));
+        let background = if evidence.fleet.is_some_and(|fleet| fleet.total() > 0.0) { &fleet } else { &tool };
+        let history = match evidence.history {
+            Some(history) => {
+                let total = history.total() + BACKGROUND_CALLS;
+                let mut mass = background.map(|mass| mass * (BACKGROUND_CALLS / total) as f32);
+                history.add_shifted(&mut mass, evidence.shift, 1.0 / total);
+                mass
+            }
+            None => *background,
+        };
+        let (slow, recent) = evidence.residuals;
+        Self([
+            history,
+            slow.unfold(evidence.slow, evidence.spread),
+            recent.unfold(evidence.recent, evidence.spread),
+            tool,
+            fleet,
+        ])
+    }
+
+    /// What they say together.
+    pub(crate) fn mix(&self, weights: &[f64; EXPERTS]) -> Mass {
+        let mut mixture = [0.0; BINS];
+        for (expert, weight) in self.0.iter().zip(weights).filter(|(_, weight)| **weight > 0.0) {
+            let weight = *weight as f32;
+            for (mixture, mass) in mixture.iter_mut().zip(expert) {
+                *mixture += weight * mass;
+            }
+        }
+        mixture
+    }
+
+    /// The density that each gave to the place `ln`, per bin: the mean of three bins, and never nothing.
+    pub(crate) fn densities(&self, ln: f64) -> [f64; EXPERTS] {
+        let centre = bin(ln);
+        let around = centre.saturating_sub(1)..(centre + 2).min(BINS);
+        let bins = around.len() as f64;
+        self.0.each_ref().map(|mass| f64::from(mass[around.clone()].iter().sum::<f32>()) / bins + 1e-7)
+    }
+
+    /// What each says about something, in the order of [`Expert::ALL`].
+    pub(crate) fn each(&self, say: impl Fn(&Mass) -> f64) -> [f64; EXPERTS] {
+        self.0.each_ref().map(say)
+    }
+}
+
+/// The distribution of `histogram` over one that weighs as much as `calls` calls.
+fn over(histogram: &Histogram, background: &Mass, calls: f64) -> Mass {
+    let total = histogram.total() + calls;
+    let mut mass = background.map(|mass| mass * (calls / total) as f32);
+    histogram.add_to(&mut mass, 1.0 / total);
+    mass
+}

@@ -1,0 +1,152 @@
+//! How good the forecasts are on a recorded history: each call is predicted, then judged, then learnt.
+//!
+//! Averages over a history hide what an operator wants to know: do intervals cover what they say, does "high" mean it,
+//! do announced timeouts happen. So every call of a stream is forecast from the calls before it, as the daemon would
+//! have, with a model per host; the [`Figures`] compare what was said with what happened, beside two simple rivals.
+//! [`agreement`] compares with another implementation's answers instead.
+//!
+//! How a call ends is not known before; where it failed, the question is put to the key of failures, which is where its
+//! row is kept. A call that was given up is learnt, but judged only by whether a timeout was foretold.
+
+pub mod agreement;
+mod baseline;
+mod figures;
+mod sheet;
+pub mod stream;
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+pub use figures::{Baseline, Baselines, Figures, FleetFigures, TimeoutFigures};
+pub use sheet::SheetError;
+pub use stream::{Row, Stream};
+
+use super::estimator::grid::ln_ms;
+use super::{Defaults, Fading, Forecast, Histogram, Key, Model, Question};
+use baseline::{Sorted, median, quantile};
+use figures::Judge;
+
+/// Calls of a key on a new host that a fleet should help with.
+const FIRST_CALLS: u32 = 5;
+
+/// Replays `stream` and says how good the forecasts were. The only thing here that looks at a clock.
+pub fn evaluate(stream: &Stream, defaults: &Defaults) -> Figures {
+    let mut ended: Vec<f64> = stream.ended().map(|row| row.observation.duration_ms as f64).collect();
+    ended.sort_unstable_by(f64::total_cmp);
+    let limit_ms = quantile(&ended, 0.9).unwrap_or(0.0).round() as u64;
+
+    let mut judge = Judge::new(limit_ms);
+    let mut models: HashMap<&str, Model> = HashMap::new();
+    let mut histories: HashMap<(&str, Key<'_>), Sorted> = HashMap::new();
+    let (mut predict, mut observe) = (Vec::with_capacity(stream.rows.len()), Vec::with_capacity(stream.rows.len()));
+    for row in &stream.rows {
+        let model = models.entry(&row.host).or_default();
+        let question = question(row, defaults, None);
+        let started = Instant::now();
+        let forecast = model.forecast(&question);
+        let asked = Instant::now();
+        model.observe(&question, &forecast, row.observation);
+        let learnt = Instant::now();
+        predict.push((asked - started).as_secs_f64() * 1e6);
+        observe.push((learnt - asked).as_secs_f64() * 1e6);
+
+        let history = histories.entry((&row.host, question.key)).or_default();
+        judge.hear(row, &question, &forecast, history);
+        if !row.observation.outcome.is_censored() {
+            history.insert(ln_ms(row.observation.duration_ms));
+        }
+    }
+    let sizes: Vec<_> = models.values().map(Model::size).collect();
+    let keys: usize = sizes.iter().map(|size| size.keys).sum();
+    let tools: usize = sizes.iter().map(|size| size.tools).sum();
+    let share = |bytes: usize, count: usize| bytes as f64 / count.max(1) as f64;
+    Figures {
+        hosts: models.len(),
+        keys,
+        bytes_per_key: share(sizes.iter().map(|size| size.key_bytes).sum(), keys),
+        bytes_per_tool: share(sizes.iter().map(|size| size.tool_bytes).sum(), tools),
+        observe_us: median(observe),
+        predict_us: median(predict),
+        fleet: fleet(stream, defaults),
+        ..judge.figures()
+    }
+}
+
+/// What is asked before the call of `row`.
+fn question<'r>(row: &'r Row, defaults: &Defaults, fleet: Option<&'r Histogram>) -> Question<'r> {
+    Question {
+        key: row.key(),
+        covariates: row.complexity.covariates(),
+        prior: defaults.prior(&row.tool, None, &row.complexity),
+        fleet,
+    }
+}
+
+/// How well the first calls of a key are foretold on a host, where others have called it before and share what they
+/// saw.
+fn fleet(stream: &Stream, defaults: &Defaults) -> Option<FleetFigures> {
+    let mut models: HashMap<&str, Model> = HashMap::new();
+    let mut shared: HashMap<Key<'_>, (Histogram, u32)> = HashMap::new();
+    let mut errors = Vec::new();
+    for row in &stream.rows {
+        let model = models.entry(&row.host).or_default();
+        let (seen, calls) = shared.entry(row.key()).or_default();
+        let question = question(row, defaults, Some(seen));
+        let forecast = model.forecast(&question);
+        let own_calls = model.learnt(question.key);
+        if own_calls < FIRST_CALLS && own_calls < *calls && !row.observation.outcome.is_censored() {
+            errors.push(error(&forecast, row));
+        }
+        model.observe(&question, &forecast, row.observation);
+        seen.add(forecast.learnt_as(row.observation), Fading::TOOL);
+        *calls += 1;
+    }
+    let calls = errors.len();
+    (calls > 0).then(|| FleetFigures { calls, median_abs_ln_error: median(errors) })
+}
+
+/// The distance of a call from its forecast's median, in ln.
+fn error(forecast: &Forecast, row: &Row) -> f64 {
+    (forecast.quantiles().p50 - ln_ms(row.observation.duration_ms)).abs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two tools on two hosts: one steady, one that takes 1 s or, one time in five, is given up after 30 s.
+    fn stream() -> Stream {
+        let mut text = "ts_ms,host,tool,mode,duration_ms,outcome,content_length\n".to_owned();
+        for call in 0..600_u64 {
+            let host = if call % 2 == 0 { "a" } else { "b" };
+            let jitter = call * 7919 % 101;
+            text += &format!("{call},{host},steady,,{},success,10\n", 42_000 + jitter * 40);
+            let long = call * 31 % 5 == 0;
+            let (duration, outcome) = if long { (30_000, "timeout") } else { (1000 + jitter * 3, "success") };
+            text += &format!("{call},{host},moody,fast,{duration},{outcome},10\n");
+            if call % 10 == 0 {
+                text += &format!("{call},{host},moody,fast,{},error,10\n", 5 + jitter % 3);
+            }
+        }
+        Stream::parse(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_simple_world_is_foretold() {
+        let figures = evaluate(&stream(), &Defaults::default());
+        assert_eq!((figures.rows, figures.censored, figures.hosts, figures.keys), (1140, 120, 2, 5));
+        assert!(figures.coverage90.unwrap() > 0.85, "{figures:#?}");
+        assert!(figures.within_20pct.unwrap() > 0.95, "{figures:#?}");
+        assert!(figures.high_hit_rate.unwrap() > 0.95, "{figures:#?}");
+        assert!(figures.baselines.defaults.within_20pct.unwrap() < 0.1, "{figures:#?}");
+        assert!(figures.fleet.as_ref().unwrap().median_abs_ln_error < 0.1);
+        assert!(figures.bytes_per_key > 100.0 && figures.bytes_per_key < 800.0, "{figures:#?}");
+    }
+
+    #[test]
+    fn nothing_is_said_of_nothing() {
+        let empty = Stream::parse(b"ts_ms,tool,duration_ms\n").unwrap();
+        let figures = serde_json::to_value(evaluate(&empty, &Defaults::default())).unwrap();
+        assert_eq!((&figures["rows"], &figures["coverage90"]), (&0.into(), &serde_json::Value::Null));
+    }
+}

@@ -1,0 +1,287 @@
+//! Durations: recorded durably, learnt from, foretold.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::daemon::{Daemon, Site, almanacd, document, shipped, wait_until};
+
+fn start() -> (Site, Daemon) {
+    let site = Site::new();
+    let daemon = start_on(&site);
+    (site, daemon)
+}
+
+fn start_on(site: &Site) -> Daemon {
+    let mut command = site.command();
+    command.arg("--tool-metadata").arg(shipped());
+    Daemon::start(command, site.path("state/admin.sock"))
+}
+
+fn ask(daemon: &Daemon, path: &str, body: &Value) -> Value {
+    let reply = daemon.post(path, &body.to_string());
+    assert!(reply.status < 300, "{path} {body}: {}", reply.text());
+    reply.json()
+}
+
+fn estimate(daemon: &Daemon, body: &Value) -> Value {
+    ask(daemon, "/v1/estimate", body)["timing"].clone()
+}
+
+fn record(daemon: &Daemon, tool: &str, durations: &[u64]) {
+    let batch: Vec<Value> = durations.iter().map(|ms| json!({"tool_name": tool, "duration_ms": ms})).collect();
+    assert_eq!(ask(daemon, "/v1/executions", &Value::from(batch))["recorded"], durations.len());
+}
+
+#[test]
+fn an_estimate_before_any_call_is_the_default_s() {
+    let (_site, daemon) = start();
+    let divergent = json!({"tool_name": "reasoning_divergent", "complexity": {"num_perspectives": 4}});
+    let timing = estimate(&daemon, &divergent);
+    assert_eq!((&timing["estimated_duration_ms"], &timing["basis"]), (&json!(67500), &json!("default")));
+    assert_eq!((&timing["will_timeout_on_factory"], &timing["factory_timeout_ms"]), (&json!(true), &json!(30000)));
+    let mut at_the_limit = divergent.clone();
+    at_the_limit["timeout_ms"] = json!(67500);
+    assert_eq!(estimate(&daemon, &at_the_limit)["will_timeout_on_factory"], false, "strictly more is a timeout");
+    let hinted = estimate(&daemon, &json!({"tool_name": "web_search"}));
+    assert_eq!((&hinted["estimated_duration_ms"], &hinted["basis"]), (&json!(2500), &json!("hint")));
+    let unknown = estimate(&daemon, &json!({"tool_name": "never_seen"}));
+    assert_eq!((&unknown["estimated_duration_ms"], &unknown["confidence"]), (&json!(15000), &json!("low")));
+}
+
+#[test]
+fn ten_equal_calls_give_high_confidence() {
+    let (_site, daemon) = start();
+    record(&daemon, "reasoning_linear", &[12_000; 10]);
+    let timing = estimate(&daemon, &json!({"tool_name": "reasoning_linear"}));
+    let estimated = timing["estimated_duration_ms"].as_u64().unwrap();
+    assert!((10_000..=15_000).contains(&estimated), "{timing}");
+    assert_eq!((&timing["confidence"], &timing["samples"]), (&json!("high"), &json!(10)));
+}
+
+#[test]
+fn five_recorded_calls_move_the_sixth_and_survive_a_kill() {
+    let site = Site::new();
+    let mut daemon = start_on(&site);
+    let call = json!({"tool_name": "file_read"});
+    assert_eq!(estimate(&daemon, &call)["basis"], "hint");
+    record(&daemon, "file_read", &[4000; 5]);
+    let learnt = estimate(&daemon, &call);
+    assert_eq!((&learnt["confidence"], &learnt["basis"]), (&json!("high"), &json!("history")));
+    daemon.child.kill().unwrap();
+    daemon.wait();
+    drop(daemon);
+    let daemon = start_on(&site);
+    let again = estimate(&daemon, &call);
+    assert_eq!(again, learnt, "a restart changes nothing");
+    assert_eq!(daemon.json("/v1/timing/file_read")["items"][0]["samples"], 5);
+}
+
+#[test]
+fn failures_and_timeouts_are_samples() {
+    let (_site, daemon) = start();
+    record(&daemon, "a", &[1000; 20]);
+    let before = estimate(&daemon, &json!({"tool_name": "a", "timeout_ms": 5000}));
+    let batch: Vec<Value> =
+        (0..10).map(|_| json!({"tool_name": "a", "duration_ms": 5000, "outcome": "timeout"})).collect();
+    ask(&daemon, "/v1/executions", &Value::from(batch));
+    let after = estimate(&daemon, &json!({"tool_name": "a", "timeout_ms": 5000}));
+    assert!(after["timeout_probability"].as_f64() > before["timeout_probability"].as_f64(), "{before} {after}");
+    ask(&daemon, "/v1/executions", &json!({"tool_name": "a", "duration_ms": 3, "outcome": "error"}));
+    let modes = daemon.json("/v1/timing/a");
+    let modes: Vec<&str> = modes["items"].as_array().unwrap().iter().map(|key| key["mode"].as_str().unwrap()).collect();
+    assert_eq!(modes, ["", "#error"]);
+    assert_eq!(daemon.metric(r#"almanac_tool_calls_total{outcome="timeout",tool="a"}"#), Some(10.0));
+}
+
+#[test]
+fn a_running_call_and_a_plan_are_foretold() {
+    let (_site, daemon) = start();
+    record(&daemon, "a", &[900, 1000, 1100, 1000, 950, 8000, 1050, 1000, 9000, 1000]);
+    let running = estimate(&daemon, &json!({"tool_name": "a", "elapsed_ms": 4000, "timeout_ms": 20000}));
+    assert!(running["remaining"]["p50_ms"].as_u64().unwrap() > 1000, "{running}");
+    let single = estimate(&daemon, &json!({"tool_name": "a"}));
+    let plan = estimate(&daemon, &json!({"steps": [{"tool_name": "a"}, {"tool_name": "a"}]}));
+    let sum = 2 * single["p95_ms"].as_u64().unwrap();
+    assert!(plan["p50_ms"].as_u64().unwrap() > single["p50_ms"].as_u64().unwrap());
+    assert!(plan["p95_ms"].as_u64().unwrap() < sum, "quantiles do not add up: {plan} against {sum}");
+}
+
+#[test]
+fn a_call_told_twice_is_recorded_once() {
+    let (_site, daemon) = start();
+    let call = json!({"tool_name": "a", "duration_ms": 7, "idempotency_key": "k1"});
+    let first = daemon.post("/v1/executions", &call.to_string());
+    assert_eq!((first.status, &first.json()["recorded"]), (201, &json!(1)));
+    let second = daemon.post("/v1/executions", &call.to_string());
+    assert_eq!((second.status, &second.json()["recorded"]), (200, &json!(0)));
+    assert_eq!(daemon.json("/v1/timing/a")["items"][0]["samples"], 1);
+}
+
+#[test]
+fn sessions_keep_order_and_repeats_over_a_restart() {
+    let site = Site::new();
+    let daemon = start_on(&site);
+    for tool in ["a", "b", "a"] {
+        ask(&daemon, "/v1/executions", &json!({"tool_name": tool, "duration_ms": 1, "session_id": "s 1"}));
+    }
+    let expected = json!({"session_id": "s 1", "tool_history": ["a", "b", "a"]});
+    assert_eq!(daemon.json("/v1/sessions/s%201"), expected);
+    drop(daemon);
+    let daemon = start_on(&site);
+    assert_eq!(daemon.json("/v1/sessions/s%201"), expected);
+    assert_eq!(daemon.get("/v1/sessions/other").code(), "unknown-session");
+}
+
+#[test]
+fn metadata_has_the_published_shape() {
+    let (_site, daemon) = start();
+    let request = json!({
+        "tool_name": "reasoning_linear", "mode_name": "linear",
+        "complexity": {"content_length": 13},
+        "result_context": {"num_outputs": 1, "has_branches": false, "session_id": "test", "complexity": "simple"},
+        "tool_history": [], "goal": null, "thinking_budget": "none", "session_state": null,
+    });
+    let metadata = ask(&daemon, "/v1/metadata", &request);
+    assert!(metadata["timing"]["estimated_duration_ms"].as_u64().unwrap() > 0);
+    assert_eq!(metadata["context"], json!({"mode_used": "linear", "thinking_budget": "none", "session_state": null}));
+    assert!(metadata["suggestions"]["next_tools"].is_array() && metadata["suggestions"]["relevant_presets"].is_array());
+    let minimal = ask(&daemon, "/v1/metadata", &json!({"tool_name": "x"}));
+    assert_eq!(minimal["context"], json!({"mode_used": "none", "thinking_budget": null, "session_state": null}));
+}
+
+#[test]
+fn every_shipped_tool_s_response_is_enriched_and_otherwise_untouched() {
+    let (_site, daemon) = start();
+    let tools = daemon.json("/v1/tools?limit=1000");
+    for tool in tools["items"].as_array().unwrap() {
+        let response = json!({"z": [1, 2.5, null, {"deep": "ü"}], "a": tool, "big": 9_007_199_254_740_993_u64, "": ""});
+        let enriched =
+            ask(&daemon, "/v1/enrich", &json!({"request": {"tool_name": tool["name"]}, "response": response}));
+        assert!(enriched["metadata"]["timing"]["estimated_duration_ms"].as_u64().unwrap() > 0);
+        let mut rest = enriched.clone();
+        rest.as_object_mut().unwrap().remove("metadata");
+        assert_eq!(rest, response);
+    }
+    for response in [json!([1]), json!({"metadata": {}})] {
+        let reply =
+            daemon.post("/v1/enrich", &json!({"request": {"tool_name": "x"}, "response": response}).to_string());
+        assert_eq!(reply.status, 422, "{response}");
+    }
+}
+
+#[test]
+fn bad_records_are_refused_and_none_of_their_batch_is_stored() {
+    let (_site, daemon) = start();
+    let check = |record: Value, pointer: &str| {
+        let batch = json!([{"tool_name": "good", "duration_ms": 1}, record]);
+        let reply = daemon.post("/v1/executions", &batch.to_string());
+        assert_eq!(reply.status, 422, "{batch}: {}", reply.text());
+        if !pointer.is_empty() {
+            assert_eq!(reply.json()["errors"][0]["pointer"], pointer, "{batch}");
+        }
+    };
+    check(json!({"tool_name": "a", "duration_ms": -1}), "/1/duration_ms");
+    check(json!({"tool_name": "a", "duration_ms": 1.5}), "/1/duration_ms");
+    check(json!({"tool_name": "a", "duration_ms": 86_400_001_u64}), "/1/duration_ms");
+    check(json!({"tool_name": "a", "duration_ms": 1, "outcome": "ok"}), "/1/outcome");
+    check(json!({"tool_name": "a/b", "duration_ms": 1}), "/1/tool_name");
+    check(json!({"tool_name": "a", "duration_ms": 1, "mode_name": "x#error"}), "/1/mode_name");
+    check(json!({"tool_name": "a", "duration_ms": 1, "timestamp": "tomorrow"}), "/1/timestamp");
+    check(json!({"tool_name": "a", "duration_ms": 1, "timestamp": "2199-01-01T00:00:00Z"}), "");
+    check(json!({"tool_name": "a", "duration_ms": 1, "tool": "a"}), "/1/tool");
+    check(json!({"duration_ms": 1}), "/1");
+    let batch = vec![json!({"tool_name": "good", "duration_ms": 1}); 1001];
+    assert_eq!(daemon.post("/v1/executions", &Value::from(batch).to_string()).status, 422);
+    assert_eq!(daemon.get("/v1/timing/good").status, 404, "nothing was stored");
+    assert_eq!(daemon.post("/v1/estimate", "{}").status, 422);
+    assert_eq!(daemon.post("/v1/estimate", r#"{"tool_name":"a","steps":[{"tool_name":"a"}]}"#).status, 422);
+    assert_eq!(daemon.post("/v1/estimate", r#"{"steps":[]}"#).status, 422);
+    assert_eq!(daemon.post("/v1/metadata", r#"{"tool_name":"a","thinking_budget":"huge"}"#).status, 422);
+}
+
+#[test]
+fn made_up_names_make_no_time_series() {
+    let (_site, daemon) = start();
+    for batch in 0..6 {
+        let batch: Vec<Value> =
+            (0..1000).map(|i| json!({"tool_name": format!("t{batch}-{i}"), "duration_ms": 1})).collect();
+        ask(&daemon, "/v1/executions", &Value::from(batch));
+    }
+    let text = daemon.get("/metrics").text();
+    let series = text.lines().filter(|line| line.starts_with("almanac_tool_calls_total")).count();
+    assert_eq!(series, 501, "500 names and one for all others");
+    assert_eq!(daemon.metric("almanac_tool_labels_folded_total"), Some(5500.0));
+    assert_eq!(daemon.json("/v1/timing?limit=3")["items"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn a_damaged_database_degrades_and_is_got_over() {
+    let site = Site::new();
+    fs::create_dir(site.path("state")).unwrap();
+    fs::write(site.path("state/almanac.db"), "no database ".repeat(1000)).unwrap();
+    let daemon = start_on(&site);
+    daemon.log.wait_for("nothing can be stored");
+    assert_eq!(estimate(&daemon, &json!({"tool_name": "web_search"}))["estimated_duration_ms"], 2500);
+    let refused = daemon.post("/v1/executions", r#"{"tool_name":"a","duration_ms":1}"#);
+    assert_eq!((refused.status, refused.code().as_str()), (503, "store-unavailable"));
+    assert!(refused.header("retry-after").is_some());
+    assert_eq!(daemon.metric("almanac_store_usable"), Some(0.0));
+    for file in ["almanac.db", "almanac.db-wal", "almanac.db-shm"] {
+        let _ = fs::remove_file(site.path("state").join(file));
+    }
+    wait_until("records to be taken again", || {
+        daemon.post("/v1/executions", r#"{"tool_name":"a","duration_ms":1}"#).status == 201
+    });
+    assert_eq!(daemon.metric("almanac_store_usable"), Some(1.0));
+}
+
+#[test]
+fn the_command_line_records_and_estimates() {
+    let (_site, daemon) = start();
+    let run = |arguments: &[&str]| {
+        let output = almanacd().args(arguments).arg("--socket").arg(&daemon.admin).output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
+    };
+    for _ in 0..5 {
+        assert_eq!(run(&["record", "a", "1500", "--mode", "m"]), (0, "recorded, durably\n".to_owned()));
+    }
+    let (code, out) = run(&["estimate", "a", "--mode", "m", "--timeout-ms", "1000"]);
+    assert!(code == 0 && out.contains("high confidence") && out.contains("likely"), "{out}");
+    let (code, out) = run(&["estimate", "a", "--mode", "m", "--json"]);
+    assert_eq!((code, &serde_json::from_str::<Value>(&out).unwrap()["timing"]["samples"]), (0, &json!(5)));
+    assert_eq!(run(&["record", "a", "999999999999"]).0, 1);
+}
+
+#[test]
+fn eval_measures_a_history() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let file = directory.path().join("stream.csv");
+    let header =
+        "ts_ms,host,tool,mode,duration_ms,outcome,content_length,num_perspectives,num_branches,thinking_budget";
+    let rows: Vec<String> =
+        (0..400).map(|i| format!("{i},h,t{},,{},success,0,0,0,0", i % 3, 1000 + i % 7 * 10)).collect();
+    fs::write(&file, format!("{header}\n{}\n", rows.join("\n"))).unwrap();
+    let run = |json: bool| {
+        let mut command = almanacd();
+        command.args(["eval", "timing"]).arg(&file);
+        let output = if json { command.arg("--json").output() } else { command.output() }.unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, out) = run(true);
+    let figures: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &figures["rows"]), (0, &json!(400)));
+    assert!(figures["within_20pct"].as_f64().unwrap() > 0.9, "{figures}");
+    let (code, out) = run(false);
+    assert!(code == 0 && out.contains("running median"), "{out}");
+    fs::write(&file, format!("{header}\n1,h,t,,x,success,0,0,0,0\n")).unwrap();
+    assert_eq!(run(true).0, 1);
+}
+
+#[test]
+fn documents_of_the_catalog_give_hints_as_they_change() {
+    let (site, daemon) = start();
+    site.save("slow.yaml", &format!("{}timing: {{estimated_duration_ms: 4000}}\n", document("slow", "t")));
+    daemon.admin("POST", "/-/reload", b"");
+    assert_eq!(estimate(&daemon, &json!({"tool_name": "slow"}))["estimated_duration_ms"], 4000);
+}
