@@ -14,6 +14,7 @@ mod connection;
 mod guard;
 mod openapi;
 mod operation;
+mod plan;
 mod problem;
 mod progress;
 mod query;

@@ -30,7 +30,25 @@ pub enum StateError {
 #[derive(Debug)]
 pub(super) struct Lock(#[expect(dead_code, reason = "the open file is the lock")] File);
 
-pub(super) fn lock(directory: &Path) -> Result<Lock, StateError> {
+/// Locks the directory. One that may not be written is not locked: nothing can be stored in it, which the store says, and the
+/// daemon answers all the same.
+pub(super) fn lock(directory: &Path) -> Result<Option<Lock>, StateError> {
+    match try_lock(directory) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(StateError::Unusable { directory, source }) if is_forbidden(&source) => {
+            let directory = directory.display();
+            tracing::error!(%directory, error = %source, "the state directory cannot be written; nothing can be recorded");
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn is_forbidden(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+}
+
+fn try_lock(directory: &Path) -> Result<Lock, StateError> {
     let unusable = |source| StateError::Unusable { directory: directory.to_owned(), source };
     if !directory.is_dir() {
         DirBuilder::new().recursive(true).mode(0o750).create(directory).map_err(unusable)?;
@@ -80,6 +98,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("deep/state");
         let lock_held = lock(&path).unwrap();
+        assert!(lock_held.is_some());
         let error = lock(&path).unwrap_err().to_string();
         assert!(error.contains(&format!("(pid {})", std::process::id())), "{error}");
         drop(lock_held);

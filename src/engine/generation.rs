@@ -8,6 +8,7 @@ use bytes::Bytes;
 use crate::catalog::check::{self, Verdict};
 use crate::catalog::entry::{Facet, Wanted};
 use crate::catalog::load::Loaded;
+use crate::catalog::plan::{self, Review};
 use crate::catalog::relations::{self, Relations};
 use crate::catalog::search::Search;
 use crate::catalog::{Catalog, Entry};
@@ -172,6 +173,11 @@ impl Generation {
     /// Is this set of tools a good one?
     pub fn check(&self, tools: &[String], env_vars: &[String]) -> Verdict {
         check::check(self.catalog(), tools, env_vars)
+    }
+
+    /// Is this sequence of tools a good one for the goal?
+    pub fn review(&self, steps: &[String], goal: &str) -> Review {
+        plan::review(self.catalog(), steps, goal)
     }
 
     /// Which names may have been meant by one that is not there?

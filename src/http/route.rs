@@ -10,7 +10,7 @@ use super::answer::Answer;
 use super::operation::Operation;
 use super::problem::Problem;
 use super::service::{Call, Context};
-use super::{admin, catalog, openapi, timing};
+use super::{admin, catalog, openapi, plan, timing};
 use crate::access::{Grant, Scope};
 use crate::strict::Node;
 
@@ -85,6 +85,7 @@ pub(super) fn table() -> Vec<Route> {
             handler: Handler::Write(timing::record),
             operation: timing::record_operation,
         },
+        ask("/v1/plans/check", plan::check, plan::check_operation),
         get("/v1/timing", read, Handler::Work(timing::list), timing::list_operation),
         get("/v1/timing/{name}", read, Handler::Work(timing::tool), timing::tool_operation),
         get("/v1/sessions/{name}", read, Handler::Now(timing::session), timing::session_operation),

@@ -88,7 +88,7 @@ fn say(estimate: &Estimate) -> Timing {
     }
 }
 
-fn say_plan(plan: &Plan, limit_ms: u64) -> Timing {
+pub(super) fn say_plan(plan: &Plan, limit_ms: u64) -> Timing {
     let [p05_ms, p50_ms, p90_ms, p95_ms] = plan.quantiles_ms();
     let (estimated_duration_ms, timeout_probability) =
         (plan.estimated_duration_ms(), plan.timeout_probability(limit_ms));

@@ -22,6 +22,7 @@ const REQUESTS: &[(&str, &str, &str)] = &[
     ("estimate", "/v1/estimate", r#"{"steps":[{"tool_name":"a"},{"tool_name":"b"}]}"#),
     ("getMetadata", "/v1/metadata", r#"{"tool_name":"web_search"}"#),
     ("enrich", "/v1/enrich", r#"{"request":{"tool_name":"web_search"},"response":{"a":1}}"#),
+    ("checkPlan", "/v1/plans/check", r#"{"steps":["web_search","reasoning_linear"],"goal":"g"}"#),
     ("listTiming", "/v1/timing", ""),
     ("getTiming", "/v1/timing/web_search", ""),
     ("getSession", "/v1/sessions/s", ""),

@@ -237,6 +237,31 @@ fn a_damaged_database_degrades_and_is_got_over() {
 }
 
 #[test]
+fn a_read_only_state_directory_degrades() {
+    let site = Site::new();
+    fs::create_dir(site.path("state")).unwrap();
+    // A mount of its own is read-only to root as well; where none can be made there is nothing to test.
+    let mount = "mount --bind \"$0\" \"$0\" && mount -o remount,bind,ro \"$0\" && exec \"$@\"";
+    let unshare = |program: &std::ffi::OsStr| {
+        let mut command = std::process::Command::new("unshare");
+        command.args(["-U", "-r", "-m", "sh", "-c", mount]).arg(site.path("state")).arg(program);
+        command
+    };
+    if !unshare("true".as_ref()).output().is_ok_and(|output| output.status.success()) {
+        assert!(std::env::var_os("ALMANAC_TEST_COUNTERPARTS").is_none(), "no mount can be made here");
+        return;
+    }
+    let inner = site.command();
+    let mut command = unshare(inner.get_program());
+    command.args(inner.get_args()).arg("--admin-socket").arg(site.path("admin.sock"));
+    command.env("ALMANAC_LISTEN", "127.0.0.1:0").stderr(std::process::Stdio::piped());
+    let daemon = Daemon::start(command, site.path("admin.sock"));
+    assert_eq!(estimate(&daemon, &json!({"tool_name": "reasoning_linear"}))["estimated_duration_ms"], 12000);
+    let refused = daemon.post("/v1/executions", r#"{"tool_name":"a","duration_ms":1}"#);
+    assert_eq!((refused.status, refused.code().as_str()), (503, "store-unavailable"));
+}
+
+#[test]
 fn the_command_line_records_and_estimates() {
     let (_site, daemon) = start();
     let run = |arguments: &[&str]| {
@@ -284,4 +309,29 @@ fn documents_of_the_catalog_give_hints_as_they_change() {
     site.save("slow.yaml", &format!("{}timing: {{estimated_duration_ms: 4000}}\n", document("slow", "t")));
     daemon.admin("POST", "/-/reload", b"");
     assert_eq!(estimate(&daemon, &json!({"tool_name": "slow"}))["estimated_duration_ms"], 4000);
+}
+
+#[test]
+fn a_plan_is_reviewed() {
+    let (_site, daemon) = start();
+    let steps = json!({"steps": ["web_search", "http_request", "web_serach"], "goal": "call a known API endpoint"});
+    let plan = ask(&daemon, "/v1/plans/check", &steps);
+    let faults: Vec<(&str, u64)> = plan["faults"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|fault| (fault["code"].as_str().unwrap(), fault["step"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(faults, [("conflict", 0), ("unknown-tool", 2)], "{plan:#}");
+    assert_eq!(plan["faults"][1]["near"], json!(["web_search"]));
+    let good = ask(&daemon, "/v1/plans/check", &json!({"steps": ["reasoning_mcts"], "timeout_ms": 1000}));
+    assert_eq!((&good["ok"], &good["timing"]["will_timeout_on_factory"]), (&json!(true), &json!(true)));
+    let question = good["instead"][0]["question"].as_str().unwrap();
+    assert!(question.starts_with("did you mean ") && question.ends_with(" instead of reasoning_mcts?"), "{question}");
+    let faster = &good["faster"][0];
+    assert_eq!(
+        faster["estimated_duration_ms"].as_u64().unwrap() + faster["saves_ms"].as_u64().unwrap(),
+        good["timing"]["estimated_duration_ms"].as_u64().unwrap(),
+    );
+    assert_eq!(daemon.post("/v1/plans/check", r#"{"steps":[]}"#).status, 422);
 }
