@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use crate::row::Row;
-use crate::{above_hyper, cold_load, http, lookup, memory, save, start};
+use crate::{above_hyper, cold_load, durable, forecast, http, lookup, memory, save, start};
 
 /// Is the row of this name wanted?
 pub(crate) type Wanted<'w> = &'w dyn Fn(&str) -> bool;
@@ -20,8 +20,17 @@ pub(crate) struct Family {
 }
 
 /// In the order of the table.
-pub(crate) const FAMILIES: [Family; 7] =
-    [http::FAMILY, above_hyper::FAMILY, lookup::FAMILY, cold_load::FAMILY, save::FAMILY, memory::FAMILY, start::FAMILY];
+pub(crate) const FAMILIES: [Family; 9] = [
+    http::FAMILY,
+    above_hyper::FAMILY,
+    lookup::FAMILY,
+    cold_load::FAMILY,
+    save::FAMILY,
+    durable::FAMILY,
+    forecast::FAMILY,
+    memory::FAMILY,
+    start::FAMILY,
+];
 
 impl Family {
     /// Measures those of its rows that are `selected`; an empty selection means all.

@@ -1,10 +1,12 @@
 //! One tool as readers hold it: the rendered document and just enough to find it by.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use super::document::{ConflictSeverity, ToolMetadata};
@@ -100,15 +102,16 @@ impl Facet {
 #[derive(Debug)]
 pub struct Wanted {
     facet: Facet,
+    value: String,
     line: String,
 }
 
 impl Wanted {
     /// Entries whose `facet` is `value`, or for [`Facet::Error`] contains it.
     pub fn new(facet: Facet, value: &str) -> Self {
-        let folded = facet.fold(value);
-        let line = if facet == Facet::Error { folded } else { format!("\n{}{folded}\n", facet.mark()) };
-        Self { facet, line }
+        let value = facet.fold(value);
+        let line = format!("\n{}{value}\n", facet.mark());
+        Self { facet, value, line }
     }
 }
 
@@ -174,17 +177,26 @@ impl Entry {
 
     /// Does it have that facet?
     pub fn has(&self, wanted: &Wanted) -> bool {
-        if wanted.facet == Facet::Error {
-            return self
-                .document()
-                .common_errors
-                .iter()
-                .any(|known| Facet::Error.fold(&known.error).contains(&wanted.line));
+        let is_meant = |value: &str| wanted.facet.fold(value) == wanted.value;
+        match wanted.facet {
+            Facet::Category => is_meant(&self.told().category),
+            Facet::Capability => self.told().capabilities.iter().any(|value| is_meant(value)),
+            Facet::Keyword => self.told().keywords.iter().any(|value| is_meant(value)),
+            Facet::Error => {
+                let contains = |error: &str| wanted.facet.fold(error).contains(&wanted.value);
+                self.document().common_errors.iter().any(|known| contains(&known.error))
+            }
+            _ => self.facets.contains(&wanted.line),
         }
-        self.facets.contains(&wanted.line)
     }
 
-    /// The values of a facet, in lower case where it ignores case.
+    /// What the summary tells, parsed.
+    fn told(&self) -> Told<'_> {
+        let mut deserializer = serde_json::Deserializer::from_slice(&self.rendered);
+        Told::deserialize(&mut deserializer).expect("the body was rendered from a document")
+    }
+
+    /// The values of a facet that is not in the summary.
     pub fn values(&self, facet: Facet) -> impl Iterator<Item = &str> {
         self.facets.lines().filter_map(move |line| line.strip_prefix(facet.mark()))
     }
@@ -197,19 +209,23 @@ fn summary_end(body: &[u8]) -> usize {
     body.windows(NEXT.len()).position(|window| window == NEXT).unwrap_or_default()
 }
 
-/// All facets as marked lines: one allocation, searched faster than a tree of them.
+/// The facets that the summary holds; they are not kept a second time.
+#[derive(Deserialize)]
+struct Told<'b> {
+    #[serde(borrow)]
+    category: Cow<'b, str>,
+    #[serde(borrow)]
+    capabilities: Vec<Cow<'b, str>>,
+    #[serde(borrow)]
+    keywords: Vec<Cow<'b, str>>,
+}
+
+/// All other facets as marked lines: one allocation, searched faster than a tree of them.
 fn facets(document: &ToolMetadata) -> String {
     let mut lines = String::from("\n");
     let mut add = |facet: Facet, value: &str| {
         let _ = writeln!(lines, "{}{}", facet.mark(), facet.fold(value));
     };
-    add(Facet::Category, &document.category);
-    for value in &document.capabilities {
-        add(Facet::Capability, value);
-    }
-    for value in &document.keywords {
-        add(Facet::Keyword, value);
-    }
     for value in &document.providers {
         add(Facet::Provider, value);
     }
