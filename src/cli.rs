@@ -1,10 +1,13 @@
 //! The command line: translates arguments to [`Engine`](crate::Engine) calls, here or in the running daemon, and back to text.
 
+mod calibrate;
 mod check;
 mod client;
 mod ctl;
 mod eval;
+mod file;
 mod output;
+mod plot;
 mod timing;
 mod tools;
 
@@ -69,6 +72,8 @@ enum Command {
     Estimate(timing::EstimateArgs),
     /// Record a call that ended
     Record(timing::RecordArgs),
+    /// Measure how long the tools take here; records the calls, and writes defaults
+    Calibrate(calibrate::CalibrateArgs),
     /// Measure what is said against what happened
     Eval(eval::EvalArgs),
     /// Control the running daemon
@@ -166,8 +171,14 @@ enum CliError {
     Write { file: String, source: io::Error },
     #[error("cannot add a token to {file}")]
     AddToken { file: String, source: access::AddError },
+    #[error("cannot read {file}")]
+    Read { file: String, source: Box<dyn std::error::Error + Send + Sync> },
     #[error("cannot evaluate {file}")]
     Evaluate { file: String, source: Box<dyn std::error::Error + Send + Sync> },
+    #[error("cannot run a command by /bin/sh")]
+    Call(#[source] io::Error),
+    #[error("interrupted; {recorded} samples were recorded, nothing was written")]
+    Interrupted { recorded: usize },
     #[error("cannot make a token")]
     Random(#[from] getrandom::Error),
 }
@@ -237,6 +248,7 @@ fn run(command: Command, output: &mut Output) -> Result<Exit, CliError> {
         Command::Tools(args) => tools::run(&args, output),
         Command::Estimate(args) => timing::estimate(&args, output),
         Command::Record(args) => timing::record(&args, output),
+        Command::Calibrate(args) => calibrate::run(&args, output),
         Command::Eval(args) => eval::run(&args, output),
         Command::Ctl(args) => ctl::run(&args, output),
         Command::Token(TokenArgs { command: TokenCommand::New { name, scopes, tenant, file } }) => {
@@ -291,9 +303,9 @@ fn man(out: Option<PathBuf>, output: &mut Output) -> Result<Exit, CliError> {
 }
 
 /// Runs a question to a daemon to its end.
-fn block_on<T>(future: impl Future<Output = Result<T, ClientError>>) -> Result<T, CliError> {
+fn block_on<T, E: Into<CliError>>(future: impl Future<Output = Result<T, E>>) -> Result<T, CliError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Runtime)?;
-    Ok(runtime.block_on(future)?)
+    runtime.block_on(future).map_err(Into::into)
 }
 
 #[cfg(test)]

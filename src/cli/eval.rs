@@ -1,14 +1,18 @@
 //! `almanacd eval timing FILE`: how good the forecasts would have been on a recorded history.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
 use super::output::Output;
-use super::{CliError, Exit};
+use super::{CliError, Exit, file, plot};
 use crate::timing::Defaults;
-use crate::timing::evaluate::{Figures, Stream, evaluate};
+use crate::timing::evaluate::agreement::{Agreement, agreement, answers};
+use crate::timing::evaluate::{Figures, SheetError, Stream, evaluate, track};
+
+/// Calls in a picture.
+const PLOTTED: usize = 300;
 
 #[derive(Debug, Args)]
 pub(super) struct EvalArgs {
@@ -19,21 +23,77 @@ pub(super) struct EvalArgs {
 #[derive(Debug, Subcommand)]
 enum EvalCommand {
     /// Replay calls from a CSV file: each is forecast from those before it, then learnt
-    Timing {
-        /// Columns ts_ms, host, tool, mode, duration_ms, outcome, content_length, num_perspectives, num_branches,
-        /// thinking_budget and, if there is one, context_tokens
-        file: PathBuf,
-    },
+    Timing(TimingArgs),
+}
+
+#[derive(Debug, Args)]
+struct TimingArgs {
+    /// Columns ts_ms, host, tool, mode, duration_ms, outcome, content_length, num_perspectives, num_branches,
+    /// thinking_budget and, if there is one, context_tokens
+    file: PathBuf,
+    /// Also draw the forecasts of one tool and mode beside its last calls, as SVG
+    #[arg(long, value_name = "OUT.svg")]
+    plot: Option<PathBuf>,
+    /// Whose calls to draw [default: those of the tool and mode with most calls on one host]
+    #[arg(long, value_name = "TOOL[/MODE]", requires = "plot")]
+    plot_key: Option<String>,
+    /// Compare with another implementation's answers to the first calls instead; columns p05_ms, p50_ms, p90_ms,
+    /// p95_ms, estimated_ms, p_over_30s, p_within_20pct, p_within_x2, confidence and, if there is one, hint_ms
+    #[arg(long, value_name = "VECTORS", conflicts_with = "plot")]
+    answers: Option<PathBuf>,
 }
 
 pub(super) fn run(args: &EvalArgs, output: &mut Output) -> Result<Exit, CliError> {
-    let EvalCommand::Timing { file } = &args.command;
-    let failed = |source| CliError::Evaluate { file: file.display().to_string(), source };
-    let content = fs::read(file).map_err(|error| failed(error.into()))?;
-    let stream = Stream::parse(&content).map_err(|error| failed(error.into()))?;
+    let EvalCommand::Timing(args) = &args.command;
+    let stream = read(&args.file, Stream::parse)?;
+    if let Some(vectors) = &args.answers {
+        let agreement = agreement(&stream, &read(vectors, answers)?, false);
+        output.show(&agreement, |out| print_agreement(&agreement, out));
+        return Ok(Exit::Success);
+    }
+    if let Some(picture) = &args.plot {
+        let wanted = args.plot_key.as_deref();
+        let track = track(&stream, &Defaults::default(), wanted, PLOTTED).ok_or_else(|| {
+            let nothing =
+                wanted.map_or_else(|| "it has no calls".to_owned(), |key| format!("it has no calls of {key}"));
+            CliError::Evaluate { file: args.file.display().to_string(), source: nothing.into() }
+        })?;
+        file::replace(picture, &plot::svg(&track))?;
+        output.note(&format!(
+            "{} of {} calls of {}: {}",
+            track.points.len(),
+            track.calls,
+            track.key,
+            picture.display()
+        ));
+    }
     let figures = evaluate(&stream, &Defaults::default());
     output.show(&figures, |out| print(&figures, out));
     Ok(Exit::Success)
+}
+
+fn read<T>(file: &Path, parse: fn(&[u8]) -> Result<T, SheetError>) -> Result<T, CliError> {
+    let failed = |source| CliError::Evaluate { file: file.display().to_string(), source };
+    let content = fs::read(file).map_err(|error| failed(error.into()))?;
+    parse(&content).map_err(|error| failed(error.into()))
+}
+
+fn print_agreement(agreement: &Agreement, out: &mut Output) {
+    out.line(&out.bold(&format!("{} calls answered by both", agreement.rows)));
+    out.line(&format!("{:34}{:>12}{:>12}", "distance", "99 in 100", "largest"));
+    for (what, distance) in [
+        ("P05, ln", agreement.p05),
+        ("P50, ln", agreement.p50),
+        ("P90, ln", agreement.p90),
+        ("P95, ln", agreement.p95),
+        ("estimate, ln", agreement.estimate),
+        ("probability to exceed 30 s", agreement.timeout),
+        ("probability within 20 %", agreement.within_20pct),
+        ("probability within a factor of 2", agreement.within_x2),
+    ] {
+        out.line(&format!("{what:34}{:>12.6}{:>12.6}", distance.p99, distance.max));
+    }
+    out.line(&format!("{:34}{:>12}", "calls of another confidence", agreement.other_confidence));
 }
 
 fn print(figures: &Figures, out: &mut Output) {

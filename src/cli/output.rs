@@ -43,6 +43,15 @@ impl Output {
         self.note(&format!("almanacd: {text}"));
     }
 
+    /// How far something is, in the terminal's last line, which the next word about it replaces; empty clears it. Says
+    /// nothing where there is no terminal.
+    pub(super) fn progress(&mut self, text: &str) {
+        let mut errors = io::stderr();
+        if errors.is_terminal() {
+            let _ = write!(errors, "\r\x1b[K{text}").and_then(|()| errors.flush());
+        }
+    }
+
     pub(super) fn raw(&mut self, bytes: &[u8]) {
         let mut out = io::stdout();
         let written = out.write_all(bytes).and_then(|()| out.flush());

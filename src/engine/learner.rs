@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 
 use crate::catalog::Catalog;
 use crate::session::Sessions;
-use crate::store::{Execution, History, Measures};
+use crate::store::{Execution, History};
 use crate::timing::{Complexity, Defaults, Forecast, Key, Model, Observation, Question};
 
 /// Everything learnt, immutable; a clone shares what did not change.
@@ -120,7 +120,7 @@ impl Learner {
         for execution in executions {
             let tool = execution.tool.as_str();
             let hint = *hints.entry(tool).or_insert_with(|| catalog.get(tool).and_then(|entry| entry.hint_ms()));
-            let complexity = complexity(&execution.measures);
+            let complexity = Complexity::from(&execution.measures);
             let question = question(&self.defaults, tool, execution.mode.as_deref(), hint, &complexity);
             let observation = Observation { duration_ms: execution.duration_ms, outcome: execution.outcome };
             let forecast = learning.model.learn(&question, observation);
@@ -171,17 +171,5 @@ fn question<'q>(
         covariates: complexity.covariates(),
         prior: defaults.prior(tool, hint, complexity),
         fleet: None,
-    }
-}
-
-/// Measures beyond what the estimator tells apart are as good as its largest.
-pub fn complexity(measures: &Measures) -> Complexity {
-    let small = |measure: Option<u64>| measure.map(|measure| u32::try_from(measure).unwrap_or(u32::MAX));
-    Complexity {
-        content_length: measures.content_length.unwrap_or(0) as usize,
-        num_perspectives: small(measures.num_perspectives),
-        num_branches: small(measures.num_branches),
-        thinking_budget: small(measures.thinking_budget),
-        context_tokens: small(measures.context_tokens),
     }
 }

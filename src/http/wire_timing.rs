@@ -87,7 +87,7 @@ impl From<MeasuresBody> for Measures {
 
 impl From<MeasuresBody> for Complexity {
     fn from(body: MeasuresBody) -> Self {
-        crate::engine::learner::complexity(&body.into())
+        Self::from(&Measures::from(body))
     }
 }
 

@@ -1,6 +1,8 @@
-//! How much a call has to do: the complexity of document 003, and the covariates that are learnt from it.
+//! How much a call has to do: what its caller says of it, and the covariates that are learnt from it.
 
 use std::ops::Sub;
+
+use crate::store::Measures;
 
 /// What a caller says about the size of a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -24,6 +26,20 @@ pub(crate) const COVARIATES: usize = 5;
 /// is assumed.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Covariates([f32; COVARIATES]);
+
+/// Measures beyond what is told apart are as good as the largest.
+impl From<&Measures> for Complexity {
+    fn from(measures: &Measures) -> Self {
+        let small = |measure: Option<u64>| measure.map(|measure| u32::try_from(measure).unwrap_or(u32::MAX));
+        Self {
+            content_length: measures.content_length.unwrap_or(0) as usize,
+            num_perspectives: small(measures.num_perspectives),
+            num_branches: small(measures.num_branches),
+            thinking_budget: small(measures.thinking_budget),
+            context_tokens: small(measures.context_tokens),
+        }
+    }
+}
 
 impl Complexity {
     /// The covariates.

@@ -1,7 +1,9 @@
 //! What is said of a tool before its first call: a table of durations, and a factor for complex calls.
 //!
-//! Document 003 names fourteen tools and three conditions, of which the first that matches applies. Both are in
+//! The table names the shipped tools, and conditions of which the first that matches applies. Both are in
 //! `config/timing-defaults.yaml`, so that `almanacd calibrate` can measure better ones.
+
+mod yaml;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -31,7 +33,7 @@ pub struct Defaults {
 }
 
 impl Default for Defaults {
-    /// The numbers of document 003.
+    /// The shipped numbers.
     fn default() -> Self {
         static SHIPPED_DEFAULTS: LazyLock<Defaults> = LazyLock::new(|| {
             Defaults::parse(Path::new("timing-defaults.yaml"), SHIPPED.as_bytes())
@@ -60,7 +62,7 @@ impl Defaults {
             (None, Some(known)) => (known.0, PriorSource::Default),
             (None, None) => (self.unknown_tool.0, PriorSource::Unknown),
         };
-        // Truncated, as document 003 has it.
+        // Truncated: an estimate is in whole ms.
         Prior { ms: (base as f64 * self.factor(complexity)) as u64, source }
     }
 

@@ -3,7 +3,8 @@
 //! Averages over a history hide what an operator wants to know: do intervals cover what they say, does "high" mean it,
 //! do announced timeouts happen. So every call of a stream is forecast from the calls before it, as the daemon would
 //! have, with a model per host; the [`Figures`] compare what was said with what happened, beside two simple rivals.
-//! [`agreement`] compares with another implementation's answers instead.
+//! [`agreement`] compares with another implementation's answers instead; [`track()`] has the calls of one key, to be looked
+//! at.
 //!
 //! How a call ends is not known before; where it failed, the question is put to the key of failures, which is where its
 //! row is kept. A call that was given up is learnt, but judged only by whether a timeout was foretold.
@@ -13,6 +14,7 @@ mod baseline;
 mod figures;
 mod sheet;
 pub mod stream;
+mod track;
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -20,6 +22,7 @@ use std::time::Instant;
 pub use figures::{Baseline, Baselines, Figures, FleetFigures, TimeoutFigures};
 pub use sheet::SheetError;
 pub use stream::{Row, Stream};
+pub use track::{Point, Track, track};
 
 use super::estimator::grid::ln_ms;
 use super::{Defaults, Fading, Forecast, Histogram, Key, Model, Question};

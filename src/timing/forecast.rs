@@ -246,7 +246,7 @@ impl Forecast {
         self.samples
     }
 
-    /// Does the estimate exceed `limit_ms`? Strictly, as document 003 has it.
+    /// Does the estimate exceed `limit_ms`? Strictly: a call that takes exactly so long is in time.
     pub fn will_time_out(&self, limit_ms: u64) -> bool {
         self.estimated_ms > limit_ms
     }

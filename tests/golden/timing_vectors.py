@@ -1,6 +1,6 @@
 """Writes timing_vectors.csv: a made-up stream of calls with the answers of the reference estimator, each made before its call.
 
-Usage: python3 timing_vectors.py shared/reference/timing/estimator.py > timing_vectors.csv   (needs numpy and numba)
+Usage: python3 timing_vectors.py REFERENCE_ESTIMATOR.py > timing_vectors.csv   (needs numpy and numba)
 
 Four cases of 500 calls, each a model of its own: plain; hinted (every tool with a hint); fleet (hosts learn from each other);
 given-up (some calls are given up at a limit, and only that is known of them). The durations have what real ones have: several

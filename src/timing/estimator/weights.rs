@@ -32,7 +32,7 @@ impl Experience {
     }
 }
 
-/// Weights to start from: history, slow, recent, tool, fleet. Fitted on public traces, see `shared/design/timing.md`.
+/// Weights to start from: history, slow, recent, tool, fleet. Fitted on public traces of coding agents' tools and their model calls.
 const START: [[f64; EXPERTS]; CLASSES] = [
     [0.00, 0.10, 0.10, 0.55, 0.25],
     [0.15, 0.22, 0.25, 0.23, 0.15],

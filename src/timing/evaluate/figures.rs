@@ -88,7 +88,7 @@ pub struct FleetFigures {
 pub struct Baselines {
     /// The median of all earlier calls of the key, or the default before the first.
     pub running_median: Baseline,
-    /// The defaults of document 003.
+    /// The defaults.
     pub defaults: Baseline,
 }
 
