@@ -1,6 +1,9 @@
 # The two that matter: `make run` and `make test`.
 
-.PHONY: run test fault bench lint deb assets clean
+.PHONY: run test fault bench eval lint deb assets clean
+
+HISTORIES ?= ../shared/data/timing
+ANSWERS ?= ../shared/reference/timing/vectors.csv
 
 run: ## Build the daemon and run it on the documents of this directory
 	cargo run --release -- serve
@@ -13,6 +16,16 @@ fault: ## Kill the daemon at random a hundred times under 16 writers, and look f
 
 bench: ## Measure against peers of the same run, and print the table of ratios
 	cargo bench --bench ratios
+
+eval: ## Replay recorded histories: how good the forecasts are, and how near the reference's answers
+	@set -e; if [ ! -d $(HISTORIES) ]; then echo "eval: there is no $(HISTORIES) with histories to replay"; exit 0; fi; \
+	for history in $(HISTORIES)/*.csv; do \
+		[ -f "$$history" ] || continue; echo "== $$history"; cargo run --release --quiet -- eval timing "$$history"; \
+	done; \
+	if [ -f $(ANSWERS) ] && [ -f $(HISTORIES)/agent_tools.csv ]; then \
+		echo "== $(HISTORIES)/agent_tools.csv against $(ANSWERS)"; \
+		cargo run --release --quiet -- eval timing $(HISTORIES)/agent_tools.csv --answers $(ANSWERS); \
+	fi
 
 lint: ## What the continuous integration holds the code to
 	cargo fmt --all --check

@@ -237,9 +237,9 @@ async fn serve(
             supervisor::ready(&control.status());
         });
     }
+    control.readiness().lost(Need::Running);
     tracing::info!("stopping");
     supervisor::stopping();
-    control.readiness().lost(Need::Running);
     background.iter().for_each(tokio::task::JoinHandle::abort);
     let drained = tokio::select! {
         drained = doors.drain(config.drain_timeout) => drained,

@@ -189,8 +189,8 @@ async fn replay(
         for (number, row) in calls {
             let is_simple = defaults.factor(&row.complexity).to_bits() == 1.0_f64.to_bits();
             measured.add(&row.tool, if is_simple { Level::Simple } else { Level::Complex }, row.observation);
-            let key = Some(format!("calibrate-{digest}-{number}"));
-            bodies.push(body(&row.tool, &row.mode, &row.complexity, row.observation, key));
+            let key = format!("calibrate-{digest}-{number}");
+            bodies.push(body(&row.tool, &row.mode, &row.complexity, row.observation, Some(&key)));
         }
         recorder.record(bodies).await?;
     }

@@ -9,6 +9,8 @@ const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 540.0;
 /// The area of the data: left, top, right and bottom edge.
 const FRAME: [f64; 4] = [88.0, 92.0, 936.0, 476.0];
+/// Most characters of a name.
+const LONGEST_NAME: usize = 50;
 /// Most numbers along the x axis.
 const CALL_TICKS: usize = 10;
 
@@ -41,7 +43,7 @@ pub(super) fn svg(track: &Track) -> String {
 
 fn heading(track: &Track, svg: &mut String) {
     let [left, top, right, _] = FRAME;
-    *svg += &text(left, 32.0, "title", "start", &format!("{}: forecast and actual duration", track.key));
+    *svg += &text(left, 32.0, "title", "start", &format!("{}: forecast and actual duration", shorten(&track.key)));
     let mut about = match (track.points.first(), track.points.last()) {
         (Some(first), Some(last)) => {
             format!("calls {} to {} of {}", thousands(first.call), thousands(last.call), thousands(track.calls))
@@ -49,7 +51,7 @@ fn heading(track: &Track, svg: &mut String) {
         _ => "no calls".to_owned(),
     };
     if !track.host.is_empty() {
-        about += &format!(" on {}", track.host);
+        about += &format!(" on {}", shorten(&track.host));
     }
     let ended: Vec<&Point> = track.points.iter().filter(|point| !is_censored(point)).collect();
     let within =
@@ -61,7 +63,7 @@ fn heading(track: &Track, svg: &mut String) {
 
     // The legend, right above the frame.
     let y = top - 16.0;
-    let mut x = right - 436.0;
+    let mut x = right - 462.0;
     let mut entry = |mark: &dyn Fn(f64) -> String, width: f64, label: &str| {
         *svg += &mark(x);
         *svg += &text(x + 30.0, y + 4.5, "", "start", label);
@@ -156,7 +158,9 @@ impl Scale {
         };
         let low = actual.first().map_or(*low, |actual| low.min(*actual));
         let high = actual.last().map_or(*high, |actual| high.max(*actual));
-        let margin = ((high - low) * 0.06).max(0.08);
+        // Noise of a few ms does not fill the frame.
+        let high = high.max(low + 0.4);
+        let margin = (high - low) * 0.06;
         Self { calls, durations: (low - margin, high + margin) }
     }
 
@@ -204,6 +208,14 @@ fn log(ms: f64) -> f64 {
 fn text(x: f64, y: f64, class: &str, anchor: &str, content: &str) -> String {
     let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
     format!("<text{class} x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{}</text>\n", escape(content))
+}
+
+/// As much of a name as there is room for.
+fn shorten(name: &str) -> String {
+    match name.char_indices().nth(LONGEST_NAME) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name.to_owned(),
+    }
 }
 
 /// Text as it may stand in XML, which has no place for control characters.
@@ -282,6 +294,8 @@ mod tests {
             assert!(svg.contains("&lt;a b=&quot;c&quot;&gt;&amp;'\u{fffd}]]&gt;/m"), "{svg}");
             assert!(svg.contains("h&amp;m"), "{svg}");
         }
+        let long = svg(&track(&"ü".repeat(300), &[1]));
+        assert!(long.contains(&format!(">{}…: ", "ü".repeat(LONGEST_NAME))), "{long}");
     }
 
     #[test]

@@ -34,6 +34,14 @@ impl Estimate {
         Self { limit_ms: asked.timeout_ms.unwrap_or(factory_timeout_ms), remaining, forecast }
     }
 
+    /// Is the call expected to take longer than its caller waits? A call that runs already is judged by what is left of it.
+    pub fn will_time_out(&self) -> bool {
+        match &self.remaining {
+            Some(remaining) => remaining.timeout_probability(self.limit_ms) >= 0.5,
+            None => self.forecast.will_time_out(self.limit_ms),
+        }
+    }
+
     /// The probability that the caller gives up.
     pub fn timeout_probability(&self) -> f64 {
         match &self.remaining {

@@ -71,7 +71,7 @@ fn say(estimate: &Estimate) -> Timing {
     Timing {
         estimated_duration_ms: forecast.estimated_duration_ms(),
         confidence: forecast.confidence().as_str().to_owned(),
-        will_timeout_on_factory: forecast.will_time_out(*limit_ms),
+        will_timeout_on_factory: estimate.will_time_out(),
         factory_timeout_ms: *limit_ms,
         p50_ms,
         p90_ms,

@@ -100,6 +100,8 @@ fn a_running_call_and_a_plan_are_foretold() {
     record(&daemon, "a", &[900, 1000, 1100, 1000, 950, 8000, 1050, 1000, 9000, 1000]);
     let running = estimate(&daemon, &json!({"tool_name": "a", "elapsed_ms": 4000, "timeout_ms": 20000}));
     assert!(running["remaining"]["p50_ms"].as_u64().unwrap() > 1000, "{running}");
+    let late = estimate(&daemon, &json!({"tool_name": "a", "elapsed_ms": 4000, "timeout_ms": 3000}));
+    assert_eq!((&late["will_timeout_on_factory"], &late["timeout"]), (&json!(true), &json!("likely")));
     let single = estimate(&daemon, &json!({"tool_name": "a"}));
     let plan = estimate(&daemon, &json!({"steps": [{"tool_name": "a"}, {"tool_name": "a"}]}));
     let sum = 2 * single["p95_ms"].as_u64().unwrap();

@@ -45,7 +45,7 @@ impl Recorder {
 }
 
 /// A call as it is recorded. A second record with the same `key` is the same call told again.
-pub(super) fn body(tool: &str, mode: &str, sizes: &Complexity, observation: Observation, key: Option<String>) -> Value {
+pub(super) fn body(tool: &str, mode: &str, sizes: &Complexity, observation: Observation, key: Option<&str>) -> Value {
     json!({
         "tool_name": tool,
         "mode_name": Some(mode).filter(|mode| !mode.is_empty()),
