@@ -131,9 +131,9 @@ impl Engine {
     /// would have been said of it.
     pub async fn record(&self, batch: Vec<Execution>) -> Result<Vec<(Execution, Option<Verdict>)>, StoreError> {
         let stored = self.store.append(batch.clone())?.durable().await?;
-        let new: Vec<Execution> =
-            batch.into_iter().zip(stored).filter_map(|(execution, new)| new.then_some(execution)).collect();
-        let verdicts = self.learner.observe(&new, self.current.load().catalog());
+        let (new, samples): (Vec<Execution>, Vec<u64>) =
+            batch.into_iter().zip(stored).filter_map(|(execution, samples)| Some((execution, samples?))).unzip();
+        let verdicts = self.learner.observe(&new, &samples, self.current.load().catalog());
         Ok(new.into_iter().zip(verdicts).collect())
     }
 

@@ -163,8 +163,9 @@ pub enum StoreError {
     Closed,
 }
 
-/// Which records of a batch were new, in its order.
-pub type Stored = Vec<bool>;
+/// For each record of a batch, in its order: how many of its tool, mode and failure were ever recorded, itself included; nothing
+/// if it was told before.
+pub type Stored = Vec<Option<u64>>;
 
 /// An acknowledgement that will come when the records are durable.
 #[derive(Debug)]

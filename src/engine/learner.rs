@@ -103,7 +103,7 @@ impl Learner {
 
     /// Learns again what the store remembers.
     pub fn replay(&self, history: &History, catalog: &Catalog) {
-        self.observe(&history.executions, catalog);
+        self.observe(&history.executions, &[], catalog);
         let mut learning = self.learning.lock().unwrap_or_else(PoisonError::into_inner);
         for count in &history.counts {
             let mode = count.mode.as_deref().unwrap_or_default();
@@ -112,18 +112,25 @@ impl Learner {
         self.published.store(Arc::new(learning.clone()));
     }
 
-    /// Learns from calls that ended, in their order, and publishes. Says how each compares with its forecast.
-    pub fn observe(&self, executions: &[Execution], catalog: &Catalog) -> Vec<Option<Verdict>> {
+    /// Learns from calls that ended, in their order, and publishes. `samples` are the lifetime counts of their keys as the store
+    /// has them, as far as they are known: a key that was forgotten and comes back has them all the same. Says how each call
+    /// compares with its forecast.
+    pub fn observe(&self, executions: &[Execution], samples: &[u64], catalog: &Catalog) -> Vec<Option<Verdict>> {
         let mut hints: HashMap<&str, Option<u64>> = HashMap::new();
         let mut learning = self.learning.lock().unwrap_or_else(PoisonError::into_inner);
         let mut verdicts = Vec::with_capacity(executions.len());
-        for execution in executions {
+        for (number, execution) in executions.iter().enumerate() {
             let tool = execution.tool.as_str();
             let hint = *hints.entry(tool).or_insert_with(|| catalog.get(tool).and_then(|entry| entry.hint_ms()));
             let complexity = Complexity::from(&execution.measures);
             let question = question(&self.defaults, tool, execution.mode.as_deref(), hint, &complexity);
             let observation = Observation { duration_ms: execution.duration_ms, outcome: execution.outcome };
             let forecast = learning.model.learn(&question, observation);
+            if let Some(samples) = samples.get(number) {
+                // Batches are learnt in any order; the largest count is the latest.
+                let latest = (*samples).max(forecast.samples());
+                learning.model.set_samples(question.key.ended_in(execution.outcome), latest);
+            }
             if let Some(session) = &execution.session {
                 learning.sessions.called(&execution.tenant, session, tool);
             }

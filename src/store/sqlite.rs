@@ -252,8 +252,8 @@ mod tests {
         let options = recent(&Options::file(file_in(directory.path())));
         let batch = vec![execution("a", None, 1, Some("k1")), execution("a", Some("m"), 2, None)];
         let store = start(options.clone());
-        assert_eq!(append(&store, batch.clone()), Ok(vec![true, true]));
-        assert_eq!(append(&store, batch.clone()), Ok(vec![false, true]), "told again, and not");
+        assert_eq!(append(&store, batch.clone()), Ok(vec![Some(1), Some(1)]));
+        assert_eq!(append(&store, batch.clone()), Ok(vec![None, Some(2)]), "told again, and not");
         drop(store);
         let store = start(options);
         let history = store.replay(ReplayLimits::default()).unwrap();

@@ -187,13 +187,13 @@ fn commit(connection: &mut Connection, jobs: &[Job]) -> rusqlite::Result<Vec<Sto
     Ok(stored)
 }
 
-/// Whether it was new.
-fn insert(transaction: &Transaction<'_>, execution: &Execution, now: i64) -> rusqlite::Result<bool> {
+/// Its key's lifetime count, if it was new.
+fn insert(transaction: &Transaction<'_>, execution: &Execution, now: i64) -> rusqlite::Result<Option<u64>> {
     let Execution { tenant, tool, mode, duration_ms, outcome, measures, session, at_ms, idempotency_key } = execution;
     if let Some(key) = idempotency_key {
         let told = "INSERT INTO idempotency_keys (tenant, key, at_ms) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
         if transaction.prepare_cached(told)?.execute(params![tenant, key, now])? == 0 {
-            return Ok(false);
+            return Ok(None);
         }
     }
     let failed = *outcome == Outcome::Error;
@@ -222,8 +222,8 @@ fn insert(transaction: &Transaction<'_>, execution: &Execution, now: i64) -> rus
     transaction
         .prepare_cached(
             "INSERT INTO execution_keys (tool, mode, failed, samples) VALUES (?1, ?2, ?3, 1)
-             ON CONFLICT DO UPDATE SET samples = samples + 1",
+             ON CONFLICT DO UPDATE SET samples = samples + 1 RETURNING samples",
         )?
-        .execute(params![tool, mode.as_deref().unwrap_or_default(), failed])?;
-    Ok(true)
+        .query_row(params![tool, mode.as_deref().unwrap_or_default(), failed], |row| row.get::<_, i64>(0))
+        .map(|samples| Some(samples.cast_unsigned()))
 }
