@@ -1,9 +1,9 @@
 //! The store on SQLite: a file in the state directory, in WAL mode.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, OnceLock};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 use std::{io, thread};
@@ -56,6 +56,8 @@ pub struct Sqlite {
     jobs: Option<SyncSender<Job>>,
     queued: Arc<AtomicUsize>,
     trouble: Arc<ArcSwapOption<String>>,
+    /// Set once the database was opened, or was found not to be usable.
+    opened: Arc<OnceLock<()>>,
     writer: Option<JoinHandle<()>>,
 }
 
@@ -68,10 +70,16 @@ impl Sqlite {
     pub fn start(options: Options, on_commit: OnCommit) -> io::Result<Self> {
         let (sender, jobs) = sync_channel(options.queue);
         let (queued, trouble) = (Arc::new(AtomicUsize::new(0)), Arc::new(ArcSwapOption::empty()));
+        let opened: Arc<OnceLock<()>> = Arc::default();
         let mut writer = Writer::new(options.clone(), Arc::clone(&queued), Arc::clone(&trouble), on_commit);
-        writer.open();
-        let thread = Builder::new().name("store".into()).spawn(move || writer.run(&jobs))?;
-        Ok(Self { options, jobs: Some(sender), queued, trouble, writer: Some(thread) })
+        let done = Arc::clone(&opened);
+        // Opening flushes the disk, which need not be waited for while documents are read.
+        let thread = Builder::new().name("store".into()).spawn(move || {
+            writer.open();
+            done.get_or_init(|| ());
+            writer.run(&jobs);
+        })?;
+        Ok(Self { options, jobs: Some(sender), queued, trouble, opened, writer: Some(thread) })
     }
 }
 
@@ -121,6 +129,7 @@ impl Store for Sqlite {
     }
 
     fn trouble(&self) -> Option<String> {
+        self.opened.wait();
         self.trouble.load().as_deref().cloned()
     }
 }
