@@ -23,6 +23,7 @@ mod route;
 mod service;
 mod timing;
 pub mod wire;
+pub mod wire_plan;
 pub mod wire_timing;
 
 pub use guard::Door;

@@ -5,7 +5,7 @@ use super::operation::Operation;
 use super::problem::Problem;
 use super::service::Context;
 use super::timing::say_plan;
-use super::wire_timing::{FasterPlan, PlanAnswer, PlanFault, PlanInstead, PlanRequest};
+use super::wire_plan::{FasterPlan, PlanAnswer, PlanFault, PlanInstead, PlanRequest};
 use crate::access::Grant;
 use crate::catalog::plan::{Instead, Review};
 use crate::engine::learner::Learnt;
