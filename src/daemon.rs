@@ -32,7 +32,7 @@ use crate::control::{Control, Need, Parts, Readiness};
 use crate::engine::Engine;
 use crate::http::accept::Doors;
 use crate::http::{Context, Service};
-use crate::store::{self, Sqlite, Store};
+use crate::store::{self, Sqlite};
 use crate::telemetry::Metrics;
 use crate::telemetry::events::{
     CatalogReloaded, ConfigReloaded, GroupCommitted, HistoryReplayed, Listening, TokensLoaded, WatchChanged,
@@ -109,12 +109,13 @@ pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<
         // Before anything takes its time: a signal that comes too early would end the process on the spot.
         Signals::listen().map_err(|source| DaemonError::System { what: "handle signals", source })?
     };
-    let lock = state::lock(&config.state_dir)?;
+    // Declared before all that writes there, so that it is given up after it.
+    let _lock = state::lock(&config.state_dir)?;
     let metrics = Arc::new(Metrics::new().map_err(|error| DaemonError::Build(error.to_string()))?);
     ConfigReloaded { error: None, fixed: &[] }.emit(&metrics);
     let tokens = load_tokens(&config, &metrics)?;
     let sockets = sockets::open(&config, tokens.load().are_required())?;
-    let (engine, store) = start_engine(&config, &metrics)?;
+    let engine = start_engine(&config, &metrics)?;
     let readiness = Arc::new(Readiness::default());
     let (reloader, catalog_thread) = start_catalog(&config, &engine, &metrics)?;
     readiness.met(Need::Catalog);
@@ -135,9 +136,6 @@ pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<
     let service = Service::new(context, tokens, &config.http).map_err(|error| DaemonError::Build(error.to_string()))?;
     let ending = runtime.block_on(serve(&config, &Arc::new(service), &control, sockets, signals));
     runtime.shutdown_timeout(Duration::from_millis(100));
-    // What waits to be written is, before the directory is another daemon's.
-    drop(store);
-    drop(lock);
     ending
 }
 
@@ -149,7 +147,7 @@ fn load_tokens(config: &Config, metrics: &Metrics) -> Result<Arc<ArcSwap<Tokens>
 }
 
 /// The engine on its store. A store that cannot be used is said, and tried again with each record.
-fn start_engine(config: &Config, metrics: &Arc<Metrics>) -> Result<(Arc<Engine>, Arc<Sqlite>), DaemonError> {
+fn start_engine(config: &Config, metrics: &Arc<Metrics>) -> Result<Arc<Engine>, DaemonError> {
     let defaults = defaults::read(config)?;
     let options = store::sqlite::Options {
         durability: config.store.durability,
@@ -163,9 +161,7 @@ fn start_engine(config: &Config, metrics: &Arc<Metrics>) -> Result<(Arc<Engine>,
     };
     let store = Sqlite::start(options, on_commit)
         .map_err(|source| DaemonError::System { what: "start the store's thread", source })?;
-    let store = Arc::new(store);
-    let shared: Arc<dyn Store> = Arc::clone(&store) as _;
-    Ok((Arc::new(Engine::with_store(shared, defaults, config.timing.factory_timeout_ms)), store))
+    Ok(Arc::new(Engine::with_store(Arc::new(store), defaults, config.timing.factory_timeout_ms)))
 }
 
 fn replay(engine: &Engine) {
