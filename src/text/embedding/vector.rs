@@ -95,7 +95,7 @@ mod tests {
         let mut pool = Pool::default();
         assert!(pool.vector().is_zero());
         pool.add(&Vector::normalised(axis(3, 5.0)), 2.0);
-        assert_eq!(pool.vector().as_array(), &axis(3, 1.0));
+        assert_eq!(pool.vector(), Vector(axis(3, 1.0)));
         pool.add(&Vector::normalised(axis(3, 9.0)), -2.0);
         assert!(pool.vector().is_zero());
         pool.add(&Vector::normalised(axis(0, 1.0)), f32::INFINITY);

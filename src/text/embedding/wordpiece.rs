@@ -174,17 +174,34 @@ mod tests {
         assert_eq!(collect(text, 512).join(" "), expected, "pieces of {text:?}");
     }
 
+    /// What the tokenizer of all-MiniLM-L6-v2 says of the same texts.
     #[test]
     fn words_are_cut_as_bert_cuts_them() {
         check("What's the weather?", "what ' s the weather ?");
         check("getUserName x_y", "get ##user ##name x _ y");
         check("Unaffable Café NAÏVE", "una ##ffa ##ble cafe naive");
-        check(" \u{0}\u{FFFD}\t", "");
+        check("1,234.56$ C++ a=b", "1 , 234 . 56 $ c + + a = b");
+        check("東京タワー is 333m", "東 京 タ ##ワ ##ー is 333 ##m");
+        check("Größe — Ελλάδα… «да»", "gr ##o ##ße — ε ##λ ##λ ##α ##δ ##α … « д ##а »");
+        check("İstanbul ﬁle", "istanbul ﬁ ##le");
+        check("한국어", "ᄒ ##ᅡ ##ᆫ ##ᄀ ##ᅮ ##ᆨ ##ᄋ ##ᅥ");
+        check("हिन्दी ไทย", "ह ##ि ##न ##द ##ी [UNK]");
+        check("😀 ok 👍🏽 Ⅷ ½ ²", "[UNK] ok [UNK] [UNK] ½ ²");
+        check("a\u{ad}b c\u{200b}d e\u{a0}f\u{3000}g\u{b}h", "ab cd e f gh");
+        check("e\u{301}te\u{301} n\u{303}", "et ##e n");
+        check("\u{37e};\u{203d}", "; ; [UNK]");
+        check("zxqv##ing", "z ##x ##q ##v # # ing");
+        check(" \u{0}\u{FFFD}\t\n", "");
+        // Unlike there, nobody can write the marks that the model puts around texts.
+        check("[CLS]", "[ cl ##s ]");
     }
 
     #[test]
     fn work_is_bounded() {
         check(&"x".repeat(1_000_000), "[UNK]");
+        check(&"x".repeat(LONGEST_WORD + 1), "[UNK]");
+        assert_eq!(collect(&"x".repeat(LONGEST_WORD), 512).len(), LONGEST_WORD / 2, "xx, and ##xx on and on");
+        check(&format!("q{}z", "\u{301}".repeat(300)), "q ##z");
         assert_eq!(collect("a b c d", 2), ["a", "b"]);
         assert_eq!(collect("unaffable", 2), ["una", "##ffa"]);
         assert_eq!(collect("a", 0), [""; 0]);
