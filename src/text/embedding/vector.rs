@@ -2,6 +2,9 @@
 
 use super::{DIMENSIONS, Quantized};
 
+/// Numbers of -8 to 7, two in a byte: each byte has one of the first half below and one of the second half above.
+pub(super) type Nibbles = [u8; DIMENSIONS / 2];
+
 /// Accumulators of a sum: as many as a processor adds at once, so that the order of additions is ours and every machine
 /// gives the same result.
 const LANES: usize = 16;
@@ -69,6 +72,15 @@ impl Pool {
         let weight = weight * vector.scale();
         for (sum, &value) in self.0.iter_mut().zip(vector.values()) {
             *sum += weight * f32::from(value);
+        }
+    }
+
+    /// Adds `numbers`, `weight` times.
+    pub(super) fn add_nibbles(&mut self, numbers: &Nibbles, weight: f32) {
+        let (low, high) = self.0.split_at_mut(DIMENSIONS / 2);
+        for ((low, high), &byte) in low.iter_mut().zip(high).zip(numbers) {
+            *low += weight * f32::from((byte << 4).cast_signed() >> 4);
+            *high += weight * f32::from(byte.cast_signed() >> 4);
         }
     }
 
