@@ -3,7 +3,8 @@
 use rusqlite::{Connection, Transaction};
 
 /// Each brings the schema from the version of its index to the next.
-const STEPS: [&str; 1] = ["
+const STEPS: [&str; 2] = [
+    "
     CREATE TABLE executions (
         id INTEGER PRIMARY KEY,
         tenant TEXT NOT NULL,
@@ -34,7 +35,19 @@ const STEPS: [&str; 1] = ["
         at_ms INTEGER NOT NULL,
         PRIMARY KEY (tenant, key)
     ) STRICT, WITHOUT ROWID;
-"];
+",
+    "
+    CREATE TABLE trails (
+        before TEXT NOT NULL,
+        last TEXT NOT NULL,
+        followers TEXT NOT NULL,
+        tick INTEGER NOT NULL,
+        PRIMARY KEY (before, last)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX trails_by_tick ON trails (tick);
+    CREATE INDEX executions_by_session ON executions (tenant, session, id) WHERE session IS NOT NULL;
+",
+];
 
 /// The schema cannot be brought up to date.
 #[derive(Debug, thiserror::Error)]

@@ -63,6 +63,12 @@ pub struct Metrics {
     pub interval_calls: IntCounterVec,
     /// `almanac_interval_coverage_ratio`.
     pub interval_coverage: Gauge,
+    /// `almanac_suggestions_total{source}`.
+    pub suggestions: IntCounterVec,
+    /// `almanac_suggestions_degraded_total`.
+    pub suggestions_degraded: IntCounter,
+    /// `almanac_presets`.
+    pub presets: IntGauge,
     /// `almanac_store_commit_seconds`.
     pub store_commit: Histogram,
     /// `almanac_store_queue_depth`.
@@ -184,6 +190,16 @@ impl Metrics {
                 "almanac_interval_coverage_ratio",
                 "Share of recent calls that ended inside the interval that nine in ten should; older calls fade.",
             )?)?,
+            suggestions: made.counter_vec(
+                "almanac_suggestions_total",
+                "Tools suggested, by where the suggestion came from: rule, observed, complement.",
+                &["source"],
+            )?,
+            suggestions_degraded: made.counter(
+                "almanac_suggestions_degraded_total",
+                "Answers to which a rule library could not contribute.",
+            )?,
+            presets: made.gauge("almanac_presets", "Presets offered.")?,
             store_commit: made.histogram(
                 "almanac_store_commit_seconds",
                 "Time to make a group of records durable.",
@@ -213,6 +229,9 @@ impl Metrics {
         self.interval_coverage.set(0.9);
         for inside in ["true", "false"] {
             self.interval_calls.with_label_values(&[inside]);
+        }
+        for source in ["rule", "observed", "complement"] {
+            self.suggestions.with_label_values(&[source]);
         }
         for outcome in ["answered", "failed"] {
             self.watchdog_probes.with_label_values(&[outcome]);
