@@ -128,3 +128,73 @@ impl Engine {
         self.estimate_plan(generation, learnt, &asked).map_or(0, |plan| plan.estimated_duration_ms())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::Arc;
+
+    use tempfile::TempDir;
+
+    use super::super::proposer::{CallResult, Proposer, Proposing};
+    use super::*;
+    use crate::catalog::load::{Options, load};
+    use crate::suggest::Proposal;
+
+    /// Proposes what it was made with, in this order, and the last call of the history.
+    #[derive(Debug)]
+    struct Fixed(&'static [&'static str]);
+
+    impl Proposer for Fixed {
+        fn propose<'a>(&'a self, ask: &'a Ask, history: &'a [String]) -> Proposing<'a> {
+            let reason = format!("{} outputs of {}", ask.result.num_outputs, ask.tool);
+            let propose = |tool: &str| Proposal { tool: tool.to_owned(), reason: reason.clone(), score: 0.5 };
+            let all = self.0.iter().copied().chain(history.last().map(String::as_str));
+            let degraded = vec![Degraded { plugin: "org.example.slow".into(), reason: "no answer in 50 ms".into() }];
+            let proposals = Proposals { lists: vec![all.map(propose).collect()], degraded };
+            Box::pin(std::future::ready(proposals))
+        }
+    }
+
+    fn document(name: &str, more: &str) -> String {
+        let head = "title: t\ndescription: d\ncategory: c\ncapabilities: []\nkeywords: []\nuse_cases: []\n";
+        format!("name: {name}\n{head}{more}")
+    }
+
+    fn engine(documents: &[(&str, &str)]) -> Engine {
+        let directory = TempDir::new().unwrap();
+        for (name, more) in documents {
+            fs::write(directory.path().join(format!("{name}.yaml")), document(name, more)).unwrap();
+        }
+        let engine = Engine::new();
+        engine.publish(&load(Options::directory(directory.path())));
+        engine
+    }
+
+    fn suggest(engine: &Engine, ask: &Ask) -> Suggestions {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let proposals = runtime.block_on(engine.propose(ask));
+        engine.suggest(&engine.generation(), &engine.learnt(), ask, proposals)
+    }
+
+    #[test]
+    fn rules_come_before_complements_and_what_is_missing_is_named() {
+        let complements = "complements: [{tool: decision, scenario: s}, {tool: tree, scenario: branch}]\n";
+        let names = ["checkpoint", "decision", "reflection", "tree", "before"].map(|name| (name, ""));
+        let engine = engine(&[&names[..], &[("divergent", complements)]].concat());
+        let result = CallResult { num_outputs: 4, complexity: Some("complex".into()), ..CallResult::default() };
+        let history = Some(vec!["before".to_owned()]);
+        let ask = Ask { tool: "divergent".into(), result, history, ..Ask::default() };
+        let cold = suggest(&engine, &ask);
+        assert_eq!(cold.next_tools.iter().map(|next| next.tool.as_str()).collect::<Vec<_>>(), ["decision", "tree"]);
+        assert!(cold.degraded.is_empty());
+        engine.install_proposer(Arc::new(Fixed(&["checkpoint", "decision", "gone", "reflection"])));
+        let found = suggest(&engine, &ask);
+        let tools: Vec<&str> = found.next_tools.iter().map(|next| next.tool.as_str()).collect();
+        assert_eq!(tools, ["checkpoint", "decision", "reflection", "before", "tree"]);
+        assert_eq!(found.next_tools[0].reason, "4 outputs of divergent");
+        assert_eq!(found.next_tools[4].source, Source::Complement);
+        assert!(found.next_tools.iter().all(|next| next.estimated_duration_ms == 15_000));
+        assert_eq!(found.degraded[0].plugin, "org.example.slow");
+    }
+}

@@ -130,10 +130,10 @@ mod tests {
 
     #[test]
     fn every_fault_is_found_at_its_line() {
-        refuse("id: a\nname: n\ndescription: d\n", &[(1, "missing-key"), (0, "bad-value")]);
+        refuse("id: a\nname: n\ndescription: d\n", &[(1, "missing-key"), (1, "bad-value")]);
         refuse("id: a/b\nname: n\ndescription: d\ntools: [x]\nkeyword: [k]\n", &[(1, "bad-value"), (5, "unknown-key")]);
         refuse("id: match\nname: n\ndescription: d\ntools: []\n", &[(1, "bad-value"), (4, "bad-value")]);
-        refuse("id: [", &[(1, "yaml-syntax")]);
+        refuse("id: [", &[(2, "yaml-syntax")]);
     }
 
     #[test]

@@ -16,4 +16,5 @@ mod openapi;
 mod reload;
 mod service;
 mod shipped;
+mod suggest;
 mod timing;
