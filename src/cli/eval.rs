@@ -31,7 +31,7 @@ enum EvalCommand {
 
 #[derive(Debug, Args)]
 struct NextArgs {
-    /// Lines such as {"session": "s", "tools": ["a", "b"]}
+    /// Lines of JSON, each with `session`, a name, and `tools`, a list of the tools that it called, oldest first
     file: PathBuf,
 }
 

@@ -109,7 +109,9 @@ impl Learner {
     pub fn replay(&self, history: &History, catalog: &Catalog) {
         let mut learning = self.learning.lock().unwrap_or_else(PoisonError::into_inner);
         self.learn(&mut learning, &history.executions, &[], catalog);
-        history.followed.iter().for_each(|followed| learning.transitions.put(followed));
+        for followed in &history.followed {
+            learning.transitions.put(followed);
+        }
         for call in &history.calls {
             learning.sessions.called(&call.tenant, &call.session, &call.tool);
         }
@@ -136,7 +138,9 @@ impl Learner {
                 learning.sessions.called(&execution.tenant, session, &execution.tool);
             }
         }
-        followed.iter().for_each(|followed| learning.transitions.put(followed));
+        for followed in followed {
+            learning.transitions.put(followed);
+        }
         self.published.store(Arc::new(learning.clone()));
         verdicts
     }

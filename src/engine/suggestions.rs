@@ -1,6 +1,7 @@
 //! What should be called next, put together from everything that knows something of it.
 
 use std::collections::BTreeSet;
+use std::slice;
 
 use super::proposer::{Ask, Degraded, Proposals};
 use super::{Asked, Engine, Generation};
@@ -92,7 +93,7 @@ impl Engine {
         let is_valid =
             |tool: &str| catalog.get(tool).is_some() && !used.iter().any(|call| next::clash(catalog, tool, call));
         let next_tools = blend::blend(&known, is_valid).into_iter().map(|suggestion| NextTool {
-            estimated_duration_ms: self.expected(generation, learnt, &[suggestion.tool.clone()]),
+            estimated_duration_ms: self.expected(generation, learnt, slice::from_ref(&suggestion.tool)),
             tool: suggestion.tool,
             reason: suggestion.reason,
             source: suggestion.source,

@@ -41,14 +41,13 @@ impl<'t> Tracker<'t> {
     }
 
     fn observe(&mut self, trail: Trail, tool: &str, succeeded: bool) -> rusqlite::Result<()> {
-        let position = match self.touched.get(&trail) {
-            Some(position) => *position,
-            None => {
-                let followers = read(self.transaction, &trail)?.unwrap_or_default();
-                self.states.push(Followed { trail: trail.clone(), followers, tick: 0 });
-                self.touched.insert(trail, self.states.len() - 1);
-                self.states.len() - 1
-            }
+        let position = if let Some(position) = self.touched.get(&trail) {
+            *position
+        } else {
+            let followers = read(self.transaction, &trail)?.unwrap_or_default();
+            self.states.push(Followed { trail: trail.clone(), followers, tick: 0 });
+            self.touched.insert(trail, self.states.len() - 1);
+            self.states.len() - 1
         };
         self.states[position].followers.observe(tool, succeeded);
         Ok(())

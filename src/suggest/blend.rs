@@ -188,7 +188,9 @@ mod tests {
     fn followers(calls: &[(&str, u32, u32)]) -> Followers {
         let mut followers = Followers::default();
         for &(tool, samples, successes) in calls {
-            (0..samples).for_each(|call| followers.observe(tool, call < successes));
+            for call in 0..samples {
+                followers.observe(tool, call < successes);
+            }
         }
         followers
     }

@@ -188,7 +188,9 @@ mod tests {
             }
         }
         let mut transitions = Transitions::default();
-        counter.told.iter().for_each(|followed| transitions.put(followed));
+        for followed in &counter.told {
+            transitions.put(followed);
+        }
         transitions
     }
 

@@ -72,16 +72,16 @@ impl Transitions {
 
     /// What followed `last`.
     pub fn after(&self, last: &str) -> Option<&Followers> {
-        self.of(Trail { before: None, last: last.to_owned() })
+        self.of(&Trail { before: None, last: last.to_owned() })
     }
 
     /// What followed `last` when it came after `before`.
     pub fn after_two(&self, before: &str, last: &str) -> Option<&Followers> {
-        self.of(Trail { before: Some(before.to_owned()), last: last.to_owned() })
+        self.of(&Trail { before: Some(before.to_owned()), last: last.to_owned() })
     }
 
-    fn of(&self, trail: Trail) -> Option<&Followers> {
-        self.trails.get(&trail).map(|(_, followers)| &**followers)
+    fn of(&self, trail: &Trail) -> Option<&Followers> {
+        self.trails.get(trail).map(|(_, followers)| &**followers)
     }
 
     /// The tools that followed any other most often, with their share of all calls, 0 to 1; ties by name.
@@ -150,7 +150,9 @@ pub(super) mod tests {
             }
             let learn = |states: &[Followed]| {
                 let mut transitions = Transitions::default();
-                states.iter().for_each(|followed| transitions.put(followed));
+                for followed in states {
+                    transitions.put(followed);
+                }
                 shown(&transitions)
             };
             let in_order = learn(&counter.told);

@@ -195,10 +195,10 @@ impl ToolsSuggested<'_> {
     /// Logs and counts it.
     pub fn emit(&self, metrics: &Metrics) {
         for source in self.sources {
-            metrics.suggestions.with_label_values(&[source]).inc();
+            metrics.suggest.tools.with_label_values(&[source]).inc();
         }
         if self.degraded > 0 {
-            metrics.suggestions_degraded.inc();
+            metrics.suggest.degraded.inc();
         }
         tracing::debug!(tools = self.sources.len(), degraded = self.degraded, "tools suggested");
     }
@@ -214,7 +214,7 @@ pub struct PresetsLoaded {
 impl PresetsLoaded {
     /// Logs and counts it.
     pub fn emit(self, metrics: &Metrics) {
-        metrics.presets.set(self.presets as i64);
+        metrics.suggest.presets.set(self.presets as i64);
         tracing::info!(presets = self.presets, "presets loaded");
     }
 }
