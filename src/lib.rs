@@ -33,6 +33,7 @@ pub mod daemon;
 pub mod engine;
 pub mod http;
 pub mod session;
+pub mod stream;
 pub mod store;
 pub mod strict;
 pub mod telemetry;
