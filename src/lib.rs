@@ -33,11 +33,12 @@ pub mod daemon;
 pub mod engine;
 pub mod http;
 pub mod session;
-pub mod stream;
 pub mod store;
+pub mod stream;
 pub mod strict;
 pub mod telemetry;
 pub mod text;
 pub mod timing;
+pub mod usage;
 
 pub use engine::Engine;

@@ -160,10 +160,7 @@ mod tests {
         let result = Part::ToolResult { call: call(), output: json!(null), preliminary: false };
         check(r#"a:{"toolCallId":"c","result":null}"#, result);
         check(r#"b:{"toolCallId":"c","toolName":"t"}"#, Part::ToolInputStart { call: call(), tool: tool() });
-        check(
-            r#"c:{"toolCallId":"c","argsTextDelta":"{"}"#,
-            Part::ToolInputDelta { call: call(), delta: "{".into() },
-        );
+        check(r#"c:{"toolCallId":"c","argsTextDelta":"{"}"#, Part::ToolInputDelta { call: call(), delta: "{".into() });
         let usage = Some(StepUsage { prompt_tokens: Some(3), completion_tokens: None });
         check(
             r#"d:{"finishReason":"stop","usage":{"promptTokens":3,"completionTokens":null}}"#,

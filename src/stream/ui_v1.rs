@@ -67,7 +67,9 @@ pub(super) fn read(data: &str, mut sink: impl FnMut(Part)) -> Result<(), String>
         return Ok(());
     }
     let value: Value = serde_json::from_str(data).map_err(|error| format!("invalid JSON: {error}"))?;
-    let Some(kind) = field(&value, "type") else { return Err("a chunk is an object with a string \"type\"".to_owned()) };
+    let Some(kind) = field(&value, "type") else {
+        return Err("a chunk is an object with a string \"type\"".to_owned());
+    };
     let string = |key: &str| field(&value, key).ok_or_else(|| format!("\"{kind}\" chunks need a string \"{key}\""));
     let any = |key: &str| value.get(key).cloned().unwrap_or(Value::Null);
     let either = |one: &str, two: &str| value.get(one).or_else(|| value.get(two)).cloned().unwrap_or(Value::Null);
@@ -82,18 +84,14 @@ pub(super) fn read(data: &str, mut sink: impl FnMut(Part)) -> Result<(), String>
         "text-delta" => Part::Text(string("delta")?),
         "reasoning-delta" => Part::Reasoning(string("delta")?),
         "tool-input-start" => Part::ToolInputStart { call: string("toolCallId")?, tool: string("toolName")? },
-        "tool-input-delta" => {
-            Part::ToolInputDelta { call: string("toolCallId")?, delta: string("inputTextDelta")? }
-        }
+        "tool-input-delta" => Part::ToolInputDelta { call: string("toolCallId")?, delta: string("inputTextDelta")? },
         "tool-input-available" => {
             Part::ToolCall { call: string("toolCallId")?, tool: string("toolName")?, input: any("input") }
         }
         "tool-call" => {
             Part::ToolCall { call: string("toolCallId")?, tool: string("toolName")?, input: either("input", "args") }
         }
-        "tool-input-error" => {
-            Part::ToolInputError { call: string("toolCallId")?, error: string("errorText")? }
-        }
+        "tool-input-error" => Part::ToolInputError { call: string("toolCallId")?, error: string("errorText")? },
         "tool-output-available" => Part::ToolResult {
             call: string("toolCallId")?,
             output: any("output"),
@@ -172,7 +170,10 @@ mod tests {
             json!({"type": "data-intent-context", "id": "1", "data": {"a": 1}}),
             Part::Data { name: Some("intent-context".into()), id: Some("1".into()), value: json!({"a": 1}) },
         );
-        check(json!({"type": "finish", "finishReason": "stop"}), Part::Finish { reason: Some("stop".into()), usage: None });
+        check(
+            json!({"type": "finish", "finishReason": "stop"}),
+            Part::Finish { reason: Some("stop".into()), usage: None },
+        );
         check(json!({"type": "abort", "reason": "r"}), Part::Abort { reason: Some("r".into()) });
         let source = json!({"type": "source-url", "sourceId": "s", "url": "u"});
         check(source.clone(), Part::Other { kind: "source-url".into(), value: source });
