@@ -206,7 +206,9 @@ impl Listener {
         parser.finish(|read| ended.extend(heard.take(read, &mut calls, arrival)));
         if broke_off || heard.gave_up {
             let given_up = calls.give_up(arrival);
-            given_up.iter().for_each(|call| heard.tell(call));
+            for call in &given_up {
+                heard.tell(call);
+            }
             ended.extend(given_up);
         }
         heard.told.unfinished = calls

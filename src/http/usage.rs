@@ -91,12 +91,13 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::strict::Fault;
     use crate::strict::read::{Limits, json as read};
 
     fn answer(body: &Value) -> Result<Value, String> {
         let node = read(body.to_string().as_bytes(), &Limits::of_bytes(10_000)).unwrap();
         let request: UsageRequest =
-            decode(node).map_err(|faults| faults.iter().map(|fault| fault.pointer()).collect::<Vec<_>>().join(" "))?;
+            decode(node).map_err(|faults| faults.iter().map(Fault::pointer).collect::<Vec<_>>().join(" "))?;
         let now = humantime::parse_rfc3339("2025-12-13T08:36:00.039Z").unwrap();
         let table = PriceTable::from([("m".to_owned(), Prices { per_call: 0.5, ..Prices::default() })]);
         let event = event(request, &table, now).map_err(|problem| problem.code().to_owned())?;

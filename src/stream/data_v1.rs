@@ -91,10 +91,8 @@ pub(super) fn read(line: &str, mut sink: impl FnMut(Part)) -> Result<(), String>
 /// The code of a prefix: one character, after a lane's letter where two models answer side by side.
 fn code_of(prefix: &str) -> Option<char> {
     let mut chars = prefix.chars();
-    let code = match (chars.next()?, chars.next(), chars.next()) {
-        (code, None, _) => code,
-        ('a' | 'b', Some(code), None) => code,
-        _ => return None,
+    let ((code, None, _) | ('a' | 'b', Some(code), None)) = (chars.next()?, chars.next(), chars.next()) else {
+        return None;
     };
     "02389abcdefghijk".contains(code).then_some(code)
 }
