@@ -34,10 +34,12 @@ pub mod engine;
 pub mod http;
 pub mod session;
 pub mod store;
+pub mod stream;
 pub mod strict;
 pub mod suggest;
 pub mod telemetry;
 pub mod text;
 pub mod timing;
+pub mod usage;
 
 pub use engine::Engine;

@@ -9,8 +9,8 @@ use hyper::Method;
 use super::answer::Answer;
 use super::operation::Operation;
 use super::problem::Problem;
-use super::service::{Call, Context};
-use super::{admin, catalog, metadata, openapi, plan, presets, timing};
+use super::service::{Call, Context, Streaming};
+use super::{admin, catalog, metadata, openapi, plan, presets, stream, timing, usage};
 use crate::access::{Grant, Scope};
 use crate::strict::Node;
 
@@ -45,6 +45,8 @@ pub(super) enum Handler {
     Body(Answers),
     /// When what it waits for is there, such as the disk or a rule library, from a JSON body.
     Write(Waits),
+    /// When its body, read as it arrives, has ended.
+    Stream(fn(Arc<Context>, Grant, Streaming) -> Later),
     /// Later, from the query.
     Later(fn(Arc<Context>, Option<&str>) -> Later),
 }
@@ -89,6 +91,14 @@ pub(super) fn table() -> Vec<Route> {
         waits("/v1/metadata", read, metadata::metadata, metadata::metadata_operation),
         waits("/v1/enrich", read, metadata::enrich, metadata::enrich_operation),
         waits("/v1/executions", Access::Scope(Scope::Record), timing::record, timing::record_operation),
+        Route {
+            method: Method::POST,
+            path: "/v1/streams",
+            access: Access::Scope(Scope::Record),
+            handler: Handler::Stream(stream::read),
+            operation: stream::operation,
+        },
+        ask("/v1/usage", usage::usage, usage::operation),
         ask("/v1/plans/check", plan::check, plan::check_operation),
         get("/v1/presets", read, Handler::Work(presets::list), presets::list_operation),
         get("/v1/presets/{name}", read, Handler::Work(presets::preset), presets::preset_operation),
