@@ -148,7 +148,8 @@ typedef struct almanac_request {
     uint64_t num_outputs;     /* how many results it gave; 0 if nobody said */
     int32_t has_branches;     /* 1 if the result has open branches, else 0 */
     uint32_t reserved;
-    almanac_array history;    /* of almanac_str: tools called recently, the oldest first, repeats kept */
+    almanac_array history;    /* of almanac_str: tools called recently, the oldest first, repeats kept; whether the call
+                                 itself is the last of them is up to whoever asks */
     almanac_array context;    /* of almanac_pair: further facts about the result, ordered by key */
     uint64_t deadline_ns;     /* when the answer goes out without this library, on the clock of now_ns; 0 for never */
 } almanac_request;
