@@ -9,6 +9,7 @@ mod cli;
 mod counterparts;
 mod daemon;
 mod fault;
+mod fixtures;
 mod house;
 mod http;
 mod limits;

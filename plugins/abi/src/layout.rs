@@ -55,8 +55,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        ABI_MAJOR, ABI_MINOR, ENTRY_SYMBOL, FLAGS_MUST_KNOW, NOTE_OWNER, NOTE_SECTION, NOTE_TYPE, code, complexity,
-        level,
+        ABI_MAJOR, ABI_MINOR, ENTRY_SYMBOL, FLAGS_MUST_KNOW, NOTE_OWNER, NOTE_SECTION, NOTE_TYPE, Record, code,
+        complexity, level,
     };
 
     /// The constants, spelled as the header spells them.
@@ -93,8 +93,25 @@ mod tests {
 
     #[test]
     fn rust_and_c_agree() {
-        let printed: Vec<String> = run(&probe(&lines(), &constants()), &["cc", "-std=c11"]);
+        let printed: Vec<String> = run(&probe(&lines(), &constants()), "include");
         assert_eq!(printed, [lines(), constants()].concat());
+    }
+
+    /// A library of 1.0 sends and expects these sizes for ever.
+    #[test]
+    fn the_frozen_header_has_the_smallest_sizes() {
+        macro_rules! smallest {
+            ($($record:ident as $c:literal),*) => {
+                [$(format!("{} {}", $c, $record::MIN_SIZE)),*]
+            };
+        }
+        let smallest = smallest![
+            Str as "almanac_str", Pair as "almanac_pair", Host as "almanac_host", Tool as "almanac_tool",
+            Snapshot as "almanac_snapshot", Request as "almanac_request", Suggestion as "almanac_suggestion",
+            Sink as "almanac_sink", Vtable as "almanac_plugin_vtable", Descriptor as "almanac_plugin_descriptor"
+        ];
+        let frozen = "../../tests/fixtures/plugins/v1_0";
+        assert_eq!(run(&probe(&smallest, &[]), frozen), smallest);
     }
 
     /// A program that prints what the header says, with every number of ours asserted in C as well.
@@ -122,14 +139,14 @@ mod tests {
         format!("{source}int main(void) {{\n{body}    return 0;\n}}\n")
     }
 
-    fn run(source: &str, compiler: &[&str]) -> Vec<String> {
+    /// Compiles a program with the header in `include`, a directory of this package, and runs it.
+    fn run(source: &str, include: &str) -> Vec<String> {
         let directory = tempfile::tempdir().unwrap();
         let (file, program) = (directory.path().join("probe.c"), directory.path().join("probe"));
         fs::write(&file, source).unwrap();
-        let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("include");
-        let built = Command::new(compiler[0])
-            .args(&compiler[1..])
-            .args(["-Wall", "-Wextra", "-Werror", "-pedantic", "-I"])
+        let include = Path::new(env!("CARGO_MANIFEST_DIR")).join(include);
+        let built = Command::new("cc")
+            .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-I"])
             .args([&include, Path::new("-o"), &program, &file])
             .output()
             .unwrap();
