@@ -1,4 +1,5 @@
-//! Rule libraries under test: the shipped one, and those that are compiled from the sources in `tests/fixtures/plugins`.
+//! Rule libraries under test: the shipped one, and those that are compiled from the sources in
+//! `tests/fixtures/plugins`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,8 +12,8 @@ pub fn reasoning() -> PathBuf {
 
 /// Compiles `tests/fixtures/plugins/{source}.c`, such as `hostile/counter`, into a shared object at `target`.
 ///
-/// `defines` are `-D` options, such as `VERSION="1.2.0"`, with the quotes if the value is a string. What was at `target` is replaced in
-/// one step; who has it open or mapped keeps the old one.
+/// `defines` are `-D` options, such as `VERSION="1.2.0"`, with the quotes if the value is a string. What was at
+/// `target` is replaced in one step; who has it open or mapped keeps the old one.
 #[track_caller]
 pub fn compile(source: &str, defines: &[&str], target: &Path) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

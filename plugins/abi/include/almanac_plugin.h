@@ -1,19 +1,20 @@
 /* The interface between Almanac and its rule libraries, version 1.0.
  *
- * A rule library is a shared object that proposes which tools to call next, given what has just happened and which tools there
- * are. It is a pure function of its inputs: it opens no files and no sockets, and starts no threads that outlive a call. By default it
- * runs in a process of its own, behind a sandbox that denies all of that.
+ * A rule library is a shared object that proposes which tools to call next, given what has just happened and which
+ * tools there are. It is a pure function of its inputs: it opens no files and no sockets, and starts no threads that
+ * outlive a call. By default it runs in a process of its own, behind a sandbox that denies all of that.
  *
  * How long a tool takes is no business of a rule library: durations come from what Almanac has measured.
  *
  * Promises of this header:
  *   - It is C11 and C++17, for 64-bit ELF targets, and needs nothing but the two headers it includes.
- *   - Fields are only ever appended. A struct that carries its own size (`struct_size`) may be longer or, if it comes from an older
- *     party, shorter than yours: read a field only if the size covers it (ALMANAC_COVERS). Elements of arrays are found by
- *     the array's stride, which is their size.
+ *   - Fields are only ever appended. A struct that carries its own size (`struct_size`) may be longer or, if it comes
+ *     from an older party, shorter than yours: read a field only if the size covers it (ALMANAC_COVERS). Elements of
+ *     arrays are found by the array's stride, which is their size.
  *   - Reserved fields are 0 and are ignored by whoever reads them.
  *   - Enums travel as int32_t. A value that you don't know is data, not an error.
- *   - The major version is in the name of the entry function. Within it, a host runs every library of its own or a lower minor.
+ *   - The major version is in the name of the entry function. Within it, a host runs every library of its own or a
+ *     lower minor.
  *
  * Thread tags, on every function:
  *   [exclusive]      no other function of the library runs at the same time
@@ -43,19 +44,21 @@ extern "C" {
 #define ALMANAC_COVERS(pointer, type, field) \
     ((pointer)->struct_size >= offsetof(type, field) + sizeof(((type *)0)->field))
 
-/* ---- Data ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- Data ---- */
 
-/* Text: UTF-8, not terminated. `data` is NULL for text that is absent; empty text has length 0 and a `data` that is not NULL.
+/* Text: UTF-8, not terminated. `data` is NULL if the text is absent; a text that is there and empty has length 0 and
+ * another `data`.
  *
- * Borrow rule: text and arrays in arguments are valid until the call returns, and not longer. Copy what you keep. Text that
- * a library returns through its descriptor is static. */
+ * Borrow rule: text and arrays in arguments are valid until the call returns, and not longer. Copy what you keep. Text
+ * that a library returns through its descriptor is static. */
 typedef struct almanac_str {
     const char *data;
     size_t len; /* bytes */
 } almanac_str;
 
-/* `len` elements, `stride` bytes apart: element i is at (const char *)data + i * stride. The stride is a multiple of 8 and at least the
- * element's size in version 1.0; newer hosts may have longer elements. `data` may be NULL if `len` is 0. */
+/* `len` elements, `stride` bytes apart: element i is at (const char *)data + i * stride. The stride is a multiple of 8
+ * and at least the element's size in version 1.0; newer hosts may have longer elements. `data` may be NULL if `len` is
+ * 0. */
 typedef struct almanac_array {
     const void *data;
     size_t len;    /* elements */
@@ -81,7 +84,13 @@ enum {
 };
 
 /* Severity of a log message. */
-enum { ALMANAC_LOG_ERROR = 1, ALMANAC_LOG_WARN = 2, ALMANAC_LOG_INFO = 3, ALMANAC_LOG_DEBUG = 4, ALMANAC_LOG_TRACE = 5 };
+enum {
+    ALMANAC_LOG_ERROR = 1,
+    ALMANAC_LOG_WARN = 2,
+    ALMANAC_LOG_INFO = 3,
+    ALMANAC_LOG_DEBUG = 4,
+    ALMANAC_LOG_TRACE = 5
+};
 
 /* How complex a result was, as its tool judged it. */
 enum {
@@ -91,9 +100,10 @@ enum {
     ALMANAC_COMPLEXITY_COMPLEX = 3
 };
 
-/* ---- What the host gives ------------------------------------------------------------------------------------------------------- */
+/* ---- What the host gives ---- */
 
-/* Services of the host. Valid from the call of `create` until `destroy` returns. */
+/* Services of the host. Valid from the call of `create` until `destroy` returns. Of its functions only `get_extension`
+ * may be NULL. */
 typedef struct almanac_host almanac_host;
 struct almanac_host {
     uint32_t struct_size;
@@ -102,8 +112,8 @@ struct almanac_host {
     almanac_str name;    /* "almanacd" */
     almanac_str version; /* of the host, such as "0.1.0" */
 
-    /* Writes a message to the host's log. `level` is one of ALMANAC_LOG_*. The host cuts long messages and drops floods.
-     * A library that fails says why at ALMANAC_LOG_ERROR: the last such message is shown as the reason.
+    /* Writes a message to the host's log. `level` is one of ALMANAC_LOG_*. The host cuts long messages and drops
+     * floods. A library that fails says why at ALMANAC_LOG_ERROR: the last such message is shown as the reason.
      * [thread-safe] */
     void (*log)(const almanac_host *host, int32_t level, almanac_str message);
 
@@ -171,22 +181,22 @@ struct almanac_sink {
     uint32_t reserved;
     void *context; /* the host's own */
 
-    /* Hands over one suggestion; it is copied before the call returns. ALMANAC_OK: taken. ALMANAC_STOP: no more is wanted, and more
-     * will be dropped. ALMANAC_E_INVALID: refused (no UTF-8, empty, NaN, too small a struct); the next one may be fine.
-     * Text that is too long is cut. */
+    /* Hands over one suggestion; it is copied before the call returns. ALMANAC_OK: taken. ALMANAC_STOP: no more is
+     * wanted, and more will be dropped. ALMANAC_E_INVALID: refused (no UTF-8, empty, NaN, too small a struct); the next
+     * one may be fine. Text that is too long is cut. */
     int32_t (*push)(const almanac_sink *sink, const almanac_suggestion *suggestion);
 };
 
-/* ---- What the library gives ------------------------------------------------------------------------------------------------------ */
+/* ---- What the library gives ---- */
 
 /* The functions of a library. `create`, `destroy` and `suggest` are required; the others may be NULL. */
 typedef struct almanac_plugin_vtable {
     uint32_t struct_size;
     uint32_t reserved;
 
-    /* Makes an instance and stores it in `*instance`; not NULL on success. `config` is a JSON object ("{}" without a configuration)
-     * that the host has not checked against `config_schema`. A host may have several instances at a time.
-     * Fails with ALMANAC_E_CONFIG for a configuration that is wrong.
+    /* Makes an instance and stores it in `*instance`; not NULL on success. `config` is a JSON object ("{}" without a
+     * configuration) that the host has not checked against `config_schema`. A host may have several instances at a
+     * time. Fails with ALMANAC_E_CONFIG for a configuration that is wrong.
      * [exclusive] */
     int32_t (*create)(const almanac_host *host, almanac_str config, void **instance);
 
@@ -194,7 +204,8 @@ typedef struct almanac_plugin_vtable {
      * [exclusive] */
     void (*destroy)(void *instance);
 
-    /* Tells the catalog: once after `create`, and once for each new generation. A library that needs to know tools copies what it needs.
+    /* Tells the catalog: once after `create`, and once for each new generation. A library that needs to know tools
+     * copies what it needs.
      * [one-at-a-time] */
     int32_t (*on_snapshot)(void *instance, const almanac_snapshot *snapshot);
 
@@ -207,8 +218,8 @@ typedef struct almanac_plugin_vtable {
     const void *(*get_extension)(void *instance, almanac_str id);
 } almanac_plugin_vtable;
 
-/* Bits of `flags`. None exists in version 1.0. A host ignores unknown bits of the lower half, and refuses a library with unknown bits of
- * the upper half: those change what the other fields mean. */
+/* Bits of `flags`. None exists in version 1.0. A host ignores unknown bits of the lower half, and refuses a library
+ * with unknown bits of the upper half: those change what the other fields mean. */
 #define ALMANAC_FLAGS_MUST_KNOW UINT64_C(0xffffffff00000000)
 
 /* What a library is. Static, and never changed. */
@@ -231,11 +242,11 @@ ALMANAC_EXPORT const almanac_plugin_descriptor *almanac_plugin_entry_v1(void);
 
 #define ALMANAC_ENTRY_SYMBOL "almanac_plugin_entry_v1"
 
-/* ---- The note -------------------------------------------------------------------------------------------------------------------- */
+/* ---- The note ---- */
 
-/* What a library is, readable without running any of it: an ELF note, in a section of type SHT_NOTE and so in a segment of type
- * PT_NOTE. A host refuses a library without one, and one whose note says something else than its descriptor. Integers
- * are in the byte order of the ELF file; texts are padded with NUL. */
+/* What a library is, readable without running any of it: an ELF note, in a section of type SHT_NOTE and so in a segment
+ * of type PT_NOTE. A host refuses a library without one, and one whose note says something else than its descriptor.
+ * Integers are in the byte order of the ELF file; texts are padded with NUL. */
 #define ALMANAC_NOTE_SECTION ".note.almanac"
 #define ALMANAC_NOTE_OWNER "Almanac"
 #define ALMANAC_NOTE_TYPE 0x414c4d31 /* "ALM1" */
@@ -262,15 +273,16 @@ typedef struct almanac_plugin_note {
 
 /* Puts the note into the library. Once, at file scope, with string literals, and a semicolon behind it:
  *   ALMANAC_PLUGIN_NOTE("org.example.rules", "1.2.0"); */
-#define ALMANAC_PLUGIN_NOTE(id_literal, version_literal)                                                                   \
-    ALMANAC_STATIC_ASSERT(sizeof(id_literal) > 1 && sizeof(id_literal) <= ALMANAC_NOTE_ID_SIZE, "1 to 127 bytes of id");    \
-    ALMANAC_STATIC_ASSERT(sizeof(version_literal) > 1 && sizeof(version_literal) <= ALMANAC_NOTE_VERSION_SIZE,              \
-                          "1 to 63 bytes of version");                                                                      \
-    __attribute__((section(ALMANAC_NOTE_SECTION), used, aligned(4))) static const almanac_plugin_note                        \
-        almanac_plugin_note_of_this_library = {8,                 200,                                                       \
-                                               ALMANAC_NOTE_TYPE, ALMANAC_NOTE_OWNER,                                       \
-                                               ALMANAC_ABI_MAJOR, ALMANAC_ABI_MINOR,                                        \
-                                               id_literal,        version_literal}
+#define ALMANAC_PLUGIN_NOTE(id_literal, version_literal)                                                            \
+    ALMANAC_STATIC_ASSERT(sizeof(id_literal) > 1 && sizeof(id_literal) <= ALMANAC_NOTE_ID_SIZE,                     \
+                          "1 to 127 bytes of id");                                                                  \
+    ALMANAC_STATIC_ASSERT(sizeof(version_literal) > 1 && sizeof(version_literal) <= ALMANAC_NOTE_VERSION_SIZE,      \
+                          "1 to 63 bytes of version");                                                              \
+    __attribute__((section(ALMANAC_NOTE_SECTION), used, aligned(4))) static const almanac_plugin_note               \
+        almanac_plugin_note_of_this_library = {                                                                     \
+            8, 200, ALMANAC_NOTE_TYPE, ALMANAC_NOTE_OWNER, ALMANAC_ABI_MAJOR, ALMANAC_ABI_MINOR, id_literal,        \
+            version_literal,                                                                                        \
+    }
 
 /* Text from a string literal, in C. */
 #define ALMANAC_STR(literal) {(literal), sizeof(literal) - 1}

@@ -1,4 +1,5 @@
-//! Where every field lies. The header's tests assert the same numbers in C; a number that changes breaks libraries that exist.
+//! Where every field lies. The header's tests assert the same numbers in C; a number that changes breaks libraries that
+//! exist.
 
 use crate::types::{Array, Descriptor, Host, Note, Pair, Request, Sink, Snapshot, Str, Suggestion, Tool, Vtable};
 
@@ -27,13 +28,14 @@ layout! {
     Array as "almanac_array": 24 { data: 0, len: 8, stride: 16 }
     Pair as "almanac_pair": 32 { key: 0, value: 16 }
     Host as "almanac_host": 80 {
-        struct_size: 0, abi_minor: 4, context: 8, name: 16, version: 32, log: 48, now_ns: 56, is_cancelled: 64, get_extension: 72,
+        struct_size: 0, abi_minor: 4, context: 8, name: 16, version: 32, log: 48, now_ns: 56, is_cancelled: 64,
+        get_extension: 72,
     }
     Tool as "almanac_tool": 80 { name: 0, category: 16, capabilities: 32, keywords: 56 }
     Snapshot as "almanac_snapshot": 40 { struct_size: 0, reserved: 4, generation: 8, tools: 16 }
     Request as "almanac_request": 152 {
-        struct_size: 0, complexity: 4, generation: 8, tool: 16, mode: 32, session_id: 48, goal: 64, num_outputs: 80, has_branches: 88,
-        reserved: 92, history: 96, context: 120, deadline_ns: 144,
+        struct_size: 0, complexity: 4, generation: 8, tool: 16, mode: 32, session_id: 48, goal: 64, num_outputs: 80,
+        has_branches: 88, reserved: 92, history: 96, context: 120, deadline_ns: 144,
     }
     Suggestion as "almanac_suggestion": 48 { struct_size: 0, reserved: 4, tool: 8, reason: 24, score: 40 }
     Sink as "almanac_sink": 24 { struct_size: 0, reserved: 4, context: 8, push: 16 }
@@ -41,7 +43,8 @@ layout! {
         struct_size: 0, reserved: 4, create: 8, destroy: 16, on_snapshot: 24, suggest: 32, get_extension: 40,
     }
     Descriptor as "almanac_plugin_descriptor": 120 {
-        struct_size: 0, abi_minor: 4, flags: 8, id: 16, name: 32, version: 48, vendor: 64, url: 80, config_schema: 96, vtable: 112,
+        struct_size: 0, abi_minor: 4, flags: 8, id: 16, name: 32, version: 48, vendor: 64, url: 80, config_schema: 96,
+        vtable: 112,
     }
     Note as "almanac_plugin_note": 220 {
         owner_size: 0, desc_size: 4, kind: 8, owner: 12, abi_major: 20, abi_minor: 24, id: 28, version: 156,

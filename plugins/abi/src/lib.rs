@@ -2,15 +2,15 @@
 //!
 //! # The problem
 //!
-//! A rule library is built by somebody else, at another time, with another compiler. Host and library must agree on every byte
-//! that crosses the boundary, and go on agreeing when one of them is newer.
+//! A rule library is built by somebody else, at another time, with another compiler. Host and library must agree on
+//! every byte that crosses the boundary, and go on agreeing when one of them is newer.
 //!
 //! # The approach
 //!
-//! The header is kept by hand and is the reference; what a field means stands there in full. This crate repeats it as `repr(C)`
-//! types, asserts every offset at compile time, and its tests compare them with what the C compiler of the machine says. Structs say
-//! their own size and grow at the end only; [`read_prefix`] turns a struct of any size into one of today's, with zeros for what
-//! the other side doesn't know.
+//! The header is kept by hand and is the reference; what a field means stands there in full. This crate repeats it as
+//! `repr(C)` types, asserts every offset at compile time, and its tests compare them with what the C compiler of the
+//! machine says. Structs say their own size and grow at the end only; [`read_prefix`] turns a struct of any size into
+//! one of today's, with zeros for what the other side doesn't know.
 //!
 //! Raw pointers only: there is nothing safe to say about foreign memory here. Authors of libraries want the crate
 //! `almanac-plugin`, which is safe.

@@ -1,7 +1,8 @@
 //! Reading a struct whose size the other side decided.
 //!
-//! A shorter struct comes from an older party, a longer one from a newer party. Checking the size before each field is easy to forget, so
-//! the covered part is copied into a struct of today's size, and the rest is zero: an absent text, no function, no elements.
+//! A shorter struct comes from an older party, a longer one from a newer party. Checking the size before each field is
+//! easy to forget, so the covered part is copied into a struct of today's size, and the rest is zero: an absent text,
+//! no function, no elements.
 
 use core::mem::MaybeUninit;
 use core::ptr;
@@ -19,8 +20,8 @@ pub unsafe trait Record: Copy {
 
 macro_rules! records {
     ($($record:ident: $size:literal,)*) => {$(
-        // SAFETY: integers, floats, raw pointers and optional functions, all of which may be zero. An optional function that is not
-        // zero is a function by the rules of the interface, which the caller of `read_prefix` vouches for.
+        // SAFETY: integers, floats, raw pointers and optional functions, all of which may be zero. An optional function
+        // that is not zero is a function by the rules of the interface, which the caller of `read_prefix` vouches for.
         unsafe impl Record for $record {
             const MIN_SIZE: usize = $size;
         }

@@ -1,7 +1,8 @@
-/* A rule library in C: when an agent calls one tool again and again, it names others of that category that can do the same.
+/* A rule library in C: when an agent calls one tool again and again, it names others of that category that can do the
+ * same.
  *
- * It shows how to copy what is kept of a snapshot, how to walk arrays by their stride, and how to return a text that was put
- * together. */
+ * It shows how to copy what is kept of a snapshot, how to walk arrays by their stride, and how to return a text that
+ * was put together. */
 #include "almanac_plugin.h"
 
 #include <stdio.h>
@@ -48,7 +49,7 @@ static int32_t fail(const struct stuck *stuck, const char *why) {
     return ALMANAC_E_INTERNAL;
 }
 
-/* ---- The catalog ------------------------------------------------------------------------------------------------------------- */
+/* ---- The catalog ---- */
 
 static void forget(struct stuck *stuck) {
     free(stuck->tools);
@@ -129,7 +130,7 @@ static const struct tool *find(const struct stuck *stuck, almanac_str name) {
     return NULL;
 }
 
-/* ---- The rule ---------------------------------------------------------------------------------------------------------------- */
+/* ---- The rule ---- */
 
 /* How many times in a row the tool was called last. */
 static size_t run_length(const almanac_request *request) {
@@ -186,7 +187,7 @@ static int32_t suggest(void *instance, const almanac_request *request, const alm
     return ALMANAC_OK;
 }
 
-/* ---- The library ------------------------------------------------------------------------------------------------------------- */
+/* ---- The library ---- */
 
 static int32_t create(const almanac_host *host, almanac_str config, void **instance) {
     (void)config;

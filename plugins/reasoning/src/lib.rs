@@ -1,8 +1,9 @@
 //! What to call after a reasoning tool.
 //!
-//! The rules are data: after which tool, when, what and why. A rule that always holds says what is never wrong next; a conditional one
-//! reads how many outputs the call gave, whether branches are open, how complex the result was, and whether there is a session
-//! to keep it in. They are listed best first, and the score falls with the place, so that a blend keeps their order.
+//! The rules are data: after which tool, when, what and why. A rule that always holds says what is never wrong next; a
+//! conditional one reads how many outputs the call gave, whether branches are open, how complex the result was, and
+//! whether there is a session to keep it in. They are listed best first, and the score falls with the place, so that a
+//! blend keeps their order.
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,6 @@
 //! From the trait to the C table: what [`export_plugin!`](crate::export_plugin) is made of. Not for use by hand.
 //!
-//! Every function that C calls runs the author's code behind [`guarded`]: a panic must not cross the boundary, and what
+//! Every function that C calls runs the author's code behind `guarded`: a panic must not cross the boundary, and what
 //! panicked is dropped, as it may be half changed.
 
 use std::ffi::c_void;
@@ -245,8 +245,8 @@ fn in_words(error: &Error) -> String {
 /// );
 /// ```
 ///
-/// It also puts the id and the version into an ELF note, so that the daemon can read them without running the library. A text
-/// that breaks the rules of the interface is an error at compile time. Once per library.
+/// It also puts the id and the version into an ELF note, so that the daemon can read them without running the library.
+/// A text that breaks the rules of the interface is an error at compile time. Once per library.
 #[macro_export]
 macro_rules! export_plugin {
     ($rule:ty, $($key:ident = $value:expr),+ $(,)?) => {

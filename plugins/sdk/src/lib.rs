@@ -1,7 +1,8 @@
 //! Rule libraries for Almanac, in safe Rust.
 //!
-//! A rule library proposes which tools an agent may call next, given the tool it has just called, what came out and which tools
-//! there are. Implement [`Rule`], name it in [`export_plugin!`], build a `cdylib`, and put it where the daemon looks:
+//! A rule library proposes which tools an agent may call next, given the tool it has just called, what came out and
+//! which tools there are. Implement [`Rule`], name it in [`export_plugin!`], build a `cdylib`, and put it where the
+//! daemon looks:
 //!
 //! ```
 //! use almanac_plugin::{Error, Request, Rule, Setup, Sink, export_plugin};
@@ -39,16 +40,17 @@
 //!
 //! # What a rule may do
 //!
-//! Compute. It runs in a process of its own that can open neither files nor sockets nor processes; what it prints ends in the
-//! daemon's log, and so does what it says through [`Host::log`]. An answer that takes longer than the daemon's deadline, 50 ms by default, goes out
-//! without it, and the process is replaced.
+//! Compute. It runs in a process of its own that can open neither files nor sockets nor processes; what it prints ends
+//! in the daemon's log, and so does what it says through [`Host::log`]. An answer that takes longer than the daemon's
+//! deadline, 50 ms by default, goes out without it, and the process is replaced.
 //!
 //! How long a tool takes is not a rule's to say: the daemon adds what it has measured.
 //!
 //! # Panics
 //!
-//! A panic in a rule is caught before it reaches the C boundary, reported with its message, and the rule's instance is dropped:
-//! its state can't be trusted any more. That needs unwinding, so this crate refuses to build with `panic = "abort"`.
+//! A panic in a rule is caught before it reaches the C boundary, reported with its message, and the rule's instance is
+//! dropped: its state can't be trusted any more. That needs unwinding, so this crate refuses to build with `panic =
+//! "abort"`.
 
 #![allow(unsafe_code, reason = "the safe side of a C interface; the rules of a library built on it need none")]
 

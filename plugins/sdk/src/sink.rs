@@ -32,9 +32,9 @@ impl Sink<'_> {
 
     /// Proposes a tool.
     ///
-    /// `tool` is its name in the catalog; a tool that doesn't exist is dropped. `reason` is one sentence for the agent to read. `score`, from
-    /// 0 to 1, says how strongly: suggestions of several libraries are blended by it, and equal ones keep their order. It is clamped;
-    /// NaN, and an empty name or reason, are refused.
+    /// `tool` is its name in the catalog; a tool that doesn't exist is dropped. `reason` is one sentence for the agent
+    /// to read. `score`, from 0 to 1, says how strongly: suggestions of several libraries are blended by it, and equal
+    /// ones keep their order. It is clamped; NaN, and an empty name or reason, are refused.
     pub fn suggest(&mut self, tool: &str, reason: &str, score: f64) {
         if self.full {
             return;

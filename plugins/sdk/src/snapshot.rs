@@ -36,7 +36,8 @@ impl Tool<'_> {
     }
 }
 
-/// All tools of one generation of the catalog, ordered by name. Borrowed for the length of the call: copy what you keep.
+/// All tools of one generation of the catalog, ordered by name. Borrowed for the length of the call: copy what you
+/// keep.
 pub struct Snapshot<'a> {
     host: Host<'a>,
     generation: u64,

@@ -1,7 +1,7 @@
 //! Drives a rule through the very functions that the daemon calls, without loading a library.
 //!
-//! The driver plays a host that is newer than this crate: its structs and its arrays' elements are longer than the library knows, so
-//! whoever ignores sizes and strides fails here and not in five years.
+//! The driver plays a host that is newer than this crate: its structs and its arrays' elements are longer than the
+//! library knows, so whoever ignores sizes and strides fails here and not in five years.
 //!
 //! ```
 //! # use almanac_plugin::{Error, Request, Rule, Setup, Sink};

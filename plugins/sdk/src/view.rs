@@ -1,7 +1,7 @@
 //! Borrowed text and arrays, checked once and then safe to look at.
 //!
-//! A host promises UTF-8 and sound arrays. It is believed about pointers, as it has to be; what can be checked is checked, since
-//! a fault found here is a refused call and not undefined behaviour.
+//! A host promises UTF-8 and sound arrays. It is believed about pointers, as it has to be; what can be checked is
+//! checked, since a fault found here is a refused call and not undefined behaviour.
 
 use std::fmt;
 use std::marker::PhantomData;
