@@ -34,9 +34,11 @@ pub mod engine;
 pub mod http;
 pub mod session;
 pub mod store;
+pub mod stream;
 pub mod strict;
 pub mod telemetry;
 pub mod text;
 pub mod timing;
+pub mod usage;
 
 pub use engine::Engine;
