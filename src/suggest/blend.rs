@@ -141,7 +141,7 @@ struct Seen<'a> {
 impl Seen<'_> {
     fn suggest(&self, reason: Option<&str>) -> Suggestion {
         let Self { tool, samples, success_rate } = self;
-        let seen = format!("observed {samples} times next, {:.0} % of late succeeded", success_rate * 100.0);
+        let seen = format!("observed {samples} times next, {:.0} % succeeded of late", success_rate * 100.0);
         let reason = match reason {
             Some(reason) => format!("{} ({seen})", reason.trim_end_matches('.')),
             None => seen,
@@ -241,8 +241,8 @@ mod tests {
     #[test]
     fn the_reason_says_what_was_observed() {
         let both = check(&[], &[("b", 4, 4), ("x", 3, 3)], &["b"], &["b", "x"]);
-        assert_eq!(both[0].reason, "scenario b (observed 4 times next, 100 % of late succeeded)");
-        assert_eq!(both[1].reason, "observed 3 times next, 100 % of late succeeded");
+        assert_eq!(both[0].reason, "scenario b (observed 4 times next, 100 % succeeded of late)");
+        assert_eq!(both[1].reason, "observed 3 times next, 100 % succeeded of late");
     }
 
     #[test]
