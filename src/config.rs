@@ -15,6 +15,7 @@ use crate::strict::Node;
 use crate::strict::decode::decode;
 use crate::strict::diagnostic::{self, Diagnostic};
 use crate::strict::read::{Limits, yaml};
+use crate::usage::PriceTable;
 
 /// Seconds of a day.
 const DAY: u64 = 24 * 60 * 60;
@@ -31,7 +32,7 @@ const INSTALLED_TOKENS: &str = "/etc/almanac/tokens";
 const MAX_FILE_BYTES: usize = 1 << 20;
 
 /// Everything that can be configured.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     /// The address of the HTTP door.
     pub listen: SocketAddr,
@@ -55,8 +56,12 @@ pub struct Config {
     pub timing: Timing,
     /// The durations that stand in for history: the file beside the configuration, if there is one.
     pub timing_defaults: Option<PathBuf>,
+    /// The directory of presets, which need not be there; without a configuration file the built-in ones are all there is.
+    pub presets: Option<PathBuf>,
     /// How records are kept.
     pub store: Store,
+    /// What models cost, by their names.
+    pub prices: PriceTable,
     /// What is logged.
     pub log: Log,
 }
@@ -94,6 +99,10 @@ pub struct Http {
     pub idle_timeout: Duration,
     /// From a request's head to its answer's last byte.
     pub request_timeout: Duration,
+    /// Size of a chat stream, in bytes.
+    pub max_stream_bytes: usize,
+    /// Longest silence in a chat stream: a tool may work for so long.
+    pub stream_idle_timeout: Duration,
     /// Further values of `Host` that are let in on a loopback address; with any, the only ones elsewhere.
     pub allowed_hosts: Vec<String>,
 }
@@ -211,8 +220,9 @@ impl Config {
             Some(file) => Self::read(file)?,
             None => Self::default(),
         };
-        config.timing_defaults =
-            file.and_then(|file| Some(file.parent()?.join("timing-defaults.yaml"))).filter(|path| path.exists());
+        let beside = |name: &str| Some(file.as_deref()?.parent()?.join(name));
+        config.timing_defaults = beside("timing-defaults.yaml").filter(|path| path.exists());
+        config.presets = beside("presets");
         if !overrides.tool_metadata.is_empty() {
             config.tool_metadata.clone_from(&overrides.tool_metadata);
         }
@@ -342,7 +352,9 @@ impl Default for Config {
             tokens_file: default_tokens_file(),
             timing: Timing::default(),
             timing_defaults: None,
+            presets: None,
             store: Store::default(),
+            prices: PriceTable::new(),
             log: Log::default(),
         }
     }
@@ -369,6 +381,8 @@ impl Default for Http {
             header_read_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(75),
             request_timeout: Duration::from_secs(30),
+            max_stream_bytes: 64 << 20,
+            stream_idle_timeout: Duration::from_secs(15 * 60),
             allowed_hosts: Vec::new(),
         }
     }
