@@ -2,7 +2,7 @@
 
 use super::{DIMENSIONS, Vector};
 
-/// Products that are added side by side: with these, the compiler uses the instruction that multiplies eight pairs and adds.
+/// Products that are added side by side: with eight, the compiler uses the instruction that multiplies and adds pairs.
 const LANES: usize = 8;
 
 /// A vector of one byte a number, and the scale they share. The numbers are -127 to 127 when made from a [`Vector`].

@@ -5,8 +5,8 @@
 //! that a text asks for.
 //!
 //! Little-endian: [`MAGIC`]; five u32 (rows, dimensions, slots, bytes of the longest piece, bytes of all pieces); per slot
-//! a u16, the number of a row or [`VACANT`]; per row a u32, where its piece ends; the pieces; per row an f32, its scale, and
-//! its numbers, two in a byte. A piece lies in the first vacant slot at or after its [`Hash`], and slots are a power of two.
+//! a u16, the number of a row or [`VACANT`]; per row a u32, where its piece ends; the pieces; per row an f32, its scale,
+//! and its numbers, two in a byte. A piece lies in the first vacant slot at or after its hash; slots are a power of two.
 
 use super::vector::Nibbles;
 use super::{DIMENSIONS, DOCUMENT_PIECES, Pool, QUERY_PIECES, Vector, wordpiece};
