@@ -114,11 +114,18 @@ impl Engine {
         goal: Option<&str>,
     ) -> Vec<FittingPreset> {
         let found = matching::find(generation.presets(), history, goal).into_iter();
-        let fitting = found.map(|found| FittingPreset {
-            preset: found.preset.clone(),
-            estimated_duration_ms: self.expected(generation, learnt, &found.preset.tools),
-            remaining_steps: found.remaining().to_vec(),
-            remaining_duration_ms: self.expected(generation, learnt, found.remaining()),
+        let fitting = found.map(|found| {
+            let estimated_duration_ms = self.expected(generation, learnt, &found.preset.tools);
+            let remaining_duration_ms = match found.done {
+                0 => estimated_duration_ms,
+                _ => self.expected(generation, learnt, found.remaining()),
+            };
+            FittingPreset {
+                preset: found.preset.clone(),
+                estimated_duration_ms,
+                remaining_steps: found.remaining().to_vec(),
+                remaining_duration_ms,
+            }
         });
         fitting.collect()
     }
