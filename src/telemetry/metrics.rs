@@ -6,7 +6,9 @@ use prometheus::{
     Registry, TextEncoder,
 };
 
+use super::events::LlmOutcome;
 use super::labels::Capped;
+use crate::llm::BreakerState;
 
 /// Seconds; from the fastest answer to the slowest allowed request.
 const REQUEST_BUCKETS: [f64; 14] =
@@ -69,6 +71,14 @@ pub struct Metrics {
     pub store_queue: IntGauge,
     /// `almanac_store_usable`.
     pub store_usable: IntGauge,
+    /// `almanac_llm_calls_total{outcome}`.
+    pub llm_calls: IntCounterVec,
+    /// `almanac_llm_call_duration_seconds`.
+    pub llm_duration: Histogram,
+    /// `almanac_llm_names_dropped_total`.
+    pub llm_names_dropped: IntCounter,
+    /// `almanac_llm_breaker_state{state}`; without a model all are 0.
+    pub llm_breaker: IntGaugeVec,
 }
 
 /// Tools and modes with time series of their own.
@@ -79,6 +89,9 @@ const TOOL_BUCKETS: [f64; 14] = [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0
 
 /// Recorded by estimated duration; what is between the middle two was within 20 %.
 const RATIO_BUCKETS: [f64; 10] = [0.1, 0.25, 0.5, 0.8, 1.2, 2.0, 4.0, 10.0, 30.0, 100.0];
+
+/// Seconds; from a model on the same machine to the longest deadline.
+const LLM_BUCKETS: [f64; 10] = [0.05, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 5.0, 10.0, 30.0];
 
 /// Did the last reload succeed, and when did one last?
 #[derive(Debug)]
@@ -191,6 +204,23 @@ impl Metrics {
             )?,
             store_queue: made.gauge("almanac_store_queue_depth", "Batches that wait to be written.")?,
             store_usable: made.gauge("almanac_store_usable", "1 if records can be stored.")?,
+            llm_calls: made.counter_vec(
+                "almanac_llm_calls_total",
+                "Questions for the model by outcome; open and busy ones were not sent.",
+                &["outcome"],
+            )?,
+            llm_duration: made.histogram(
+                "almanac_llm_call_duration_seconds",
+                "Time to the model's answer, or to giving up.",
+                &LLM_BUCKETS,
+            )?,
+            llm_names_dropped: made
+                .counter("almanac_llm_names_dropped_total", "Names in the model's answers that no candidate has.")?,
+            llm_breaker: made.gauge_vec(
+                "almanac_llm_breaker_state",
+                "1 for the state that holds: closed (the model is asked), open (it is not), half_open (it is tried).",
+                &["state"],
+            )?,
             registry,
         };
         metrics.announce();
@@ -213,6 +243,12 @@ impl Metrics {
         self.interval_coverage.set(0.9);
         for inside in ["true", "false"] {
             self.interval_calls.with_label_values(&[inside]);
+        }
+        for outcome in LlmOutcome::LABELS {
+            self.llm_calls.with_label_values(&[outcome]);
+        }
+        for state in BreakerState::NAMES {
+            self.llm_breaker.with_label_values(&[state]);
         }
         for outcome in ["answered", "failed"] {
             self.watchdog_probes.with_label_values(&[outcome]);
