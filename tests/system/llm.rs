@@ -185,9 +185,7 @@ async fn one_deadline_holds_for_all() {
 async fn an_answer_is_bounded() {
     check(Play::Send(reply("200 OK", "", &vec![b' '; 70_000])), "too_large").await;
     check(Play::Flood(b"HTTP/1.1 200 OK\r\n".to_vec()), "broken").await;
-    let server =
-        Server::start(|_, _| Play::Flood(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n".to_vec())).await;
-    assert!(Asked::at(&server, |_| {}).ask().await.is_err());
+    check(Play::Flood(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n".to_vec()), "broken").await;
     let chunks = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n".iter().copied();
     let chunk = format!("8000\r\n{}\r\n", "[".repeat(0x8000));
     check(Play::Stall(chunks.chain(chunk.repeat(3).bytes()).collect()), "too_large").await;

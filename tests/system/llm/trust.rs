@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use almanac::llm::{KeyError, Llm, LlmError, SetupError, TrustError};
 use almanac::telemetry::Metrics;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
 use rustls::ServerConfig;
 use rustls::pki_types::PrivateKeyDer;
 use tempfile::TempDir;
@@ -23,8 +23,9 @@ struct Authority {
 }
 
 impl Authority {
-    fn new() -> Self {
+    fn new(name: &str) -> Self {
         let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
         let directory = TempDir::new().unwrap();
@@ -76,12 +77,13 @@ async fn check_refused(server: &Server, file: &Path, cause: &str) {
 
 #[tokio::test]
 async fn only_a_trusted_certificate_of_the_right_name_is_taken() {
-    let (authority, other) = (Authority::new(), Authority::new());
+    let (authority, other, namesake) = (Authority::new("a"), Authority::new("b"), Authority::new("a"));
     let server = authority.serve("127.0.0.1", |_| {}).await;
     ask(&server, &authority.file()).await.unwrap();
     assert_eq!(server.seen().len(), 1);
     let server = authority.serve("127.0.0.1", |_| {}).await;
     check_refused(&server, &other.file(), "UnknownIssuer").await;
+    check_refused(&server, &namesake.file(), "BadSignature").await;
     let server = authority.serve("models.example.com", |_| {}).await;
     check_refused(&server, &authority.file(), "not valid for name").await;
     let server = authority.serve("127.0.0.1", |params| params.not_after = date_time_ymd(2020, 1, 1)).await;
@@ -93,7 +95,7 @@ async fn only_a_trusted_certificate_of_the_right_name_is_taken() {
 
 #[tokio::test]
 async fn a_self_signed_certificate_is_refused_by_the_system() {
-    let server = Authority::new().serve("127.0.0.1", |_| {}).await;
+    let server = Authority::new("a").serve("127.0.0.1", |_| {}).await;
     let settings = settings(&format!("https://127.0.0.1:{}", server.address.port()));
     match Llm::new(settings.clone(), Arc::new(Metrics::new().unwrap())) {
         Ok(_) => assert_eq!(Asked::with(settings).ask().await.unwrap_err().label(), "unreachable"),
