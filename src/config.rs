@@ -462,7 +462,7 @@ mod tests {
         check("url: 'https://models.example.com/v1', model: m", &[]);
         check("url: 'http://127.0.0.1:8080', model: m, timeout: 30s, max_candidates: 200, api_key_env: KEY_1", &[]);
         check("url: 'http://models.example.com/v1', model: m", &["bad-value"]);
-        check("model: m", &["missing-key"]);
+        check("", &["missing-key", "missing-key"]);
         check(
             "url: x, model: '', api_key_env: sk-1234, timeout: 31s, max_candidates: 0, retries: 3",
             &["bad-value", "bad-value", "bad-value", "bad-value", "bad-value", "unknown-key"],

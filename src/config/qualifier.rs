@@ -76,10 +76,7 @@ impl FromNode for Llm {
     fn from_node(node: Node, at: &mut At) -> Option<Self> {
         at.map(node, |fields| {
             let Url(url) = fields.required("url");
-            let model: String = fields.required("model");
-            if model.is_empty() || model.len() > 200 || model.contains(char::is_control) {
-                fields.bad_value("model", "must be 1 to 200 bytes without control characters");
-            }
+            let Model(model) = fields.required("model");
             let (api_key_env, ca_file) = (variable(fields), fields.optional("ca_file"));
             let limits = LlmLimits::read(fields);
             url.map(|url| Self { url, model, api_key_env, ca_file, limits })
@@ -129,5 +126,18 @@ impl FromNode for Url {
                 None
             }
         }
+    }
+}
+
+#[derive(Default)]
+struct Model(String);
+
+impl FromNode for Model {
+    fn from_node(node: Node, at: &mut At) -> Option<Self> {
+        let name = String::from_node(node, at)?;
+        if name.is_empty() || name.len() > 200 || name.contains(char::is_control) {
+            at.bad_value("a model's name has 1 to 200 bytes and no control characters");
+        }
+        Some(Self(name))
     }
 }

@@ -179,6 +179,14 @@ async fn one_deadline_holds_for_all() {
     check(Play::Drip(good.clone()), "deadline").await;
     let slow_body = reply("200 OK", "", &b" ".repeat(2000));
     check(Play::Drip(slow_body), "deadline").await;
+    let bad_request = |number, _: &Value| match number {
+        1 => Play::Send(reply("400 Bad Request", "", b"{}")),
+        _ => Play::Stall(Vec::new()),
+    };
+    let server = Server::start(bad_request).await;
+    let asked = Asked::at(&server, |settings| settings.limits.timeout = SHORT);
+    assert_eq!(asked.ask().await.unwrap_err().label(), "deadline");
+    asked.check_calls("deadline", 1);
 }
 
 #[tokio::test]
@@ -199,8 +207,6 @@ async fn lies_are_not_believed() {
     for body in [&b""[..], b"{}", b"\xff\xfe{}", b"[[[[[[", b"{\"choices\":[]}", b"<html>", b"\x1f\x8b\x08gzip"] {
         check(Play::Send(reply("200 OK", "", body)), "malformed").await;
     }
-    let refusal = json!({"choices": [{"message": {"content": null, "refusal": "no"}}]}).to_string();
-    check(Play::Send(reply("200 OK", "", refusal.as_bytes())), "declined").await;
     let half = r#"{"ranked": ["sudo", "web_search", "web_search"], "reasoning": "sudo does it"}"#;
     let server = Server::start(move |_, _| completion(half)).await;
     let asked = Asked::at(&server, |_| {});
@@ -252,6 +258,16 @@ async fn a_broken_endpoint_is_left_alone() {
     asked.check_metric("almanac_llm_call_duration_seconds_count", "2");
     asked.check_metric(r#"almanac_llm_breaker_state{state="open"}"#, "1");
     asked.check_metric(r#"almanac_llm_breaker_state{state="closed"}"#, "0");
+}
+
+#[tokio::test]
+async fn a_model_that_declines_is_asked_again() {
+    let refusal = json!({"choices": [{"message": {"content": null, "refusal": "no"}}]}).to_string();
+    let server = Server::start(move |_, _| Play::Send(reply("200 OK", "", refusal.as_bytes()))).await;
+    let asked = Asked::at(&server, |settings| settings.limits.max_failures = 1);
+    for _ in 0..3 {
+        assert_eq!(asked.ask().await.unwrap_err().label(), "declined");
+    }
 }
 
 #[tokio::test]
