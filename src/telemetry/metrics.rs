@@ -1,14 +1,16 @@
 //! All metrics, as typed handles. Names and labels are a contract with whoever alerts on them.
 
+mod llm;
+
 use prometheus::core::Collector;
 use prometheus::{
     Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
     Registry, TextEncoder,
 };
 
-use super::events::LlmOutcome;
+pub use llm::LlmMetrics;
+
 use super::labels::Capped;
-use crate::llm::BreakerState;
 
 /// Seconds; from the fastest answer to the slowest allowed request.
 const REQUEST_BUCKETS: [f64; 14] =
@@ -65,20 +67,16 @@ pub struct Metrics {
     pub interval_calls: IntCounterVec,
     /// `almanac_interval_coverage_ratio`.
     pub interval_coverage: Gauge,
+    /// What is suggested.
+    pub suggest: Suggest,
     /// `almanac_store_commit_seconds`.
     pub store_commit: Histogram,
     /// `almanac_store_queue_depth`.
     pub store_queue: IntGauge,
     /// `almanac_store_usable`.
     pub store_usable: IntGauge,
-    /// `almanac_llm_calls_total{outcome}`.
-    pub llm_calls: IntCounterVec,
-    /// `almanac_llm_call_duration_seconds`.
-    pub llm_duration: Histogram,
-    /// `almanac_llm_names_dropped_total`.
-    pub llm_names_dropped: IntCounter,
-    /// `almanac_llm_breaker_state{state}`; without a model all are 0.
-    pub llm_breaker: IntGaugeVec,
+    /// `almanac_llm_*`.
+    pub llm: LlmMetrics,
 }
 
 /// Tools and modes with time series of their own.
@@ -90,8 +88,16 @@ const TOOL_BUCKETS: [f64; 14] = [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0
 /// Recorded by estimated duration; what is between the middle two was within 20 %.
 const RATIO_BUCKETS: [f64; 10] = [0.1, 0.25, 0.5, 0.8, 1.2, 2.0, 4.0, 10.0, 30.0, 100.0];
 
-/// Seconds; from a model on the same machine to the longest deadline.
-const LLM_BUCKETS: [f64; 10] = [0.05, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 5.0, 10.0, 30.0];
+/// What is suggested.
+#[derive(Debug)]
+pub struct Suggest {
+    /// `almanac_suggestions_total{source}`.
+    pub tools: IntCounterVec,
+    /// `almanac_suggestions_degraded_total`.
+    pub degraded: IntCounter,
+    /// `almanac_presets`.
+    pub presets: IntGauge,
+}
 
 /// Did the last reload succeed, and when did one last?
 #[derive(Debug)]
@@ -197,6 +203,7 @@ impl Metrics {
                 "almanac_interval_coverage_ratio",
                 "Share of recent calls that ended inside the interval that nine in ten should; older calls fade.",
             )?)?,
+            suggest: made.suggest()?,
             store_commit: made.histogram(
                 "almanac_store_commit_seconds",
                 "Time to make a group of records durable.",
@@ -204,23 +211,7 @@ impl Metrics {
             )?,
             store_queue: made.gauge("almanac_store_queue_depth", "Batches that wait to be written.")?,
             store_usable: made.gauge("almanac_store_usable", "1 if records can be stored.")?,
-            llm_calls: made.counter_vec(
-                "almanac_llm_calls_total",
-                "Questions for the model by outcome; open and busy ones were not sent.",
-                &["outcome"],
-            )?,
-            llm_duration: made.histogram(
-                "almanac_llm_call_duration_seconds",
-                "Time to the model's answer, or to giving up.",
-                &LLM_BUCKETS,
-            )?,
-            llm_names_dropped: made
-                .counter("almanac_llm_names_dropped_total", "Names in the model's answers that no candidate has.")?,
-            llm_breaker: made.gauge_vec(
-                "almanac_llm_breaker_state",
-                "1 for the state that holds: closed (the model is asked), open (it is not), half_open (it is tried).",
-                &["state"],
-            )?,
+            llm: LlmMetrics::new(&made)?,
             registry,
         };
         metrics.announce();
@@ -244,11 +235,8 @@ impl Metrics {
         for inside in ["true", "false"] {
             self.interval_calls.with_label_values(&[inside]);
         }
-        for outcome in LlmOutcome::LABELS {
-            self.llm_calls.with_label_values(&[outcome]);
-        }
-        for state in BreakerState::NAMES {
-            self.llm_breaker.with_label_values(&[state]);
+        for source in ["rule", "observed", "complement"] {
+            self.suggest.tools.with_label_values(&[source]);
         }
         for outcome in ["answered", "failed"] {
             self.watchdog_probes.with_label_values(&[outcome]);
@@ -307,6 +295,21 @@ impl Registered<'_> {
         labels: &[&str],
     ) -> Result<HistogramVec, prometheus::Error> {
         self.register(HistogramVec::new(HistogramOpts::new(name, help).buckets(buckets.to_vec()), labels)?)
+    }
+
+    fn suggest(&self) -> Result<Suggest, prometheus::Error> {
+        Ok(Suggest {
+            tools: self.counter_vec(
+                "almanac_suggestions_total",
+                "Tools suggested, by where the suggestion came from: rule, observed, complement.",
+                &["source"],
+            )?,
+            degraded: self.counter(
+                "almanac_suggestions_degraded_total",
+                "Answers to which a rule library could not contribute.",
+            )?,
+            presets: self.gauge("almanac_presets", "Presets offered.")?,
+        })
     }
 
     fn last_reload(&self, what: &str) -> Result<LastReload, prometheus::Error> {

@@ -60,13 +60,13 @@ impl LlmAsked<'_> {
     pub fn emit(self, metrics: &Metrics) {
         let outcome = self.outcome.label();
         let took_ms = self.took.as_secs_f64() * 1e3;
-        metrics.llm_calls.with_label_values(&[outcome]).inc();
+        metrics.llm.calls.with_label_values(&[outcome]).inc();
         if !matches!(self.outcome, LlmOutcome::Failed(LlmError::Open { .. } | LlmError::Busy { .. })) {
-            metrics.llm_duration.observe(self.took.as_secs_f64());
+            metrics.llm.duration.observe(self.took.as_secs_f64());
         }
         match self.outcome {
             LlmOutcome::Answered { dropped } => {
-                metrics.llm_names_dropped.inc_by(dropped as u64);
+                metrics.llm.names_dropped.inc_by(dropped as u64);
                 tracing::debug!(took_ms, dropped, "model asked");
             }
             LlmOutcome::Abandoned => tracing::debug!(took_ms, "model asked, nobody waits for the answer"),
@@ -102,7 +102,7 @@ impl LlmBreakerChanged {
     /// Logs and counts it.
     pub fn emit(self, metrics: &Metrics) {
         for state in BreakerState::NAMES {
-            metrics.llm_breaker.with_label_values(&[state]).set((state == self.state.as_str()).into());
+            metrics.llm.breaker.with_label_values(&[state]).set((state == self.state.as_str()).into());
         }
         match self.state {
             BreakerState::Closed => tracing::info!("the model is asked"),
