@@ -476,6 +476,17 @@ mod tests {
     }
 
     #[test]
+    fn the_example_of_a_model_says_its_defaults() {
+        let (_, rest) = SHIPPED.split_once("#: qualifier:\n").unwrap();
+        let (section, _) = rest.split_once("#:   llm: null").unwrap();
+        let example: String =
+            section.lines().filter_map(|line| line.strip_prefix("#   ")).map(|line| format!("  {line}\n")).collect();
+        let llm = parse(&format!("qualifier:\n{example}")).unwrap().qualifier.llm.unwrap();
+        assert_eq!(llm.limits, LlmLimits::default());
+        assert_eq!(example.lines().count(), 12, "it shows every key");
+    }
+
+    #[test]
     fn an_empty_file_means_the_defaults() {
         assert_eq!(parse(""), Ok(Config::default()));
         assert_eq!(parse("# nothing\n\n"), Ok(Config::default()));

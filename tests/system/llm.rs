@@ -316,6 +316,20 @@ async fn no_one_waits_for_a_free_slot() {
 }
 
 #[tokio::test]
+async fn many_may_ask_at_once() {
+    let server = Server::start(|_, _| completion(GOOD)).await;
+    let asked = Arc::new(Asked::at(&server, |settings| settings.limits.max_concurrent = 8));
+    let tasks = (0..8).map(|_| {
+        let asked = Arc::clone(&asked);
+        tokio::spawn(async move { asked.ask().await.map(|opinion| opinion.ranked.len()) })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        assert_eq!(task.await.unwrap().unwrap(), 2);
+    }
+    asked.check_calls("answered", 8);
+}
+
+#[tokio::test]
 async fn an_endpoint_may_close_each_connection() {
     let body = json!({"choices": [{"message": {"content": GOOD}}]}).to_string();
     let good = reply("200 OK", "connection: close\r\n", body.as_bytes());
