@@ -231,10 +231,9 @@ impl Listener {
     /// The stream ended, by itself or, when it broke off, without its end.
     async fn end(mut self, broke_off: bool) -> Heard {
         let arrival = self.arrival();
-        let (mut calls, mut heard) = (std::mem::take(&mut self.calls), std::mem::take(&mut self.heard));
+        let Self { parser, calls, heard, .. } = &mut self;
         let mut ended = Vec::new();
-        let parser = std::mem::replace(&mut self.parser, Parser::new(Protocol::DataV1));
-        parser.finish(|read| ended.extend(heard.take(read, &mut calls, arrival)));
+        parser.finish(|read| ended.extend(heard.take(read, calls, arrival)));
         if broke_off || heard.gave_up {
             let given_up = calls.give_up(arrival);
             for call in &given_up {
@@ -247,7 +246,7 @@ impl Listener {
             .map(|(call, tool)| UnfinishedCall { tool_call_id: call.to_owned(), tool_name: tool.to_owned() })
             .collect();
         self.record(ended).await;
-        heard
+        self.heard
     }
 
     async fn record(&self, ended: Vec<Ended>) {

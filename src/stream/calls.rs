@@ -66,7 +66,9 @@ impl Calls {
                 return None;
             }
             Part::ToolApprovalRequest { call } => {
-                self.open.iter_mut().filter(|open| open.call == *call).for_each(|open| open.asked = true);
+                if let Some(open) = self.open.iter_mut().find(|open| open.call == *call) {
+                    open.asked = true;
+                }
                 return None;
             }
             Part::ToolResult { call, preliminary: false, .. } => (call, Seen::Result),

@@ -52,7 +52,7 @@ impl Parser {
     }
 
     /// The stream ended: gives what nothing completed.
-    pub fn finish(mut self, mut sink: impl FnMut(Read)) {
+    pub fn finish(&mut self, mut sink: impl FnMut(Read)) {
         if let Some(rest) = self.lines.rest() {
             self.line += 1;
             take(self.protocol, &mut self.events, self.line, rest, &mut sink);

@@ -54,7 +54,7 @@ impl Events {
 }
 
 /// Types of chunks that are kept as they came, with the strings each must have.
-const KEPT: [(&str, &[&str]); 12] = [
+const KEPT: [(&str, &[&str]); 13] = [
     ("text-start", &["id"]),
     ("text-end", &["id"]),
     ("reasoning-start", &["id"]),
@@ -64,6 +64,7 @@ const KEPT: [(&str, &[&str]); 12] = [
     ("source-document", &["sourceId", "mediaType", "title"]),
     ("file", &["url", "mediaType"]),
     ("custom", &["kind"]),
+    ("tool-approval-request", &["approvalId", "toolCallId"]),
     ("tool-approval-response", &["approvalId"]),
     ("steering-message", &["id"]),
     ("reset-step", &[]),
@@ -111,7 +112,7 @@ pub(super) fn read(data: &str, mut sink: impl FnMut(Part)) -> Result<(), String>
         }
         "tool-output-error" => Part::ToolError { call: string("toolCallId")?, error: string("errorText")? },
         "tool-output-denied" => Part::ToolDenied { call: string("toolCallId")? },
-        "tool-approval-request" => {
+        "tool-approval-request" if value["isAutomatic"] != true => {
             string("approvalId")?;
             Part::ToolApprovalRequest { call: string("toolCallId")? }
         }
@@ -191,6 +192,9 @@ mod tests {
             Part::Finish { reason: Some("stop".into()), usage: None },
         );
         check(json!({"type": "abort", "reason": "r"}), Part::Abort { reason: Some("r".into()) });
+        let automatic =
+            json!({"type": "tool-approval-request", "approvalId": "a", "toolCallId": "c", "isAutomatic": true});
+        check(automatic.clone(), Part::Other { kind: "tool-approval-request".into(), value: automatic });
         let source = json!({"type": "source-url", "sourceId": "s", "url": "u"});
         check(source.clone(), Part::Other { kind: "source-url".into(), value: source });
         assert_eq!(parts(&json!({"type": "data-custom", "data": [1, 2]})).unwrap().len(), 2);

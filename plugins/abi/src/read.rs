@@ -106,7 +106,7 @@ mod tests {
         unsafe impl Record for Later {
             const MIN_SIZE: usize = 48;
         }
-        let sent = Later { known: SENT, pointer: (&raw const SENT).cast() };
+        let sent = Later { known: SENT, pointer: b"text".as_ptr() };
         for size in 48..=56 {
             // SAFETY: `sent` has 56 bytes.
             let read = unsafe { read_prefix(&raw const sent, size) }.unwrap();
