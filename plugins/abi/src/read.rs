@@ -111,7 +111,7 @@ mod tests {
             // SAFETY: `sent` has 56 bytes.
             let read = unsafe { read_prefix(&raw const sent, size) }.unwrap();
             assert_eq!(read.pointer.is_null(), size < 56, "{size} bytes");
-            assert_eq!(read.known.score, SENT.score);
+            assert_eq!(read.known.tool, SENT.tool);
         }
     }
 
