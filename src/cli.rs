@@ -8,6 +8,7 @@ mod eval;
 mod file;
 mod output;
 mod plot;
+mod plugin;
 mod suggest;
 mod timing;
 mod tools;
@@ -79,6 +80,8 @@ enum Command {
     Calibrate(calibrate::CalibrateArgs),
     /// Measure what is said against what happened
     Eval(eval::EvalArgs),
+    /// Inspect, check, try and start rule libraries
+    Plugin(plugin::PluginArgs),
     /// Control the running daemon
     Ctl(ctl::CtlArgs),
     /// Make tokens
@@ -184,6 +187,12 @@ enum CliError {
     Call(#[source] io::Error),
     #[error("interrupted; {recorded} samples were recorded, nothing was written")]
     Interrupted { recorded: usize },
+    #[error("cannot use the rule library {file}")]
+    Plugin { file: String, source: Box<dyn std::error::Error + Send + Sync> },
+    #[error("`{0}` is no name for a project: a-z, 0-9 and hyphens, a letter first, 64 at most")]
+    ProjectName(String),
+    #[error("`{0}` is there already")]
+    ProjectExists(String),
     #[error("cannot make a token")]
     Random(#[from] getrandom::Error),
 }
@@ -256,6 +265,7 @@ fn run(command: Command, output: &mut Output) -> Result<Exit, CliError> {
         Command::Record(args) => timing::record(&args, output),
         Command::Calibrate(args) => calibrate::run(&args, output),
         Command::Eval(args) => eval::run(&args, output),
+        Command::Plugin(args) => plugin::run(&args, output),
         Command::Ctl(args) => ctl::run(&args, output),
         Command::Token(TokenArgs { command: TokenCommand::New { name, scopes, tenant, file } }) => {
             token(&name, &tenant, &scopes, file.as_deref(), output)

@@ -2,6 +2,7 @@
 //!
 //! A flag beats the environment, which beats the file. Every key is optional; an unknown one is an error.
 
+mod plugins;
 mod qualifier;
 mod read;
 
@@ -11,6 +12,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use plugins::{INSTALLED as INSTALLED_PLUGINS, Isolation, Plugins};
 pub use qualifier::{Llm, LlmLimits, Qualifier};
 
 use crate::store::Durability;
@@ -65,6 +67,8 @@ pub struct Config {
     pub store: Store,
     /// How tools are chosen for a message.
     pub qualifier: Qualifier,
+    /// Rule libraries.
+    pub plugins: Plugins,
     /// What models cost, by their names.
     pub prices: PriceTable,
     /// What is logged.
@@ -158,6 +162,10 @@ pub struct Overrides {
     /// /usr/share/almanac/tool_metadata]
     #[arg(long, env = "ALMANAC_TOOL_METADATA", value_name = "DIR", value_delimiter = ':')]
     pub tool_metadata: Vec<PathBuf>,
+    /// Rule library, or directory of rule libraries; repeatable [default: libalmanac_reasoning.so beside the program, then
+    /// /usr/lib/almanac/plugins]
+    #[arg(long, env = "ALMANAC_PLUGINS", value_name = "PATH", value_delimiter = ':')]
+    pub plugins: Vec<PathBuf>,
 }
 
 /// What the command line and the environment say about the daemon itself.
@@ -231,6 +239,9 @@ impl Config {
         if !overrides.tool_metadata.is_empty() {
             config.tool_metadata.clone_from(&overrides.tool_metadata);
         }
+        if !overrides.plugins.is_empty() {
+            config.plugins.paths.clone_from(&overrides.plugins);
+        }
         if let Some(listen) = daemon.listen {
             config.listen = listen;
         }
@@ -296,6 +307,7 @@ impl Config {
             ("timing", self.timing == other.timing),
             ("store", self.store == other.store),
             ("qualifier", self.qualifier == other.qualifier),
+            ("plugins.isolation", self.plugins.isolation == other.plugins.isolation),
             ("auth.tokens_file", self.tokens_file == other.tokens_file),
             ("log.format", self.log.format == other.log.format),
         ];
@@ -361,6 +373,7 @@ impl Default for Config {
             presets: None,
             store: Store::default(),
             qualifier: Qualifier::default(),
+            plugins: Plugins::default(),
             prices: PriceTable::new(),
             log: Log::default(),
         }
@@ -436,6 +449,7 @@ mod tests {
         said.admin_socket.clone_from(&defaults.admin_socket);
         said.state_dir.clone_from(&defaults.state_dir);
         said.tool_metadata.clone_from(&defaults.tool_metadata);
+        said.plugins.paths.clone_from(&defaults.plugins.paths);
         assert_eq!(said, defaults);
     }
 
@@ -452,6 +466,9 @@ mod tests {
         check("http: {max_body_bytes: 1}", "bad-value", 1, None);
         check("log: {level: 'x=y=z'}", "bad-value", 1, None);
         check("log: {format: xml}", "bad-value", 1, None);
+        check("plugins: {isolation: none}", "bad-value", 1, None);
+        check("plugins:\n  allow: [abc]", "bad-value", 2, None);
+        check("plugins:\n  settings:\n    org.example.rules: 3", "bad-value", 3, None);
         check("- a", "wrong-type", 1, None);
     }
 

@@ -4,6 +4,8 @@ pub mod estimate;
 pub mod generation;
 pub mod learner;
 pub mod proposer;
+mod rules;
+mod snapshot;
 pub mod suggestions;
 
 use std::ops::Deref;
@@ -16,6 +18,7 @@ pub use estimate::{Asked, Estimate};
 pub use generation::{Generation, Listed, ToolFilter};
 use learner::{Learner, Learnt, Verdict};
 use proposer::Proposer;
+pub use snapshot::snapshot_of;
 
 use crate::catalog::load::Loaded;
 use crate::catalog::search::Search;

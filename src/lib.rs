@@ -11,7 +11,7 @@
 //! | doors | [`http`], [`cli`] |
 //! | engine | [`engine`], run by [`daemon`] and [`control`] |
 //! | rooms | [`catalog`], [`timing`], [`suggest`], [`session`] |
-//! | ground | [`strict`], [`text`], [`store`], [`access`], [`telemetry`], [`config`], [`llm`] |
+//! | ground | [`strict`], [`text`], [`stream`], [`usage`], [`store`], [`watch`], [`plugin_host`], [`llm`], [`access`], [`telemetry`], [`config`] |
 //!
 //! # Invariants
 //!
@@ -33,6 +33,7 @@ pub mod daemon;
 pub mod engine;
 pub mod http;
 pub mod llm;
+pub mod plugin_host;
 pub mod session;
 pub mod store;
 pub mod stream;
@@ -42,5 +43,6 @@ pub mod telemetry;
 pub mod text;
 pub mod timing;
 pub mod usage;
+pub mod watch;
 
 pub use engine::Engine;

@@ -10,7 +10,7 @@ use super::answer::Answer;
 use super::operation::Operation;
 use super::problem::Problem;
 use super::service::{Call, Context, Streaming};
-use super::{admin, catalog, metadata, openapi, plan, presets, stream, timing, usage};
+use super::{admin, catalog, metadata, openapi, plan, plugin, presets, stream, timing, usage};
 use crate::access::{Grant, Scope};
 use crate::strict::Node;
 
@@ -106,6 +106,7 @@ pub(super) fn table() -> Vec<Route> {
         get("/v1/timing", read, Handler::Work(timing::list), timing::list_operation),
         get("/v1/timing/{name}", read, Handler::Work(timing::tool), timing::tool_operation),
         get("/v1/sessions/{name}", read, Handler::Now(timing::session), timing::session_operation),
+        get("/v1/plugins", read, Handler::Now(plugin::list), plugin::list_operation),
         get("/live", Access::Open, Handler::Now(admin::live), admin::live_operation),
         get("/ready", Access::Open, Handler::Now(admin::ready), admin::ready_operation),
         get("/metrics", read, Handler::Now(admin::metrics), admin::metrics_operation),
@@ -116,6 +117,13 @@ pub(super) fn table() -> Vec<Route> {
             access: Access::Socket,
             handler: Handler::Later(admin::reload),
             operation: admin::reload_operation,
+        },
+        Route {
+            method: Method::POST,
+            path: "/-/plugins/{name}/reset",
+            access: Access::Socket,
+            handler: Handler::Work(plugin::reset),
+            operation: plugin::reset_operation,
         },
         get("/-/status", Access::Socket, Handler::Now(admin::status), admin::status_operation),
         Route {

@@ -1,12 +1,14 @@
 //! What happened, once: each event is one line of the log and the metrics that go with it.
 
 mod llm;
+mod plugin;
 
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use llm::{LlmAsked, LlmBreakerChanged, LlmOutcome};
+pub use plugin::{PluginFaulted, PluginGone, PluginReplaced, PluginSaid, PluginStateChanged, SandboxMissing};
 
 use super::Metrics;
 use super::labels::OTHER;

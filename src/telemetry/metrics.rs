@@ -1,6 +1,7 @@
 //! All metrics, as typed handles. Names and labels are a contract with whoever alerts on them.
 
 mod llm;
+mod plugin;
 
 use prometheus::core::Collector;
 use prometheus::{
@@ -9,6 +10,7 @@ use prometheus::{
 };
 
 pub use llm::LlmMetrics;
+pub use plugin::PluginMetrics;
 
 use super::labels::Capped;
 
@@ -77,6 +79,8 @@ pub struct Metrics {
     pub store_usable: IntGauge,
     /// `almanac_llm_*`.
     pub llm: LlmMetrics,
+    /// Rule libraries.
+    pub plugins: PluginMetrics,
 }
 
 /// Tools and modes with time series of their own.
@@ -212,6 +216,7 @@ impl Metrics {
             store_queue: made.gauge("almanac_store_queue_depth", "Batches that wait to be written.")?,
             store_usable: made.gauge("almanac_store_usable", "1 if records can be stored.")?,
             llm: LlmMetrics::new(&made)?,
+            plugins: PluginMetrics::new(&made)?,
             registry,
         };
         metrics.announce();
@@ -231,6 +236,7 @@ impl Metrics {
             self.http_closed.with_label_values(&[reason]);
         }
         self.store_usable.set(1);
+        self.plugins.sandbox.set(1);
         self.interval_coverage.set(0.9);
         for inside in ["true", "false"] {
             self.interval_calls.with_label_values(&[inside]);

@@ -3,7 +3,8 @@
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-use crate::daemon::{Daemon, Reply, Site, document, shipped};
+use crate::daemon::{Daemon, Reply, Site, document, shipped, wait_until};
+use crate::fixtures::hostile;
 
 /// A request for each operation: path, body, and whether it goes to the admin socket.
 const REQUESTS: &[(&str, &str, &str)] = &[
@@ -36,6 +37,8 @@ const REQUESTS: &[(&str, &str, &str)] = &[
     ("listTiming", "/v1/timing", ""),
     ("getTiming", "/v1/timing/web_search", ""),
     ("getSession", "/v1/sessions/s", ""),
+    ("listPlugins", "/v1/plugins", ""),
+    ("resetPlugin", "/-/plugins/test.hostile.counter/reset", ""),
     ("getLive", "/live", ""),
     ("getReady", "/ready", ""),
     ("getMetrics", "/metrics", ""),
@@ -49,9 +52,11 @@ const REQUESTS: &[(&str, &str, &str)] = &[
 fn start() -> (Site, Daemon) {
     let site = Site::new();
     site.save("faulty.yaml", &document("faulty", "t").replace("title", "titel"));
+    hostile("counter", &site.path("plugins"));
     let mut command = site.command();
     command.arg("--tool-metadata").arg(shipped());
     let daemon = Daemon::start(command, site.path("state/admin.sock"));
+    wait_until("the rule library", || daemon.get("/ready").status == 200);
     (site, daemon)
 }
 
