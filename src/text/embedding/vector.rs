@@ -72,6 +72,18 @@ impl Pool {
         }
     }
 
+    /// Adds another sum, `weight` times; a weight is finite.
+    pub fn add_pool(&mut self, other: &Self, weight: f32) {
+        for (sum, value) in self.0.iter_mut().zip(&other.0) {
+            *sum += weight * value;
+        }
+    }
+
+    /// Makes all that was added count `factor` times; a factor is finite.
+    pub fn scale(&mut self, factor: f32) {
+        self.0.iter_mut().for_each(|sum| *sum *= factor);
+    }
+
     /// The direction of the sum.
     pub fn vector(&self) -> Vector {
         Vector::normalised(self.0)

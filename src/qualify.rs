@@ -1,0 +1,23 @@
+//! Which tools fit this message? Tens of them, out of hundreds, in microseconds and without a model.
+//!
+//! [`Index`] holds what a catalog's tools say of themselves, [`Message`] what is asked; [`Ranking`] compares them: words
+//! (BM25F), meanings (a table of static embeddings), and what [`Usage`] has learnt from the tools that were chosen before.
+//! Everything here is pure: no clock, no I/O, and the same answer for the same index, learnt state and message.
+//!
+//! Rejected, since they gained nothing on public sets: removing what all vectors have in common, feedback from the best
+//! documents of a first search, comparing word by word, fusing ranks instead of scores.
+
+pub mod evaluate;
+mod index;
+mod message;
+mod plain;
+mod ranking;
+pub mod fit;
+mod usage;
+mod weights;
+
+pub use index::Index;
+pub use message::{MAX_BYTES, Message};
+pub use ranking::{Ranked, Ranking};
+pub use usage::{Adaptation, Trust, Usage};
+pub use weights::{Calibration, FEATURES, Weights};
