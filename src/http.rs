@@ -21,10 +21,14 @@ mod query;
 mod request_id;
 mod route;
 mod service;
+mod stream;
 mod timing;
+mod usage;
 pub mod wire;
 pub mod wire_plan;
+pub mod wire_stream;
 pub mod wire_timing;
+pub mod wire_usage;
 
 pub use guard::Door;
 pub use openapi::document as openapi_document;

@@ -35,9 +35,11 @@ pub mod http;
 pub mod qualify;
 pub mod session;
 pub mod store;
+pub mod stream;
 pub mod strict;
 pub mod telemetry;
 pub mod text;
 pub mod timing;
+pub mod usage;
 
 pub use engine::Engine;

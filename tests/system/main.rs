@@ -14,6 +14,8 @@ mod limits;
 mod loader;
 mod openapi;
 mod reload;
+mod sdk;
 mod service;
 mod shipped;
+mod streams;
 mod timing;

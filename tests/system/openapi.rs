@@ -22,6 +22,8 @@ const REQUESTS: &[(&str, &str, &str)] = &[
     ("estimate", "/v1/estimate", r#"{"steps":[{"tool_name":"a"},{"tool_name":"b"}]}"#),
     ("getMetadata", "/v1/metadata", r#"{"tool_name":"web_search"}"#),
     ("enrich", "/v1/enrich", r#"{"request":{"tool_name":"web_search"},"response":{"a":1}}"#),
+    ("readStream", "/v1/streams?protocol=data-v1&session_id=s", "0:\"hi\"\n"),
+    ("reportUsage", "/v1/usage", r#"{"tokensIn":10,"tokensOut":5,"prices":{"input":1,"output":2}}"#),
     ("checkPlan", "/v1/plans/check", r#"{"steps":["web_search","reasoning_linear"],"goal":"g"}"#),
     ("listTiming", "/v1/timing", ""),
     ("getTiming", "/v1/timing/web_search", ""),
@@ -142,7 +144,8 @@ fn every_parameter_and_field_is_taken() {
             if parameter["in"] == "query" {
                 let name = parameter["name"].as_str().unwrap();
                 let reply = operation.send(&daemon, &format!("{path}?{name}="), "");
-                assert!(reply.status < 300, "{path} does not take {name}: {}", reply.text());
+                let taken = reply.status < 300 || reply.code() != "unknown-parameter";
+                assert!(taken, "{path} does not take {name}: {}", reply.text());
             }
         }
         if let Some(schema) = operation.described.pointer("/requestBody/content/application~1json/schema") {
