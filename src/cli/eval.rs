@@ -1,4 +1,6 @@
-//! `almanacd eval timing FILE`: how good the forecasts would have been on a recorded history.
+//! `almanacd eval timing FILE`: how good the forecasts would have been on a recorded history. `eval qualify` stands beside it.
+
+mod qualify;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,6 +26,8 @@ pub(super) struct EvalArgs {
 enum EvalCommand {
     /// Replay calls from a CSV file: each is forecast from those before it, then learnt
     Timing(TimingArgs),
+    /// Rank the tools for messages whose tools are known
+    Qualify(qualify::QualifyArgs),
 }
 
 #[derive(Debug, Args)]
@@ -44,7 +48,10 @@ struct TimingArgs {
 }
 
 pub(super) fn run(args: &EvalArgs, output: &mut Output) -> Result<Exit, CliError> {
-    let EvalCommand::Timing(args) = &args.command;
+    let args = match &args.command {
+        EvalCommand::Timing(args) => args,
+        EvalCommand::Qualify(args) => return qualify::run(args, output),
+    };
     let stream = read(&args.file, Stream::parse)?;
     if let Some(vectors) = &args.answers {
         let agreement = agreement(&stream, &read(vectors, answers)?, false);

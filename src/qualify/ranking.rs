@@ -33,10 +33,10 @@ const GATE_TEMPERATURE: f32 = 2.0;
 const GATE: f32 = -5.33;
 
 /// By how much the gate closes once tools have been chosen for messages: what was learnt makes the order surer.
-const GATE_LEARNT: f32 = 0.95;
+const GATE_LEARNT: f32 = 0.6;
 
 /// The gate closes no further.
-const GATE_LEARNT_MOST: f32 = 0.5;
+const GATE_LEARNT_MOST: f32 = 0.4;
 
 /// Smallest spread of likenesses and scores that counts as one; it keeps catalogs of few or equal tools from looking sure.
 const LEAST_SPREAD: f32 = 0.02;
@@ -164,7 +164,7 @@ impl<'i> Ranking<'i> {
         GATE + (GATE_LEARNT * self.usage.coverage(self.index.len())).min(GATE_LEARNT_MOST)
     }
 
-    fn ranked(&self, number: usize) -> Ranked {
+    pub(super) fn ranked(&self, number: usize) -> Ranked {
         Ranked { number, entry: Arc::clone(self.index.entry(number)), confidence: self.confidence(number) }
     }
 

@@ -40,7 +40,7 @@ const HALF_LIFE: f32 = 4096.0;
 const NOISE: f32 = 0.2;
 
 /// The least that a choice counts: what nothing speaks for may be right all the same.
-const LEAST_TRUST: f32 = 0.25;
+const LEAST_TRUST: f32 = 0.5;
 
 /// Tools among which a choice is judged.
 const RIVALS: usize = 60;
@@ -100,7 +100,7 @@ impl Trust {
         Self(if trust.is_finite() { trust.clamp(LEAST_TRUST, 1.0) } else { LEAST_TRUST })
     }
 
-    /// 0.25 to 1.
+    /// 0.5 to 1.
     pub fn get(self) -> f32 {
         self.0
     }
