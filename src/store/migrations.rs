@@ -3,7 +3,8 @@
 use rusqlite::{Connection, Transaction};
 
 /// Each brings the schema from the version of its index to the next.
-const STEPS: [&str; 1] = ["
+const STEPS: [&str; 2] = [
+    "
     CREATE TABLE executions (
         id INTEGER PRIMARY KEY,
         tenant TEXT NOT NULL,
@@ -34,7 +35,19 @@ const STEPS: [&str; 1] = ["
         at_ms INTEGER NOT NULL,
         PRIMARY KEY (tenant, key)
     ) STRICT, WITHOUT ROWID;
-"];
+",
+    "
+    CREATE TABLE trails (
+        before TEXT NOT NULL,
+        last TEXT NOT NULL,
+        followers TEXT NOT NULL,
+        tick INTEGER NOT NULL,
+        PRIMARY KEY (before, last)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX trails_by_tick ON trails (tick);
+    CREATE INDEX executions_by_session ON executions (tenant, session, id) WHERE session IS NOT NULL;
+",
+];
 
 /// The schema cannot be brought up to date.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +79,21 @@ fn version(transaction: &Transaction<'_>) -> rusqlite::Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_an_older_schema_held_is_kept() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(STEPS[0]).unwrap();
+        connection.pragma_update(None, "user_version", 1).unwrap();
+        let row = "INSERT INTO executions (tenant, tool, failed, duration_ms, outcome, session, at_ms)
+                   VALUES ('t', 'a', 0, 1, 'success', 's', 1)";
+        connection.execute_batch(row).unwrap();
+        migrate(&mut connection).unwrap();
+        let count = |table: &str| -> i64 {
+            connection.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap()
+        };
+        assert_eq!((count("executions"), count("trails")), (1, 0));
+    }
 
     #[test]
     fn a_newer_schema_is_refused() {

@@ -10,6 +10,7 @@ use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, params};
 use tokio::sync::oneshot;
 
 use super::sqlite::{OnCommit, Options, open};
+use super::tracker::{self, Tracker};
 use super::{Execution, Outcome, StoreError, Stored};
 
 /// Records of one commit; more would make the first of them wait for the last.
@@ -92,7 +93,7 @@ impl Writer {
         match outcome {
             Ok(stored) => {
                 self.tell(None);
-                (self.on_commit)(start.elapsed(), stored.iter().map(Vec::len).sum());
+                (self.on_commit)(start.elapsed(), stored.iter().map(|stored| stored.samples.len()).sum());
                 for (job, stored) in jobs.into_iter().zip(stored) {
                     // Whoever does not wait any more knows that it does not know.
                     let _ = job.reply.send(Ok(stored));
@@ -152,7 +153,7 @@ impl Writer {
                 "DELETE FROM executions WHERE id IN (SELECT id FROM executions WHERE at_ms < ?1 ORDER BY id LIMIT ?2)";
             connection.execute(old, params![before(self.options.retention), PRUNED_AT_ONCE])?;
             connection.execute("DELETE FROM idempotency_keys WHERE at_ms < ?1", [before(IDEMPOTENCY)])?;
-            Ok(())
+            tracker::prune(connection)
         };
         if let Err(error) = remove() {
             tracing::warn!(%error, "old records could not be removed");
@@ -179,16 +180,23 @@ fn now() -> Duration {
 fn commit(connection: &mut Connection, jobs: &[Job]) -> rusqlite::Result<Vec<Stored>> {
     let now = now().as_millis() as i64;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let stored = jobs
+    let mut tracker = Tracker::new(&transaction);
+    let samples = jobs
         .iter()
-        .map(|job| job.batch.iter().map(|execution| insert(&transaction, execution, now)).collect())
-        .collect::<rusqlite::Result<Vec<Stored>>>()?;
+        .map(|job| job.batch.iter().map(|execution| insert(&transaction, &mut tracker, execution, now)).collect())
+        .collect::<rusqlite::Result<Vec<_>>>()?;
+    let followed = tracker.write()?;
     transaction.commit()?;
-    Ok(stored)
+    Ok(samples.into_iter().map(|samples| Stored { samples, followed: Arc::clone(&followed) }).collect())
 }
 
 /// Its key's lifetime count, if it was new.
-fn insert(transaction: &Transaction<'_>, execution: &Execution, now: i64) -> rusqlite::Result<Option<u64>> {
+fn insert(
+    transaction: &Transaction<'_>,
+    tracker: &mut Tracker<'_>,
+    execution: &Execution,
+    now: i64,
+) -> rusqlite::Result<Option<u64>> {
     let Execution { tenant, tool, mode, duration_ms, outcome, measures, session, at_ms, idempotency_key } = execution;
     if let Some(key) = idempotency_key {
         let told = "INSERT INTO idempotency_keys (tenant, key, at_ms) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
@@ -196,6 +204,7 @@ fn insert(transaction: &Transaction<'_>, execution: &Execution, now: i64) -> rus
             return Ok(None);
         }
     }
+    tracker.called(execution)?;
     let failed = *outcome == Outcome::Error;
     let number = |measure: Option<u64>| measure.map(u64::cast_signed);
     transaction
