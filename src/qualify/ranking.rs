@@ -38,6 +38,9 @@ const GATE_LEARNT: f32 = 0.6;
 /// The gate closes no further.
 const GATE_LEARNT_MOST: f32 = 0.4;
 
+/// Share of a message, by rarity, that a tool must have to match it at all.
+const LEAST_COVER: f32 = 0.1;
+
 /// Smallest spread of likenesses and scores that counts as one; it keeps catalogs of few or equal tools from looking sure.
 const LEAST_SPREAD: f32 = 0.02;
 
@@ -152,6 +155,14 @@ impl<'i> Ranking<'i> {
         let least = self.gate_total + self.gate();
         let passing = self.scores.iter().filter(|&&score| score / GATE_TEMPERATURE >= least).count();
         self.best(passing.max(1))
+    }
+
+    /// The tools that share words with the message, best first.
+    pub fn matching(&mut self) -> Vec<Ranked> {
+        let all = self.order.len();
+        self.sort(all);
+        let matching = self.order.iter().filter(|&&number| self.rows[number as usize][COVER] >= LEAST_COVER);
+        matching.map(|&number| self.ranked(number as usize)).collect()
     }
 
     /// The logarithm of the gate's probability that a tool has.
