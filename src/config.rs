@@ -60,6 +60,10 @@ pub struct Config {
     pub presets: Option<PathBuf>,
     /// How records are kept.
     pub store: Store,
+    /// How tools are selected for messages.
+    pub qualifier: Qualifier,
+    /// The file of categories; without one the built-in ones stand in.
+    pub categories: Option<PathBuf>,
     /// What models cost, by their names.
     pub prices: PriceTable,
     /// What is logged.
@@ -71,6 +75,19 @@ pub struct Config {
 pub struct Timing {
     /// When callers that do not say give up, in ms.
     pub factory_timeout_ms: u64,
+}
+
+/// How tools are selected for messages.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Qualifier {
+    /// Learn from the tools that are called after messages. The messages are kept for that.
+    pub learn: bool,
+    /// Tools offered at most, where a request does not say.
+    pub max_tools: usize,
+    /// A message with this confidence replaces what the conversation was about, 0 to 1.
+    pub new_context: f64,
+    /// What a conversation is about is kept for so many turns.
+    pub max_turns: u64,
 }
 
 /// How records are kept.
@@ -223,6 +240,7 @@ impl Config {
         let beside = |name: &str| Some(file.as_deref()?.parent()?.join(name));
         config.timing_defaults = beside("timing-defaults.yaml").filter(|path| path.exists());
         config.presets = beside("presets");
+        config.categories = beside("categories.yaml");
         if !overrides.tool_metadata.is_empty() {
             config.tool_metadata.clone_from(&overrides.tool_metadata);
         }
@@ -353,6 +371,8 @@ impl Default for Config {
             timing: Timing::default(),
             timing_defaults: None,
             presets: None,
+            qualifier: Qualifier::default(),
+            categories: None,
             store: Store::default(),
             prices: PriceTable::new(),
             log: Log::default(),
@@ -363,6 +383,12 @@ impl Default for Config {
 impl Default for Timing {
     fn default() -> Self {
         Self { factory_timeout_ms: 30_000 }
+    }
+}
+
+impl Default for Qualifier {
+    fn default() -> Self {
+        Self { learn: true, max_tools: 100, new_context: 0.5, max_turns: 5 }
     }
 }
 

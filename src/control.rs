@@ -235,6 +235,8 @@ impl Control {
         config.tool_metadata.clone_from(&fresh.tool_metadata);
         config.catalog = fresh.catalog.clone();
         config.prices.clone_from(&fresh.prices);
+        config.qualifier.clone_from(&fresh.qualifier);
+        self.engine.set_qualifier(fresh.qualifier.clone());
         config.log.level.clone_from(&fresh.log.level);
         ConfigReloaded { error: None, fixed: &fixed }.emit(&self.metrics);
         Ok(Settings::from(&fresh))

@@ -32,6 +32,7 @@ use crate::control::{Control, Need, Parts, Readiness};
 use crate::engine::Engine;
 use crate::http::accept::Doors;
 use crate::http::{Context, Service};
+use crate::qualify::categories::shelf::CategoryShelf;
 use crate::store::{self, Sqlite};
 use crate::suggest::presets::shelf::Shelf;
 use crate::telemetry::Metrics;
@@ -163,7 +164,9 @@ fn start_engine(config: &Config, metrics: &Arc<Metrics>) -> Result<Arc<Engine>, 
     };
     let store = Sqlite::start(options, on_commit)
         .map_err(|source| DaemonError::System { what: "start the store's thread", source })?;
-    Ok(Arc::new(Engine::with_store(Arc::new(store), defaults, config.timing.factory_timeout_ms)))
+    let engine = Engine::with_store(Arc::new(store), defaults, config.timing.factory_timeout_ms);
+    engine.set_qualifier(config.qualifier.clone());
+    Ok(Arc::new(engine))
 }
 
 fn replay(engine: &Engine) {
@@ -181,22 +184,28 @@ fn start_catalog(
     let (engine, metrics) = (Arc::clone(engine), Arc::clone(metrics));
     let mut watched: Option<Option<String>> = None;
     let mut presets = Shelf::new(config.presets.clone());
+    let mut categories = CategoryShelf::new(config.categories.clone());
     let publish = move |report: &mut Report| {
         let before = Arc::clone(&engine.generation());
         let catalog = Arc::clone(&report.loaded.catalog);
         if report.whole {
             presets.read();
+            categories.read();
         }
         let (offered, faults) = presets.offer(|tool| catalog.get(tool).is_some());
         report.loaded.add(faults);
+        let (groups, faults) = categories.offer();
+        report.loaded.add(faults);
         let news = *before.loaded().diagnostics != *report.loaded.diagnostics;
         let (count, is_other) = (offered.len(), *before.presets() != offered);
+        let has_other_groups = **before.categories() != groups;
+        engine.offer_categories(groups);
         let generation = engine.publish_with(&report.loaded, offered);
         if is_other {
             PresetsLoaded { presets: count }.emit(&metrics);
-            if report.outcome == Outcome::Unchanged {
-                report.outcome = Outcome::Changed;
-            }
+        }
+        if (is_other || has_other_groups) && report.outcome == Outcome::Unchanged {
+            report.outcome = Outcome::Changed;
         }
         let Loaded { catalog, diagnostics, documents, .. } = &report.loaded;
         CatalogReloaded {

@@ -75,6 +75,16 @@ impl Engine {
         let _ = self.proposer.set(proposer);
     }
 
+    /// How selection is set up from now on.
+    pub fn set_qualifier(&self, settings: config::Qualifier) {
+        self.qualifier.set(settings);
+    }
+
+    /// How selection is set up.
+    pub fn qualifier_settings(&self) -> Arc<config::Qualifier> {
+        self.qualifier.settings()
+    }
+
     /// The next generation has these categories. Called by the thread that publishes.
     pub fn offer_categories(&self, categories: Categories) {
         if **self.categories.load() != categories {

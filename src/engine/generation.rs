@@ -125,6 +125,11 @@ impl Generation {
         &self.presets
     }
 
+    /// Is there a document of that category?
+    pub fn has_category(&self, name: &str) -> bool {
+        self.catalog().iter().any(|entry| entry.category() == name)
+    }
+
     /// The categories and networks.
     pub fn categories(&self) -> &Arc<Categories> {
         &self.categories

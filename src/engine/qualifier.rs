@@ -9,6 +9,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use imbl::HashMap;
 
 use super::Generation;
+use crate::config;
 use crate::qualify::{Desk, IntentContext, Message, Qualification, Question, Usage};
 use crate::session::{Turn, Turns};
 use crate::store::Execution;
@@ -24,6 +25,7 @@ const MAX_PAIRS: usize = 64;
 pub(super) struct Qualifier {
     /// Made when it is first asked for, and kept up with the catalog from then on.
     desk: ArcSwapOption<Desk>,
+    settings: ArcSwap<config::Qualifier>,
     /// Held while a turn is replaced.
     taking_turns: Mutex<()>,
     turns: ArcSwap<Turns>,
@@ -46,6 +48,16 @@ pub struct Missed {
 }
 
 impl Qualifier {
+    /// How it is set up from now on.
+    pub(super) fn set(&self, settings: config::Qualifier) {
+        self.settings.store(Arc::new(settings));
+    }
+
+    /// How it is set up.
+    pub(super) fn settings(&self) -> Arc<config::Qualifier> {
+        self.settings.load_full()
+    }
+
     /// The desk; it may be that of the catalog of a moment ago while a new one is made.
     pub(super) fn desk(&self, generation: &Generation) -> Arc<Desk> {
         self.desk.load_full().unwrap_or_else(|| self.make(generation))
@@ -128,6 +140,9 @@ impl Qualifier {
 
     /// Learns that the tool was chosen for the message, if there is such a tool.
     fn learn(&self, generation: &Generation, tenant: &str, message: &str, tool: &str) -> bool {
+        if !self.settings.load().learn {
+            return false;
+        }
         let desk = self.desk(generation);
         let message = Message::new(message);
         if !message.is_telling() {

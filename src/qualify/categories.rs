@@ -6,6 +6,7 @@
 
 mod board;
 mod phrase;
+pub mod shelf;
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -63,7 +63,9 @@ pub(super) struct Scenes {
 
 /// The text of a document by field.
 struct Texts {
+    /// As it is, and as words.
     name: String,
+    name_words: String,
     description: String,
     parameters: String,
     groups: String,
@@ -84,7 +86,7 @@ impl Index {
         Self {
             numbers: (0..).zip(&entries).map(|(number, entry)| (Arc::clone(entry.name()), number)).collect(),
             names: names(&entries, &words),
-            name_meanings: texts.iter().map(|texts| Quantized::from(&embed(&texts.name))).collect(),
+            name_meanings: texts.iter().map(|texts| Quantized::from(&embed(&texts.name_words))).collect(),
             meanings: meanings.iter().map(Quantized::from).collect(),
             scenes,
             catalog: Arc::clone(catalog),
@@ -134,7 +136,8 @@ impl Texts {
         }
         let scenes = document.use_cases.iter().flat_map(|case| [&case.title, &case.when_to_use, &case.example]);
         Self {
-            name: words(&document.name).join(" "),
+            name: document.name.clone(),
+            name_words: words(&document.name).join(" "),
             description: format!("{title}. {}", document.description),
             parameters,
             groups: format!(
@@ -153,7 +156,7 @@ impl Texts {
 
     fn meaning(&self, embed: impl Fn(&str) -> Vector) -> Vector {
         let mut pool = Pool::default();
-        pool.add(&embed(&format!("{}. {}", self.name, self.description)), 1.0);
+        pool.add(&embed(&format!("{}. {}", self.name_words, self.description)), 1.0);
         pool.add(&embed(&self.parameters), PARAMETERS);
         pool.vector()
     }
@@ -232,7 +235,7 @@ impl PieceWeights {
                     having[piece.index()] += 1;
                 }
             };
-            table.pieces(&texts.name, DOCUMENT_PIECES, &mut count);
+            table.pieces(&texts.name_words, DOCUMENT_PIECES, &mut count);
             table.pieces(&texts.description, DOCUMENT_PIECES, &mut count);
         }
         Self { having, tools: texts.len() as f32 }

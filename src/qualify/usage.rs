@@ -303,7 +303,7 @@ impl Adaptation {
         if !log_odds.is_finite() {
             return;
         }
-        let trust = trust.max(LEAST_TRUST);
+        let trust = trust.max(LEAST_TRUST / 2.0);
         let error = logistic(self.scale * log_odds + self.shift) - f32::from(u8::from(was_chosen));
         self.judged += trust;
         let step = trust * CALIBRATION_STEP / (1.0 + self.judged / 100.0).sqrt();

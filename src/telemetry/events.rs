@@ -1,8 +1,12 @@
 //! What happened, once: each event is one line of the log and the metrics that go with it.
 
+mod qualify;
+
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+pub use qualify::{Qualified, ToolMissed};
 
 use super::Metrics;
 use super::labels::OTHER;

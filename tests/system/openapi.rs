@@ -19,6 +19,13 @@ const REQUESTS: &[(&str, &str, &str)] = &[
         "/v1/estimate",
         r#"{"tool_name":"web_search","mode_name":"m","complexity":{"content_length":5},"timeout_ms":9,"elapsed_ms":3}"#,
     ),
+    (
+        "qualify",
+        "/v1/qualify",
+        r#"{"message":"search the web for news","sessionId":"s","maxTools":5,"scores":true,"networks":["base"]}"#,
+    ),
+    ("qualify", "/v1/qualify?stream=data-v1", r#"{"message":"and read the first hit","sessionId":"s"}"#),
+    ("reportMiss", "/v1/qualify/miss", r#"{"toolName":"web_search","sessionId":"s"}"#),
     ("estimate", "/v1/estimate", r#"{"steps":[{"tool_name":"a"},{"tool_name":"b"}]}"#),
     ("getMetadata", "/v1/metadata", r#"{"tool_name":"web_search"}"#),
     ("enrich", "/v1/enrich", r#"{"request":{"tool_name":"web_search"},"response":{"a":1}}"#),
