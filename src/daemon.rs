@@ -123,6 +123,7 @@ pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<
     let (reloader, catalog_thread) = start_catalog(&config, &engine, &metrics)?;
     readiness.met(Need::Catalog);
     replay(&engine);
+    prepare_selection(&engine)?;
     let control = Arc::new(Control::new(Parts {
         overrides: overrides.clone(),
         daemon_overrides: daemon_overrides.clone(),
@@ -174,6 +175,21 @@ fn replay(engine: &Engine) {
     let outcome = engine.replay().map_err(|error| error.to_string());
     HistoryReplayed { outcome: outcome.as_ref().map(|calls| *calls).map_err(String::as_str), took: start.elapsed() }
         .emit();
+}
+
+/// Tools up to which the index of selection is made before anybody asks: more of them would take memory that an idle daemon
+/// need not have.
+const PREPARED_TOOLS: usize = 2000;
+
+/// Makes the index beside the start, so that the first message need not wait for it.
+fn prepare_selection(engine: &Arc<Engine>) -> Result<(), DaemonError> {
+    if engine.generation().catalog().len() > PREPARED_TOOLS {
+        return Ok(());
+    }
+    let engine = Arc::clone(engine);
+    let prepare = move || drop(engine.desk(&engine.generation()));
+    let started = std::thread::Builder::new().name("selection".into()).spawn(prepare);
+    started.map(drop).map_err(|source| DaemonError::System { what: "start the selection's thread", source })
 }
 
 fn start_catalog(

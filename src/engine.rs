@@ -140,7 +140,7 @@ impl Engine {
         session: Option<&str>,
         question: &Question<'_>,
     ) -> Qualification {
-        self.qualifier.qualify(generation, tenant, session, question)
+        self.qualifier.qualify(generation, &*self.store, tenant, session, question)
     }
 
     /// A tool was needed and not offered. `message` is the session's last one by default.
@@ -152,7 +152,7 @@ impl Engine {
         message: Option<&str>,
         tool: &str,
     ) -> Missed {
-        self.qualifier.miss(generation, tenant, session, message, tool)
+        self.qualifier.miss(generation, &*self.store, tenant, session, message, tool)
     }
 
     /// Where a session stands, if the tenant has it.
@@ -164,6 +164,7 @@ impl Engine {
     pub fn replay(&self) -> Result<usize, StoreError> {
         let history = self.store.replay(ReplayLimits::default())?;
         self.learner.replay(&history, self.current.load().catalog());
+        self.qualifier.restore(history.notes);
         Ok(history.executions.len())
     }
 
@@ -212,7 +213,7 @@ impl Engine {
             .unzip();
         let generation = self.current.load();
         let verdicts = self.learner.observe(&new, &samples, &stored.followed, generation.catalog());
-        self.qualifier.observe(&generation, &new);
+        self.qualifier.observe(&generation, &*self.store, &new);
         Ok(new.into_iter().zip(verdicts).collect())
     }
 

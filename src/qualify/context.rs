@@ -11,6 +11,8 @@
 //! A context that the caller sends back wins over the session's. It may be old, or of another catalog: what no longer exists is
 //! dropped from it, and said.
 
+use serde::{Deserialize, Serialize};
+
 /// What a turn without a confident message takes from the confidence.
 pub const DECAY: f32 = 0.1;
 
@@ -21,7 +23,7 @@ pub const MAX_NAMES: usize = 64;
 pub const MAX_INTENT: usize = 1000;
 
 /// What a conversation is about.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct IntentContext {
     /// Networks that were named.
     pub networks: Vec<String>,

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use imbl::{HashMap, OrdMap};
+use serde::{Deserialize, Serialize};
 
 use super::{MAX_SESSIONS, Name, RemoveMin as _};
 use crate::qualify::IntentContext;
@@ -24,7 +25,7 @@ pub struct Turns {
 }
 
 /// The last turn of a session.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Turn {
     /// What the conversation is about.
     pub context: IntentContext,
