@@ -10,7 +10,7 @@
 //! |---|---|
 //! | doors | [`http`], [`cli`] |
 //! | engine | [`engine`], run by [`daemon`] and [`control`] |
-//! | rooms | [`catalog`], [`timing`], [`suggest`], [`session`] |
+//! | rooms | [`catalog`], [`qualify`], [`timing`], [`suggest`], [`session`] |
 //! | ground | [`strict`], [`text`], [`store`], [`access`], [`telemetry`], [`config`] |
 //!
 //! # Invariants

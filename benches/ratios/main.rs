@@ -26,6 +26,7 @@ mod quiet;
 mod row;
 mod sample;
 mod save;
+mod select;
 mod start;
 mod table;
 mod wrk;

@@ -47,7 +47,8 @@ impl Settings {
 
 impl From<&Config> for Settings {
     fn from(config: &Config) -> Self {
-        let beside = config.presets.iter().chain(&config.categories).filter_map(|path| std::path::absolute(path).ok()).collect();
+        let beside =
+            config.presets.iter().chain(&config.categories).filter_map(|path| std::path::absolute(path).ok()).collect();
         Self { beside, ..Self::new(&config.catalog, Options::from(config)) }
     }
 }

@@ -149,13 +149,7 @@ impl Qualifier {
         answer
     }
 
-    fn replace(
-        &self,
-        store: &dyn Store,
-        tenant: &str,
-        session: &str,
-        next: impl FnOnce(Option<&Arc<Turn>>) -> Turn,
-    ) {
+    fn replace(&self, store: &dyn Store, tenant: &str, session: &str, next: impl FnOnce(Option<&Arc<Turn>>) -> Turn) {
         let _one_at_a_time = self.taking_turns.lock().unwrap_or_else(PoisonError::into_inner);
         let mut turns = Turns::clone(&self.turns.load());
         let turn = next(turns.get(tenant, session));
@@ -229,7 +223,8 @@ impl Qualifier {
         tool: &str,
     ) -> Missed {
         let desk = self.desk(generation);
-        let category = desk.index().number(tool).and_then(|number| desk.board().of_tool(number).next().map(str::to_owned));
+        let category =
+            desk.index().number(tool).and_then(|number| desk.board().of_tool(number).next().map(str::to_owned));
         let mut missed = Missed { category, context: None, retries: 1, is_learnt: false };
         let mut said = message.map(str::to_owned);
         if let Some(session) = session {

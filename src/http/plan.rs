@@ -23,7 +23,8 @@ pub(super) fn check_operation() -> Operation {
 }
 
 pub(super) fn check(context: &Context, grant: &Grant, body: Node) -> Result<Answer, Problem> {
-    let PlanRequest { steps, goal, session_id, timeout_ms } = decode(body).map_err(|faults| Problem::faulty(&faults))?;
+    let PlanRequest { steps, goal, session_id, timeout_ms } =
+        decode(body).map_err(|faults| Problem::faulty(&faults))?;
     let goal = goal.or_else(|| context.engine.goal(&grant.tenant, session_id.as_deref()));
     let (generation, learnt) = (context.engine.generation(), context.engine.learnt());
     let review = generation.review(&steps, goal.as_deref().unwrap_or_default());

@@ -3,9 +3,9 @@
 use std::time::{Instant, SystemTime};
 
 use bytes::Bytes;
+use hyper::StatusCode;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
-use hyper::StatusCode;
 use serde_json::{Value, json};
 
 use super::answer::{self, Answer};
@@ -13,7 +13,9 @@ use super::operation::{Operation, Parameter, query};
 use super::problem::Problem;
 use super::query::Query;
 use super::service::Context;
-use super::wire_qualify::{IntentContextBody, MissAnswer, MissEvent, MissRequest, QualifyAnswer, QualifyRequest, round};
+use super::wire_qualify::{
+    IntentContextBody, MissAnswer, MissEvent, MissRequest, QualifyAnswer, QualifyRequest, round,
+};
 use crate::access::Grant;
 use crate::engine::Generation;
 use crate::qualify::{Categories, IntentContext, Qualification, Question, Rules};
@@ -75,9 +77,7 @@ fn check_names(generation: &Generation, request: &QualifyRequest) -> Result<(), 
         }
     }
     let Categories { categories, networks } = &**generation.categories();
-    let has_category = |name: &str| {
-        categories.iter().any(|known| known.name == name) || generation.has_category(name)
-    };
+    let has_category = |name: &str| categories.iter().any(|known| known.name == name) || generation.has_category(name);
     if let Some(name) = request.selected_tool_categories.iter().find(|name| !has_category(name)) {
         let near = near::nearest_few(name, categories.iter().map(|known| known.name.as_str()), 3);
         let near = near.into_iter().map(str::to_owned).collect();
@@ -94,11 +94,13 @@ fn check_names(generation: &Generation, request: &QualifyRequest) -> Result<(), 
 fn protocol(parts: &Parts) -> Result<Option<Protocol>, Problem> {
     let query = Query::parse(parts.uri.query(), &["stream"])?;
     if let Some(name) = query.get("stream") {
-        let unknown = || Problem::bad_request("unknown-protocol", format!("`stream` is data-v1 or ui-v1, not `{name}`"));
+        let unknown =
+            || Problem::bad_request("unknown-protocol", format!("`stream` is data-v1 or ui-v1, not `{name}`"));
         return Protocol::parse(name).map(Some).ok_or_else(unknown);
     }
     let accepts = parts.headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let wants_events = accepts.flat_map(|value| value.split(',')).any(|range| range.trim().starts_with("text/event-stream"));
+    let wants_events =
+        accepts.flat_map(|value| value.split(',')).any(|range| range.trim().starts_with("text/event-stream"));
     Ok(wants_events.then_some(Protocol::UiV1))
 }
 

@@ -45,7 +45,8 @@ pub struct Category {
     pub name: String,
     /// What it is for.
     pub description: String,
-    /// What a message calls it, besides its name. Written with capitals, they count.
+    /// What a message calls it, besides its name. Written with capitals, they count; its name written with capitals is what
+    /// it is called then.
     pub aliases: Vec<String>,
     /// Words that speak for it.
     pub keywords: Vec<String>,
@@ -102,7 +103,8 @@ impl FromNode for Categories {
             let known: BTreeSet<&str> = networks.iter().map(|network| network.name.as_str()).collect();
             for category in &categories {
                 for network in category.networks.iter().filter(|network| !known.contains(network.as_str())) {
-                    let message = format!("the category `{}` serves the network `{network}`, which is not listed", category.name);
+                    let message =
+                        format!("the category `{}` serves the network `{network}`, which is not listed", category.name);
                     fields.bad_value("categories", message);
                 }
             }
@@ -161,12 +163,31 @@ mod tests {
         let shipped = Categories::shipped();
         let names: Vec<&str> = shipped.categories.iter().map(|category| category.name.as_str()).collect();
         let expected = [
-            "required", "solana", "ethereum", "bsc", "polygon", "hedera", "base", "ordiscan", "coinglass", "defillama",
-            "advanced-search", "lunarcrush", "messari", "swell", "polymarket", "cross-chain", "opensea",
+            "required",
+            "solana",
+            "ethereum",
+            "bsc",
+            "polygon",
+            "hedera",
+            "base",
+            "ordiscan",
+            "coinglass",
+            "defillama",
+            "advanced-search",
+            "lunarcrush",
+            "messari",
+            "swell",
+            "polymarket",
+            "cross-chain",
+            "opensea",
         ];
         assert_eq!(names[..expected.len()], expected);
-        let always: Vec<&str> =
-            shipped.categories.iter().filter(|category| category.always).map(|category| category.name.as_str()).collect();
+        let always: Vec<&str> = shipped
+            .categories
+            .iter()
+            .filter(|category| category.always)
+            .map(|category| category.name.as_str())
+            .collect();
         assert_eq!(always, ["required"]);
         let networks: Vec<&str> = shipped.networks.iter().map(|network| network.name.as_str()).collect();
         assert_eq!(networks, ["solana", "ethereum", "bsc", "polygon", "hedera", "bitcoin", "base"]);
@@ -182,8 +203,8 @@ mod tests {
     fn every_fault_is_told_with_its_place() {
         check("", &[]);
         check("categories: []", &[]);
-        check("categories:\n- {name: a, description: d}\n- {name: a, description: d}", &[("bad-value", 1)]);
-        check("categories:\n- {name: a, description: d, networks: [mars]}", &[("bad-value", 1)]);
+        check("categories:\n- {name: a, description: d}\n- {name: a, description: d}", &[("bad-value", 2)]);
+        check("categories:\n- {name: a, description: d, networks: [mars]}", &[("bad-value", 2)]);
         check(
             "networks:\n- {name: a, alias: [x]}\ncategories:\n- {name: '', description: 1}",
             &[("unknown-key", 2), ("bad-value", 4), ("wrong-type", 4)],

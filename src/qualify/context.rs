@@ -109,11 +109,7 @@ impl Rules {
 
 impl IntentContext {
     /// Without what the catalog does not have; returns what was dropped.
-    pub fn restrict(
-        &mut self,
-        is_category: impl Fn(&str) -> bool,
-        is_network: impl Fn(&str) -> bool,
-    ) -> Vec<String> {
+    pub fn restrict(&mut self, is_category: impl Fn(&str) -> bool, is_network: impl Fn(&str) -> bool) -> Vec<String> {
         let mut dropped = Vec::new();
         let mut keep = |names: &mut Vec<String>, is_known: &dyn Fn(&str) -> bool| {
             let mut kept: Vec<String> = Vec::new();
@@ -180,11 +176,19 @@ mod tests {
     fn contexts_are_kept_and_replaced_by_the_rules() {
         let weak = || own("", "required", 0.2);
         check(weak(), None, ("", "required", "new", 0, 0.2, false));
-        check(own("base", "required base", 0.9), Some(context(0, 0.95)), ("base", "required base", "new", 0, 0.9, false));
+        check(
+            own("base", "required base", 0.9),
+            Some(context(0, 0.95)),
+            ("base", "required base", "new", 0, 0.9, false),
+        );
         check(own("", "required swell", 0.5), Some(context(0, 0.95)), ("", "required swell", "new", 0, 0.5, false));
         check(weak(), Some(context(0, 0.95)), ("solana", "required solana", "old", 1, 0.85, true));
         check(weak(), Some(context(1, 0.85)), ("solana", "required solana", "old", 2, 0.75, true));
-        check(own("base", "required base", 0.4), Some(context(1, 0.3)), ("base", "required base solana", "old", 2, 0.4, true));
+        check(
+            own("base", "required base", 0.4),
+            Some(context(1, 0.3)),
+            ("base", "required base solana", "old", 2, 0.4, true),
+        );
         check(weak(), Some(context(4, 0.05)), ("solana", "required solana", "old", 5, 0.2, true));
         check(weak(), Some(context(5, 0.95)), ("solana", "required solana", "old", 6, 0.85, true));
         check(weak(), Some(context(6, 0.95)), ("", "required", "new", 0, 0.2, false));
@@ -193,7 +197,8 @@ mod tests {
 
     #[test]
     fn what_no_longer_exists_is_dropped() {
-        let mut context = IntentContext { categories: names("a b a c"), networks: names("x y"), ..IntentContext::default() };
+        let mut context =
+            IntentContext { categories: names("a b a c"), networks: names("x y"), ..IntentContext::default() };
         let dropped = context.restrict(|name| name != "b", |name| name == "x");
         assert_eq!((context.categories.as_slice(), context.networks.as_slice()), (&names("a c")[..], &names("x")[..]));
         assert_eq!(dropped, ["b", "y"]);

@@ -47,7 +47,8 @@ pub fn parse(content: &str) -> Result<Vec<Case>, CaseError> {
     let lines = content.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let read = |(number, line): (usize, &str)| {
         let fault = |message: String| CaseError { line: number + 1, message };
-        let node = json(line.as_bytes(), &Limits::of_bytes(MAX_LINE_BYTES)).map_err(|error| fault(error.to_string()))?;
+        let node =
+            json(line.as_bytes(), &Limits::of_bytes(MAX_LINE_BYTES)).map_err(|error| fault(error.to_string()))?;
         decode(node).map_err(|faults| {
             fault(faults.first().map(|first| format!("{} {}", first.pointer(), first.message)).unwrap_or_default())
         })

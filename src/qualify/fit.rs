@@ -99,7 +99,8 @@ fn samples(index: &Index, usage: &Usage, cases: &[Case]) -> Vec<Sample> {
         let message = Message::new(&case.query);
         let mut ranking = Ranking::new(index, &message, usage);
         let best = ranking.best(RIVALS);
-        let gold: Vec<bool> = best.iter().map(|tool| case.gold.iter().any(|gold| **gold == **tool.entry.name())).collect();
+        let gold: Vec<bool> =
+            best.iter().map(|tool| case.gold.iter().any(|gold| **gold == **tool.entry.name())).collect();
         let rows = best.iter().map(|tool| *ranking.row(tool.number)).collect();
         gold.contains(&true).then_some(Sample { rows, gold })
     };

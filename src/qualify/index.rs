@@ -80,7 +80,8 @@ impl Index {
         let texts: Vec<Texts> = documents.iter().map(Texts::of).collect();
         let words = bm25::Index::build(&FIELDS, texts.iter().map(Texts::fields)).with_saturation(SATURATION);
         let weights = PieceWeights::of(&texts);
-        let embed = |text: &str| Table::shipped().embed_weighted(text, DOCUMENT_PIECES, |piece| weights.of_piece(piece));
+        let embed =
+            |text: &str| Table::shipped().embed_weighted(text, DOCUMENT_PIECES, |piece| weights.of_piece(piece));
         let meanings: Vec<Vector> = texts.iter().map(|texts| texts.meaning(embed)).collect();
         let scenes = documents.iter().zip(&meanings).map(|(document, meaning)| Scenes::of(document, meaning)).collect();
         Self {

@@ -77,17 +77,8 @@ impl<'i> Ranking<'i> {
         let rows = observe(index, message, usage);
         let scores: Vec<f32> = rows.iter().map(|row| usage.weights().score(row)).collect();
         let order: Vec<u32> = (0..index.len() as u32).collect();
-        let mut ranking = Self {
-            index,
-            usage,
-            rows,
-            scores,
-            order,
-            sorted: 0,
-            total: 0.0,
-            gate_total: 0.0,
-            excluded: Vec::new(),
-        };
+        let mut ranking =
+            Self { index, usage, rows, scores, order, sorted: 0, total: 0.0, gate_total: 0.0, excluded: Vec::new() };
         ranking.exclude(message);
         ranking.sum_up();
         ranking
@@ -102,8 +93,7 @@ impl<'i> Ranking<'i> {
         let best: Vec<u32> = self.order.iter().take(LOOKED_AT).copied().collect();
         for number in best {
             let Some(scenes) = &self.index.scenes[number as usize] else { continue };
-            let against =
-                scenes.not_for.iter().map(|not_for| not_for.dot(&message.quantized)).fold(0.0_f32, f32::max);
+            let against = scenes.not_for.iter().map(|not_for| not_for.dot(&message.quantized)).fold(0.0_f32, f32::max);
             let own = self.index.meanings[number as usize].dot(&message.quantized);
             let own = own.max(scenes.middle.dot(&message.quantized));
             let beyond = against - own - NOT_FOR_MARGIN;
@@ -135,8 +125,7 @@ impl<'i> Ranking<'i> {
         }
         let scores = &self.scores;
         // Numbers follow the names, so ties break by name.
-        let compare =
-            |a: &u32, b: &u32| scores[*b as usize].total_cmp(&scores[*a as usize]).then_with(|| a.cmp(b));
+        let compare = |a: &u32, b: &u32| scores[*b as usize].total_cmp(&scores[*a as usize]).then_with(|| a.cmp(b));
         if count < self.order.len() {
             self.order.select_nth_unstable_by(count, compare);
         }
@@ -299,4 +288,99 @@ fn mean_and_spread(rows: &[Row], feature: usize, least: f32) -> (f32, f32) {
 fn standardise(rows: &mut [Row], feature: usize, least: f32) {
     let (mean, spread) = mean_and_spread(rows, feature, least);
     rows.iter_mut().for_each(|row| row[feature] = (row[feature] - mean) / spread);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::catalog::document::UseCase;
+    use crate::catalog::{Catalog, ToolMetadata};
+
+    fn index(tools: &[(&str, &str, &str)]) -> Index {
+        let mut catalog = Catalog::default();
+        for (name, description, not_for) in tools {
+            let case = UseCase { title: "t".into(), not_for: (*not_for).into(), ..UseCase::default() };
+            let document = ToolMetadata {
+                name: (*name).into(),
+                description: (*description).into(),
+                use_cases: vec![UseCase { when_to_use: (*description).into(), ..case }],
+                ..ToolMetadata::default()
+            };
+            catalog.add(Arc::new(Entry::new(&document, Path::new("x").into())));
+        }
+        Index::build(&Arc::new(catalog))
+    }
+
+    const TOOLS: [(&str, &str, &str); 4] = [
+        ("file_read", "Reads a file from the disk.", ""),
+        ("get_weather", "The weather forecast of a city.", "The climate of past centuries, for historians."),
+        ("send_email", "Sends an email to a recipient.", ""),
+        ("swap_tokens", "Swaps one crypto token for another.", ""),
+    ];
+
+    fn check(message: &str, expected: &str) {
+        let index = index(&TOOLS);
+        let nothing = Usage::new();
+        let best = Ranking::new(&index, &Message::new(message), &nothing).best(1);
+        assert_eq!(&**best[0].entry.name(), expected, "for {message:?}");
+    }
+
+    #[test]
+    fn the_best_tool_is_first() {
+        check("please open that file for me", "file_read");
+        check("will it rain in Paris tomorrow?", "get_weather");
+        check("write a message to my boss by mail", "send_email");
+        check("swap my coins for another token", "swap_tokens");
+        check("", "file_read");
+    }
+
+    #[test]
+    fn an_empty_catalog_has_no_tools() {
+        let (index, nothing) = (index(&[]), Usage::new());
+        let mut ranking = Ranking::new(&index, &Message::new("anything"), &nothing);
+        assert!(ranking.best(5).is_empty() && ranking.loaded().is_empty());
+        assert!(ranking.confidence_of([]) < 0.01);
+    }
+
+    #[test]
+    fn what_a_tool_is_not_for_counts_against_it() {
+        let (index, nothing) = (index(&TOOLS), Usage::new());
+        let ranking = Ranking::new(&index, &Message::new("the climate of past centuries, for historians"), &nothing);
+        assert_eq!(ranking.excluded().collect::<Vec<_>>(), [1]);
+    }
+
+    #[test]
+    fn choices_turn_the_order() {
+        let index = index(&TOOLS);
+        let mut usage = Usage::new();
+        for _ in 0..4 {
+            usage.learn(&index, &Message::new("quarterly zebra figures"), "send_email");
+        }
+        let best = Ranking::new(&index, &Message::new("zebra figures"), &usage).best(1);
+        assert_eq!(&**best[0].entry.name(), "send_email");
+        assert!(usage.learn(&index, &Message::new("x"), "gone").is_none());
+        assert_eq!(usage.choices(), 4);
+    }
+
+    proptest! {
+        #[test]
+        fn any_message_ranks_all_tools_with_probabilities(text in "\\PC{0,80}") {
+            let (index, nothing) = (index(&TOOLS), Usage::new());
+            let mut ranking = Ranking::new(&index, &Message::new(&text), &nothing);
+            let all = ranking.best(10);
+            prop_assert_eq!(all.len(), TOOLS.len());
+            for pair in all.windows(2) {
+                prop_assert!(ranking.score(pair[0].number) >= ranking.score(pair[1].number));
+                prop_assert!(pair[0].confidence >= pair[1].confidence, "a better match is never less likely");
+            }
+            prop_assert!(all.iter().all(|tool| (0.0..=1.0).contains(&tool.confidence)));
+            let loaded = ranking.loaded();
+            prop_assert!(!loaded.is_empty() && loaded.len() <= TOOLS.len());
+            prop_assert!(ranking.confidence_of(0..TOOLS.len()) >= all[0].confidence);
+        }
+    }
 }

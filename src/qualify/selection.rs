@@ -27,6 +27,9 @@ const NAMED: f32 = 0.85;
 /// What a keyword of the category adds to that, if it is not called by name.
 const KEYWORD: f32 = 0.25;
 
+/// A category that is not called by name, beside one that is, needs a keyword and this share of the best one's probability.
+const BESIDE_NAMED: f32 = 0.5;
+
 /// Tools that are hinted at.
 const HINTS: usize = 5;
 
@@ -149,12 +152,14 @@ impl Desk {
             question.rules.turn(own, None)
         };
         let (available, conflicting) = self.available(&mut ranking, &context, question, no_tool_needed, &scored);
-        let hints = available.iter().filter(|tool| !ranking.is_excluded(tool.number)).take(HINTS);
+        let hints = if no_tool_needed { 0 } else { HINTS };
+        let hints = available.iter().filter(|tool| !ranking.is_excluded(tool.number)).take(hints);
         let tool_hints: Vec<Arc<str>> = hints.map(|tool| Arc::clone(tool.entry.name())).collect();
         let account = Account {
             desk: self,
             ranking: &ranking,
             message: &message,
+            text: question.message,
             scored: &scored,
             context: &context,
             before: before.as_ref().filter(|_| sticky),
@@ -241,8 +246,9 @@ impl Desk {
             let best = best.fold(0.0_f32, f32::max);
             let least = LEAST_CATEGORY.max(best * CATEGORY_OF_BEST).max(question.min_confidence);
             scored.retain(|category| {
-                let by_likeness = !is_named && !category.is_elsewhere && !no_tool_needed && category.probability >= least;
-                category.name.is_some() || by_likeness
+                let beside = is_named && !category.keywords.is_empty() && category.probability >= best * BESIDE_NAMED;
+                let is_likely = (!is_named || beside) && !category.is_elsewhere && category.probability >= least;
+                category.name.is_some() || is_likely && !no_tool_needed
             });
         } else {
             let name = |category: &Scored| &self.board.all()[category.place].category.name;
@@ -250,9 +256,10 @@ impl Desk {
         }
         let always = self.board.all().iter().filter(|held| held.category.always).map(|held| &held.category.name);
         let qualified = scored.iter().map(|category| &self.board.all()[category.place].category.name);
-        let confidence = scored.iter().map(|category| category.probability).fold(None, |best: Option<f32>, own| {
-            Some(best.map_or(own, |best| best.max(own)))
-        });
+        let confidence = scored
+            .iter()
+            .map(|category| category.probability)
+            .fold(None, |best: Option<f32>, own| Some(best.map_or(own, |best| best.max(own))));
         let own = Own {
             categories: always.chain(qualified).cloned().collect(),
             intent: (!no_tool_needed).then(|| self.intent(ranking, &scored, message)).flatten(),
@@ -269,7 +276,8 @@ impl Desk {
     fn intent(&self, ranking: &mut Ranking<'_>, scored: &[Scored], message: &Message) -> Option<String> {
         let best = ranking.best(JUDGED);
         let is_qualified = |tool: &&Ranked| {
-            scored.is_empty() || self.board.places_of(tool.number).any(|place| scored.iter().any(|own| own.place == place))
+            scored.is_empty()
+                || self.board.places_of(tool.number).any(|place| scored.iter().any(|own| own.place == place))
         };
         let best = best.iter().find(is_qualified)?;
         let category = scored.iter().find(|own| self.board.places_of(best.number).any(|place| place == own.place));
@@ -285,13 +293,18 @@ impl Desk {
         no_tool_needed: bool,
         scored: &[Scored],
     ) -> (Vec<Ranked>, Vec<(Arc<str>, Arc<str>)>) {
-        let mut chosen: BTreeSet<usize> = question.exact_tools.iter().filter_map(|name| self.index.number(name)).collect();
+        let mut chosen: BTreeSet<usize> =
+            question.exact_tools.iter().filter_map(|name| self.index.number(name)).collect();
         let exact = chosen.clone();
         let mut conflicting = Vec::new();
         if !(question.ignore_other_tools && !exact.is_empty()) {
             for held in self.board.all() {
                 if context.categories.contains(&held.category.name) {
-                    chosen.extend(held.tools.iter().filter(|&&tool| ranking.confidence(tool) >= question.min_confidence || held.category.always));
+                    chosen.extend(
+                        held.tools.iter().filter(|&&tool| {
+                            ranking.confidence(tool) >= question.min_confidence || held.category.always
+                        }),
+                    );
                 }
             }
             let is_named = scored.iter().any(|category| category.name.is_some());

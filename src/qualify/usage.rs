@@ -328,8 +328,13 @@ impl Adaptation {
         let (squares, others) = others.split_first_chunk::<FEATURES>()?;
         let &[scale, shift, judged] = others.first_chunk::<3>()?;
         let is_sound = weights.iter().all(|&weight| weight >= 0.0) && squares.iter().all(|&square| square >= 1.0);
-        (is_sound && scale > 0.0 && judged >= 0.0)
-            .then(|| Self { weights: Weights(*weights), squares: *squares, scale, shift, judged })
+        (is_sound && scale > 0.0 && judged >= 0.0).then(|| Self {
+            weights: Weights(*weights),
+            squares: *squares,
+            scale,
+            shift,
+            judged,
+        })
     }
 }
 
@@ -372,5 +377,39 @@ impl ToolUse {
             middle.add_pool(&scenes.sum, 1.0);
         }
         Quantized::from(&middle.vector())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_moved_is_read_again(gradients in prop::collection::vec(prop::array::uniform9(-5.0_f32..5.0), 0..20)) {
+            let mut adaptation = Adaptation::NONE;
+            for gradient in &gradients {
+                adaptation.step(gradient, 1.0);
+                adaptation.calibrate(gradient[0], gradient[1] > 0.0, 0.7);
+            }
+            prop_assert!(adaptation.weights.0.iter().all(|&weight| weight >= 0.0));
+            prop_assert_eq!(Adaptation::from_bytes(&adaptation.to_bytes()), Some(adaptation));
+        }
+
+        #[test]
+        fn bytes_of_another_kind_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            prop_assert_eq!(Adaptation::from_bytes(&bytes), None);
+        }
+    }
+
+    #[test]
+    fn trust_keeps_its_bounds() {
+        let check = |trust: f32, expected: f32| assert!((Trust::new(trust).get() - expected).abs() < 1e-6, "{trust}");
+        check(0.0, LEAST_TRUST);
+        check(0.8, 0.8);
+        check(7.0, 1.0);
+        check(f32::NAN, LEAST_TRUST);
     }
 }

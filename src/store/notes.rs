@@ -84,7 +84,9 @@ impl Task for Noting {
                 }
                 Note::Choice(ChoiceNote { tenant, tool, message, trust, adaptation }) => {
                     transaction
-                        .prepare_cached("INSERT INTO choices (tenant, tool, message, trust, at_us) VALUES (?1, ?2, ?3, ?4, ?5)")?
+                        .prepare_cached(
+                            "INSERT INTO choices (tenant, tool, message, trust, at_us) VALUES (?1, ?2, ?3, ?4, ?5)",
+                        )?
                         .execute(params![tenant, tool, message, trust, at])?;
                     transaction
                         .prepare_cached(
@@ -108,9 +110,8 @@ impl Task for Noting {
 /// Reads back what a start needs.
 pub(super) fn read_all(connection: &Connection) -> rusqlite::Result<Notes> {
     let mut select = connection.prepare("SELECT tenant, session, state FROM turns ORDER BY at_us DESC LIMIT ?1")?;
-    let turns = select.query_map([MAX_TURNS], |row| {
-        Ok(TurnNote { tenant: row.get(0)?, session: row.get(1)?, state: row.get(2)? })
-    })?;
+    let turns = select
+        .query_map([MAX_TURNS], |row| Ok(TurnNote { tenant: row.get(0)?, session: row.get(1)?, state: row.get(2)? }))?;
     let mut turns: Vec<TurnNote> = turns.collect::<rusqlite::Result<_>>()?;
     turns.reverse();
     let mut select = connection.prepare(
@@ -158,11 +159,8 @@ mod tests {
         let retention = Duration::from_secs(100 * 365 * 24 * 60 * 60);
         let options = Options { retention, ..Options::file(file_in(directory.path())) };
         let start = || Sqlite::start(options.clone(), Box::new(|_, _| ())).unwrap();
-        let turn = |session: &str, state: &str| TurnNote {
-            tenant: "t".into(),
-            session: session.into(),
-            state: state.into(),
-        };
+        let turn =
+            |session: &str, state: &str| TurnNote { tenant: "t".into(), session: session.into(), state: state.into() };
         let choice = |tool: &str, adaptation: u8| ChoiceNote {
             tenant: "t".into(),
             tool: tool.into(),

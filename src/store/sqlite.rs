@@ -16,8 +16,8 @@ use super::migrations::{MigrationError, migrate};
 use super::notes::{self, Noting};
 use super::writer::{Batch, Job, Writer};
 use super::{
-    Durability, Execution, History, KeyCount, Measures, Note, Outcome, Pending, ReplayLimits, SessionCall, Store, StoreError,
-    tracker,
+    Durability, Execution, History, KeyCount, Measures, Note, Outcome, Pending, ReplayLimits, SessionCall, Store,
+    StoreError, tracker,
 };
 
 /// How the database is used.

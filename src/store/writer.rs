@@ -9,8 +9,8 @@ use arc_swap::ArcSwapOption;
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, params};
 use tokio::sync::oneshot;
 
-use super::sqlite::{OnCommit, Options, open};
 use super::notes;
+use super::sqlite::{OnCommit, Options, open};
 use super::tracker::{self, Tracker};
 use super::{Execution, Outcome, StoreError, Stored};
 

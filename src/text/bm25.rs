@@ -42,7 +42,9 @@ impl<'i> Found<'i> {
     /// the term adds to the document's score.
     pub fn documents(self) -> impl Iterator<Item = (usize, f32)> + use<'i> {
         let k1 = self.k1;
-        self.postings.iter().map(move |posting| (posting.document as usize, posting.frequency / (k1 + posting.frequency)))
+        self.postings
+            .iter()
+            .map(move |posting| (posting.document as usize, posting.frequency / (k1 + posting.frequency)))
     }
 }
 

@@ -15,6 +15,7 @@ mod http;
 mod limits;
 mod loader;
 mod openapi;
+mod qualify;
 mod reload;
 mod sdk;
 mod service;

@@ -39,7 +39,8 @@ impl Board {
     /// Sorts the tools of `index` into `categories`. Those that hold none are not there; the ones always offered come first,
     /// then the file's order, then documents' own by name.
     pub fn new(categories: &Categories, index: &Index) -> Self {
-        let tools: Vec<Placed> = index.entries.iter().enumerate().map(|(number, entry)| Placed::of(number, entry)).collect();
+        let tools: Vec<Placed> =
+            index.entries.iter().enumerate().map(|(number, entry)| Placed::of(number, entry)).collect();
         let mut all: Vec<Held> = categories.categories.iter().map(|category| Held::new(category, &tools)).collect();
         let mut own: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for tool in &tools {
@@ -50,7 +51,8 @@ impl Board {
         }
         all.extend(own.into_iter().map(|(name, tools)| {
             let category = Category { name: name.to_owned(), ..Category::default() };
-            Held { names: Phrase::new(name).into_iter().collect(), keywords: Vec::new(), category, tools }
+            // Such a name may be an everyday word, like "file", and says no more than a keyword does.
+            Held { names: Vec::new(), keywords: Keyword::new(name).into_iter().collect(), category, tools }
         }));
         all.retain(|held| !held.tools.is_empty());
         all.sort_by_key(|held| !held.category.always);
@@ -58,10 +60,8 @@ impl Board {
         for (number, held) in (0..).zip(&all) {
             held.tools.iter().for_each(|&tool| of_tool[tool].push(number));
         }
-        let networks = categories.networks.iter().map(|network| {
-            let names = std::iter::once(&network.name).chain(&network.aliases);
-            (network.name.clone(), names.filter_map(|name| Phrase::new(name)).collect())
-        });
+        let networks =
+            categories.networks.iter().map(|network| (network.name.clone(), phrases(&network.name, &network.aliases)));
         Self { networks: networks.collect(), categories: all.into(), of_tool: of_tool.into() }
     }
 
@@ -100,7 +100,12 @@ impl Board {
         let (words, stems) = (Words::of(text), stems(text));
         let mention = |held: &Held| Mention {
             name: held.names.iter().find(|name| name.is_in(&words)).map(|name| name.text.clone()),
-            keywords: held.keywords.iter().filter(|keyword| keyword.is_in(&stems)).map(|keyword| keyword.text.clone()).collect(),
+            keywords: held
+                .keywords
+                .iter()
+                .filter(|keyword| keyword.is_in(&stems))
+                .map(|keyword| keyword.text.clone())
+                .collect(),
         };
         let mentions = self.categories.iter().map(mention).collect();
         (words, mentions)
@@ -130,6 +135,13 @@ impl Placed {
     }
 }
 
+/// What a message may call it: its aliases, and its name unless that is among them in capitals.
+fn phrases(name: &str, aliases: &[String]) -> Vec<Phrase> {
+    let is_spelt = aliases.iter().any(|alias| alias != name && alias.to_lowercase() == name.to_lowercase());
+    let own = (!is_spelt).then_some(name).into_iter();
+    own.chain(aliases.iter().map(String::as_str)).filter_map(Phrase::new).collect()
+}
+
 impl Category {
     fn holds(&self, tool: &Placed) -> bool {
         let own = if self.categories.is_empty() { std::slice::from_ref(&self.name) } else { &self.categories };
@@ -141,11 +153,10 @@ impl Category {
 
 impl Held {
     fn new(category: &Category, tools: &[Placed]) -> Self {
-        let names = std::iter::once(&category.name).chain(&category.aliases);
         Self {
             tools: tools.iter().filter(|tool| category.holds(tool)).map(|tool| tool.number).collect(),
             // Nobody names what is always there; its name may be an everyday word.
-            names: names.filter(|_| !category.always).filter_map(|name| Phrase::new(name)).collect(),
+            names: if category.always { Vec::new() } else { phrases(&category.name, &category.aliases) },
             keywords: category.keywords.iter().filter_map(|keyword| Keyword::new(keyword)).collect(),
             category: category.clone(),
         }
