@@ -33,7 +33,7 @@ const GATE_TEMPERATURE: f32 = 2.0;
 const GATE: f32 = -5.33;
 
 /// By how much the gate closes once tools have been chosen for messages: what was learnt makes the order surer.
-const GATE_LEARNT: f32 = 0.65;
+const GATE_LEARNT: f32 = 0.6;
 
 /// The gate closes no further.
 const GATE_LEARNT_MOST: f32 = 0.4;

@@ -288,3 +288,36 @@ fn the_command_line_tells_the_account() {
     let answer: Value = serde_json::from_str(&ask("What's hot on Polymarket?", true)).unwrap();
     assert_eq!(answer["categories"], json!(["required", "polymarket"]));
 }
+
+#[test]
+fn evaluation_tells_its_figures() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let file = directory.path().join("cases.jsonl");
+    let lines = [
+        json!({"query": "What's hot on Polymarket?", "gold": ["getPolyMarketEvents"]}),
+        json!({"query": "search the web for rust news", "gold": ["web_search", "websearch"]}),
+        json!({"query": "hello", "gold": []}),
+        json!({"query": "weigh the options and decide", "gold": ["reasoning_decision"]}),
+    ];
+    fs::write(&file, lines.map(|line| line.to_string()).join("\n")).unwrap();
+    let run = |more: &[&str]| {
+        let mut command = almanacd();
+        command.args(["eval", "qualify"]).arg(&file).arg("--tool-metadata").arg(shipped()).args(more);
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let figures: Value = serde_json::from_str(&run(&["--json"]).1).unwrap();
+    let keys: Vec<&String> = figures.as_object().unwrap().keys().collect();
+    let expected =
+        ["queries", "recall", "mrr", "ndcg10", "mean_loaded", "loaded_recall", "ece", "us_p50", "us_p99"];
+    assert_eq!(keys, expected, "{figures:#}");
+    assert_eq!((&figures["queries"], &figures["recall"]["10"]), (&json!(3), &json!(1.0)), "{figures:#}");
+    let learnt: Value = serde_json::from_str(&run(&["--learn", "--json"]).1).unwrap();
+    assert_eq!((&learnt["queries"], &learnt["choices"]), (&json!(1), &json!(2)), "{learnt:#}");
+    assert_eq!(learnt["without"]["queries"], 1);
+    assert!(run(&[]).1.contains("NDCG at 10"));
+    fs::write(&file, "{\"query\": \"x\"}\n").unwrap();
+    let (code, _, said) = run(&[]);
+    assert_eq!(code, Some(1));
+    assert!(said.contains("line 1") && said.contains("gold"), "{said}");
+}
