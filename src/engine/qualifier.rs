@@ -15,6 +15,7 @@ use crate::session::turns::MAX_MESSAGE_BYTES;
 use crate::session::{Turn, Turns};
 use crate::store::notes::{ChoiceNote, Note, Notes, TurnNote};
 use crate::store::{Execution, Store};
+use crate::text::head::head;
 
 /// Tenants whose choices are learnt at once; further ones are ranked for as if nothing was learnt.
 const MAX_TENANTS: usize = 256;
@@ -186,7 +187,7 @@ impl Qualifier {
             return false;
         }
         let desk = self.desk(generation);
-        let text = &message[..message.floor_char_boundary(MAX_MESSAGE_BYTES)];
+        let text = head(message, MAX_MESSAGE_BYTES);
         let message = Message::new(text);
         if !message.is_telling() {
             // "Yes, do that" says nothing of the tool.

@@ -35,6 +35,7 @@ pub(super) fn qualify_operation() -> Operation {
         .taking(&PARAMETERS)
         .with_body::<QualifyRequest>()
         .answering::<QualifyAnswer>("What fits.")
+        .answering_text(200, "The same as a chat stream.", "text/plain")
         .answering_text(200, "The same as a chat stream.", "text/event-stream")
 }
 

@@ -1,16 +1,16 @@
 //! Why these tools: an account in plain words, from what decided.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use super::context::IntentContext;
-use super::message::{MAX_BYTES, Message, head};
+use super::message::{MAX_BYTES, Message};
 use super::plain;
 use super::ranking::Ranking;
-use super::selection::{Desk, Scored};
+use super::selection::{Desk, LeftOut, Scored};
 use crate::catalog::Entry;
 use crate::catalog::document::UseCase;
 use crate::text::analysis;
+use crate::text::head::head;
 
 /// Words of the message that are quoted.
 const QUOTED: usize = 4;
@@ -29,7 +29,7 @@ pub(super) struct Account<'a, 'i> {
     /// The context that was kept.
     pub(super) before: Option<&'a IntentContext>,
     pub(super) dropped: &'a [String],
-    pub(super) conflicting: &'a [(Arc<str>, Arc<str>)],
+    pub(super) conflicting: &'a [LeftOut],
     pub(super) selected: bool,
     pub(super) no_tool_needed: bool,
     pub(super) own_confidence: f32,

@@ -160,6 +160,7 @@ mod tests {
     }
 
     /// Networks, categories, intent, turns, confidence, sticky.
+    #[expect(clippy::needless_pass_by_value, reason = "the cases read better")]
     fn check(own: Own, before: Option<IntentContext>, expected: (&str, &str, &str, u64, f32, bool)) {
         let said = format!("{own:?} after {before:?}");
         let Turn { context, sticky } = Rules::default().turn(own, before.as_ref());

@@ -3,6 +3,7 @@
 use super::plain;
 use crate::text::analysis;
 use crate::text::embedding::{QUERY_PIECES, Quantized, Table, Vector};
+use crate::text::head::head;
 
 /// Bytes of a message that are looked at. What a message wants stands at its beginning; the rest is material.
 pub const MAX_BYTES: usize = 8 * 1024;
@@ -47,11 +48,6 @@ impl Message {
     pub fn is_telling(&self) -> bool {
         self.terms.iter().any(|term| !plain::is_plain(&term.text))
     }
-}
-
-/// The longest beginning of `text` of at most `bytes` bytes.
-pub(super) fn head(text: &str, bytes: usize) -> &str {
-    &text[..text.floor_char_boundary(bytes)]
 }
 
 #[cfg(test)]

@@ -256,7 +256,9 @@ fn observe_words(index: &Index, message: &Message, rows: &mut [Row]) -> f32 {
         }
     }
     if whole > 0.0 {
-        rows.iter_mut().for_each(|row| row[COVER] /= whole);
+        for row in rows.iter_mut() {
+            row[COVER] /= whole;
+        }
     }
     whole
 }
@@ -287,7 +289,9 @@ fn mean_and_spread(rows: &[Row], feature: usize, least: f32) -> (f32, f32) {
 
 fn standardise(rows: &mut [Row], feature: usize, least: f32) {
     let (mean, spread) = mean_and_spread(rows, feature, least);
-    rows.iter_mut().for_each(|row| row[feature] = (row[feature] - mean) / spread);
+    for row in rows {
+        row[feature] = (row[feature] - mean) / spread;
+    }
 }
 
 #[cfg(test)]

@@ -96,6 +96,9 @@ pub struct Qualification {
     pub sticky: bool,
 }
 
+/// A tool that was left out, and the better one that it conflicts with.
+pub(super) type LeftOut = (Arc<str>, Arc<str>);
+
 /// A category and what speaks for it.
 pub(super) struct Scored {
     pub(super) place: usize,
@@ -292,12 +295,12 @@ impl Desk {
         question: &Question<'_>,
         no_tool_needed: bool,
         scored: &[Scored],
-    ) -> (Vec<Ranked>, Vec<(Arc<str>, Arc<str>)>) {
+    ) -> (Vec<Ranked>, Vec<LeftOut>) {
         let mut chosen: BTreeSet<usize> =
             question.exact_tools.iter().filter_map(|name| self.index.number(name)).collect();
         let exact = chosen.clone();
         let mut conflicting = Vec::new();
-        if !(question.ignore_other_tools && !exact.is_empty()) {
+        if !question.ignore_other_tools || exact.is_empty() {
             for held in self.board.all() {
                 if context.categories.contains(&held.category.name) {
                     chosen.extend(
@@ -335,7 +338,7 @@ impl Desk {
         context: &IntentContext,
         question: &Question<'_>,
         chosen: &mut BTreeSet<usize>,
-    ) -> Vec<(Arc<str>, Arc<str>)> {
+    ) -> Vec<LeftOut> {
         let mut conflicting = Vec::new();
         let mut better: Vec<Ranked> = Vec::new();
         for tool in ranking.loaded() {
@@ -350,14 +353,11 @@ impl Desk {
             if elsewhere || ranking.is_excluded(tool.number) || tool.confidence < question.min_confidence {
                 continue;
             }
-            match better.iter().take(JUDGED).find(|other| conflict(&tool, other)) {
-                Some(other) => {
-                    conflicting.push((Arc::clone(tool.entry.name()), Arc::clone(other.entry.name())));
-                }
-                None => {
-                    chosen.insert(tool.number);
-                    better.push(tool);
-                }
+            if let Some(other) = better.iter().take(JUDGED).find(|other| conflict(&tool, other)) {
+                conflicting.push((Arc::clone(tool.entry.name()), Arc::clone(other.entry.name())));
+            } else {
+                chosen.insert(tool.number);
+                better.push(tool);
             }
         }
         conflicting

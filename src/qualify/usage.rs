@@ -228,7 +228,9 @@ impl Usage {
         let numbers: Vec<Option<usize>> = self.tools.iter().map(|tool| index.number(&tool.name)).collect();
         let weights: Vec<f32> = self.tools.iter().map(|tool| tool.weight_at(self.choices)).collect();
         let mean = weights.iter().sum::<f32>() / index.len().max(1) as f32;
-        rows.iter_mut().for_each(|row| row[USE_PRIOR] = -mean.ln_1p());
+        for row in rows.iter_mut() {
+            row[USE_PRIOR] = -mean.ln_1p();
+        }
         for ((tool, number), weight) in self.tools.iter().zip(&numbers).zip(&weights) {
             let Some(number) = *number else { continue };
             let row = &mut rows[number];
@@ -328,13 +330,10 @@ impl Adaptation {
         let (squares, others) = others.split_first_chunk::<FEATURES>()?;
         let &[scale, shift, judged] = others.first_chunk::<3>()?;
         let is_sound = weights.iter().all(|&weight| weight >= 0.0) && squares.iter().all(|&square| square >= 1.0);
-        (is_sound && scale > 0.0 && judged >= 0.0).then(|| Self {
-            weights: Weights(*weights),
-            squares: *squares,
-            scale,
-            shift,
-            judged,
-        })
+        if !is_sound || scale <= 0.0 || judged < 0.0 {
+            return None;
+        }
+        Some(Self { weights: Weights(*weights), squares: *squares, scale, shift, judged })
     }
 }
 

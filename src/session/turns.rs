@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{MAX_SESSIONS, Name, RemoveMin as _};
 use crate::qualify::IntentContext;
+use crate::text::head::head;
 
 /// Bytes of a message that are kept: what it wants stands at its beginning.
 pub const MAX_MESSAGE_BYTES: usize = 2048;
@@ -72,8 +73,7 @@ impl Turns {
 impl Turn {
     /// The turn of a message.
     pub fn new(message: &str, context: IntentContext) -> Self {
-        let message = &message[..message.floor_char_boundary(MAX_MESSAGE_BYTES)];
-        Self { context, message: message.to_owned(), ..Self::default() }
+        Self { context, message: head(message, MAX_MESSAGE_BYTES).to_owned(), ..Self::default() }
     }
 
     /// Takes note that a tool was called for the message. Says whether that is news, and to be learnt.

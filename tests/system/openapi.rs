@@ -25,6 +25,7 @@ const REQUESTS: &[(&str, &str, &str)] = &[
         r#"{"message":"search the web for news","sessionId":"s","maxTools":5,"scores":true,"networks":["base"]}"#,
     ),
     ("qualify", "/v1/qualify?stream=data-v1", r#"{"message":"and read the first hit","sessionId":"s"}"#),
+    ("qualify", "/v1/qualify?stream=ui-v1", r#"{"message":"thanks"}"#),
     ("reportMiss", "/v1/qualify/miss", r#"{"toolName":"web_search","sessionId":"s"}"#),
     ("estimate", "/v1/estimate", r#"{"steps":[{"tool_name":"a"},{"tool_name":"b"}]}"#),
     ("getMetadata", "/v1/metadata", r#"{"tool_name":"web_search"}"#),

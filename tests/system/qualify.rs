@@ -308,8 +308,7 @@ fn evaluation_tells_its_figures() {
     };
     let figures: Value = serde_json::from_str(&run(&["--json"]).1).unwrap();
     let keys: Vec<&String> = figures.as_object().unwrap().keys().collect();
-    let expected =
-        ["queries", "recall", "mrr", "ndcg10", "mean_loaded", "loaded_recall", "ece", "us_p50", "us_p99"];
+    let expected = ["queries", "recall", "mrr", "ndcg10", "mean_loaded", "loaded_recall", "ece", "us_p50", "us_p99"];
     assert_eq!(keys, expected, "{figures:#}");
     assert_eq!((&figures["queries"], &figures["recall"]["10"]), (&json!(3), &json!(1.0)), "{figures:#}");
     let learnt: Value = serde_json::from_str(&run(&["--learn", "--json"]).1).unwrap();

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::phrase::{Keyword, Phrase, Words, stems};
 use super::{Categories, Category};
 use crate::qualify::Index;
-use crate::qualify::message::{MAX_BYTES, head};
+use crate::qualify::message::MAX_BYTES;
+use crate::text::head::head;
 
 /// The categories of a catalog, always ready to be compared with a message.
 #[derive(Debug)]
