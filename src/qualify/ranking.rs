@@ -30,13 +30,13 @@ const GATE_TEMPERATURE: f32 = 2.0;
 
 /// A tool with less than this logarithm of the gate's probability is not loaded. Fitted so that 95 in 100 needed tools pass
 /// where nothing was learnt.
-const GATE: f32 = -5.33;
+const GATE: f32 = -5.45;
 
 /// By how much the gate closes once tools have been chosen for messages: what was learnt makes the order surer.
-const GATE_LEARNT: f32 = 0.6;
+const GATE_LEARNT: f32 = 0.9;
 
 /// The gate closes no further.
-const GATE_LEARNT_MOST: f32 = 0.4;
+const GATE_LEARNT_MOST: f32 = 0.5;
 
 /// Share of a message, by rarity, that a tool must have to match it at all.
 const LEAST_COVER: f32 = 0.1;
@@ -271,6 +271,11 @@ fn observe_meanings(index: &Index, message: &Message, rows: &mut [Row]) -> f32 {
     let (mean, spread) = mean_and_spread(rows, LIKENESS, LEAST_SPREAD);
     for (number, row) in rows.iter_mut().enumerate() {
         row[MEANING] = (row[LIKENESS] - mean) / spread;
+        if row[MEANING] < 0.0 && row[COVER] < LEAST_COVER {
+            // Neither words nor meaning speak for it: to look closer would only cost time.
+            row[NAME_MEANING] = row[MEANING];
+            continue;
+        }
         row[NAME_MEANING] = (index.name_meanings[number].dot(&message.quantized) - mean) / spread;
         if let Some(scenes) = &index.scenes[number] {
             row[USE_MEANING] = (scenes.middle.dot(&message.quantized) - row[LIKENESS]) / spread;

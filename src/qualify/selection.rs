@@ -370,3 +370,6 @@ fn conflict(one: &Ranked, other: &Ranked) -> bool {
         |one: &Ranked, other: &Ranked| one.entry.values(Facet::HighConflict).any(|name| *name == **other.entry.name());
     declares(one, other) || declares(other, one)
 }
+
+#[cfg(test)]
+mod tests;
