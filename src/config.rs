@@ -2,6 +2,7 @@
 //!
 //! A flag beats the environment, which beats the file. Every key is optional; an unknown one is an error.
 
+mod qualifier;
 mod read;
 
 use std::env;
@@ -9,6 +10,8 @@ use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+pub use qualifier::{Llm, LlmLimits, Qualifier};
 
 use crate::store::Durability;
 use crate::strict::Node;
@@ -75,19 +78,6 @@ pub struct Config {
 pub struct Timing {
     /// When callers that do not say give up, in ms.
     pub factory_timeout_ms: u64,
-}
-
-/// How tools are selected for messages.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Qualifier {
-    /// Learn from the tools that are called after messages. The messages are kept for that.
-    pub learn: bool,
-    /// Tools offered at most, where a request does not say.
-    pub max_tools: usize,
-    /// A message with this confidence replaces what the conversation was about, 0 to 1.
-    pub new_context: f64,
-    /// What a conversation is about is kept for so many turns.
-    pub max_turns: u64,
 }
 
 /// How records are kept.
@@ -308,6 +298,7 @@ impl Config {
             ("http", self.http == other.http),
             ("timing", self.timing == other.timing),
             ("store", self.store == other.store),
+            ("qualifier.llm", self.qualifier.llm == other.qualifier.llm),
             ("auth.tokens_file", self.tokens_file == other.tokens_file),
             ("log.format", self.log.format == other.log.format),
         ];
@@ -371,9 +362,9 @@ impl Default for Config {
             timing: Timing::default(),
             timing_defaults: None,
             presets: None,
-            qualifier: Qualifier::default(),
             categories: None,
             store: Store::default(),
+            qualifier: Qualifier::default(),
             prices: PriceTable::new(),
             log: Log::default(),
         }
@@ -383,12 +374,6 @@ impl Default for Config {
 impl Default for Timing {
     fn default() -> Self {
         Self { factory_timeout_ms: 30_000 }
-    }
-}
-
-impl Default for Qualifier {
-    fn default() -> Self {
-        Self { learn: true, max_tools: 100, new_context: 0.5, max_turns: 5 }
     }
 }
 
@@ -472,6 +457,37 @@ mod tests {
         check("log: {level: 'x=y=z'}", "bad-value", 1, None);
         check("log: {format: xml}", "bad-value", 1, None);
         check("- a", "wrong-type", 1, None);
+    }
+
+    #[test]
+    fn a_model_needs_an_address_that_is_safe() {
+        let check = |keys: &str, expected: &[&str]| {
+            let text = format!("qualifier:\n  llm: {{{keys}}}");
+            let codes: Vec<String> =
+                parse(&text).err().unwrap_or_default().into_iter().map(|(code, ..)| code).collect();
+            assert_eq!(codes, expected, "{text}");
+        };
+        check("url: 'https://models.example.com/v1', model: m", &[]);
+        check("url: 'http://127.0.0.1:8080', model: m, timeout: 30s, max_candidates: 200, api_key_env: KEY_1", &[]);
+        check("url: 'http://models.example.com/v1', model: m", &["bad-value"]);
+        check("", &["missing-key", "missing-key"]);
+        check(
+            "url: x, model: '', api_key_env: sk-1234, timeout: 31s, max_candidates: 0, retries: 3",
+            &["bad-value", "bad-value", "bad-value", "bad-value", "bad-value", "unknown-key"],
+        );
+        let config = parse("qualifier: {llm: {url: 'https://a.example', model: m, max_failures: 2}}").unwrap();
+        assert_eq!(config.qualifier.llm.unwrap().limits, LlmLimits { max_failures: 2, ..LlmLimits::default() });
+    }
+
+    #[test]
+    fn the_example_of_a_model_says_its_defaults() {
+        let (_, rest) = SHIPPED.split_once("#: qualifier:\n").unwrap();
+        let (section, _) = rest.split_once("#:   llm: null").unwrap();
+        let example: String =
+            section.lines().filter_map(|line| line.strip_prefix("#   ")).map(|line| format!("  {line}\n")).collect();
+        let llm = parse(&format!("qualifier:\n{example}")).unwrap().qualifier.llm.unwrap();
+        assert_eq!(llm.limits, LlmLimits::default());
+        assert_eq!(example.lines().count(), 12, "it shows every key");
     }
 
     #[test]

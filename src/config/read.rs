@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Catalog, Config, DAY, Http, Log, LogFormat, Qualifier, Store, Timing};
+use super::{Catalog, Config, DAY, Http, Log, LogFormat, Store, Timing};
 use crate::store::{Durability, MAX_DURATION_MS};
 use crate::strict::{At, Fields, FromNode, Node};
 use crate::usage::PriceTable;
@@ -37,7 +37,7 @@ impl FromNode for Config {
 }
 
 /// A number that must lie between two bounds, both included.
-fn set_within(fields: &mut Fields<'_>, key: &'static str, slot: &mut usize, low: usize, high: usize) {
+pub(super) fn set_within(fields: &mut Fields<'_>, key: &'static str, slot: &mut usize, low: usize, high: usize) {
     fields.set(key, slot);
     if !(low..=high).contains(slot) {
         fields.bad_value(key, format!("must be {low} to {high}"));
@@ -85,38 +85,6 @@ impl FromNode for Timing {
             }
             timing
         })
-    }
-}
-
-impl FromNode for Qualifier {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        at.map(node, |fields| {
-            let mut qualifier = Self::default();
-            fields.set("learn", &mut qualifier.learn);
-            set_within(fields, "max_tools", &mut qualifier.max_tools, 1, 10_000);
-            if let Some(share) = fields.optional::<Share>("new_context") {
-                qualifier.new_context = share.0;
-            }
-            fields.set("max_turns", &mut qualifier.max_turns);
-            qualifier
-        })
-    }
-}
-
-/// A number from 0 to 1.
-struct Share(f64);
-
-impl FromNode for Share {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        let Node::Number(number) = &node else {
-            at.wrong_type("a number", &node);
-            return None;
-        };
-        let share = number.as_f64().filter(|share| (0.0..=1.0).contains(share));
-        if share.is_none() {
-            at.bad_value("must be 0 to 1");
-        }
-        share.map(Self)
     }
 }
 

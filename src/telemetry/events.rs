@@ -1,11 +1,13 @@
 //! What happened, once: each event is one line of the log and the metrics that go with it.
 
+mod llm;
 mod qualify;
 
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+pub use llm::{LlmAsked, LlmBreakerChanged, LlmOutcome};
 pub use qualify::{Qualified, ToolMissed};
 
 use super::Metrics;

@@ -1,10 +1,14 @@
 //! All metrics, as typed handles. Names and labels are a contract with whoever alerts on them.
 
+mod llm;
+
 use prometheus::core::Collector;
 use prometheus::{
     Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
     Registry, TextEncoder,
 };
+
+pub use llm::LlmMetrics;
 
 use super::labels::Capped;
 
@@ -73,6 +77,8 @@ pub struct Metrics {
     pub store_queue: IntGauge,
     /// `almanac_store_usable`.
     pub store_usable: IntGauge,
+    /// `almanac_llm_*`.
+    pub llm: LlmMetrics,
 }
 
 /// Tools and modes with time series of their own.
@@ -222,6 +228,7 @@ impl Metrics {
             )?,
             store_queue: made.gauge("almanac_store_queue_depth", "Batches that wait to be written.")?,
             store_usable: made.gauge("almanac_store_usable", "1 if records can be stored.")?,
+            llm: LlmMetrics::new(&made)?,
             registry,
         };
         metrics.announce();
