@@ -18,7 +18,6 @@ pub mod next;
 pub mod plan;
 pub mod relations;
 pub mod reload;
-pub mod search;
 pub mod shelf;
 pub mod snapshot;
 mod table;

@@ -9,6 +9,7 @@ mod file;
 mod output;
 mod plot;
 mod plugin;
+mod qualify;
 mod suggest;
 mod timing;
 mod tools;
@@ -70,6 +71,8 @@ enum Command {
     Check(check::CheckArgs),
     /// List tools, or rank them for a query
     Tools(tools::ToolsArgs),
+    /// Say which tools fit a message, and why
+    Qualify(qualify::QualifyArgs),
     /// Say how long a call will take
     Estimate(timing::EstimateArgs),
     /// Say what should be called next
@@ -260,6 +263,7 @@ fn run(command: Command, output: &mut Output) -> Result<Exit, CliError> {
         },
         Command::Check(args) => check::run(&args, output),
         Command::Tools(args) => tools::run(&args, output),
+        Command::Qualify(args) => qualify::run(&args, output),
         Command::Estimate(args) => timing::estimate(&args, output),
         Command::Suggest(args) => suggest::run(&args, output),
         Command::Record(args) => timing::record(&args, output),

@@ -65,10 +65,12 @@ pub struct Config {
     pub presets: Option<PathBuf>,
     /// How records are kept.
     pub store: Store,
-    /// How tools are chosen for a message.
+    /// How tools are selected for messages.
     pub qualifier: Qualifier,
     /// Rule libraries.
     pub plugins: Plugins,
+    /// The file of categories; without one the built-in ones stand in.
+    pub categories: Option<PathBuf>,
     /// What models cost, by their names.
     pub prices: PriceTable,
     /// What is logged.
@@ -236,6 +238,7 @@ impl Config {
         let beside = |name: &str| Some(file.as_deref()?.parent()?.join(name));
         config.timing_defaults = beside("timing-defaults.yaml").filter(|path| path.exists());
         config.presets = beside("presets");
+        config.categories = beside("categories.yaml");
         if !overrides.tool_metadata.is_empty() {
             config.tool_metadata.clone_from(&overrides.tool_metadata);
         }
@@ -306,8 +309,8 @@ impl Config {
             ("http", self.http == other.http),
             ("timing", self.timing == other.timing),
             ("store", self.store == other.store),
-            ("qualifier", self.qualifier == other.qualifier),
             ("plugins.isolation", self.plugins.isolation == other.plugins.isolation),
+            ("qualifier.llm", self.qualifier.llm == other.qualifier.llm),
             ("auth.tokens_file", self.tokens_file == other.tokens_file),
             ("log.format", self.log.format == other.log.format),
         ];
@@ -371,6 +374,7 @@ impl Default for Config {
             timing: Timing::default(),
             timing_defaults: None,
             presets: None,
+            categories: None,
             store: Store::default(),
             qualifier: Qualifier::default(),
             plugins: Plugins::default(),

@@ -281,6 +281,8 @@ impl Control {
         let isolation = config.plugins.isolation;
         config.plugins = config::Plugins { isolation, ..fresh.plugins.clone() };
         config.prices.clone_from(&fresh.prices);
+        config.qualifier.clone_from(&fresh.qualifier);
+        self.engine.set_qualifier(fresh.qualifier.clone());
         config.log.level.clone_from(&fresh.log.level);
         ConfigReloaded { error: None, fixed: &fixed }.emit(&self.metrics);
         Ok((Settings::from(&fresh), plugin_host::Settings::from(&fresh)))

@@ -34,6 +34,7 @@ use crate::engine::{Engine, snapshot_of};
 use crate::http::accept::Doors;
 use crate::http::{Context, Service};
 use crate::plugin_host::{self, Host};
+use crate::qualify::categories::shelf::CategoryShelf;
 use crate::store::{self, Sqlite};
 use crate::suggest::presets::shelf::Shelf;
 use crate::telemetry::Metrics;
@@ -129,6 +130,7 @@ pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<
     let (reloader, catalog_thread) = start_catalog(&config, &engine, &plugins, &metrics)?;
     readiness.met(Need::Catalog);
     replay(&engine);
+    prepare_selection(&engine)?;
     let control = Arc::new(Control::new(Parts {
         overrides: overrides.clone(),
         daemon_overrides: daemon_overrides.clone(),
@@ -173,7 +175,9 @@ fn start_engine(config: &Config, metrics: &Arc<Metrics>) -> Result<Arc<Engine>, 
     };
     let store = Sqlite::start(options, on_commit)
         .map_err(|source| DaemonError::System { what: "start the store's thread", source })?;
-    Ok(Arc::new(Engine::with_store(Arc::new(store), defaults, config.timing.factory_timeout_ms)))
+    let engine = Engine::with_store(Arc::new(store), defaults, config.timing.factory_timeout_ms);
+    engine.set_qualifier(config.qualifier.clone());
+    Ok(Arc::new(engine))
 }
 
 fn replay(engine: &Engine) {
@@ -181,6 +185,21 @@ fn replay(engine: &Engine) {
     let outcome = engine.replay().map_err(|error| error.to_string());
     HistoryReplayed { outcome: outcome.as_ref().map(|calls| *calls).map_err(String::as_str), took: start.elapsed() }
         .emit();
+}
+
+/// Tools up to which the index of selection is made before anybody asks: more of them would take memory that an idle daemon
+/// need not have.
+const PREPARED_TOOLS: usize = 2000;
+
+/// Makes the index beside the start, so that the first message need not wait for it.
+fn prepare_selection(engine: &Arc<Engine>) -> Result<(), DaemonError> {
+    if engine.generation().catalog().len() > PREPARED_TOOLS {
+        return Ok(());
+    }
+    let engine = Arc::clone(engine);
+    let prepare = move || drop(engine.desk(&engine.generation()));
+    let started = std::thread::Builder::new().name("selection".into()).spawn(prepare);
+    started.map(drop).map_err(|source| DaemonError::System { what: "start the selection's thread", source })
 }
 
 fn start_catalog(
@@ -192,22 +211,28 @@ fn start_catalog(
     let (engine, plugins, metrics) = (Arc::clone(engine), Arc::clone(plugins), Arc::clone(metrics));
     let mut watched: Option<Option<String>> = None;
     let mut presets = Shelf::new(config.presets.clone());
+    let mut categories = CategoryShelf::new(config.categories.clone());
     let publish = move |report: &mut Report| {
         let before = Arc::clone(&engine.generation());
         let catalog = Arc::clone(&report.loaded.catalog);
         if report.whole {
             presets.read();
+            categories.read();
         }
         let (offered, faults) = presets.offer(|tool| catalog.get(tool).is_some());
         report.loaded.add(faults);
+        let (groups, faults) = categories.offer();
+        report.loaded.add(faults);
         let news = *before.loaded().diagnostics != *report.loaded.diagnostics;
         let (count, is_other) = (offered.len(), *before.presets() != offered);
+        let has_other_groups = **before.categories() != groups;
+        engine.offer_categories(groups);
         let generation = engine.publish_with(&report.loaded, offered);
         if is_other {
             PresetsLoaded { presets: count }.emit(&metrics);
-            if report.outcome == Outcome::Unchanged {
-                report.outcome = Outcome::Changed;
-            }
+        }
+        if (is_other || has_other_groups) && report.outcome == Outcome::Unchanged {
+            report.outcome = Outcome::Changed;
         }
         let Loaded { catalog, diagnostics, documents, .. } = &report.loaded;
         if generation != before.number() {

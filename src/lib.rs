@@ -10,7 +10,7 @@
 //! |---|---|
 //! | doors | [`http`], [`cli`] |
 //! | engine | [`engine`], run by [`daemon`] and [`control`] |
-//! | rooms | [`catalog`], [`timing`], [`suggest`], [`session`] |
+//! | rooms | [`catalog`], [`qualify`], [`timing`], [`suggest`], [`session`] |
 //! | ground | [`strict`], [`text`], [`stream`], [`usage`], [`store`], [`watch`], [`plugin_host`], [`llm`], [`access`], [`telemetry`], [`config`] |
 //!
 //! # Invariants
@@ -34,6 +34,7 @@ pub mod engine;
 pub mod http;
 pub mod llm;
 pub mod plugin_host;
+pub mod qualify;
 pub mod session;
 pub mod store;
 pub mod stream;

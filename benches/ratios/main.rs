@@ -27,6 +27,7 @@ mod row;
 mod rules;
 mod sample;
 mod save;
+mod select;
 mod start;
 mod table;
 mod wrk;

@@ -46,7 +46,8 @@ impl Settings {
 
 impl From<&Config> for Settings {
     fn from(config: &Config) -> Self {
-        let beside = config.presets.iter().filter_map(|path| std::path::absolute(path).ok()).collect();
+        let beside =
+            config.presets.iter().chain(&config.categories).filter_map(|path| std::path::absolute(path).ok()).collect();
         Self { beside, ..Self::new(&config.catalog, Options::from(config)) }
     }
 }

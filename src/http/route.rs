@@ -5,12 +5,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use hyper::Method;
+use hyper::http::request::Parts;
 
 use super::answer::Answer;
 use super::operation::Operation;
 use super::problem::Problem;
 use super::service::{Call, Context, Streaming};
-use super::{admin, catalog, metadata, openapi, plan, plugin, presets, stream, timing, usage};
+use super::{admin, catalog, metadata, openapi, plan, plugin, presets, qualify, stream, timing, usage};
 use crate::access::{Grant, Scope};
 use crate::strict::Node;
 
@@ -43,6 +44,8 @@ pub(super) enum Handler {
     Work(fn(&Context, &Call<'_>) -> Result<Answer, Problem>),
     /// By such work, from a JSON body.
     Body(Answers),
+    /// By such work, from a JSON body and the request's head.
+    Asked(fn(&Context, &Grant, &Parts, Node) -> Result<Answer, Problem>),
     /// When what it waits for is there, such as the disk or a rule library, from a JSON body.
     Write(Waits),
     /// When its body, read as it arrives, has ended.
@@ -87,6 +90,14 @@ pub(super) fn table() -> Vec<Route> {
         get("/v1/tools/{name}/relations", read, Handler::Work(catalog::relations), catalog::relations_operation),
         ask("/v1/tools/check", catalog::check, catalog::check_operation),
         get("/v1/catalog", read, Handler::Now(catalog::report), catalog::report_operation),
+        Route {
+            method: Method::POST,
+            path: "/v1/qualify",
+            access: read,
+            handler: Handler::Asked(qualify::qualify),
+            operation: qualify::qualify_operation,
+        },
+        ask("/v1/qualify/miss", qualify::miss, qualify::miss_operation),
         ask("/v1/estimate", timing::estimate, timing::estimate_operation),
         waits("/v1/metadata", read, metadata::metadata, metadata::metadata_operation),
         waits("/v1/enrich", read, metadata::enrich, metadata::enrich_operation),

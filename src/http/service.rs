@@ -239,6 +239,11 @@ impl Service {
                 let node = body::json(&parts.headers, incoming, limits.max_body_bytes, limits.request_timeout).await?;
                 work(move || handler(&context, &grant, node)).await
             }
+            Handler::Asked(handler) => {
+                let limits = &self.limits;
+                let node = body::json(&parts.headers, incoming, limits.max_body_bytes, limits.request_timeout).await?;
+                work(move || handler(&context, &grant, &parts, node)).await
+            }
             Handler::Write(handler) => {
                 let limits = &self.limits;
                 let node = body::json(&parts.headers, incoming, limits.max_body_bytes, limits.request_timeout).await?;

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::wire_qualify::IntentContextBody;
 use crate::catalog::document::check_name;
 use crate::store::{MAX_DURATION_MS, Measures, Outcome};
 use crate::strict::{At, Fields, FromNode, Node};
@@ -249,6 +250,9 @@ pub struct SessionAnswer {
     pub session_id: String,
     /// Its calls, oldest first, repeats kept.
     pub tool_history: Vec<String>,
+    /// What it is about, if messages of it were qualified.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intent_context: Option<IntentContextBody>,
 }
 
 /// A tool's name.

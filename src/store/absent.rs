@@ -1,6 +1,6 @@
 //! No store: for whoever only asks.
 
-use super::{Execution, History, Pending, ReplayLimits, Store, StoreError};
+use super::{Execution, History, Note, Pending, ReplayLimits, Store, StoreError};
 
 /// Remembers nothing, and refuses to.
 #[derive(Debug, Clone, Copy, Default)]
@@ -9,6 +9,10 @@ pub struct Absent;
 impl Store for Absent {
     fn append(&self, _: Vec<Execution>) -> Result<Pending, StoreError> {
         Err(StoreError::Closed)
+    }
+
+    fn note(&self, _: Vec<Note>) -> Result<(), StoreError> {
+        Ok(())
     }
 
     fn replay(&self, _: ReplayLimits) -> Result<History, StoreError> {

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Transaction};
 
 /// Each brings the schema from the version of its index to the next.
-const STEPS: [&str; 2] = [
+const STEPS: [&str; 3] = [
     "
     CREATE TABLE executions (
         id INTEGER PRIMARY KEY,
@@ -46,6 +46,28 @@ const STEPS: [&str; 2] = [
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX trails_by_tick ON trails (tick);
     CREATE INDEX executions_by_session ON executions (tenant, session, id) WHERE session IS NOT NULL;
+",
+    "
+    CREATE TABLE turns (
+        tenant TEXT NOT NULL,
+        session TEXT NOT NULL,
+        state TEXT NOT NULL,
+        at_us INTEGER NOT NULL,
+        PRIMARY KEY (tenant, session)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX turns_by_time ON turns (at_us);
+    CREATE TABLE choices (
+        id INTEGER PRIMARY KEY,
+        tenant TEXT NOT NULL,
+        tool TEXT NOT NULL,
+        message TEXT NOT NULL,
+        trust REAL NOT NULL,
+        at_us INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE adaptations (
+        tenant TEXT PRIMARY KEY,
+        state BLOB NOT NULL
+    ) STRICT, WITHOUT ROWID;
 ",
 ];
 

@@ -13,10 +13,11 @@ use rusqlite::{Connection, OpenFlags, Row};
 use tokio::sync::oneshot;
 
 use super::migrations::{MigrationError, migrate};
-use super::writer::{Job, Writer};
+use super::notes::{self, Noting};
+use super::writer::{Batch, Job, Writer};
 use super::{
-    Durability, Execution, History, KeyCount, Measures, Outcome, Pending, ReplayLimits, SessionCall, Store, StoreError,
-    tracker,
+    Durability, Execution, History, KeyCount, Measures, Note, Outcome, Pending, ReplayLimits, SessionCall, Store,
+    StoreError, tracker,
 };
 
 /// How the database is used.
@@ -86,6 +87,20 @@ impl Sqlite {
     }
 }
 
+impl Sqlite {
+    fn send(&self, job: Job) -> Result<(), StoreError> {
+        let jobs = self.jobs.as_ref().ok_or(StoreError::Closed)?;
+        self.queued.fetch_add(1, Ordering::Relaxed);
+        jobs.try_send(job).map_err(|error| {
+            self.queued.fetch_sub(1, Ordering::Relaxed);
+            match error {
+                TrySendError::Full(_) => StoreError::Busy(self.options.queue),
+                TrySendError::Disconnected(_) => StoreError::Closed,
+            }
+        })
+    }
+}
+
 impl Drop for Sqlite {
     fn drop(&mut self) {
         self.jobs = None;
@@ -99,18 +114,14 @@ impl Drop for Sqlite {
 }
 
 impl Store for Sqlite {
-    fn append(&self, batch: Vec<Execution>) -> Result<Pending, StoreError> {
+    fn append(&self, executions: Vec<Execution>) -> Result<Pending, StoreError> {
         let (reply, pending) = oneshot::channel();
-        let jobs = self.jobs.as_ref().ok_or(StoreError::Closed)?;
-        self.queued.fetch_add(1, Ordering::Relaxed);
-        jobs.try_send(Job { batch, reply }).map_err(|error| {
-            self.queued.fetch_sub(1, Ordering::Relaxed);
-            match error {
-                TrySendError::Full(_) => StoreError::Busy(self.options.queue),
-                TrySendError::Disconnected(_) => StoreError::Closed,
-            }
-        })?;
+        self.send(Job::Batch(Batch { executions, reply }))?;
         Ok(Pending(pending))
+    }
+
+    fn note(&self, notes: Vec<Note>) -> Result<(), StoreError> {
+        self.send(Job::Task(Box::new(Noting(notes))))
     }
 
     fn replay(&self, limits: ReplayLimits) -> Result<History, StoreError> {
@@ -124,6 +135,7 @@ impl Store for Sqlite {
                 counts: counts(&connection)?,
                 calls: calls(&connection, limits.of_sessions)?,
                 followed: tracker::read_all(&connection)?,
+                notes: notes::read_all(&connection)?,
             })
         };
         if let Some(trouble) = self.trouble() {

@@ -19,6 +19,7 @@ mod openapi;
 mod plugin_cases;
 mod plugin_cli;
 mod plugins;
+mod qualify;
 mod reload;
 mod sdk;
 mod service;
