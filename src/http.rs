@@ -12,6 +12,8 @@ mod body;
 mod catalog;
 mod connection;
 mod guard;
+mod memory;
+mod memory_admin;
 mod openapi;
 mod operation;
 mod plan;
@@ -23,6 +25,7 @@ mod route;
 mod service;
 mod timing;
 pub mod wire;
+pub mod wire_memory;
 pub mod wire_plan;
 pub mod wire_timing;
 
