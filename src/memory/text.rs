@@ -1,6 +1,7 @@
 //! The text that a memory is found by, and the text that is looked for, as terms and as a vector.
 
 use std::collections::HashSet;
+use std::sync::LazyLock;
 
 use super::kind::Metadata;
 use crate::store::memories::Index;
@@ -43,8 +44,26 @@ pub fn query(text: &str) -> (Vec<String>, Quantized) {
             terms.push(term.to_owned());
         }
     });
+    // Nobody looks for `the`, unless for nothing else.
+    if terms.iter().any(|term| !FUNCTION_WORDS.contains(term)) {
+        terms.retain(|term| !FUNCTION_WORDS.contains(term));
+    }
     (terms, Quantized::from(&meaning(text, QUERY_PIECES)))
 }
+
+/// Words that hold a sentence together and say nothing of what it is about, stemmed.
+static FUNCTION_WORDS: LazyLock<HashSet<String>> = LazyLock::new(|| {
+    let mut words = HashSet::new();
+    analysis::terms(
+        "a about am an and any are as at be been but by can could did do does for from had has have he her hers him his how \
+         i if in into is it its me my of on or our s she should so t than that the their them then there these they this \
+         those to us was we were what when where which who whom whose why will with would you your",
+        |term| {
+            words.insert(term.to_owned());
+        },
+    );
+    words
+});
 
 fn words(text: &str) -> String {
     let mut words = String::with_capacity(text.len());
@@ -65,3 +84,22 @@ fn meaning(text: &str, pieces: usize) -> Vector {
 
 /// Pieces that are so common that they say next to nothing.
 const COMMON: f32 = 100.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &[&str]) {
+        assert_eq!(query(text).0, expected, "terms of {text:?}");
+    }
+
+    #[test]
+    fn function_words_are_not_looked_for() {
+        check("What is the name of his dog?", &["name", "dog"]);
+        check("the what", &["the", "what"]);
+        check("dogs dog DOG", &["dog"]);
+        check("\" OR NEAR(x) *", &["near", "x"]);
+        check("***", &[]);
+        assert_eq!(query(&"word1 word2 ".repeat(9000)).0.len(), 2);
+    }
+}

@@ -12,6 +12,7 @@ mod fault;
 mod http;
 mod limits;
 mod loader;
+mod memory;
 mod openapi;
 mod reload;
 mod service;
