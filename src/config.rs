@@ -15,6 +15,7 @@ use crate::strict::Node;
 use crate::strict::decode::decode;
 use crate::strict::diagnostic::{self, Diagnostic};
 use crate::strict::read::{Limits, yaml};
+use crate::usage::PriceTable;
 
 /// Seconds of a day.
 const DAY: u64 = 24 * 60 * 60;
@@ -31,7 +32,7 @@ const INSTALLED_TOKENS: &str = "/etc/almanac/tokens";
 const MAX_FILE_BYTES: usize = 1 << 20;
 
 /// Everything that can be configured.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     /// The address of the HTTP door.
     pub listen: SocketAddr,
@@ -57,6 +58,8 @@ pub struct Config {
     pub timing_defaults: Option<PathBuf>,
     /// How records are kept.
     pub store: Store,
+    /// What models cost, by their names.
+    pub prices: PriceTable,
     /// What is logged.
     pub log: Log,
 }
@@ -94,6 +97,10 @@ pub struct Http {
     pub idle_timeout: Duration,
     /// From a request's head to its answer's last byte.
     pub request_timeout: Duration,
+    /// Size of a chat stream, in bytes.
+    pub max_stream_bytes: usize,
+    /// Longest silence in a chat stream: a tool may work for so long.
+    pub stream_idle_timeout: Duration,
     /// Further values of `Host` that are let in on a loopback address; with any, the only ones elsewhere.
     pub allowed_hosts: Vec<String>,
 }
@@ -343,6 +350,7 @@ impl Default for Config {
             timing: Timing::default(),
             timing_defaults: None,
             store: Store::default(),
+            prices: PriceTable::new(),
             log: Log::default(),
         }
     }
@@ -369,6 +377,8 @@ impl Default for Http {
             header_read_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(75),
             request_timeout: Duration::from_secs(30),
+            max_stream_bytes: 64 << 20,
+            stream_idle_timeout: Duration::from_secs(15 * 60),
             allowed_hosts: Vec::new(),
         }
     }

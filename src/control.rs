@@ -16,6 +16,7 @@ use crate::strict::diagnostic::{self, Diagnostic};
 use crate::telemetry::Metrics;
 use crate::telemetry::events::{ConfigReloaded, TokensLoaded};
 use crate::telemetry::logging::{LevelError, LevelHandle};
+use crate::usage::PriceTable;
 
 /// What must be there before questions are answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,6 +178,11 @@ impl Control {
         &self.readiness
     }
 
+    /// What models cost, by their names.
+    pub fn prices(&self) -> PriceTable {
+        self.config.lock().unwrap_or_else(PoisonError::into_inner).prices.clone()
+    }
+
     /// The metrics.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
@@ -228,6 +234,7 @@ impl Control {
         }
         config.tool_metadata.clone_from(&fresh.tool_metadata);
         config.catalog = fresh.catalog.clone();
+        config.prices.clone_from(&fresh.prices);
         config.log.level.clone_from(&fresh.log.level);
         ConfigReloaded { error: None, fixed: &fixed }.emit(&self.metrics);
         Ok(Settings::from(&fresh))

@@ -23,11 +23,15 @@ mod query;
 mod request_id;
 mod route;
 mod service;
+mod stream;
 mod timing;
+mod usage;
 pub mod wire;
 pub mod wire_memory;
 pub mod wire_plan;
+pub mod wire_stream;
 pub mod wire_timing;
+pub mod wire_usage;
 
 pub use guard::Door;
 pub use openapi::document as openapi_document;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::{Catalog, Config, DAY, Http, Log, LogFormat, Store, Timing};
 use crate::store::{Durability, MAX_DURATION_MS};
 use crate::strict::{At, Fields, FromNode, Node};
+use crate::usage::PriceTable;
 
 impl FromNode for Config {
     fn from_node(node: Node, at: &mut At) -> Option<Self> {
@@ -25,6 +26,9 @@ impl FromNode for Config {
             }
             fields.set("timing", &mut config.timing);
             fields.set("store", &mut config.store);
+            if let Some(Usage { prices }) = fields.optional("usage") {
+                config.prices = prices;
+            }
             fields.set("log", &mut config.log);
             config
         })
@@ -49,6 +53,8 @@ impl FromNode for Http {
             fields.set("header_read_timeout", &mut http.header_read_timeout);
             fields.set("idle_timeout", &mut http.idle_timeout);
             fields.set("request_timeout", &mut http.request_timeout);
+            set_within(fields, "max_stream_bytes", &mut http.max_stream_bytes, 1024, 1 << 40);
+            fields.set("stream_idle_timeout", &mut http.stream_idle_timeout);
             fields.set("allowed_hosts", &mut http.allowed_hosts);
             http
         })
@@ -121,6 +127,16 @@ impl FromNode for LongDuration {
             at.bad_value(format!("`{text}` is no time from 1h to 10years, such as 183days"));
         }
         time.map(Self)
+    }
+}
+
+struct Usage {
+    prices: PriceTable,
+}
+
+impl FromNode for Usage {
+    fn from_node(node: Node, at: &mut At) -> Option<Self> {
+        at.map(node, |fields| Self { prices: fields.or_default("prices") })
     }
 }
 

@@ -79,6 +79,11 @@ fn describe(route: &Route, operation: &Operation, schemas: &mut SchemaGenerator,
         described["requestBody"] =
             json!({"required": true, "content": {"application/json": {"schema": make(schemas)}}});
     }
+    if !operation.body_types.is_empty() {
+        let content =
+            operation.body_types.iter().map(|name| ((*name).to_owned(), json!({"schema": {"type": "string"}})));
+        described["requestBody"] = json!({"required": true, "content": content.collect::<Map<String, Value>>()});
+    }
     match route.access {
         Access::Scope(scope) => described["security"] = json!([{}, {"token": [scope.as_str()]}]),
         Access::Socket => described["x-almanac-door"] = json!("admin socket"),

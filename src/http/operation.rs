@@ -11,6 +11,8 @@ pub(super) struct Operation {
     pub(super) summary: &'static str,
     pub(super) parameters: &'static [Parameter],
     pub(super) body: Option<MakeSchema>,
+    /// Content types of a body that is no JSON.
+    pub(super) body_types: &'static [&'static str],
     pub(super) answers: Vec<Described>,
 }
 
@@ -32,7 +34,7 @@ pub(super) struct Described {
 
 impl Operation {
     pub(super) fn new(id: &'static str, summary: &'static str) -> Self {
-        Self { id, summary, parameters: &[], body: None, answers: Vec::new() }
+        Self { id, summary, parameters: &[], body: None, body_types: &[], answers: Vec::new() }
     }
 
     pub(super) fn taking(mut self, parameters: &'static [Parameter]) -> Self {
@@ -42,6 +44,12 @@ impl Operation {
 
     pub(super) fn with_body<T: JsonSchema>(mut self) -> Self {
         self.body = Some(SchemaGenerator::subschema_for::<T>);
+        self
+    }
+
+    /// A body that is no JSON.
+    pub(super) fn with_stream(mut self, content_types: &'static [&'static str]) -> Self {
+        self.body_types = content_types;
         self
     }
 

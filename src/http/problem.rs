@@ -129,6 +129,12 @@ impl Problem {
         problem
     }
 
+    /// The code.
+    #[cfg(test)]
+    pub(super) fn code(&self) -> &str {
+        &self.wire.code
+    }
+
     /// The rest of the request is not read, so the connection cannot be used again.
     pub(super) fn and_close(mut self) -> Self {
         self.headers.push((CONNECTION, HeaderValue::from_static("close")));

@@ -9,8 +9,8 @@ use hyper::{HeaderMap, Method};
 use super::answer::Answer;
 use super::operation::Operation;
 use super::problem::Problem;
-use super::service::{Call, Context};
-use super::{admin, catalog, memory, openapi, plan, timing};
+use super::service::{Call, Context, Streaming};
+use super::{admin, catalog, memory, openapi, plan, stream, timing, usage};
 use crate::access::{Grant, Scope};
 use crate::strict::Node;
 
@@ -45,6 +45,8 @@ pub(super) enum Handler {
     Body(Answers),
     /// When it is durable, from a JSON body.
     Write(fn(Arc<Context>, Grant, Node) -> Later),
+    /// When its body, read as it arrives, has ended.
+    Stream(fn(Arc<Context>, Grant, Streaming) -> Later),
     /// Later, from the query.
     Later(fn(Arc<Context>, Option<&str>) -> Later),
     /// Later, from the whole request; it has a JSON body if its operation says so.
@@ -98,6 +100,14 @@ pub(super) fn table() -> Vec<Route> {
             handler: Handler::Write(timing::record),
             operation: timing::record_operation,
         },
+        Route {
+            method: Method::POST,
+            path: "/v1/streams",
+            access: Access::Scope(Scope::Record),
+            handler: Handler::Stream(stream::read),
+            operation: stream::operation,
+        },
+        ask("/v1/usage", usage::usage, usage::operation),
         ask("/v1/plans/check", plan::check, plan::check_operation),
         get("/v1/timing", read, Handler::Work(timing::list), timing::list_operation),
         get("/v1/timing/{name}", read, Handler::Work(timing::tool), timing::tool_operation),

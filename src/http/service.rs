@@ -111,6 +111,15 @@ impl Call<'_> {
     }
 }
 
+/// A request whose body is read as it arrives.
+pub(super) struct Streaming {
+    pub(super) parts: Parts,
+    pub(super) body: Incoming,
+    pub(super) limits: Http,
+    /// To be told that the request goes on, for as long as it does.
+    pub(super) progress: Arc<Progress>,
+}
+
 /// An answer that is there, or is worked on.
 pub(super) enum Answering {
     Now(Option<Answer>),
@@ -200,7 +209,8 @@ impl Service {
                 Answering::Later(Box::pin(async move {
                     let (parts, body) = request.into_parts();
                     let (method, headers) = (parts.method.clone(), parts.headers.clone());
-                    let answer = service.wait(index, grant, parts, body).await.unwrap_or_else(Problem::into_answer);
+                    let answer = service.wait(index, grant, parts, body, &progress).await;
+                    let answer = answer.unwrap_or_else(Problem::into_answer);
                     // A reload changes the generation that the answer speaks of.
                     let generation = Arc::clone(&service.context.engine.generation());
                     let counts = &service.routes[index].counts;
@@ -212,7 +222,14 @@ impl Service {
         }
     }
 
-    async fn wait(&self, index: usize, grant: Grant, parts: Parts, incoming: Incoming) -> Result<Answer, Problem> {
+    async fn wait(
+        &self,
+        index: usize,
+        grant: Grant,
+        parts: Parts,
+        incoming: Incoming,
+        progress: &Arc<Progress>,
+    ) -> Result<Answer, Problem> {
         let context = Arc::clone(&self.context);
         let name = self.paths.at(parts.uri.path()).ok().and_then(|matched| decode(matched.params.iter().next()?.1));
         match self.routes[index].route.handler {
@@ -225,6 +242,10 @@ impl Service {
                 let limits = &self.limits;
                 let node = body::json(&parts.headers, incoming, limits.max_body_bytes, limits.request_timeout).await?;
                 handler(context, grant, node).await
+            }
+            Handler::Stream(handler) => {
+                let (limits, progress) = (self.limits.clone(), Arc::clone(progress));
+                handler(context, grant, Streaming { parts, body: incoming, limits, progress }).await
             }
             Handler::Later(handler) => handler(context, parts.uri.query()).await,
             Handler::Whole(handler) => {

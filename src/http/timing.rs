@@ -177,22 +177,26 @@ pub(super) fn record(context: Arc<Context>, grant: Grant, body: Node) -> Later {
             let detail = format!("record {index}: the timestamp is more than an hour in the future");
             return Err(Problem::invalid("future-timestamp", detail));
         }
-        let new = context.engine.record(batch).await.map_err(|error| match &error {
-            StoreError::Busy(_) => Problem::too_many("store-busy", error.to_string()),
-            StoreError::Unavailable(_) | StoreError::Closed => {
-                Problem::unavailable("store-unavailable", error.to_string())
-            }
-        })?;
-        for (execution, verdict) in &new {
-            let verdict = verdict.map(|verdict| (verdict.ratio, verdict.is_covered));
-            ExecutionRecorded { execution, verdict }.emit(&context.metrics);
-        }
-        let mut answer = answer::json(&RecordAnswer { recorded: new.len() });
-        if !new.is_empty() {
+        let recorded = keep(&context, batch).await?;
+        let mut answer = answer::json(&RecordAnswer { recorded });
+        if recorded > 0 {
             *answer.status_mut() = StatusCode::CREATED;
         }
         Ok(answer)
     })
+}
+
+/// Records a batch; how many of it were new.
+pub(super) async fn keep(context: &Context, batch: Vec<Execution>) -> Result<usize, Problem> {
+    let new = context.engine.record(batch).await.map_err(|error| match &error {
+        StoreError::Busy(_) => Problem::too_many("store-busy", error.to_string()),
+        StoreError::Unavailable(_) | StoreError::Closed => Problem::unavailable("store-unavailable", error.to_string()),
+    })?;
+    for (execution, verdict) in &new {
+        let verdict = verdict.map(|verdict| (verdict.ratio, verdict.is_covered));
+        ExecutionRecorded { execution, verdict }.emit(&context.metrics);
+    }
+    Ok(new.len())
 }
 
 fn execution(body: ExecutionBody, grant: &Grant, now_ms: i64) -> Execution {

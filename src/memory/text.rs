@@ -76,14 +76,31 @@ fn words(text: &str) -> String {
     words
 }
 
-/// Word pieces come in the order of how common they are, most common first, so the logarithm of a piece's number stands for
-/// its inverse document frequency; it does not change while memories come and go, so what was stored stays comparable.
+/// What a text means, rare pieces counting more. Where a word stands in the vocabulary, most common first, tells how rare it
+/// is, without counts that would change while memories come and go: what was stored stays comparable.
 fn meaning(text: &str, pieces: usize) -> Vector {
-    Table::shipped().embed_weighted(text, pieces, |piece| (1.0 + piece.index() as f32 / COMMON).ln())
+    Table::shipped().embed_weighted(text, pieces, |piece| rarity(piece.index()))
 }
 
-/// Pieces that are so common that they say next to nothing.
-const COMMON: f32 = 100.0;
+/// The square root of the inverse document frequency that Zipf's law gives a word of that rank: found better than either alone
+/// on requests for tools.
+fn rarity(index: usize) -> f32 {
+    let rank = match index {
+        ..FIRST_SIGN_END => 0,
+        FIRST_SIGN_END..FIRST_WORD => SINGLE,
+        _ => index - FIRST_WORD,
+    };
+    (2.0 + rank as f32).ln().sqrt()
+}
+
+/// Up to here the vocabulary has the ASCII signs, which mean next to nothing.
+const FIRST_SIGN_END: usize = 16;
+
+/// Single characters end here, and words begin.
+const FIRST_WORD: usize = 998;
+
+/// A rank for single characters, which are not sorted by it.
+const SINGLE: usize = 200;
 
 #[cfg(test)]
 mod tests {

@@ -119,7 +119,8 @@ fn what_is_kept_is_what_was_given() {
     }});
     let linked = add(&daemon, "cognitive-processes", &linked);
     assert_eq!(linked["metadata"]["relatedTo"], json!(["one"]), "a list on output");
-    let asked = |criteria: Value| search(&daemon, "cognitive-processes", &json!({"criteria": criteria}))["total"].clone();
+    let asked =
+        |criteria: Value| search(&daemon, "cognitive-processes", &json!({"criteria": criteria}))["total"].clone();
     assert_eq!(asked(json!({"relatedTo": "one", "influences": "three"})), 1, "a scalar matches membership");
     assert_eq!(asked(json!({"influences": "four"})), 0);
 }
@@ -175,22 +176,30 @@ fn every_fault_is_listed_and_nothing_is_kept() {
             "/metadata/userId",
         ],
     );
-    check("tasks", json!({"content": "x", "metadata": {}, "extra": 1}), &[
-        "/extra", "/metadata", "/metadata", "/metadata", "/metadata",
-    ]);
+    check(
+        "tasks",
+        json!({"content": "x", "metadata": {}, "extra": 1}),
+        &["/extra", "/metadata", "/metadata", "/metadata", "/metadata"],
+    );
     let task = json!({"title": "t", "status": "in progress", "priority": "critical", "agentId": "agent:agent:a",
         "progress": 1.5, "dueDate": "tomorrow", "estimatedDuration": -1, "attemptCount": 0.5});
-    check("tasks", json!({"content": "x", "metadata": task}), &[
-        "/metadata/attemptCount",
-        "/metadata/dueDate",
-        "/metadata/estimatedDuration",
-        "/metadata/priority",
-        "/metadata/progress",
-        "/metadata/status",
-    ]);
-    check("documents", json!({"content": null, "metadata": {"source": "book", "agentId": "agent:agent:a:0"}}), &[
-        "/content", "/metadata/agentId", "/metadata/source",
-    ]);
+    check(
+        "tasks",
+        json!({"content": "x", "metadata": task}),
+        &[
+            "/metadata/attemptCount",
+            "/metadata/dueDate",
+            "/metadata/estimatedDuration",
+            "/metadata/priority",
+            "/metadata/progress",
+            "/metadata/status",
+        ],
+    );
+    check(
+        "documents",
+        json!({"content": null, "metadata": {"source": "book", "agentId": "agent:agent:a:0"}}),
+        &["/content", "/metadata/agentId", "/metadata/source"],
+    );
     check("cognitive-processes", json!({"content": "x", "metadata": []}), &["/metadata"]);
     let long = "x".repeat(10_000);
     for bad in ["a\u{0}", long.as_str(), ""] {
@@ -595,8 +604,11 @@ fn an_evaluation_prints_its_figures() {
         })
         .collect();
     fs::write(site.path("memories"), memories).unwrap();
-    fs::write(site.path("queries"), "{\"query\":\"number7\",\"gold\":[\"D1:7\"]}\n{\"query\":\"number8\",\"gold\":[\"no\"]}\n")
-        .unwrap();
+    fs::write(
+        site.path("queries"),
+        "{\"query\":\"number7\",\"gold\":[\"D1:7\"]}\n{\"query\":\"number8\",\"gold\":[\"no\"]}\n",
+    )
+    .unwrap();
     let (code, said, error) = run(&site, &["eval", "recall", "queries", "--memories", "memories", "--json"]);
     assert_eq!(code, 0, "{error}");
     let figures: Value = serde_json::from_str(&said).unwrap();
@@ -611,7 +623,8 @@ fn an_evaluation_prints_its_figures() {
 fn a_dead_database_is_said_and_nothing_is_taken() {
     let site = Site::new();
     fs::create_dir(site.path("state")).unwrap();
-    fs::write(site.path("state/almanac.db"), "this is no database, but it is long enough to be one.".repeat(100)).unwrap();
+    fs::write(site.path("state/almanac.db"), "this is no database, but it is long enough to be one.".repeat(100))
+        .unwrap();
     site.save("a.yaml", &document("a", "t"));
     let daemon = site.start();
     let body = message("x", "t", 0).to_string();

@@ -1,0 +1,165 @@
+//! Chat streams: what an agent sends its user is listened to, and its tool calls are recorded.
+
+use std::io::Write;
+use std::net::TcpStream;
+
+use serde_json::{Value, json};
+
+use crate::daemon::{Connection, Daemon, Reply, Site, wait_for, wait_until};
+
+/// A stream that is sent piece by piece.
+struct Sending(Connection<TcpStream>);
+
+impl Sending {
+    fn begin(daemon: &Daemon, query: &str) -> Self {
+        let mut connection = daemon.connect();
+        connection.socket().set_nodelay(true).unwrap();
+        connection.raw(
+            format!("POST /v1/streams?{query} HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n")
+                .as_bytes(),
+        );
+        Self(connection)
+    }
+
+    fn piece(&mut self, text: &str) -> &mut Self {
+        self.0.raw(format!("{:x}\r\n{text}\r\n", text.len()).as_bytes());
+        self
+    }
+
+    fn end(mut self) -> Reply {
+        self.0.raw(b"0\r\n\r\n");
+        self.0.reply()
+    }
+}
+
+/// Sends the pieces until each arrived by itself, as it does unless the machine is busy; the calls that ended.
+fn timed(daemon: &Daemon, query: &str, pieces: &[&str]) -> (Reply, Vec<Value>) {
+    wait_for("each piece of a stream arrives by itself", || {
+        let mut sending = Sending::begin(daemon, query);
+        for piece in pieces {
+            sending.piece(piece);
+            // A request on another connection lets the daemon read what came before.
+            daemon.get("/live");
+        }
+        let reply = sending.end();
+        let calls = reply.json()["calls"].as_array().cloned().unwrap_or_default();
+        calls.iter().all(|call| call["duration_ms"].is_u64()).then_some((reply, calls))
+    })
+}
+
+fn call(id: &str, tool: &str) -> String {
+    format!("9:{}\n", json!({"toolCallId": id, "toolName": tool, "args": {}}))
+}
+
+fn result(id: &str) -> String {
+    format!("a:{}\n", json!({"toolCallId": id, "result": {"ok": true}}))
+}
+
+#[test]
+fn gaps_between_calls_and_results_are_recorded() {
+    let site = Site::new();
+    let daemon = site.start();
+    let pieces = [
+        &format!("f:{{\"messageId\":\"m\"}}\n0:\"hm\"\n{}", call("1", "alpha")),
+        &call("2", "beta")[..],
+        &result("2"),
+        &result("1"),
+        "d:{\"finishReason\":\"stop\"}\n",
+    ];
+    let (reply, calls) = timed(&daemon, "protocol=data-v1&session_id=s", &pieces);
+    assert_eq!(reply.status, 201, "{}", reply.text());
+    let told: Vec<_> = calls.iter().map(|call| (&call["tool_name"], &call["outcome"])).collect();
+    assert_eq!(told, [(&json!("beta"), &json!("success")), (&json!("alpha"), &json!("success"))]);
+    assert_eq!(reply.json()["recorded"], 2);
+    let history = daemon.json("/v1/sessions/s")["tool_history"].clone();
+    let history: Vec<_> = history.as_array().unwrap().iter().rev().take(2).collect();
+    assert_eq!(history, ["alpha", "beta"]);
+    assert!(daemon.json("/v1/timing/alpha")["items"][0]["samples"].as_u64() >= Some(1));
+}
+
+#[test]
+fn events_of_the_newer_protocol_are_heard_as_well() {
+    let site = Site::new();
+    let daemon = site.start();
+    let event = |value: Value| format!("data: {value}\n\n");
+    let intent = json!({"networks": [], "categories": ["a"], "turnsSinceUpdate": 0, "lastConfidence": 0.9});
+    let pieces = [
+        event(json!({"type": "tool-input-available", "toolCallId": "1", "toolName": "gamma", "input": {}}))
+            + &event(json!({"type": "data-intent-context", "data": {"intentContext": intent}}))
+            + &event(json!({"type": "data-token-usage", "data": {"type": "token_usage", "tokensIn": 3}})),
+        event(json!({"type": "tool-output-error", "toolCallId": "1", "errorText": "no"})),
+        "data: [DONE]\n\n".to_owned(),
+    ];
+    let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
+    let (reply, calls) = timed(&daemon, "protocol=ui-v1", &pieces);
+    assert_eq!(calls[0]["outcome"], "error");
+    let told = reply.json();
+    assert_eq!((&told["intent_context"], &told["usage"][0]["tokensIn"]), (&intent, &json!(3)));
+}
+
+#[test]
+fn a_result_that_comes_with_its_call_has_no_duration() {
+    let site = Site::new();
+    let daemon = site.start();
+    let stream = format!("{}{}{}", call("1", "alpha"), result("1"), call("2", "beta"));
+    let header = ("x-vercel-ai-data-stream", "v1");
+    let reply = daemon.send("POST", "/v1/streams", &[header], stream.as_bytes());
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let told = reply.json();
+    assert_eq!(told["recorded"], 0);
+    assert_eq!(told["calls"], json!([{"tool_call_id": "1", "tool_name": "alpha", "outcome": "success"}]));
+    assert_eq!(told["unfinished"], json!([{"tool_call_id": "2", "tool_name": "beta"}]));
+    assert_eq!(daemon.get("/v1/timing/alpha").status, 404);
+}
+
+#[test]
+fn a_stream_that_breaks_off_loses_nothing_it_told() {
+    let site = Site::new();
+    let daemon = site.start();
+    wait_until("what a broken stream told is recorded", || {
+        let mut sending = Sending::begin(&daemon, "protocol=data-v1&session_id=s");
+        sending.piece(&(call("1", "alpha") + &call("2", "beta")));
+        daemon.get("/live");
+        sending.piece(&result("1"));
+        daemon.get("/live");
+        drop(sending);
+        daemon.get("/v1/timing/alpha").status == 200
+    });
+}
+
+#[test]
+fn bad_lines_are_told_and_bad_requests_refused() {
+    let site = Site::new();
+    let daemon = site.start();
+    let post = |path: &str, body: &[u8]| daemon.send("POST", path, &[("content-type", "text/plain")], body);
+    let reply = post("/v1/streams?protocol=data-v1", b"nonsense\n0:\"hi\"\n1:2\n");
+    let faults = json!([
+        {"line": 1, "message": "Failed to parse stream string. No separator found."},
+        {"line": 3, "message": "Failed to parse stream string. Invalid code 1."},
+    ]);
+    assert_eq!((reply.status, &reply.json()["faults"]), (200, &faults));
+    let check = |path: &str, body: &[u8], status: u16, code: &str| {
+        let reply = post(path, body);
+        assert_eq!((reply.status, reply.code().as_str()), (status, code), "{path}");
+    };
+    check("/v1/streams?protocol=data-v1", b"{\"a\": 1}", 400, "malformed-stream");
+    check("/v1/streams?protocol=v9", b"0:\"a\"\n", 422, "invalid-parameter");
+    check("/v1/streams", b"0:\"a\"\n", 422, "missing-protocol");
+    check("/v1/streams?protocol=ui-v1&session_id=%00", b"", 422, "invalid-parameter");
+    assert_eq!(post("/v1/streams?protocol=data-v1", b"").status, 200);
+}
+
+#[test]
+fn a_stream_is_bounded() {
+    let site = Site::new();
+    site.configure("http: {max_stream_bytes: 4096, stream_idle_timeout: 200ms, request_timeout: 100ms}");
+    let daemon = site.start();
+    let long = "0:\"x\"\n".repeat(1000);
+    let reply = daemon.send("POST", "/v1/streams?protocol=data-v1", &[], long.as_bytes());
+    assert_eq!((reply.status, reply.code().as_str()), (413, "body-too-large"));
+    let mut sending = Sending::begin(&daemon, "protocol=data-v1");
+    sending.piece("0:\"x\"\n");
+    sending.0.socket().flush().unwrap();
+    let reply = sending.0.reply();
+    assert_eq!((reply.status, reply.code().as_str()), (408, "slow-body"));
+}
