@@ -2,12 +2,14 @@
 //!
 //! Nothing fails for being slow. Texts are made of words as frequent as Zipf's law says, in threads of twenty, so that some
 //! words are everywhere and most are rare, as in what people write.
+#![expect(clippy::print_stdout, reason = "it prints a table")]
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use almanac::Engine;
 use almanac::engine::memory::{Archived, MemoryPatch};
+use almanac::memory::message::MessageDetails;
 use almanac::memory::search::Recall;
 use almanac::memory::vocabulary::MessageRole;
 use almanac::memory::{
@@ -34,7 +36,7 @@ impl Dice {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11) as f64 / (1_u64 << 53) as f64
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11) as f64 / 9_007_199_254_740_992.0
     }
 
     /// A word of a rank that is as likely as its inverse.
@@ -53,6 +55,9 @@ impl Dice {
     }
 }
 
+/// What is searched for, how often, and how each search is made.
+type Kinds<'k> = (&'k str, usize, &'k dyn Fn(usize, &mut Dice) -> Recall);
+
 fn metadata(number: usize) -> Result<Metadata> {
     let (thread, position) = (number / THREAD, (number % THREAD) as u64);
     let role = [MessageRole::User, MessageRole::Assistant][number % 2];
@@ -62,7 +67,7 @@ fn metadata(number: usize) -> Result<Metadata> {
         create_agent_id("assistant")?,
         create_chat_id(&format!("c{}", thread / 5))?,
         create_thread_info(&format!("t{thread}"), position, None)?,
-        Default::default(),
+        MessageDetails::default(),
     )?))
 }
 
@@ -108,7 +113,7 @@ async fn main() -> Result<()> {
         batches.push(begun.elapsed().as_secs_f64());
     }
     let took = start.elapsed().as_secs_f64();
-    let size = std::fs::metadata(&file)?.len() as f64 / (1 << 20) as f64;
+    let size = std::fs::metadata(&file)?.len() as f64 / 1_048_576.0;
     println!("{count} memories in {took:.0} s ({:.0}/s), {size:.0} MiB of file", count as f64 / took);
     tell("a batch of 2,000", batches, count as u64);
     println!("{:44} {:.0} MiB", "resident before the first search by text", resident_mib()?);
@@ -122,7 +127,7 @@ async fn main() -> Result<()> {
     let chat = |number: usize| Some(format!("chat:chat:c{}", number % (count / 100).max(1)));
     let role = || vec![(FieldPath::parse("role").expect("it is a key"), Wanted::Text("user".into()))];
     let by = |path: &str| SortBy::Field(FieldPath::parse(path).expect("it is a path"));
-    let kinds: [(&str, usize, &dyn Fn(usize, &mut Dice) -> Recall); 7] = [
+    let kinds: [Kinds<'_>; 7] = [
         ("newest first", 100, &|_, _| of(Filter::default())),
         ("of a chat", 1000, &|number, _| of(Filter { chat: chat(number), ..Filter::default() })),
         ("a thread by position", 1000, &|number, _| Recall {

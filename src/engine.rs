@@ -4,6 +4,7 @@ pub mod estimate;
 pub mod generation;
 pub mod learner;
 pub mod memory;
+pub mod memory_relations;
 pub mod memory_wrappers;
 
 use std::ops::Deref;

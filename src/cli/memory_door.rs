@@ -15,9 +15,9 @@ use crate::config::{Config, DaemonOverrides, Overrides};
 use crate::daemon::{DaemonError, lock_state};
 use crate::engine::Engine;
 use crate::engine::memory::RecallError;
-use crate::http::wire_memory::{
-    ArchivedMemory, ExportAnswer, ImportAnswer, ImportBody, MemoryAnswer, PurgeAnswer, PurgeBody, SearchAnswer,
-    read_addition,
+use crate::http::wire_memory::{MemoryAnswer, SearchAnswer, read_addition};
+use crate::http::wire_memory_archive::{
+    ArchivedMemory, ExportAnswer, ImportAnswer, ImportBody, PurgeAnswer, PurgeBody,
 };
 use crate::memory::Kind;
 use crate::memory::search::Recall;

@@ -1,6 +1,5 @@
 //! Memories: what was said, thought, read and planned before.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -11,7 +10,7 @@ use crate::memory::field::{Share, rfc3339};
 use crate::memory::merge::patched;
 use crate::memory::schema;
 use crate::memory::search::{ForeignCursor, Recall};
-use crate::memory::{Direction, Kind, Metadata, Relation, StructuredId, text};
+use crate::memory::{Kind, Metadata, StructuredId, text};
 use crate::store::memories::{
     Acknowledged, Draft, Hit, IdempotencyKey, Imported, Keys, MemoryError, Purge, Signals, StoredMemory, StoredVersion,
     Thread,
@@ -104,45 +103,6 @@ pub struct RecallPage {
     pub next_cursor: Option<String>,
 }
 
-/// What a memory led to or came from.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Relations {
-    /// Memories, nearest first, then by id.
-    pub related: Vec<Related>,
-    /// References to what is not there.
-    pub dangling: Vec<Dangling>,
-    /// Were there more than are listed?
-    pub truncated: bool,
-}
-
-/// A memory that another leads to.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Related {
-    /// References between it and the memory that was asked about.
-    pub depth: usize,
-    /// Its id.
-    pub id: String,
-    /// Its kind.
-    pub kind: Kind,
-    /// What it is to `via`: what that led to, or came from.
-    pub direction: Direction,
-    /// The key that says so.
-    pub relation: Relation,
-    /// The memory it was reached from.
-    pub via: String,
-}
-
-/// A reference to what is not there.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Dangling {
-    /// The memory that refers.
-    pub from: String,
-    /// The key.
-    pub relation: Relation,
-    /// The name it refers by.
-    pub target: String,
-}
-
 /// Why a memory was not changed, or not found.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum RecallError {
@@ -162,12 +122,6 @@ impl From<StoreError> for RecallError {
         Self::Memory(error.into())
     }
 }
-
-/// Memories that relations lead to, at most.
-const MAX_RELATED: usize = 1000;
-
-/// Deepest walk along relations.
-pub const MAX_DEPTH: usize = 10;
 
 /// Writers that change one memory at once, and still none of them fails.
 const ATTEMPTS: usize = 100;
@@ -302,10 +256,10 @@ impl Engine {
                 Err(foreign) => Ok(Err(foreign)),
             })
             .await?;
-        let (found, terms) = found?;
-        let shown = if recall.cursor.is_some() { found.hits.len() } else { recall.offset + found.hits.len() };
-        let is_last = found.hits.len() < recall.limit || recall.cursor.is_none() && shown as u64 >= found.total;
-        let next_cursor = found.hits.last().filter(|_| !is_last).map(|last| recall.cursor_after(tenant, last));
+        let (mut found, terms) = found?;
+        let has_next = found.hits.len() > recall.limit;
+        found.hits.truncate(recall.limit);
+        let next_cursor = found.hits.last().filter(|_| has_next).map(|last| recall.cursor_after(tenant, last));
         let memories = found.hits.into_iter().map(|hit| recalled(hit, &terms)).collect::<Result<_, _>>()?;
         Ok(RecallPage { memories, total: found.total, next_cursor })
     }
@@ -325,13 +279,6 @@ impl Engine {
             .await?;
         let memories = std::mem::take(&mut found.memories).into_iter().map(memory).collect::<Result<_, _>>()?;
         Ok((found, memories))
-    }
-
-    /// What a memory led to and came from, `depth` references far.
-    pub async fn relations(&self, tenant: &str, id: &str, depth: usize) -> Result<Relations, RecallError> {
-        self.memory(tenant, id, false).await?;
-        let (tenant, id) = (tenant.to_owned(), id.to_owned());
-        Ok(self.reading(move |store| walk(store, &tenant, &id, depth.min(MAX_DEPTH))).await?)
     }
 
     /// Memories with their history by id, those after `after`, deleted ones included.
@@ -389,7 +336,7 @@ impl Engine {
     }
 
     /// Reads on a thread that may block. Few read at once: the others wait their turn without a thread.
-    async fn reading<T: Send + 'static>(
+    pub(super) async fn reading<T: Send + 'static>(
         &self,
         read: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
@@ -487,49 +434,4 @@ fn recalled(hit: Hit, terms: &[String]) -> Result<Recalled, RecallError> {
         score: hit.score.map(|(score, signals)| (score, matched(&signals), signals)),
         memory: memory(hit.memory)?,
     })
-}
-
-/// Follows references in both directions, breadth first.
-fn walk(store: &dyn Store, tenant: &str, id: &str, depth: usize) -> Result<Relations, StoreError> {
-    let mut relations = Relations::default();
-    let mut seen: BTreeSet<String> = BTreeSet::from([id.to_owned()]);
-    let mut dangling: BTreeSet<Dangling> = BTreeSet::new();
-    let mut edge = vec![id.to_owned()];
-    for depth in 1..=depth {
-        let links = store.memories().links(tenant, &edge, 2 * MAX_RELATED)?;
-        relations.truncated |= links.len() == 2 * MAX_RELATED;
-        let mut next: BTreeMap<String, Related> = BTreeMap::new();
-        for link in links {
-            let Some(relation) = Relation::parse(&link.relation) else { continue };
-            let Some(target_kind) = link.target_kind else {
-                if edge.contains(&link.from) {
-                    dangling.insert(Dangling { from: link.from, relation, target: link.target });
-                }
-                continue;
-            };
-            let direction = relation.direction();
-            let ends = [
-                (&link.from, &link.target, target_kind, direction),
-                (&link.target, &link.from, link.from_kind, direction.reversed()),
-            ];
-            for (via, id, kind, direction) in ends {
-                let (true, Some(kind)) = (edge.contains(via) && !seen.contains(id), Kind::of_number(kind)) else {
-                    continue;
-                };
-                let related = Related { depth, id: id.clone(), kind, direction, relation, via: via.clone() };
-                let known = next.entry(id.clone()).or_insert_with(|| related.clone());
-                *known = related.min(known.clone());
-            }
-        }
-        edge = next.keys().cloned().collect();
-        seen.extend(edge.iter().cloned());
-        relations.related.extend(next.into_values());
-        if relations.related.len() > MAX_RELATED {
-            relations.related.truncate(MAX_RELATED);
-            relations.truncated = true;
-            break;
-        }
-    }
-    relations.dangling = dangling.into_iter().collect();
-    Ok(relations)
 }

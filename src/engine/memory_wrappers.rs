@@ -330,3 +330,127 @@ impl Engine {
         self.find(tenant, Kind::Task, criteria, options).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::memory::{create_agent_id, create_chat_id, create_thread_info, create_user_id};
+    use crate::store::memories::{Draft, Index, Keys};
+    use crate::store::{Sqlite, Store, sqlite};
+    use crate::timing::Defaults;
+
+    const TENANT: &str = "default";
+
+    fn check(test: impl AsyncFnOnce(Engine, Arc<Sqlite>)) {
+        let directory = TempDir::new().unwrap();
+        let options = sqlite::Options::file(sqlite::file_in(directory.path()));
+        let store = Arc::new(Sqlite::start(options, Box::new(|_, _| ())).unwrap());
+        let engine = Engine::with_store(Arc::clone(&store) as Arc<dyn Store>, Defaults::default(), 1);
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(test(engine, store));
+    }
+
+    fn object(value: &Value) -> Map<String, Value> {
+        value.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn a_message_is_added_and_its_thread_is_read_in_order() {
+        check(async |engine, _| {
+            let (user, agent) = (create_user_id("john-doe").unwrap(), create_agent_id("assistant").unwrap());
+            let chat = create_chat_id("general").unwrap();
+            for position in [1, 0, 2] {
+                let options = MessageOptions {
+                    importance: Some(ImportanceLevel::Medium),
+                    message_type: Some("greeting".into()),
+                    metadata: object(
+                        &json!({"tags": ["initial-contact"], "messageType": "other", "importance_score": 0.9}),
+                    ),
+                    ..MessageOptions::default()
+                };
+                let thread = create_thread_info("thread-123", position, None).unwrap();
+                let text = format!("at {position}");
+                let role = MessageRole::Assistant;
+                let memory =
+                    engine.add_message_memory(TENANT, &text, role, &user, &agent, &chat, &thread, options).await;
+                let metadata = memory.unwrap().metadata;
+                assert_eq!(
+                    (&metadata["tags"][0], &metadata["messageType"]),
+                    (&json!("initial-contact"), &json!("greeting"))
+                );
+                assert_eq!(metadata["importance_score"], 0.5, "explicit options win");
+            }
+            let criteria = MessageCriteria { thread_id: Some("thread-123".into()), ..MessageCriteria::default() };
+            let options = SearchOptions {
+                limit: Some(10),
+                sort_by: Some("thread.position".into()),
+                descending: Some(false),
+                ..SearchOptions::default()
+            };
+            let found = engine.search_messages(TENANT, &criteria, &options).await.unwrap();
+            let texts: Vec<&str> = found.iter().map(|found| found.memory.content.as_str()).collect();
+            assert_eq!(texts, ["at 0", "at 1", "at 2"]);
+            assert!(engine.search_messages("other", &criteria, &options).await.unwrap().is_empty());
+        });
+    }
+
+    #[test]
+    fn the_other_kinds_have_theirs() {
+        check(async |engine, _| {
+            let agent = create_agent_id("assistant").unwrap();
+            let options = CognitiveProcessOptions {
+                context_id: Some("conversation-123".into()),
+                related_to: vec!["x".into()],
+                metadata: object(&json!({"category": "reasoning"})),
+                ..CognitiveProcessOptions::default()
+            };
+            let process = CognitiveProcessType::Thought;
+            engine.add_cognitive_process_memory(TENANT, "hm", process, &agent, options).await.unwrap();
+            let criteria = CognitiveProcessCriteria { related_to: Some("x".into()), ..Default::default() };
+            let all = SearchOptions::default();
+            assert_eq!(engine.search_cognitive_processes(TENANT, &criteria, &all).await.unwrap().len(), 1);
+            let options = DocumentOptions { title: Some("T".into()), ..DocumentOptions::default() };
+            engine.add_document_memory(TENANT, "d", DocumentSource::Web, &agent, options).await.unwrap();
+            let criteria =
+                DocumentCriteria { title: Some("T".into()), source: Some(DocumentSource::Web), ..Default::default() };
+            assert_eq!(engine.search_documents(TENANT, &criteria, &all).await.unwrap().len(), 1);
+            let (status, priority) = (TaskStatus::Pending, TaskPriority::High);
+            let options = TaskOptions { assigned_to: Some(agent.clone()), ..TaskOptions::default() };
+            engine.add_task_memory(TENANT, "t", "title", status, priority, &agent, options).await.unwrap();
+            let criteria =
+                TaskCriteria { assigned_to: Some(agent.clone()), status: Some(status), ..Default::default() };
+            assert_eq!(engine.search_tasks(TENANT, &criteria, &all).await.unwrap().len(), 1);
+            let faulty = TaskOptions { metadata: object(&json!({"progres": 1})), ..TaskOptions::default() };
+            let refused = engine.add_task_memory(TENANT, "t", "title", status, priority, &agent, faulty).await;
+            assert!(matches!(refused, Err(RecallError::Faulty(faults)) if faults[0].pointer() == "/progres"));
+        });
+    }
+
+    #[test]
+    fn what_was_stored_in_an_older_format_is_read_in_the_current_one() {
+        check(async |engine, store| {
+            let old = json!({"processType": "Thought", "agentId": "bot", "mood": 1, "schemaVersion": "0.9.0"});
+            let draft = Draft {
+                kind: Kind::CognitiveProcess.number(),
+                content: "x".into(),
+                metadata: old.to_string(),
+                deleted: false,
+                keys: Keys::default(),
+                index: Index {
+                    words: String::new(),
+                    speaker: String::new(),
+                    vector: crate::text::embedding::Quantized::from(&crate::text::embedding::Vector::ZERO),
+                },
+                links: Vec::new(),
+            };
+            let id = store.memories().add(TENANT, draft, None).unwrap().durable().await.unwrap().memory.id;
+            let memory = engine.memory(TENANT, &id, false).await.unwrap();
+            let agent = json!({"namespace": "agent", "type": "agent", "id": "bot"});
+            assert_eq!((&memory.metadata["agentId"], &memory.metadata["processType"]), (&agent, &json!("thought")));
+            assert_eq!((&memory.metadata["schemaVersion"], &memory.metadata["mood"]), (&json!("1.0.0"), &json!(1)));
+        });
+    }
+}

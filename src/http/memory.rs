@@ -1,34 +1,31 @@
 //! Routes of memories: what was said, thought, read and planned.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use hyper::header::{ETAG, HeaderMap, HeaderValue, IF_MATCH, IF_NONE_MATCH};
 use hyper::{Method, StatusCode};
 
 use super::answer::{self, Answer};
 use super::memory_admin;
+use super::memory_request::{asked, flag, id, observed};
 use super::operation::{Operation, Parameter, path, query};
 use super::problem::Problem;
-use super::query::Query;
 use super::route::{Access, Handler, Later, Route, Whole};
 use super::service::Context;
 use super::wire_memory::{
     AddRequest, DanglingAnswer, Gap, HistoryAnswer, MemoryAnswer, PatchRequest, RelationsAnswer, SearchAnswer,
     SearchRequest, ThreadAnswer, read_addition,
 };
-use crate::access::{Grant, Scope};
-use crate::engine::memory::{MAX_DEPTH, RecallError};
+use crate::access::Scope;
+use crate::engine::memory::Memory;
+use crate::engine::memory_relations::MAX_DEPTH;
 use crate::memory::cognitive::CognitiveProcessMetadata;
 use crate::memory::document::DocumentMetadata;
 use crate::memory::message::MessageMetadata;
 use crate::memory::search::Recall;
 use crate::memory::task::TaskMetadata;
 use crate::memory::{Kind, StructuredId};
-use crate::store::StoreError;
-use crate::store::memories::MemoryError;
 use crate::strict::decode::{decode, decode_with};
-use crate::telemetry::events::memory::MemoryOperated;
 
 /// Versions, or messages, on a page if nobody says, and at most.
 const PAGE: [usize; 2] = [100, 200];
@@ -81,96 +78,14 @@ const DELETED: Parameter = query("includeDeleted", "boolean", "Also if it was de
 const LIMIT: Parameter = query("limit", "integer", "At most so many, 1 to 200; 100 by default.");
 const CURSOR: Parameter = query("cursor", "string", "`next_cursor` of the page before.");
 
-/// Does it, counts it, and says what went wrong in the words of the wire.
-pub(super) fn observed(
-    context: &Arc<Context>,
-    operation: &'static str,
-    work: impl Future<Output = Result<Answer, Refusal>> + Send + 'static,
-) -> Later {
-    let context = Arc::clone(context);
-    Box::pin(async move {
-        let start = Instant::now();
-        let answer = work.await.map_err(|Refusal(problem)| *problem);
-        let outcome = match &answer {
-            Ok(_) => "done",
-            Err(problem) if problem.status().is_server_error() => "failed",
-            Err(_) => "refused",
-        };
-        MemoryOperated { operation, outcome, took: start.elapsed() }.emit(&context.metrics);
-        answer
-    })
-}
-
-/// A problem, also made from what the engine refuses.
-pub(super) struct Refusal(Box<Problem>);
-
-impl From<Problem> for Refusal {
-    fn from(problem: Problem) -> Self {
-        Self(Box::new(problem))
-    }
-}
-
-impl From<RecallError> for Refusal {
-    fn from(error: RecallError) -> Self {
-        let said = error.to_string();
-        let problem = match error {
-            RecallError::Faulty(faults) => Problem::faulty(&faults),
-            RecallError::Cursor(_) => Problem::invalid("invalid-cursor", said),
-            RecallError::Memory(error) => match error {
-                MemoryError::Unknown(_) => Problem::not_found("unknown-memory", said),
-                MemoryError::Changed { .. } => Problem::new(StatusCode::PRECONDITION_FAILED, "version-changed", said),
-                MemoryError::Taken { .. } => Problem::new(StatusCode::CONFLICT, "position-taken", said),
-                MemoryError::Exists(_) => Problem::new(StatusCode::CONFLICT, "memory-exists", said),
-                MemoryError::KeyReused(_) => Problem::invalid("idempotency-key-reused", said),
-                MemoryError::Store(StoreError::Busy(_)) => Problem::too_many("store-busy", said),
-                MemoryError::Store(StoreError::Unavailable(_) | StoreError::Closed) => {
-                    Problem::unavailable("store-unavailable", said)
-                }
-            },
-        };
-        problem.into()
-    }
-}
-
-/// Whose memories are meant, and the other parameters, of which only `known` may be there.
-pub(super) fn asked(whole: &Whole, known: &[&str]) -> Result<(String, Query), Problem> {
-    let query = Query::parse(whole.query.as_deref(), &[known, &["tenant"]].concat())?;
-    let tenant = tenant(&whole.grant, &query)?;
-    Ok((tenant, query))
-}
-
-fn tenant(grant: &Grant, query: &Query) -> Result<String, Problem> {
-    match query.get("tenant") {
-        None => Ok(grant.tenant.to_string()),
-        Some(tenant) if grant.is_for_any_tenant() => Ok(tenant.to_owned()),
-        Some(_) => {
-            let detail =
-                "a tenant is named on the admin socket only; elsewhere the token says whose memories are meant";
-            Err(Problem::new(StatusCode::FORBIDDEN, "foreign-tenant", detail))
-        }
-    }
-}
-
-fn id(whole: &Whole) -> Result<String, Problem> {
-    whole.parameter.clone().ok_or_else(|| Problem::bad_request("invalid-name", "a name is percent-encoded UTF-8"))
-}
-
-fn flag(query: &Query, name: &str) -> Result<bool, Problem> {
-    match query.get(name) {
-        None | Some("false") => Ok(false),
-        Some("true") => Ok(true),
-        Some(other) => Err(Problem::invalid("invalid-parameter", format!("`{name}` is true or false, not `{other}`"))),
-    }
-}
-
 /// The kind of a route.
 fn kind<const KIND: u8>() -> Kind {
     Kind::of_number(KIND).expect("the table of routes has numbers of kinds")
 }
 
-fn shown(memory: MemoryAnswer, status: StatusCode) -> Answer {
+fn shown(memory: Memory, status: StatusCode) -> Answer {
     let tag = etag(memory.version);
-    let mut answer = answer::json(&memory);
+    let mut answer = answer::json(&MemoryAnswer::from(memory));
     *answer.status_mut() = status;
     answer.headers_mut().insert(ETAG, tag);
     answer
@@ -201,13 +116,13 @@ fn adding<M: schemars::JsonSchema>(id: &'static str) -> Operation {
 
 fn add<const KIND: u8>(context: Arc<Context>, whole: Whole) -> Later {
     let engine = Arc::clone(&context.engine);
-    observed(&context, "add", async move {
+    observed(context, "add", async move {
         let (tenant, _) = asked(&whole, &[])?;
         let key = idempotency_key(&whole.headers)?;
         let added = read_addition(kind::<KIND>(), whole.body);
         let (content, metadata) = added.map_err(|faults| Problem::faulty(&faults))?;
         let (memory, is_new) = engine.remember(&tenant, content, &metadata, key).await?;
-        Ok(shown(memory.into(), if is_new { StatusCode::CREATED } else { StatusCode::OK }))
+        Ok(shown(memory, if is_new { StatusCode::CREATED } else { StatusCode::OK }))
     })
 }
 
@@ -232,7 +147,7 @@ fn searching(id: &'static str) -> Operation {
 
 fn search<const KIND: u8>(context: Arc<Context>, whole: Whole) -> Later {
     let engine = Arc::clone(&context.engine);
-    observed(&context, "search", async move {
+    observed(context, "search", async move {
         let (tenant, _) = asked(&whole, &[])?;
         let recall = decode_with(whole.body, |node, at| Recall::read(kind::<KIND>(), node, at));
         let recall = recall.map_err(|faults| Problem::faulty(&faults))?;
@@ -255,7 +170,7 @@ fn get_operation() -> Operation {
 
 fn get(context: Arc<Context>, whole: Whole) -> Later {
     let engine = Arc::clone(&context.engine);
-    observed(&context, "get", async move {
+    observed(context, "get", async move {
         let (tenant, query) = asked(&whole, &["includeDeleted"])?;
         let memory = engine.memory(&tenant, &id(&whole)?, flag(&query, "includeDeleted")?).await?;
         let tag = etag(memory.version);
@@ -265,7 +180,7 @@ fn get(context: Arc<Context>, whole: Whole) -> Later {
             answer.headers_mut().insert(ETAG, tag);
             return Ok(answer);
         }
-        Ok(shown(memory.into(), StatusCode::OK))
+        Ok(shown(memory, StatusCode::OK))
     })
 }
 
@@ -279,11 +194,11 @@ fn revise_operation() -> Operation {
 
 fn revise(context: Arc<Context>, whole: Whole) -> Later {
     let engine = Arc::clone(&context.engine);
-    observed(&context, "update", async move {
+    observed(context, "update", async move {
         let (tenant, _) = asked(&whole, &[])?;
         let (id, expected) = (id(&whole)?, expected(&whole.headers));
         let patch = decode(whole.body).map_err(|faults| Problem::faulty(&faults))?;
-        Ok(shown(engine.revise(&tenant, &id, expected, patch).await?.into(), StatusCode::OK))
+        Ok(shown(engine.revise(&tenant, &id, expected, patch).await?, StatusCode::OK))
     })
 }
 
@@ -299,10 +214,10 @@ fn forget_operation() -> Operation {
 
 fn forget(context: Arc<Context>, whole: Whole) -> Later {
     let engine = Arc::clone(&context.engine);
-    observed(&context, "delete", async move {
+    observed(context, "delete", async move {
         let (tenant, _) = asked(&whole, &[])?;
         let memory = engine.forget(&tenant, &id(&whole)?, expected(&whole.headers)).await?;
-        Ok(shown(memory.into(), StatusCode::OK))
+        Ok(shown(memory, StatusCode::OK))
     })
 }
 
@@ -315,10 +230,10 @@ fn restore_operation() -> Operation {
 
 fn restore(context: Arc<Context>, whole: Whole) -> Later {
     let engine = Arc::clone(&context.engine);
-    observed(&context, "restore", async move {
+    observed(context, "restore", async move {
         let (tenant, _) = asked(&whole, &[])?;
         let memory = engine.restore(&tenant, &id(&whole)?, expected(&whole.headers)).await?;
-        Ok(shown(memory.into(), StatusCode::OK))
+        Ok(shown(memory, StatusCode::OK))
     })
 }
 
@@ -331,7 +246,7 @@ fn history_operation() -> Operation {
 
 fn history(context: Arc<Context>, whole: Whole) -> Later {
     let engine = Arc::clone(&context.engine);
-    observed(&context, "history", async move {
+    observed(context, "history", async move {
         let (tenant, query) = asked(&whole, &["limit", "cursor", "includeDeleted"])?;
         let (id, deleted) = (id(&whole)?, flag(&query, "includeDeleted")?);
         let limit = query.number("limit", PAGE[0], 1, PAGE[1])?;
@@ -353,7 +268,7 @@ fn relations_operation() -> Operation {
 
 fn relations(context: Arc<Context>, whole: Whole) -> Later {
     let engine = Arc::clone(&context.engine);
-    observed(&context, "relations", async move {
+    observed(context, "relations", async move {
         let (tenant, query) = asked(&whole, &["depth"])?;
         let depth = query.number("depth", 1, 1, MAX_DEPTH)?;
         let relations = engine.relations(&tenant, &id(&whole)?, depth).await?;
@@ -386,7 +301,7 @@ fn thread_operation() -> Operation {
 
 fn thread(context: Arc<Context>, whole: Whole) -> Later {
     let engine = Arc::clone(&context.engine);
-    observed(&context, "thread", async move {
+    observed(context, "thread", async move {
         let (tenant, query) = asked(&whole, &["chatId", "limit", "cursor"])?;
         let id = id(&whole)?;
         let limit = query.number("limit", PAGE[0], 1, PAGE[1])?;
@@ -395,7 +310,7 @@ fn thread(context: Arc<Context>, whole: Whole) -> Later {
             Ok(chat) => chat,
             Err(error) => return Err(Problem::invalid("invalid-parameter", format!("`chatId`: {error}")).into()),
         };
-        let (found, memories) = engine.thread(&tenant, chat.as_ref(), &id, position as u64, limit).await?;
+        let (found, mut memories) = engine.thread(&tenant, chat.as_ref(), &id, position as u64, limit + 1).await?;
         let chat_id = match found.chats.as_slice() {
             [] => return Err(Problem::not_found("unknown-thread", format!("there is no thread `{id}`")).into()),
             [chat] => chat.parse::<StructuredId>(),
@@ -406,15 +321,16 @@ fn thread(context: Arc<Context>, whole: Whole) -> Later {
             }
         };
         let chat_id = chat_id.map_err(|error| Problem::unavailable("store-unavailable", error.to_string()))?;
-        let last = memories.last().filter(|_| memories.len() == limit);
-        let last = last.and_then(|last| last.metadata.get("thread")?.get("position")?.as_u64());
+        // One more than was asked for tells that there is a next page, and where it starts.
+        let next = memories.get(limit).and_then(|next| next.metadata.get("thread")?.get("position")?.as_u64());
+        memories.truncate(limit);
         Ok(answer::json(&ThreadAnswer {
             id,
             chat_id,
             items: memories.into_iter().map(Into::into).collect(),
             total: found.total,
             gaps: found.gaps.into_iter().map(|(from, to)| Gap { from, to }).collect(),
-            next_cursor: last.map(|last| (last + 1).to_string()),
+            next_cursor: next.map(|next| next.to_string()),
         }))
     })
 }

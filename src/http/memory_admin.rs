@@ -5,12 +5,12 @@ use std::sync::Arc;
 use hyper::Method;
 
 use super::answer;
-use super::memory::{asked, observed};
+use super::memory_request::{asked, observed};
 use super::operation::{Operation, Parameter, query};
 use super::problem::Problem;
 use super::route::{Access, Handler, Later, Route, Whole};
 use super::service::Context;
-use super::wire_memory::{
+use super::wire_memory_archive::{
     ExportAnswer, ImportAnswer, ImportBody, ImportRequest, MAX_IMPORT, PurgeAnswer, PurgeBody, PurgeRequest,
 };
 use crate::strict::decode::decode;
@@ -45,7 +45,7 @@ fn export_operation() -> Operation {
 
 fn export(context: Arc<Context>, whole: Whole) -> Later {
     let engine = Arc::clone(&context.engine);
-    observed(&context, "export", async move {
+    observed(context, "export", async move {
         let (tenant, query) = asked(&whole, &["limit", "cursor"])?;
         let limit = query.number("limit", 200, 1, MAX_IMPORT)?;
         let page = engine.export(&tenant, query.get("cursor").unwrap_or_default(), limit).await?;
@@ -64,7 +64,7 @@ fn import_operation() -> Operation {
 
 fn import(context: Arc<Context>, whole: Whole) -> Later {
     let engine = Arc::clone(&context.engine);
-    observed(&context, "import", async move {
+    observed(context, "import", async move {
         let (tenant, _) = asked(&whole, &[])?;
         let ImportBody(archive) = decode(whole.body).map_err(|faults| Problem::faulty(&faults))?;
         Ok(answer::json(&ImportAnswer { imported: engine.import(&tenant, archive).await? }))
@@ -81,7 +81,7 @@ fn purge_operation() -> Operation {
 
 fn purge(context: Arc<Context>, whole: Whole) -> Later {
     let engine = Arc::clone(&context.engine);
-    observed(&context, "purge", async move {
+    observed(context, "purge", async move {
         let (tenant, _) = asked(&whole, &[])?;
         let purged = match decode(whole.body).map_err(|faults| Problem::faulty(&faults))? {
             PurgeBody::User(user) => engine.forget_user(&tenant, &user).await?,

@@ -85,6 +85,7 @@ impl Kind {
 /// Metadata of any kind.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
+#[expect(clippy::large_enum_variant, reason = "most of all memories are messages, the largest")]
 pub enum Metadata {
     /// Of a message.
     Message(MessageMetadata),

@@ -136,6 +136,7 @@ impl Importer {
 mod tests {
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "the cases read better")]
     fn check(kind: Kind, before: Value, after: Value) {
         let (Value::Object(mut metadata), shown) = (before.clone(), before) else { unreachable!() };
         modernise(kind, &mut metadata);

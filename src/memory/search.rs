@@ -140,7 +140,8 @@ impl Recall {
             descending: self.descending,
             after,
             offset: self.offset,
-            limit: self.limit,
+            // One more than is shown tells that there is a next page.
+            limit: self.limit + 1,
         }))
     }
 

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
+use super::id::StructuredId;
 use super::kind::Metadata;
 use crate::store::memories::Index;
 use crate::text::analysis;
@@ -16,7 +17,7 @@ const MAX_TERMS: usize = 64;
 
 /// What a memory is found by.
 pub fn index(metadata: &Metadata, content: &str) -> Index {
-    let speaker = metadata.speaker().map(|speaker| speaker.id()).unwrap_or_default();
+    let speaker = metadata.speaker().map(StructuredId::id).unwrap_or_default();
     let title = match metadata {
         Metadata::Document(document) => document.details.title.as_deref(),
         Metadata::Task(task) => Some(task.title.as_str()),

@@ -106,6 +106,7 @@ impl Metrics {
     ///
     /// # Errors
     /// If two metrics share a name, which a test rules out.
+    #[expect(clippy::too_many_lines, reason = "one list of all metrics")]
     pub fn new() -> Result<Self, prometheus::Error> {
         let registry = Registry::new();
         let made = Registered(&registry);

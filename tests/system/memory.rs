@@ -327,7 +327,8 @@ fn threads_are_in_order_with_their_gaps() {
     assert_eq!(thread["gaps"], json!([{"from": 2, "to": 3}, {"from": 5, "to": 6}]));
     assert_eq!(thread["chatId"]["id"], "general");
     let cursor = thread["next_cursor"].as_str().unwrap();
-    assert_eq!(contents(&daemon.json(&format!("/v1/threads/a%2Fb%20c?cursor={cursor}"))), ["7"]);
+    let rest = daemon.json(&format!("/v1/threads/a%2Fb%20c?cursor={cursor}&limit=1"));
+    assert_eq!((contents(&rest), rest.get("next_cursor")), (vec!["7"], None));
     let elsewhere = with(message("other chat", "a/b c", 4), &json!({"chatId": "chat:chat:x"}));
     add(&daemon, "messages", &elsewhere);
     let reply = daemon.get("/v1/threads/a%2Fb%20c");
@@ -385,6 +386,8 @@ fn pages_are_whole_and_cursors_their_own() {
     }
     let newest_first: Vec<String> = (0..25).rev().map(|position| format!("m{position}")).collect();
     assert_eq!(all, newest_first);
+    let last = search(&daemon, "messages", &json!({"options": {"limit": 5, "offset": 20}}));
+    assert_eq!((last["memories"].as_array().unwrap().len(), last.get("nextCursor")), (5, None), "a full last page");
     let by_offset = search(&daemon, "messages", &json!({"options": {"offset": 20}}));
     assert_eq!(contents(&by_offset), ["m4", "m3", "m2", "m1", "m0"]);
     let cursor = cursor.unwrap();

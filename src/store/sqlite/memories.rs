@@ -40,9 +40,9 @@ where
         let mut savepoint = transaction.savepoint()?;
         let outcome = work(&savepoint, clock)?;
         if outcome.is_ok() {
-            savepoint.commit()?
+            savepoint.commit()?;
         } else {
-            savepoint.rollback()?
+            savepoint.rollback()?;
         }
         self.outcome = Some(outcome);
         Ok(())
@@ -84,7 +84,7 @@ impl Sqlite {
 impl Memories for Sqlite {
     fn add(&self, tenant: &str, draft: Draft, key: Option<IdempotencyKey>) -> Result<Acknowledged<Added>, StoreError> {
         let tenant = tenant.to_owned();
-        self.write(1, move |savepoint, clock| add(savepoint, clock, &tenant, draft, key))
+        self.write(1, move |savepoint, clock| add(savepoint, clock, &tenant, &draft, key))
     }
 
     fn revise(
@@ -176,7 +176,7 @@ fn add(
     savepoint: &Savepoint<'_>,
     clock: &mut Clock,
     tenant: &str,
-    draft: Draft,
+    draft: &Draft,
     key: Option<IdempotencyKey>,
 ) -> Outcome<Added> {
     let number = tenant_number(savepoint, tenant)?;
@@ -198,7 +198,7 @@ fn add(
             .prepare_cached("INSERT INTO memory_keys (tenant, key, digest, id, at_ms) VALUES (?1, ?2, ?3, ?4, ?5)")?
             .execute(params![number, key, digest, id, now / 1000])?;
     }
-    if let Some(refusal) = taken(savepoint, number, &draft, None)? {
+    if let Some(refusal) = taken(savepoint, number, draft, None)? {
         return Ok(Err(refusal));
     }
     let memory = StoredMemory {
@@ -211,7 +211,7 @@ fn add(
         metadata: draft.metadata.clone(),
         content: draft.content.clone(),
     };
-    insert(savepoint, number, now, &memory, &draft)?;
+    insert(savepoint, number, now, &memory, draft)?;
     Ok(Ok(Added { memory, is_new: true }))
 }
 

@@ -212,7 +212,7 @@ fn after(condition: &mut Condition, key: &Condition, value: &SortValue, id: &str
         return;
     }
     let beyond = if descending { "<" } else { ">" };
-    let all = [values(&[value.clone()]), values(&[value, id]), values(&[])].concat();
+    let all = [values(std::slice::from_ref(&value)), values(&[value.clone(), id]), values(&[])].concat();
     let sql = format!("(({key_sql}) {beyond} ? OR ({key_sql}) = ? AND m.id > ? OR ({key_sql}) IS NULL)");
     condition.and(&sql, all);
 }
@@ -283,19 +283,16 @@ fn best_by_words(lexical: &Lexical, passes: impl Fn(i64) -> bool) -> Vec<i64> {
 
 fn best_by_meaning(shelf: &Shelf, filter: &Filter, allowed: Option<&[i64]>, query: &TextQuery) -> Vec<i64> {
     let mut best = Best::default();
-    match allowed {
-        Some(allowed) => {
-            for slot in allowed.iter().filter_map(|&seq| shelf.of(seq)) {
-                best.take(slot.vector.dot(&query.vector), slot.seq);
-            }
+    if let Some(allowed) = allowed {
+        for slot in allowed.iter().filter_map(|&seq| shelf.of(seq)) {
+            best.take(slot.vector.dot(&query.vector), slot.seq);
         }
-        None => {
-            let is_meant = |slot: &&super::shelf::Slot| {
-                filter.kind.is_none_or(|kind| kind == slot.kind) && (filter.include_deleted || !slot.deleted)
-            };
-            for slot in shelf.slots().iter().filter(is_meant) {
-                best.take(slot.vector.dot(&query.vector), slot.seq);
-            }
+    } else {
+        let is_meant = |slot: &&super::shelf::Slot| {
+            filter.kind.is_none_or(|kind| kind == slot.kind) && (filter.include_deleted || !slot.deleted)
+        };
+        for slot in shelf.slots().iter().filter(is_meant) {
+            best.take(slot.vector.dot(&query.vector), slot.seq);
         }
     }
     best.0.into_iter().map(|(_, seq)| seq).collect()

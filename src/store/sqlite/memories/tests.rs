@@ -104,7 +104,7 @@ fn a_position_is_taken_once_and_a_refusal_fails_nobody_else() {
     assert!(
         outcomes
             .iter()
-            .flat_map(|outcome| outcome.as_ref().err())
+            .filter_map(|outcome| outcome.as_ref().err())
             .all(|error| matches!(error, MemoryError::Taken { .. }))
     );
     for (tenant, chat, thread) in [("u", "c", "th"), ("t", "d", "th"), ("t", "c", "other")] {
@@ -227,6 +227,78 @@ fn an_archive_comes_back_as_it_was() {
     other[0].id = None;
     assert!(matches!(target.import("t", other).unwrap().durable_blocking(), Err(MemoryError::Exists(_))));
     assert_eq!(target.export("t", "", 10).unwrap(), archive, "all or none");
+}
+
+#[test]
+fn ids_sort_by_their_text_and_moments_by_time() {
+    let directory = TempDir::new().unwrap();
+    let store = start(&directory);
+    let id = |id: &str, version: Value| json!({"namespace": "agent", "type": "agent", "id": id, "version": version});
+    for (content, due, to) in [
+        ("a", json!("2026-01-01T12:00:00+02:00"), id("x", json!(2))),
+        ("b", json!("2026-01-01T11:00:00Z"), id("x", Value::Null)),
+        ("c", json!("2026-01-01T11:30:00.5+01:00"), id("b:c", Value::Null)),
+        ("d", Value::Null, Value::Null),
+    ] {
+        add(&store, "t", draft(content, &json!({"due": due, "to": to}))).unwrap();
+    }
+    let order = |sort: SortBy, descending: bool| {
+        let found = store.search("t", &Search { sort, descending, ..all(KIND) }).unwrap();
+        contents(&found.hits).concat()
+    };
+    let path = |path: &str| FieldPath::parse(path).unwrap();
+    assert_eq!(order(SortBy::Moment(path("due")), false), "acbd");
+    assert_eq!(order(SortBy::Moment(path("due")), true), "bcad");
+    assert_eq!(order(SortBy::Id(path("to")), false), "cbad");
+    assert_eq!(order(SortBy::Created, false), "abcd");
+    let asked = |id: &str, version| {
+        let wanted = Wanted::Id("agent".into(), "agent".into(), id.into(), version);
+        let filter = Filter { fields: vec![(path("to"), wanted)], ..all(KIND).filter };
+        contents(&store.search("t", &Search { filter, ..all(KIND) }).unwrap().hits).concat()
+    };
+    assert_eq!((asked("x", None), asked("x", Some(2)), asked("b:c", None)), ("b".into(), "a".into(), "c".into()));
+}
+
+#[test]
+fn who_reads_keeps_nobody_from_writing() {
+    let directory = TempDir::new().unwrap();
+    let store = start(&directory);
+    add(&store, "t", draft("one", &json!({}))).unwrap();
+    let written = store
+        .read(|transaction| {
+            let count = || transaction.query_row("SELECT count(*) FROM memories", [], |row| row.get::<_, i64>(0));
+            let before = count()?;
+            // Acknowledged while the reader is in the middle of reading.
+            let written = add(&store, "t", draft("two", &json!({})));
+            assert_eq!(count()?, before, "it sees one state throughout");
+            Ok(written)
+        })
+        .unwrap();
+    assert!(written.is_ok());
+    assert_eq!(store.search("t", &all(KIND)).unwrap().total, 2);
+}
+
+#[test]
+fn a_full_disk_takes_nothing_and_keeps_nobody_from_reading() {
+    let directory = TempDir::new().unwrap();
+    let options = Options { max_pages: 120, ..Options::file(file_in(directory.path())) };
+    let store = Sqlite::start(options, Box::new(|_, _| ())).unwrap();
+    let mut kept = Vec::new();
+    let refused = loop {
+        match add(&store, "t", draft(&"many words ".repeat(300), &json!({"x": kept.len()}))) {
+            Ok(memory) => kept.push(memory),
+            Err(error) => break error,
+        }
+        assert!(kept.len() < 10_000, "the limit is never met");
+    };
+    assert!(
+        matches!(&refused, MemoryError::Store(StoreError::Unavailable(why)) if why.contains("is full")),
+        "{refused}"
+    );
+    let found = store.search("t", &all(KIND)).unwrap();
+    assert_eq!(found.total as usize, kept.len(), "nothing of the refused one is there");
+    let by_text = Search { text: Some(text(&["words"])), ..all(KIND) };
+    assert_eq!(store.search("t", &by_text).unwrap().total as usize, kept.len());
 }
 
 /// A memory of the property test: its metadata, and whether it is deleted.
