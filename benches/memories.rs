@@ -109,7 +109,7 @@ async fn main() -> Result<()> {
             })
         });
         let begun = Instant::now();
-        engine.import(TENANT, batch.collect::<Result<_>>()?).await?;
+        engine.import_memories(TENANT, batch.collect::<Result<_>>()?).await?;
         batches.push(begun.elapsed().as_secs_f64());
     }
     let took = start.elapsed().as_secs_f64();
@@ -173,7 +173,7 @@ async fn main() -> Result<()> {
         gets.push(begun.elapsed().as_secs_f64());
         let patch = MemoryPatch { metadata: json!({"x": 1}).as_object().cloned().unwrap_or_default(), content: None };
         let begun = Instant::now();
-        engine.revise(TENANT, &memory.id, None, patch).await?;
+        engine.revise_memory(TENANT, &memory.id, None, patch).await?;
         changes.push(begun.elapsed().as_secs_f64());
     }
     tell("add one, durably", adds, 1);

@@ -15,6 +15,7 @@ pub mod entry;
 pub mod files;
 pub mod load;
 mod loader;
+pub mod next;
 pub mod plan;
 pub mod relations;
 pub mod reload;

@@ -10,6 +10,7 @@ mod memory;
 mod memory_door;
 mod output;
 mod plot;
+mod suggest;
 mod timing;
 mod tools;
 
@@ -72,6 +73,8 @@ enum Command {
     Tools(tools::ToolsArgs),
     /// Say how long a call will take
     Estimate(timing::EstimateArgs),
+    /// Say what should be called next
+    Suggest(suggest::SuggestArgs),
     /// Record a call that ended
     Record(timing::RecordArgs),
     /// Measure how long the tools take here; records the calls, and writes defaults
@@ -183,6 +186,8 @@ enum CliError {
     Read { file: String, source: Box<dyn std::error::Error + Send + Sync> },
     #[error("cannot evaluate {file}")]
     Evaluate { file: String, source: Box<dyn std::error::Error + Send + Sync> },
+    #[error("{0}")]
+    Arguments(String),
     #[error("cannot run a command by /bin/sh")]
     Call(#[source] io::Error),
     #[error("interrupted; {recorded} samples were recorded, nothing was written")]
@@ -257,6 +262,7 @@ fn run(command: Command, output: &mut Output) -> Result<Exit, CliError> {
         Command::Check(args) => check::run(&args, output),
         Command::Tools(args) => tools::run(&args, output),
         Command::Estimate(args) => timing::estimate(&args, output),
+        Command::Suggest(args) => suggest::run(&args, output),
         Command::Record(args) => timing::record(&args, output),
         Command::Calibrate(args) => calibrate::run(&args, output),
         Command::Eval(args) => eval::run(&args, output),

@@ -56,6 +56,8 @@ pub struct Config {
     pub timing: Timing,
     /// The durations that stand in for history: the file beside the configuration, if there is one.
     pub timing_defaults: Option<PathBuf>,
+    /// The directory of presets, which need not be there; without a configuration file the built-in ones are all there is.
+    pub presets: Option<PathBuf>,
     /// How records are kept.
     pub store: Store,
     /// What models cost, by their names.
@@ -218,8 +220,9 @@ impl Config {
             Some(file) => Self::read(file)?,
             None => Self::default(),
         };
-        config.timing_defaults =
-            file.and_then(|file| Some(file.parent()?.join("timing-defaults.yaml"))).filter(|path| path.exists());
+        let beside = |name: &str| Some(file.as_deref()?.parent()?.join(name));
+        config.timing_defaults = beside("timing-defaults.yaml").filter(|path| path.exists());
+        config.presets = beside("presets");
         if !overrides.tool_metadata.is_empty() {
             config.tool_metadata.clone_from(&overrides.tool_metadata);
         }
@@ -349,6 +352,7 @@ impl Default for Config {
             tokens_file: default_tokens_file(),
             timing: Timing::default(),
             timing_defaults: None,
+            presets: None,
             store: Store::default(),
             prices: PriceTable::new(),
             log: Log::default(),

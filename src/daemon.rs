@@ -27,16 +27,18 @@ pub(crate) use state::lock as lock_state;
 
 use crate::access::{Tokens, TokensError};
 use crate::catalog::load::Loaded;
-use crate::catalog::reload::{Reloader, Report, Settings, Trigger};
+use crate::catalog::reload::{Outcome, Reloader, Report, Settings, Trigger};
 use crate::config::{Config, ConfigError, DaemonOverrides, Overrides};
 use crate::control::{Control, Need, Parts, Readiness};
 use crate::engine::Engine;
 use crate::http::accept::Doors;
 use crate::http::{Context, Service};
 use crate::store::{self, Sqlite};
+use crate::suggest::presets::shelf::Shelf;
 use crate::telemetry::Metrics;
 use crate::telemetry::events::{
-    CatalogReloaded, ConfigReloaded, GroupCommitted, HistoryReplayed, Listening, TokensLoaded, WatchChanged,
+    CatalogReloaded, ConfigReloaded, GroupCommitted, HistoryReplayed, Listening, PresetsLoaded, TokensLoaded,
+    WatchChanged,
 };
 use crate::telemetry::logging::{self, LogError};
 
@@ -179,9 +181,24 @@ fn start_catalog(
 ) -> Result<(Reloader, JoinHandle<()>), DaemonError> {
     let (engine, metrics) = (Arc::clone(engine), Arc::clone(metrics));
     let mut watched: Option<Option<String>> = None;
-    let publish = move |report: &Report| {
-        let news = *engine.generation().loaded().diagnostics != *report.loaded.diagnostics;
-        let generation = engine.publish(&report.loaded);
+    let mut presets = Shelf::new(config.presets.clone());
+    let publish = move |report: &mut Report| {
+        let before = Arc::clone(&engine.generation());
+        let catalog = Arc::clone(&report.loaded.catalog);
+        if report.whole {
+            presets.read();
+        }
+        let (offered, faults) = presets.offer(|tool| catalog.get(tool).is_some());
+        report.loaded.add(faults);
+        let news = *before.loaded().diagnostics != *report.loaded.diagnostics;
+        let (count, is_other) = (offered.len(), *before.presets() != offered);
+        let generation = engine.publish_with(&report.loaded, offered);
+        if is_other {
+            PresetsLoaded { presets: count }.emit(&metrics);
+            if report.outcome == Outcome::Unchanged {
+                report.outcome = Outcome::Changed;
+            }
+        }
         let Loaded { catalog, diagnostics, documents, .. } = &report.loaded;
         CatalogReloaded {
             labels: [report.trigger.as_str(), report.outcome.as_str()],

@@ -6,10 +6,12 @@ pub mod learner;
 pub mod memory;
 pub mod memory_relations;
 pub mod memory_wrappers;
+pub mod proposer;
+pub mod suggestions;
 
 use std::ops::Deref;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio::sync::Semaphore;
@@ -17,11 +19,14 @@ use tokio::sync::Semaphore;
 pub use estimate::{Asked, Estimate};
 pub use generation::{Generation, Listed, ToolFilter};
 use learner::{Learner, Learnt, Verdict};
+use proposer::Proposer;
 
 use crate::catalog::load::Loaded;
 use crate::catalog::search::Search;
 use crate::config;
 use crate::store::{Absent, Execution, ReplayLimits, Store, StoreError};
+use crate::suggest::Presets;
+use crate::suggest::presets::shelf;
 use crate::timing::{Complexity, Defaults, Forecast, Key, Plan};
 
 /// The engine. Cheap to ask from any number of threads: readers never wait for a reload.
@@ -33,6 +38,8 @@ pub struct Engine {
     search: ArcSwapOption<Search>,
     store: Arc<dyn Store>,
     learner: Learner,
+    /// Whoever proposes next tools by rules, once there is one.
+    proposer: OnceLock<Arc<dyn Proposer>>,
     factory_timeout_ms: u64,
     /// Turns to read memories: more readers than that would only wait for each other's processor.
     reads: Arc<Semaphore>,
@@ -50,11 +57,12 @@ impl Engine {
     /// An engine that records to `store`. `factory_timeout_ms` is the limit of callers that name none.
     pub fn with_store(store: Arc<dyn Store>, defaults: Defaults, factory_timeout_ms: u64) -> Self {
         Self {
-            current: ArcSwap::from_pointee(Generation::new(0, Loaded::default())),
+            current: ArcSwap::from_pointee(Generation::new(0, Loaded::default(), Arc::default())),
             published: AtomicU64::new(0),
             search: ArcSwapOption::empty(),
             store,
             learner: Learner::new(defaults),
+            proposer: OnceLock::new(),
             factory_timeout_ms,
             reads: Arc::new(Semaphore::new(MAX_READS)),
         }
@@ -65,13 +73,27 @@ impl Engine {
         self.current.load()
     }
 
-    /// Replaces what is known, as one. The generation's number rises if the catalog's content changed. Called by one thread.
+    /// Asks `proposer` from now on, unless there is one already.
+    pub fn install_proposer(&self, proposer: Arc<dyn Proposer>) {
+        // The first one stays; there is no reason to install two.
+        let _ = self.proposer.set(proposer);
+    }
+
+    /// Replaces what is known, with the built-in presets.
     pub fn publish(&self, loaded: &Loaded) -> u64 {
+        let presets = shelf::built_in(|tool| loaded.catalog.get(tool).is_some());
+        self.publish_with(loaded, presets)
+    }
+
+    /// Replaces what is known, as one. The generation's number rises if the content of the catalog or of the presets changed.
+    /// Called by one thread.
+    pub fn publish_with(&self, loaded: &Loaded, presets: Presets) -> u64 {
         let current = self.current.load();
         let first = current.number() == 0;
-        let changed = first || current.loaded().catalog.hash() != loaded.catalog.hash();
+        let changed =
+            first || current.loaded().catalog.hash() != loaded.catalog.hash() || *current.presets() != presets;
         let number = self.published.fetch_add(changed.into(), Ordering::Relaxed) + u64::from(changed);
-        self.current.store(Arc::new(current.successor(number, loaded.clone())));
+        self.current.store(Arc::new(current.successor(number, loaded.clone(), Arc::new(presets))));
         number
     }
 
@@ -141,9 +163,12 @@ impl Engine {
     /// would have been said of it.
     pub async fn record(&self, batch: Vec<Execution>) -> Result<Vec<(Execution, Option<Verdict>)>, StoreError> {
         let stored = self.store.append(batch.clone())?.durable().await?;
-        let (new, samples): (Vec<Execution>, Vec<u64>) =
-            batch.into_iter().zip(stored).filter_map(|(execution, samples)| Some((execution, samples?))).unzip();
-        let verdicts = self.learner.observe(&new, &samples, self.current.load().catalog());
+        let (new, samples): (Vec<Execution>, Vec<u64>) = batch
+            .into_iter()
+            .zip(stored.samples)
+            .filter_map(|(execution, samples)| Some((execution, samples?)))
+            .unzip();
+        let verdicts = self.learner.observe(&new, &samples, &stored.followed, self.current.load().catalog());
         Ok(new.into_iter().zip(verdicts).collect())
     }
 

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | doors | [`http`], [`cli`] |
 //! | engine | [`engine`], run by [`daemon`] and [`control`] |
-//! | rooms | [`catalog`], [`timing`], [`session`], [`memory`] |
+//! | rooms | [`catalog`], [`timing`], [`suggest`], [`memory`], [`session`] |
 //! | ground | [`strict`], [`text`], [`store`], [`access`], [`telemetry`], [`config`] |
 //!
 //! # Invariants
@@ -37,6 +37,7 @@ pub mod session;
 pub mod store;
 pub mod stream;
 pub mod strict;
+pub mod suggest;
 pub mod telemetry;
 pub mod text;
 pub mod timing;

@@ -8,15 +8,19 @@ mod absent;
 pub mod memories;
 mod migrations;
 pub mod sqlite;
+mod tracker;
+pub mod trail;
 mod writer;
 
 use std::fmt;
+use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
 pub use absent::Absent;
 pub use memories::Memories;
 pub use sqlite::Sqlite;
+use trail::Followed;
 
 /// Longest duration of a call: a day, in milliseconds.
 pub const MAX_DURATION_MS: u64 = 24 * 60 * 60 * 1000;
@@ -124,12 +128,15 @@ pub struct ReplayLimits {
     pub per_key: u32,
     /// Latest rows of each tool.
     pub per_tool: u32,
+    /// Latest calls that belong to a session.
+    pub of_sessions: u32,
 }
 
 impl Default for ReplayLimits {
-    /// 50 rows of a key restore the quality of its forecasts in full; 400 of a tool its mode-independent part.
+    /// 50 rows of a key restore the quality of its forecasts in full; 400 of a tool its mode-independent part; 20,000 calls the
+    /// sessions that are likely to go on.
     fn default() -> Self {
-        Self { per_key: 50, per_tool: 400 }
+        Self { per_key: 50, per_tool: 400, of_sessions: 20_000 }
     }
 }
 
@@ -140,6 +147,21 @@ pub struct History {
     pub executions: Vec<Execution>,
     /// Lifetime counts.
     pub counts: Vec<KeyCount>,
+    /// The latest calls of sessions, oldest first.
+    pub calls: Vec<SessionCall>,
+    /// What sessions called next, the state that changed last at the end.
+    pub followed: Vec<Followed>,
+}
+
+/// A call as its session remembers it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionCall {
+    /// Whose session it is.
+    pub tenant: String,
+    /// The session.
+    pub session: String,
+    /// The tool that was called.
+    pub tool: String,
 }
 
 /// What an acknowledgement is worth.
@@ -165,9 +187,15 @@ pub enum StoreError {
     Closed,
 }
 
-/// For each record of a batch, in its order: how many of its tool, mode and failure were ever recorded, itself included; nothing
-/// if it was told before.
-pub type Stored = Vec<Option<u64>>;
+/// What became of a batch.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stored {
+    /// For each record, in the batch's order: how many of its tool, mode and failure were ever recorded, itself included;
+    /// nothing if it was told before.
+    pub samples: Vec<Option<u64>>,
+    /// The trails that changed with the batch, or with others that were written together with it.
+    pub followed: Arc<[Followed]>,
+}
 
 /// An acknowledgement that will come when the records are durable.
 #[derive(Debug)]

@@ -63,6 +63,21 @@ pub enum Interest {
     Names(BTreeSet<OsString>),
 }
 
+/// The directories of both, with the interest of both.
+pub fn union(directories: &Directories, others: &Directories) -> Directories {
+    let mut union = directories.clone();
+    for (path, interest) in others {
+        match (union.get_mut(path), interest) {
+            (Some(Interest::Names(known)), Interest::Names(names)) => known.extend(names.iter().cloned()),
+            (Some(Interest::All), _) => {}
+            (_, interest) => {
+                union.insert(path.clone(), interest.clone());
+            }
+        }
+    }
+    union
+}
+
 /// What a listing found.
 #[derive(Debug, Default)]
 pub struct Listing {

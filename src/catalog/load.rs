@@ -61,6 +61,15 @@ pub struct Loaded {
     pub documents: Documents,
 }
 
+impl Loaded {
+    /// Adds what was found wrong beside the documents.
+    pub fn add(&mut self, found: Vec<Diagnostic>) {
+        if !found.is_empty() {
+            self.diagnostics = self.diagnostics.iter().cloned().chain(found).collect();
+        }
+    }
+}
+
 /// Counts of documents by state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Documents {

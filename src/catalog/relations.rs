@@ -115,7 +115,7 @@ pub fn of(catalog: &Catalog, entry: &Entry) -> Relations {
 }
 
 /// Names by which other documents may mean this tool: its own, and its server's.
-fn names_of(entry: &Entry) -> Vec<&str> {
+pub(super) fn names_of(entry: &Entry) -> Vec<&str> {
     let server = entry.values(Facet::Backend).find(|backend| backend.starts_with(SERVER));
     std::iter::once(&**entry.name()).chain(server).collect()
 }

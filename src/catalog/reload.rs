@@ -4,13 +4,14 @@
 
 use std::io;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::debounce::{Debounce, Hint};
+use super::files;
 use super::load::{Loaded, Options};
 use super::shelf::Shelf;
 use super::watch::Watch;
@@ -28,6 +29,8 @@ pub struct Settings {
     pub poll_interval: Duration,
     /// Use file events.
     pub watch: bool,
+    /// Further directories whose changes make a reload. What they hold is the publisher's affair.
+    pub beside: Vec<PathBuf>,
 }
 
 impl Settings {
@@ -38,13 +41,14 @@ impl Settings {
 
     fn new(config: &config::Catalog, options: Options) -> Self {
         let config::Catalog { poll_interval, watch, strict_reload: strict, .. } = *config;
-        Self { options, strict, poll_interval, watch }
+        Self { options, strict, poll_interval, watch, beside: Vec::new() }
     }
 }
 
 impl From<&Config> for Settings {
     fn from(config: &Config) -> Self {
-        Self::new(&config.catalog, Options::from(config))
+        let beside = config.presets.iter().filter_map(|path| std::path::absolute(path).ok()).collect();
+        Self { beside, ..Self::new(&config.catalog, Options::from(config)) }
     }
 }
 
@@ -88,6 +92,8 @@ pub struct Report {
     pub loaded: Loaded,
     /// How long it took.
     pub took: Duration,
+    /// Was all of the disk looked at, or only one file that was saved?
+    pub whole: bool,
     /// Why changes are noticed by the poll only, if so.
     pub polling: Option<String>,
 }
@@ -128,10 +134,11 @@ struct Request {
 type Reply = Box<dyn FnOnce(&Report) + Send>;
 
 impl Reloader {
-    /// Loads once on this thread, then keeps up on another one. Every outcome, the first included, goes to `publish`.
+    /// Loads once on this thread, then keeps up on another one. Every outcome, the first included, goes to `publish`, which may
+    /// add to it.
     pub fn start(
         settings: Settings,
-        mut publish: impl FnMut(&Report) + Send + 'static,
+        mut publish: impl FnMut(&mut Report) + Send + 'static,
     ) -> io::Result<(Self, JoinHandle<()>)> {
         let (sender, receiver) = channel();
         let mut keeper = Keeper {
@@ -143,7 +150,7 @@ impl Reloader {
             sender: sender.clone(),
             settings,
         };
-        publish(&keeper.scan(Trigger::Start));
+        publish(&mut keeper.scan(Trigger::Start));
         let thread = Builder::new().name("catalog".into()).spawn(move || keeper.run(&receiver, &mut publish))?;
         Ok((Self(Arc::new(Inner { sender })), thread))
     }
@@ -183,7 +190,7 @@ struct Keeper {
 }
 
 impl Keeper {
-    fn run(mut self, messages: &Receiver<Message>, publish: &mut impl FnMut(&Report)) {
+    fn run(mut self, messages: &Receiver<Message>, publish: &mut impl FnMut(&mut Report)) {
         loop {
             let interval = self.settings.poll_interval;
             let interval = if self.shelf.is_blind() { interval.min(BLIND_INTERVAL) } else { interval };
@@ -199,17 +206,17 @@ impl Keeper {
                         return;
                     }
                 }
-                Err(RecvTimeoutError::Timeout) => publish(&self.scan(trigger)),
+                Err(RecvTimeoutError::Timeout) => publish(&mut self.scan(trigger)),
                 Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return,
             }
         }
     }
 
-    fn hint(&mut self, hint: Hint, publish: &mut impl FnMut(&Report)) {
+    fn hint(&mut self, hint: Hint, publish: &mut impl FnMut(&mut Report)) {
         if let Some(path) = self.debounce.hint(hint, Instant::now())
-            && let Some(report) = self.refresh(&path)
+            && let Some(mut report) = self.refresh(&path)
         {
-            publish(&report);
+            publish(&mut report);
         }
     }
 
@@ -218,7 +225,7 @@ impl Keeper {
         &mut self,
         first: Request,
         messages: &Receiver<Message>,
-        publish: &mut impl FnMut(&Report),
+        publish: &mut impl FnMut(&mut Report),
     ) -> ControlFlow<()> {
         let mut end = ControlFlow::Continue(());
         let mut requests = vec![first];
@@ -236,8 +243,8 @@ impl Keeper {
         if let Some(settings) = requests.iter_mut().rev().find_map(|request| request.settings.take()) {
             self.adopt(settings);
         }
-        let report = self.scan(trigger);
-        publish(&report);
+        let mut report = self.scan(trigger);
+        publish(&mut report);
         for request in requests {
             (request.reply)(&report);
         }
@@ -262,14 +269,14 @@ impl Keeper {
         let loaded = self.shelf.refresh(path)?.clone();
         let changed = !Arc::ptr_eq(&loaded.catalog, &self.served.catalog);
         self.served = loaded;
-        changed.then(|| self.report(Trigger::Event, Outcome::Changed, start))
+        changed.then(|| Report { whole: false, ..self.report(Trigger::Event, Outcome::Changed, start) })
     }
 
     fn scan(&mut self, trigger: Trigger) -> Report {
         let start = Instant::now();
         self.debounce.scanned();
-        let watch = &mut self.watch;
-        let loaded = self.shelf.scan(|directories| watch.arm(directories)).clone();
+        let (watch, beside) = (&mut self.watch, files::list(&self.settings.beside).directories);
+        let loaded = self.shelf.scan(|directories| watch.arm(&files::union(directories, &beside))).clone();
         self.last_scan = Instant::now();
         let is_faulty = diagnostic::errors(&loaded.diagnostics) > 0;
         let outcome = if self.settings.strict && is_faulty && trigger != Trigger::Start {
@@ -289,6 +296,7 @@ impl Keeper {
             outcome,
             loaded: self.served.clone(),
             took: start.elapsed(),
+            whole: true,
             polling: self.watch.status().err().map(str::to_owned),
         }
     }

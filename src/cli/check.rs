@@ -13,6 +13,7 @@ use crate::access::{Tokens, TokensError};
 use crate::catalog::load::{Loaded, Options, load};
 use crate::config::{Config, ConfigError, DaemonOverrides, Overrides};
 use crate::strict::diagnostic::{self, Diagnostic};
+use crate::suggest::presets::shelf::Shelf;
 
 #[derive(Debug, Args)]
 pub(super) struct CheckArgs {
@@ -59,7 +60,7 @@ pub(super) fn run(args: &CheckArgs, output: &mut Output) -> Result<Exit, CliErro
     Ok(if errors == 0 { Exit::Success } else { Exit::Failure })
 }
 
-/// The configuration, its tokens and its documents. A faulty configuration is an error of its own kind.
+/// The configuration, its tokens, presets and documents. A faulty configuration is an error of its own kind.
 fn configured(overrides: &Overrides) -> Result<(Loaded, Vec<Diagnostic>), CliError> {
     let config = match Config::load(overrides, &DaemonOverrides::default()) {
         Ok(config) => config,
@@ -68,6 +69,9 @@ fn configured(overrides: &Overrides) -> Result<(Loaded, Vec<Diagnostic>), CliErr
     };
     let loaded = load(Options::from(&config));
     let mut diagnostics = loaded.diagnostics.to_vec();
+    let mut presets = Shelf::new(config.presets.clone());
+    presets.read();
+    diagnostics.extend(presets.offer(|tool| loaded.catalog.get(tool).is_some()).1);
     match config.tokens_file.as_deref().map(|file| (file, Tokens::read(file))) {
         Some((_, Err(TokensError::Faulty { diagnostics: faults, .. }))) => diagnostics.extend(faults),
         Some((file, Err(TokensError::Unreadable { source, .. }))) => {

@@ -1,4 +1,4 @@
-//! `almanacd eval timing FILE`: how good the forecasts would have been on a recorded history.
+//! `almanacd eval timing FILE` and `eval next FILE`: how good what is said would have been on a recorded history.
 
 mod recall;
 
@@ -9,9 +9,10 @@ use clap::{Args, Subcommand};
 
 use super::output::Output;
 use super::{CliError, Exit, file, plot};
+use crate::suggest::evaluate as suggest;
 use crate::timing::Defaults;
 use crate::timing::evaluate::agreement::{Agreement, agreement, answers};
-use crate::timing::evaluate::{Figures, SheetError, Stream, evaluate, track};
+use crate::timing::evaluate::{Figures, Stream, evaluate, track};
 
 /// Calls in a picture.
 const PLOTTED: usize = 300;
@@ -28,6 +29,14 @@ enum EvalCommand {
     Timing(TimingArgs),
     /// Search memories for queries whose answers are known
     Recall(recall::RecallArgs),
+    /// Replay sessions from JSON lines: each call is foretold from those before it, then learnt
+    Next(NextArgs),
+}
+
+#[derive(Debug, Args)]
+struct NextArgs {
+    /// Lines of JSON, each with `session`, a name, and `tools`, a list of the tools that it called, oldest first
+    file: PathBuf,
 }
 
 #[derive(Debug, Args)]
@@ -48,10 +57,20 @@ struct TimingArgs {
 }
 
 pub(super) fn run(args: &EvalArgs, output: &mut Output) -> Result<Exit, CliError> {
-    let args = match &args.command {
-        EvalCommand::Timing(args) => args,
-        EvalCommand::Recall(args) => return recall::run(args, output),
-    };
+    match &args.command {
+        EvalCommand::Timing(args) => timing(args, output),
+        EvalCommand::Next(args) => next(args, output),
+        EvalCommand::Recall(args) => recall::run(args, output),
+    }
+}
+
+fn next(args: &NextArgs, output: &mut Output) -> Result<Exit, CliError> {
+    let figures = suggest::evaluate(&read(&args.file, suggest::parse)?);
+    output.show(&figures, |out| print_next(&figures, out));
+    Ok(Exit::Success)
+}
+
+fn timing(args: &TimingArgs, output: &mut Output) -> Result<Exit, CliError> {
     let stream = read(&args.file, Stream::parse)?;
     if let Some(vectors) = &args.answers {
         let agreement = agreement(&stream, &read(vectors, answers)?, false);
@@ -79,10 +98,29 @@ pub(super) fn run(args: &EvalArgs, output: &mut Output) -> Result<Exit, CliError
     Ok(Exit::Success)
 }
 
-fn read<T>(file: &Path, parse: fn(&[u8]) -> Result<T, SheetError>) -> Result<T, CliError> {
+fn read<T, E>(file: &Path, parse: fn(&[u8]) -> Result<T, E>) -> Result<T, CliError>
+where
+    E: std::error::Error + Send + Sync + 'static,
+{
     let failed = |source| CliError::Evaluate { file: file.display().to_string(), source };
     let content = fs::read(file).map_err(|error| failed(error.into()))?;
     parse(&content).map_err(|error| failed(error.into()))
+}
+
+fn print_next(figures: &suggest::Figures, out: &mut Output) {
+    let suggest::Figures { sessions, predictions, hit, hit_without_repeats, baseline } = figures;
+    out.line(&out.bold(&format!("{predictions} calls foretold, of {sessions} sessions")));
+    out.line(&format!("{:34}{:>12}{:>12}{:>12}", "among the first", "1", "3", "5"));
+    let percent = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| format!("{:.1} %", share * 100.0));
+    for (what, hits) in [
+        ("prediction", hit),
+        ("what followed most often", &baseline.hit),
+        ("prediction, without repeats", hit_without_repeats),
+        ("most often, without repeats", &baseline.hit_without_repeats),
+    ] {
+        let [one, three, five] = [hits.at_1, hits.at_3, hits.at_5].map(percent);
+        out.line(&format!("{what:34}{one:>12}{three:>12}{five:>12}"));
+    }
 }
 
 fn print_agreement(agreement: &Agreement, out: &mut Output) {

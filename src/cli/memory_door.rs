@@ -126,7 +126,7 @@ impl Door {
                 Ok(self.ask(client, "GET", &path, None).await?)
             }
             Way::Files(engine, _) => {
-                let page = engine.export(self.tenant(), cursor, PAGE).await?;
+                let page = engine.export_memories(self.tenant(), cursor, PAGE).await?;
                 let next_cursor = page.last().filter(|_| page.len() == PAGE).map(|(memory, _)| memory.id.clone());
                 Ok(ExportAnswer { items: page.into_iter().map(ArchivedMemory::from).collect(), next_cursor })
             }
@@ -142,7 +142,7 @@ impl Door {
             }
             Way::Files(engine, _) => {
                 let ImportBody(archive) = decode(body.into()).map_err(RecallError::Faulty)?;
-                Ok(engine.import(self.tenant(), archive).await?)
+                Ok(engine.import_memories(self.tenant(), archive).await?)
             }
         }
     }
@@ -155,7 +155,7 @@ impl Door {
             }
             Way::Files(engine, _) => match decode(body.into()).map_err(RecallError::Faulty)? {
                 PurgeBody::User(user) => Ok(engine.forget_user(self.tenant(), &user).await?),
-                PurgeBody::Memories(which) => Ok(engine.purge(self.tenant(), which).await?),
+                PurgeBody::Memories(which) => Ok(engine.purge_memories(self.tenant(), which).await?),
             },
         }
     }

@@ -12,6 +12,7 @@ use crate::catalog::plan::{self, Review};
 use crate::catalog::relations::{self, Relations};
 use crate::catalog::search::Search;
 use crate::catalog::{Catalog, Entry};
+use crate::suggest::Presets;
 
 /// A generation. Immutable.
 #[derive(Debug)]
@@ -19,6 +20,7 @@ pub struct Generation {
     number: u64,
     label: Bytes,
     loaded: Loaded,
+    presets: Arc<Presets>,
     loaded_at: SystemTime,
 }
 
@@ -85,14 +87,14 @@ impl Page {
 }
 
 impl Generation {
-    pub(super) fn new(number: u64, loaded: Loaded) -> Self {
+    pub(super) fn new(number: u64, loaded: Loaded, presets: Arc<Presets>) -> Self {
         let label = Bytes::from(number.to_string());
-        Self { number, label, loaded, loaded_at: SystemTime::now() }
+        Self { number, label, loaded, presets, loaded_at: SystemTime::now() }
     }
 
     /// The generation after this one; with the same number it is the same one, whose diagnostics may differ.
-    pub(super) fn successor(&self, number: u64, loaded: Loaded) -> Self {
-        let fresh = Self::new(number, loaded);
+    pub(super) fn successor(&self, number: u64, loaded: Loaded, presets: Arc<Presets>) -> Self {
+        let fresh = Self::new(number, loaded, presets);
         if number == self.number { Self { loaded_at: self.loaded_at, ..fresh } } else { fresh }
     }
 
@@ -109,6 +111,11 @@ impl Generation {
     /// The catalog and how it came out.
     pub fn loaded(&self) -> &Loaded {
         &self.loaded
+    }
+
+    /// The presets whose tools the catalog has.
+    pub fn presets(&self) -> &Presets {
+        &self.presets
     }
 
     /// When it was published.

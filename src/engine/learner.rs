@@ -7,7 +7,9 @@ use arc_swap::ArcSwap;
 
 use crate::catalog::Catalog;
 use crate::session::Sessions;
+use crate::store::trail::Followed;
 use crate::store::{Execution, History};
+use crate::suggest::Transitions;
 use crate::timing::{Complexity, Defaults, Forecast, Key, Model, Observation, Question};
 
 /// Everything learnt, immutable; a clone shares what did not change.
@@ -17,6 +19,8 @@ pub struct Learnt {
     pub model: Model,
     /// What sessions did.
     pub sessions: Sessions,
+    /// What sessions called next.
+    pub transitions: Transitions,
     /// How the forecasts of each tool and mode came true.
     pub accuracy: imbl::HashMap<Arc<str>, Accuracy>,
 }
@@ -103,8 +107,14 @@ impl Learner {
 
     /// Learns again what the store remembers.
     pub fn replay(&self, history: &History, catalog: &Catalog) {
-        self.observe(&history.executions, &[], catalog);
         let mut learning = self.learning.lock().unwrap_or_else(PoisonError::into_inner);
+        self.learn(&mut learning, &history.executions, &[], catalog);
+        for followed in &history.followed {
+            learning.transitions.put(followed);
+        }
+        for call in &history.calls {
+            learning.sessions.called(&call.tenant, &call.session, &call.tool);
+        }
         for count in &history.counts {
             let mode = count.mode.as_deref().unwrap_or_default();
             learning.model.set_samples(Key { tool: &count.tool, mode, failed: count.failed }, count.samples);
@@ -113,11 +123,38 @@ impl Learner {
     }
 
     /// Learns from calls that ended, in their order, and publishes. `samples` are the lifetime counts of their keys as the store
-    /// has them, as far as they are known: a key that was forgotten and comes back has them all the same. Says how each call
-    /// compares with its forecast.
-    pub fn observe(&self, executions: &[Execution], samples: &[u64], catalog: &Catalog) -> Vec<Option<Verdict>> {
-        let mut hints: HashMap<&str, Option<u64>> = HashMap::new();
+    /// has them, and `followed` what it counted of sessions. Says how each call compares with its forecast.
+    pub fn observe(
+        &self,
+        executions: &[Execution],
+        samples: &[u64],
+        followed: &[Followed],
+        catalog: &Catalog,
+    ) -> Vec<Option<Verdict>> {
         let mut learning = self.learning.lock().unwrap_or_else(PoisonError::into_inner);
+        let verdicts = self.learn(&mut learning, executions, samples, catalog);
+        for execution in executions {
+            if let Some(session) = &execution.session {
+                learning.sessions.called(&execution.tenant, session, &execution.tool);
+            }
+        }
+        for followed in followed {
+            learning.transitions.put(followed);
+        }
+        self.published.store(Arc::new(learning.clone()));
+        verdicts
+    }
+
+    /// Learns how long calls took. `samples` are as many as are known: a key that was forgotten and comes back has them all the
+    /// same.
+    fn learn(
+        &self,
+        learning: &mut Learnt,
+        executions: &[Execution],
+        samples: &[u64],
+        catalog: &Catalog,
+    ) -> Vec<Option<Verdict>> {
+        let mut hints: HashMap<&str, Option<u64>> = HashMap::new();
         let mut verdicts = Vec::with_capacity(executions.len());
         for (number, execution) in executions.iter().enumerate() {
             let tool = execution.tool.as_str();
@@ -131,9 +168,6 @@ impl Learner {
                 let latest = (*samples).max(forecast.samples());
                 learning.model.set_samples(question.key.ended_in(execution.outcome), latest);
             }
-            if let Some(session) = &execution.session {
-                learning.sessions.called(&execution.tenant, session, tool);
-            }
             // A call that was given up tells nothing about how long it would have taken.
             let verdict = (!execution.outcome.is_censored()).then(|| Verdict::of(&forecast, execution.duration_ms));
             if let Some(verdict) = &verdict {
@@ -146,7 +180,6 @@ impl Learner {
             let Some(name) = learning.accuracy.keys().next().cloned() else { break };
             learning.accuracy.remove(&name);
         }
-        self.published.store(Arc::new(learning.clone()));
         verdicts
     }
 

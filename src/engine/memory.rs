@@ -152,19 +152,19 @@ impl Engine {
 
     async fn stored(&self, tenant: &str, id: &str) -> Result<StoredMemory, RecallError> {
         let (of, wanted) = (tenant.to_owned(), id.to_owned());
-        let found = self.reading(move |store| store.memories().get(&of, &wanted)).await?;
+        let found = self.read_memories(move |store| store.memories().get(&of, &wanted)).await?;
         found.ok_or_else(|| MemoryError::Unknown(id.to_owned()).into())
     }
 
     /// Changes a memory, if it is still at the version that is expected, if any is.
-    pub async fn revise(
+    pub async fn revise_memory(
         &self,
         tenant: &str,
         id: &str,
         expected: Option<u64>,
         patch: MemoryPatch,
     ) -> Result<Memory, RecallError> {
-        self.change(tenant, id, expected, |current| {
+        self.change_memory(tenant, id, expected, |current| {
             if current.deleted {
                 return Err(MemoryError::Unknown(current.id.clone()).into());
             }
@@ -176,8 +176,8 @@ impl Engine {
     }
 
     /// Deletes a memory softly: from then on nothing finds it that does not ask for deleted ones.
-    pub async fn forget(&self, tenant: &str, id: &str, expected: Option<u64>) -> Result<Memory, RecallError> {
-        self.change(tenant, id, expected, |current| {
+    pub async fn forget_memory(&self, tenant: &str, id: &str, expected: Option<u64>) -> Result<Memory, RecallError> {
+        self.change_memory(tenant, id, expected, |current| {
             if current.deleted {
                 return Err(MemoryError::Unknown(current.id.clone()).into());
             }
@@ -188,8 +188,8 @@ impl Engine {
     }
 
     /// Takes a soft delete back. One that is not deleted is left as it is.
-    pub async fn restore(&self, tenant: &str, id: &str, expected: Option<u64>) -> Result<Memory, RecallError> {
-        self.change(tenant, id, expected, |current| {
+    pub async fn restore_memory(&self, tenant: &str, id: &str, expected: Option<u64>) -> Result<Memory, RecallError> {
+        self.change_memory(tenant, id, expected, |current| {
             if !current.deleted {
                 return Ok(None);
             }
@@ -200,7 +200,7 @@ impl Engine {
     }
 
     /// Replaces a memory by what `change` makes of it; tries again if another was faster, unless a version is expected.
-    async fn change(
+    async fn change_memory(
         &self,
         tenant: &str,
         id: &str,
@@ -227,7 +227,7 @@ impl Engine {
 
     /// Earlier versions before `before`, latest first, and how many there are of all. A deleted memory has none unless deleted
     /// ones are asked for.
-    pub async fn history(
+    pub async fn memory_history(
         &self,
         tenant: &str,
         id: &str,
@@ -238,7 +238,7 @@ impl Engine {
         self.memory(tenant, id, include_deleted).await?;
         let (of, wanted) = (tenant.to_owned(), id.to_owned());
         let (versions, total) =
-            self.reading(move |store| store.memories().history(&of, &wanted, before, limit)).await?;
+            self.read_memories(move |store| store.memories().history(&of, &wanted, before, limit)).await?;
         Ok((versions.into_iter().map(past).collect::<Result<_, _>>()?, total))
     }
 
@@ -247,7 +247,7 @@ impl Engine {
         let (of, asked) = (tenant.to_owned(), recall.clone());
         // Taking a long query apart is work, too.
         let found = self
-            .reading(move |store| match asked.search(&of) {
+            .read_memories(move |store| match asked.search(&of) {
                 Ok(Some(search)) => {
                     let found = store.memories().search(&of, &search)?;
                     Ok(Ok((found, search.text.map(|text| text.terms).unwrap_or_default())))
@@ -265,7 +265,7 @@ impl Engine {
     }
 
     /// A thread's messages by position, from `position` on; without a chat, that of the one chat that has such a thread.
-    pub async fn thread(
+    pub async fn memory_thread(
         &self,
         tenant: &str,
         chat: Option<&StructuredId>,
@@ -275,21 +275,21 @@ impl Engine {
     ) -> Result<(Thread, Vec<Memory>), RecallError> {
         let (tenant, chat, thread) = (tenant.to_owned(), chat.map(ToString::to_string), thread.to_owned());
         let mut found = self
-            .reading(move |store| store.memories().thread(&tenant, chat.as_deref(), &thread, position, limit))
+            .read_memories(move |store| store.memories().thread(&tenant, chat.as_deref(), &thread, position, limit))
             .await?;
         let memories = std::mem::take(&mut found.memories).into_iter().map(memory).collect::<Result<_, _>>()?;
         Ok((found, memories))
     }
 
     /// Memories with their history by id, those after `after`, deleted ones included.
-    pub async fn export(
+    pub async fn export_memories(
         &self,
         tenant: &str,
         after: &str,
         limit: usize,
     ) -> Result<Vec<(Memory, Vec<PastVersion>)>, RecallError> {
         let (tenant, after) = (tenant.to_owned(), after.to_owned());
-        let rows = self.reading(move |store| store.memories().export(&tenant, &after, limit)).await?;
+        let rows = self.read_memories(move |store| store.memories().export(&tenant, &after, limit)).await?;
         let whole = |(stored, history): (StoredMemory, Vec<StoredVersion>)| {
             Ok((memory(stored)?, history.into_iter().map(past).collect::<Result<_, RecallError>>()?))
         };
@@ -298,7 +298,7 @@ impl Engine {
 
     /// Takes memories that were kept elsewhere, all or none; those that are there already are left alone. Says how many were
     /// new.
-    pub async fn import(&self, tenant: &str, archive: Vec<Archived>) -> Result<u64, RecallError> {
+    pub async fn import_memories(&self, tenant: &str, archive: Vec<Archived>) -> Result<u64, RecallError> {
         Ok(self.send_archive(tenant, archive)?.durable().await?)
     }
 
@@ -323,7 +323,7 @@ impl Engine {
     }
 
     /// Removes memories for good, with all traces. Says how many.
-    pub async fn purge(&self, tenant: &str, which: Purge) -> Result<u64, RecallError> {
+    pub async fn purge_memories(&self, tenant: &str, which: Purge) -> Result<u64, RecallError> {
         Ok(self.store.memories().purge(tenant, which)?.durable().await?)
     }
 
@@ -332,11 +332,11 @@ impl Engine {
     pub async fn forget_user(&self, tenant: &str, user: &StructuredId) -> Result<u64, RecallError> {
         let bare = StructuredId::new(user.namespace(), user.entity(), user.id(), None);
         let bare = bare.map_or_else(|_| user.to_string(), |bare| bare.to_string());
-        self.purge(tenant, Purge::User(bare)).await
+        self.purge_memories(tenant, Purge::User(bare)).await
     }
 
     /// Reads on a thread that may block. Few read at once: the others wait their turn without a thread.
-    pub(super) async fn reading<T: Send + 'static>(
+    pub(super) async fn read_memories<T: Send + 'static>(
         &self,
         read: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {

@@ -54,10 +54,10 @@ pub const MAX_DEPTH: usize = 10;
 
 impl Engine {
     /// What a memory led to and came from, `depth` references far.
-    pub async fn relations(&self, tenant: &str, id: &str, depth: usize) -> Result<Relations, RecallError> {
+    pub async fn memory_relations(&self, tenant: &str, id: &str, depth: usize) -> Result<Relations, RecallError> {
         self.memory(tenant, id, false).await?;
         let (tenant, id) = (tenant.to_owned(), id.to_owned());
-        Ok(self.reading(move |store| walk(store, &tenant, &id, depth.min(MAX_DEPTH))).await?)
+        Ok(self.read_memories(move |store| walk(store, &tenant, &id, depth.min(MAX_DEPTH))).await?)
     }
 }
 

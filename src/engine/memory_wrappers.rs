@@ -170,7 +170,7 @@ fn given(value: Value) -> Map<String, Value> {
 }
 
 impl Engine {
-    async fn add(
+    async fn add_memory(
         &self,
         tenant: &str,
         kind: Kind,
@@ -184,7 +184,7 @@ impl Engine {
         Ok(self.remember(tenant, content.to_owned(), &metadata, None).await?.0)
     }
 
-    async fn find(
+    async fn find_memories(
         &self,
         tenant: &str,
         kind: Kind,
@@ -214,7 +214,7 @@ impl Engine {
             "role": role, "userId": user_id, "agentId": agent_id, "chatId": chat_id, "thread": thread,
             "messageType": message_type, "importance": importance, "attachments": attachments,
         });
-        self.add(tenant, Kind::Message, content, metadata, explicit).await
+        self.add_memory(tenant, Kind::Message, content, metadata, explicit).await
     }
 
     /// Messages that are looked for.
@@ -229,7 +229,7 @@ impl Engine {
             "userId": user_id, "agentId": agent_id, "chatId": chat_id, "role": role, "threadId": thread_id,
             "messageType": message_type,
         });
-        self.find(tenant, Kind::Message, criteria, options).await
+        self.find_memories(tenant, Kind::Message, criteria, options).await
     }
 
     /// Adds a cognitive process.
@@ -247,7 +247,7 @@ impl Engine {
             "processType": process_type, "agentId": agent_id, "contextId": context_id, "relatedTo": related_to,
             "importance": importance,
         });
-        self.add(tenant, Kind::CognitiveProcess, content, metadata, explicit).await
+        self.add_memory(tenant, Kind::CognitiveProcess, content, metadata, explicit).await
     }
 
     /// Cognitive processes that are looked for.
@@ -261,7 +261,7 @@ impl Engine {
         let criteria = json!({
             "agentId": agent_id, "processType": process_type, "contextId": context_id, "relatedTo": related_to,
         });
-        self.find(tenant, Kind::CognitiveProcess, criteria, options).await
+        self.find_memories(tenant, Kind::CognitiveProcess, criteria, options).await
     }
 
     /// Adds a document.
@@ -278,7 +278,7 @@ impl Engine {
             "source": source, "agentId": agent_id, "title": title, "contentType": content_type, "url": url,
             "fileName": file_name, "userId": user_id, "importance": importance,
         });
-        self.add(tenant, Kind::Document, content, metadata, explicit).await
+        self.add_memory(tenant, Kind::Document, content, metadata, explicit).await
     }
 
     /// Documents that are looked for.
@@ -292,7 +292,7 @@ impl Engine {
         let criteria = json!({
             "source": source, "agentId": agent_id, "userId": user_id, "title": title, "contentType": content_type,
         });
-        self.find(tenant, Kind::Document, criteria, options).await
+        self.find_memories(tenant, Kind::Document, criteria, options).await
     }
 
     /// Adds a task.
@@ -312,7 +312,7 @@ impl Engine {
             "title": title, "status": status, "priority": priority, "agentId": agent_id, "description": description,
             "assignedTo": assigned_to, "dueDate": due_date, "parentTaskId": parent_task_id, "importance": importance,
         });
-        self.add(tenant, Kind::Task, content, metadata, explicit).await
+        self.add_memory(tenant, Kind::Task, content, metadata, explicit).await
     }
 
     /// Tasks that are looked for.
@@ -327,7 +327,7 @@ impl Engine {
             "agentId": agent_id, "assignedTo": assigned_to, "status": status, "priority": priority,
             "parentTaskId": parent_task_id,
         });
-        self.find(tenant, Kind::Task, criteria, options).await
+        self.find_memories(tenant, Kind::Task, criteria, options).await
     }
 }
 

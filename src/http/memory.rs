@@ -198,7 +198,7 @@ fn revise(context: Arc<Context>, whole: Whole) -> Later {
         let (tenant, _) = asked(&whole, &[])?;
         let (id, expected) = (id(&whole)?, expected(&whole.headers));
         let patch = decode(whole.body).map_err(|faults| Problem::faulty(&faults))?;
-        Ok(shown(engine.revise(&tenant, &id, expected, patch).await?, StatusCode::OK))
+        Ok(shown(engine.revise_memory(&tenant, &id, expected, patch).await?, StatusCode::OK))
     })
 }
 
@@ -216,7 +216,7 @@ fn forget(context: Arc<Context>, whole: Whole) -> Later {
     let engine = Arc::clone(&context.engine);
     observed(context, "delete", async move {
         let (tenant, _) = asked(&whole, &[])?;
-        let memory = engine.forget(&tenant, &id(&whole)?, expected(&whole.headers)).await?;
+        let memory = engine.forget_memory(&tenant, &id(&whole)?, expected(&whole.headers)).await?;
         Ok(shown(memory, StatusCode::OK))
     })
 }
@@ -232,7 +232,7 @@ fn restore(context: Arc<Context>, whole: Whole) -> Later {
     let engine = Arc::clone(&context.engine);
     observed(context, "restore", async move {
         let (tenant, _) = asked(&whole, &[])?;
-        let memory = engine.restore(&tenant, &id(&whole)?, expected(&whole.headers)).await?;
+        let memory = engine.restore_memory(&tenant, &id(&whole)?, expected(&whole.headers)).await?;
         Ok(shown(memory, StatusCode::OK))
     })
 }
@@ -251,7 +251,7 @@ fn history(context: Arc<Context>, whole: Whole) -> Later {
         let (id, deleted) = (id(&whole)?, flag(&query, "includeDeleted")?);
         let limit = query.number("limit", PAGE[0], 1, PAGE[1])?;
         let before = query.number("cursor", usize::MAX, 0, usize::MAX)?;
-        let (versions, total) = engine.history(&tenant, &id, deleted, before as u64, limit).await?;
+        let (versions, total) = engine.memory_history(&tenant, &id, deleted, before as u64, limit).await?;
         let last = versions.last().filter(|last| versions.len() == limit && last.version > 1);
         let next_cursor = last.map(|last| last.version.to_string());
         Ok(answer::json(&HistoryAnswer { items: versions.into_iter().map(Into::into).collect(), total, next_cursor }))
@@ -271,7 +271,7 @@ fn relations(context: Arc<Context>, whole: Whole) -> Later {
     observed(context, "relations", async move {
         let (tenant, query) = asked(&whole, &["depth"])?;
         let depth = query.number("depth", 1, 1, MAX_DEPTH)?;
-        let relations = engine.relations(&tenant, &id(&whole)?, depth).await?;
+        let relations = engine.memory_relations(&tenant, &id(&whole)?, depth).await?;
         let dangling = relations.dangling.into_iter().map(|dangling| DanglingAnswer {
             from: dangling.from,
             relation: dangling.relation.as_str(),
@@ -310,7 +310,8 @@ fn thread(context: Arc<Context>, whole: Whole) -> Later {
             Ok(chat) => chat,
             Err(error) => return Err(Problem::invalid("invalid-parameter", format!("`chatId`: {error}")).into()),
         };
-        let (found, mut memories) = engine.thread(&tenant, chat.as_ref(), &id, position as u64, limit + 1).await?;
+        let (found, mut memories) =
+            engine.memory_thread(&tenant, chat.as_ref(), &id, position as u64, limit + 1).await?;
         let chat_id = match found.chats.as_slice() {
             [] => return Err(Problem::not_found("unknown-thread", format!("there is no thread `{id}`")).into()),
             [chat] => chat.parse::<StructuredId>(),

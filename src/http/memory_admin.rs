@@ -48,7 +48,7 @@ fn export(context: Arc<Context>, whole: Whole) -> Later {
     observed(context, "export", async move {
         let (tenant, query) = asked(&whole, &["limit", "cursor"])?;
         let limit = query.number("limit", 200, 1, MAX_IMPORT)?;
-        let page = engine.export(&tenant, query.get("cursor").unwrap_or_default(), limit).await?;
+        let page = engine.export_memories(&tenant, query.get("cursor").unwrap_or_default(), limit).await?;
         let next_cursor = page.last().filter(|_| page.len() == limit).map(|(memory, _)| memory.id.clone());
         Ok(answer::json(&ExportAnswer { items: page.into_iter().map(Into::into).collect(), next_cursor }))
     })
@@ -67,7 +67,7 @@ fn import(context: Arc<Context>, whole: Whole) -> Later {
     observed(context, "import", async move {
         let (tenant, _) = asked(&whole, &[])?;
         let ImportBody(archive) = decode(whole.body).map_err(|faults| Problem::faulty(&faults))?;
-        Ok(answer::json(&ImportAnswer { imported: engine.import(&tenant, archive).await? }))
+        Ok(answer::json(&ImportAnswer { imported: engine.import_memories(&tenant, archive).await? }))
     })
 }
 
@@ -85,7 +85,7 @@ fn purge(context: Arc<Context>, whole: Whole) -> Later {
         let (tenant, _) = asked(&whole, &[])?;
         let purged = match decode(whole.body).map_err(|faults| Problem::faulty(&faults))? {
             PurgeBody::User(user) => engine.forget_user(&tenant, &user).await?,
-            PurgeBody::Memories(which) => engine.purge(&tenant, which).await?,
+            PurgeBody::Memories(which) => engine.purge_memories(&tenant, which).await?,
         };
         Ok(answer::json(&PurgeAnswer { purged }))
     })

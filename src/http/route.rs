@@ -10,7 +10,7 @@ use super::answer::Answer;
 use super::operation::Operation;
 use super::problem::Problem;
 use super::service::{Call, Context, Streaming};
-use super::{admin, catalog, memory, openapi, plan, stream, timing, usage};
+use super::{admin, catalog, memory, metadata, openapi, plan, presets, stream, timing, usage};
 use crate::access::{Grant, Scope};
 use crate::strict::Node;
 
@@ -43,8 +43,8 @@ pub(super) enum Handler {
     Work(fn(&Context, &Call<'_>) -> Result<Answer, Problem>),
     /// By such work, from a JSON body.
     Body(Answers),
-    /// When it is durable, from a JSON body.
-    Write(fn(Arc<Context>, Grant, Node) -> Later),
+    /// When what it waits for is there, such as the disk or a rule library, from a JSON body.
+    Write(Waits),
     /// When its body, read as it arrives, has ended.
     Stream(fn(Arc<Context>, Grant, Streaming) -> Later),
     /// Later, from the query.
@@ -67,6 +67,9 @@ pub(super) struct Whole {
 /// A handler of [`Handler::Body`].
 type Answers = fn(&Context, &Grant, Node) -> Result<Answer, Problem>;
 
+/// A handler of [`Handler::Write`].
+type Waits = fn(Arc<Context>, Grant, Node) -> Later;
+
 /// An answer that is waited for.
 pub(super) type Later = Pin<Box<dyn Future<Output = Result<Answer, Problem>> + Send>>;
 
@@ -83,6 +86,13 @@ pub(super) fn table() -> Vec<Route> {
         handler: Handler::Body(handler),
         operation,
     };
+    let waits = |path, access, handler: Waits, operation| Route {
+        method: Method::POST,
+        path,
+        access,
+        handler: Handler::Write(handler),
+        operation,
+    };
     let get = |path, access, handler, operation| Route { method: Method::GET, path, access, handler, operation };
     let mut routes = vec![
         get("/v1/tools", read, Handler::Work(catalog::list), catalog::list_operation),
@@ -91,15 +101,9 @@ pub(super) fn table() -> Vec<Route> {
         ask("/v1/tools/check", catalog::check, catalog::check_operation),
         get("/v1/catalog", read, Handler::Now(catalog::report), catalog::report_operation),
         ask("/v1/estimate", timing::estimate, timing::estimate_operation),
-        ask("/v1/metadata", timing::metadata, timing::metadata_operation),
-        ask("/v1/enrich", timing::enrich, timing::enrich_operation),
-        Route {
-            method: Method::POST,
-            path: "/v1/executions",
-            access: Access::Scope(Scope::Record),
-            handler: Handler::Write(timing::record),
-            operation: timing::record_operation,
-        },
+        waits("/v1/metadata", read, metadata::metadata, metadata::metadata_operation),
+        waits("/v1/enrich", read, metadata::enrich, metadata::enrich_operation),
+        waits("/v1/executions", Access::Scope(Scope::Record), timing::record, timing::record_operation),
         Route {
             method: Method::POST,
             path: "/v1/streams",
@@ -109,6 +113,9 @@ pub(super) fn table() -> Vec<Route> {
         },
         ask("/v1/usage", usage::usage, usage::operation),
         ask("/v1/plans/check", plan::check, plan::check_operation),
+        get("/v1/presets", read, Handler::Work(presets::list), presets::list_operation),
+        get("/v1/presets/{name}", read, Handler::Work(presets::preset), presets::preset_operation),
+        ask("/v1/presets/match", presets::fitting, presets::fitting_operation),
         get("/v1/timing", read, Handler::Work(timing::list), timing::list_operation),
         get("/v1/timing/{name}", read, Handler::Work(timing::tool), timing::tool_operation),
         get("/v1/sessions/{name}", read, Handler::Now(timing::session), timing::session_operation),

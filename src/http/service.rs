@@ -364,7 +364,7 @@ fn decode(raw: &str) -> Option<String> {
 }
 
 /// Runs what takes its time where nobody waits for the thread.
-async fn work(body: impl FnOnce() -> Result<Answer, Problem> + Send + 'static) -> Result<Answer, Problem> {
+pub(super) async fn work(body: impl FnOnce() -> Result<Answer, Problem> + Send + 'static) -> Result<Answer, Problem> {
     tokio::task::spawn_blocking(body).await.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
 }
 

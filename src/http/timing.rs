@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hyper::StatusCode;
-use serde_json::{Map, Value};
 
 use super::answer::{self, Answer};
 use super::operation::{Operation, Parameter, path, query};
@@ -12,8 +11,8 @@ use super::problem::Problem;
 use super::route::Later;
 use super::service::{Call, Context};
 use super::wire_timing::{
-    CallContext, EnrichRequest, EstimateAnswer, EstimateRequest, ExecutionBody, KeyTiming, Metadata, MetadataRequest,
-    RecentAccuracy, RecordAnswer, RecordRequest, Remaining, SessionAnswer, Suggestions, Timestamp, Timing, TimingPage,
+    EstimateAnswer, EstimateRequest, ExecutionBody, KeyTiming, RecentAccuracy, RecordAnswer, RecordRequest, Remaining,
+    SessionAnswer, Timestamp, Timing, TimingPage,
 };
 use crate::access::Grant;
 use crate::engine::learner::{Learnt, accuracy_name};
@@ -64,7 +63,7 @@ pub(super) fn estimate(context: &Context, _: &Grant, body: Node) -> Result<Answe
     Ok(answer::json(&EstimateAnswer { timing }))
 }
 
-fn say(estimate: &Estimate) -> Timing {
+pub(super) fn say(estimate: &Estimate) -> Timing {
     let Estimate { forecast, limit_ms, remaining } = estimate;
     let [_, p50_ms, p90_ms, p95_ms] = forecast.quantiles().whole_ms();
     let timeout_probability = estimate.timeout_probability();
@@ -106,52 +105,6 @@ pub(super) fn say_plan(plan: &Plan, limit_ms: u64) -> Timing {
         samples: plan.samples(),
         basis: plan.basis().as_str().to_owned(),
         remaining: None,
-    }
-}
-
-pub(super) fn metadata_operation() -> Operation {
-    Operation::new("getMetadata", "The metadata object for a call.")
-        .with_body::<MetadataRequest>()
-        .answering::<Metadata>("Timing, suggestions and context.")
-}
-
-pub(super) fn metadata(context: &Context, grant: &Grant, body: Node) -> Result<Answer, Problem> {
-    let request = decode(body).map_err(|faults| Problem::faulty(&faults))?;
-    Ok(answer::json(&describe(context, grant, request)))
-}
-
-pub(super) fn enrich_operation() -> Operation {
-    Operation::new("enrich", "A tool's response with the metadata object added.")
-        .with_body::<EnrichRequest>()
-        .answering::<Map<String, Value>>("The response, untouched but for `metadata`.")
-}
-
-pub(super) fn enrich(context: &Context, grant: &Grant, body: Node) -> Result<Answer, Problem> {
-    let EnrichRequest { request, mut response } = decode(body).map_err(|faults| Problem::faulty(&faults))?;
-    let metadata = describe(context, grant, request);
-    let metadata = serde_json::to_value(metadata).expect("wire types have string keys and finite numbers");
-    response.insert("metadata".to_owned(), metadata);
-    Ok(answer::json(&response))
-}
-
-fn describe(context: &Context, _: &Grant, request: MetadataRequest) -> Metadata {
-    let (generation, learnt) = (context.engine.generation(), context.engine.learnt());
-    let MetadataRequest {
-        tool_name,
-        mode_name,
-        complexity,
-        thinking_budget,
-        session_state,
-        timeout_ms,
-        elapsed_ms,
-        ..
-    } = request;
-    let mode_used = mode_name.clone().unwrap_or_else(|| "none".to_owned());
-    let asked = Asked { tool: tool_name, mode: mode_name, complexity: complexity.into(), timeout_ms, elapsed_ms };
-    Metadata {
-        timing: say(&context.engine.estimate(&generation, &learnt, &asked)),
-        suggestions: Suggestions::default(),
-        context: CallContext { mode_used, thinking_budget, session_state },
     }
 }
 

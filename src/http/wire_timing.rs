@@ -2,7 +2,6 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use crate::catalog::document::check_name;
 use crate::store::{MAX_DURATION_MS, Measures, Outcome};
@@ -141,122 +140,6 @@ pub struct Remaining {
     pub p95_ms: u64,
 }
 
-/// Body of `POST /v1/metadata`.
-#[derive(Debug, Default, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct MetadataRequest {
-    /// The tool.
-    pub tool_name: String,
-    /// Its mode, if it has modes.
-    #[schemars(default)]
-    pub mode_name: Option<String>,
-    /// How much it has to do.
-    #[schemars(default)]
-    pub complexity: MeasuresBody,
-    /// What the call gave.
-    #[schemars(default)]
-    pub result_context: ResultContext,
-    /// The tools called before, oldest first; the session's last 20 by default.
-    #[schemars(default)]
-    pub tool_history: Option<Vec<String>>,
-    /// What the session is about.
-    #[schemars(default)]
-    pub goal: Option<String>,
-    /// none, standard, deep or maximum.
-    #[schemars(default)]
-    pub thinking_budget: Option<String>,
-    /// Whatever the tool says of its session.
-    #[schemars(default)]
-    pub session_state: Option<String>,
-    /// When the caller gives up, in ms.
-    #[schemars(default)]
-    pub timeout_ms: Option<u64>,
-    /// How long the call has run already, in ms.
-    #[schemars(default)]
-    pub elapsed_ms: Option<u64>,
-}
-
-/// What a call gave.
-#[derive(Debug, Default, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct ResultContext {
-    /// Results, perspectives, nodes.
-    #[schemars(default)]
-    pub num_outputs: u64,
-    /// Did it branch?
-    #[schemars(default)]
-    pub has_branches: bool,
-    /// The session it belongs to.
-    #[schemars(default)]
-    pub session_id: Option<String>,
-    /// simple, moderate or complex.
-    #[schemars(default)]
-    pub complexity: Option<String>,
-}
-
-/// The metadata object.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Metadata {
-    /// What is said of the call.
-    pub timing: Timing,
-    /// What may come next.
-    pub suggestions: Suggestions,
-    /// What the call was.
-    pub context: CallContext,
-}
-
-/// What may come next. Empty until rule libraries are served.
-#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Suggestions {
-    /// Tools that may come next.
-    pub next_tools: Vec<ToolSuggestion>,
-    /// Presets that fit.
-    pub relevant_presets: Vec<PresetSuggestion>,
-}
-
-/// A tool that may come next.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ToolSuggestion {
-    /// The tool.
-    pub tool: String,
-    /// Why.
-    pub reason: String,
-    /// How long it will take, in ms.
-    pub estimated_duration_ms: u64,
-}
-
-/// A preset that fits.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-pub struct PresetSuggestion {
-    /// The preset.
-    pub preset_id: String,
-    /// What it is.
-    pub description: String,
-    /// How long all of it takes, in ms.
-    pub estimated_duration_ms: u64,
-}
-
-/// What the call was.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-pub struct CallContext {
-    /// The mode, or `none`.
-    pub mode_used: String,
-    /// As it was given.
-    pub thinking_budget: Option<String>,
-    /// As it was given.
-    pub session_state: Option<String>,
-}
-
-/// Body of `POST /v1/enrich`.
-#[derive(Debug, Default, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct EnrichRequest {
-    /// The call.
-    pub request: MetadataRequest,
-    /// The tool's response, to which `metadata` is added.
-    pub response: Map<String, Value>,
-}
-
 /// Body of `POST /v1/executions`.
 #[derive(Debug, JsonSchema)]
 #[schemars(untagged)]
@@ -369,7 +252,7 @@ pub struct SessionAnswer {
 }
 
 /// A tool's name.
-fn tool_name(fields: &mut Fields<'_>) -> String {
+pub(super) fn tool_name(fields: &mut Fields<'_>) -> String {
     let name: String = fields.required("tool_name");
     check_tool(fields, &name);
     name
@@ -381,7 +264,7 @@ fn check_tool(fields: &mut Fields<'_>, name: &str) {
     }
 }
 
-fn mode_name(fields: &mut Fields<'_>) -> Option<String> {
+pub(super) fn mode_name(fields: &mut Fields<'_>) -> Option<String> {
     let mode = text(fields, "mode_name")?;
     if !is_mode(&mode) {
         fields.bad_value("mode_name", "a mode has no `#`: what follows one names calls that failed");
@@ -390,7 +273,7 @@ fn mode_name(fields: &mut Fields<'_>) -> Option<String> {
 }
 
 /// A short text without control characters; an empty one counts as absent.
-fn text(fields: &mut Fields<'_>, key: &'static str) -> Option<String> {
+pub(super) fn text(fields: &mut Fields<'_>, key: &'static str) -> Option<String> {
     let text: String = fields.optional(key).filter(|text: &String| !text.is_empty())?;
     if text.chars().count() > MAX_TEXT || text.chars().any(char::is_control) {
         fields.bad_value(key, format!("at most {MAX_TEXT} characters, none of them a control character"));
@@ -410,7 +293,7 @@ fn check_duration(fields: &mut Fields<'_>, key: &'static str, duration: u64) {
     }
 }
 
-fn word(fields: &mut Fields<'_>, key: &'static str, words: &[&str]) -> Option<String> {
+pub(super) fn word(fields: &mut Fields<'_>, key: &'static str, words: &[&str]) -> Option<String> {
     let word: String = fields.optional(key)?;
     if !words.contains(&word.as_str()) {
         fields.bad_value(key, format!("must be one of {}, not `{word}`", words.join(", ")));
@@ -469,46 +352,6 @@ impl FromNode for EstimateRequest {
                 (None, Some(_)) => fields.bad_value("steps", format!("a plan has 1 to {MAX_STEPS} steps")),
                 (Some(_), Some(_)) => fields.bad_value("steps", "either `tool_name` or `steps`, not both"),
                 (None, None) => fields.bad_value("tool_name", "either `tool_name` or `steps` is needed"),
-            }
-            request
-        })
-    }
-}
-
-impl FromNode for ResultContext {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        at.map(node, |fields| Self {
-            num_outputs: fields.or_default("num_outputs"),
-            has_branches: fields.or_default("has_branches"),
-            session_id: text(fields, "session_id"),
-            complexity: word(fields, "complexity", &["simple", "moderate", "complex"]),
-        })
-    }
-}
-
-impl FromNode for MetadataRequest {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        at.map(node, |fields| Self {
-            tool_name: tool_name(fields),
-            mode_name: mode_name(fields),
-            complexity: fields.or_default("complexity"),
-            result_context: fields.or_default("result_context"),
-            tool_history: fields.optional("tool_history"),
-            goal: fields.optional("goal"),
-            thinking_budget: word(fields, "thinking_budget", &["none", "standard", "deep", "maximum"]),
-            session_state: fields.optional("session_state"),
-            timeout_ms: duration(fields, "timeout_ms"),
-            elapsed_ms: duration(fields, "elapsed_ms"),
-        })
-    }
-}
-
-impl FromNode for EnrichRequest {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        at.map(node, |fields| {
-            let request = Self { request: fields.required("request"), response: fields.required("response") };
-            if request.response.contains_key("metadata") {
-                fields.bad_value("response", "the response has a `metadata` already");
             }
             request
         })

@@ -3,7 +3,11 @@
 use rusqlite::{Connection, Transaction};
 
 /// Each brings the schema from the version of its index to the next.
-const STEPS: &[&str] = &[include_str!("migrations/executions.sql"), include_str!("migrations/memories.sql")];
+const STEPS: &[&str] = &[
+    include_str!("migrations/executions.sql"),
+    include_str!("migrations/trails.sql"),
+    include_str!("migrations/memories.sql"),
+];
 
 /// The schema cannot be brought up to date.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +39,21 @@ fn version(transaction: &Transaction<'_>) -> rusqlite::Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_an_older_schema_held_is_kept() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(STEPS[0]).unwrap();
+        connection.pragma_update(None, "user_version", 1).unwrap();
+        let row = "INSERT INTO executions (tenant, tool, failed, duration_ms, outcome, session, at_ms)
+                   VALUES ('t', 'a', 0, 1, 'success', 's', 1)";
+        connection.execute_batch(row).unwrap();
+        migrate(&mut connection).unwrap();
+        let count = |table: &str| -> i64 {
+            connection.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap()
+        };
+        assert_eq!((count("executions"), count("trails")), (1, 0));
+    }
 
     #[test]
     fn a_newer_schema_is_refused() {

@@ -23,7 +23,10 @@ use tokio::sync::oneshot;
 use super::memories::Memories;
 use super::migrations::{MigrationError, migrate};
 use super::writer::{Batch, Job, Writer};
-use super::{Durability, Execution, History, KeyCount, Measures, Outcome, Pending, ReplayLimits, Store, StoreError};
+use super::{
+    Durability, Execution, History, KeyCount, Measures, Outcome, Pending, ReplayLimits, SessionCall, Store, StoreError,
+    tracker,
+};
 use readers::Readers;
 use shelf::Shelves;
 
@@ -135,7 +138,12 @@ impl Store for Sqlite {
                 &self.options.path,
                 OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
             )?;
-            Ok(History { executions: executions(&connection, limits)?, counts: counts(&connection)? })
+            Ok(History {
+                executions: executions(&connection, limits)?,
+                counts: counts(&connection)?,
+                calls: calls(&connection, limits.of_sessions)?,
+                followed: tracker::read_all(&connection)?,
+            })
         };
         if let Some(trouble) = self.trouble() {
             return Err(StoreError::Unavailable(trouble));
@@ -228,6 +236,23 @@ fn measure(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<u64>> {
     Ok(row.get::<_, Option<i64>>(index)?.map(i64::cast_unsigned))
 }
 
+/// How many rows are looked at for one that belongs to a session.
+const SPARSITY: u32 = 10;
+
+fn calls(connection: &Connection, limit: u32) -> rusqlite::Result<Vec<SessionCall>> {
+    let mut select = connection.prepare(
+        "SELECT tenant, session, tool FROM executions
+         WHERE id > (SELECT coalesce(max(id), 0) FROM executions) - ?2 AND session IS NOT NULL
+         ORDER BY id DESC LIMIT ?1",
+    )?;
+    let rows = select.query_map([limit, limit.saturating_mul(SPARSITY)], |row| {
+        Ok(SessionCall { tenant: row.get(0)?, session: row.get(1)?, tool: row.get(2)? })
+    })?;
+    let mut calls: Vec<SessionCall> = rows.collect::<rusqlite::Result<_>>()?;
+    calls.reverse();
+    Ok(calls)
+}
+
 fn counts(connection: &Connection) -> rusqlite::Result<Vec<KeyCount>> {
     let mut select =
         connection.prepare("SELECT tool, mode, failed, samples FROM execution_keys ORDER BY tool, mode, failed")?;
@@ -250,6 +275,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::super::Stored;
+    use super::super::trail::{Followed, Trail};
     use super::*;
 
     fn execution(tool: &str, mode: Option<&str>, duration_ms: u64, key: Option<&str>) -> Execution {
@@ -284,8 +310,9 @@ mod tests {
         let options = recent(&Options::file(file_in(directory.path())));
         let batch = vec![execution("a", None, 1, Some("k1")), execution("a", Some("m"), 2, None)];
         let store = start(options.clone());
-        assert_eq!(append(&store, batch.clone()), Ok(vec![Some(1), Some(1)]));
-        assert_eq!(append(&store, batch.clone()), Ok(vec![None, Some(2)]), "told again, and not");
+        let samples = |stored: Result<Stored, StoreError>| stored.unwrap().samples;
+        assert_eq!(samples(append(&store, batch.clone())), [Some(1), Some(1)]);
+        assert_eq!(samples(append(&store, batch.clone())), [None, Some(2)], "told again, and not");
         drop(store);
         let store = start(options);
         let history = store.replay(ReplayLimits::default()).unwrap();
@@ -310,8 +337,39 @@ mod tests {
         let durations = |limits| -> Vec<u64> {
             store.replay(limits).unwrap().executions.iter().map(|execution| execution.duration_ms).collect()
         };
-        assert_eq!(durations(ReplayLimits { per_key: 2, per_tool: 100 }), [26, 27, 28, 29]);
-        assert_eq!(durations(ReplayLimits { per_key: 100, per_tool: 3 }), [27, 28, 29]);
+        assert_eq!(durations(ReplayLimits { per_key: 2, per_tool: 100, of_sessions: 9 }), [26, 27, 28, 29]);
+        assert_eq!(durations(ReplayLimits { per_key: 100, per_tool: 3, of_sessions: 9 }), [27, 28, 29]);
+    }
+
+    #[test]
+    fn what_sessions_call_next_is_counted_and_read_back() {
+        let directory = TempDir::new().unwrap();
+        let options = recent(&Options::file(file_in(directory.path())));
+        let store = start(options.clone());
+        let call = |session: Option<&str>, tool: &str, outcome| Execution {
+            session: session.map(Into::into),
+            outcome,
+            ..execution(tool, None, 1, None)
+        };
+        let (good, bad) = (Outcome::Success, Outcome::Error);
+        append(&store, vec![call(Some("s"), "a", good), call(Some("t"), "x", good), call(None, "y", good)]).unwrap();
+        let stored = append(&store, vec![call(Some("s"), "b", bad), call(Some("s"), "a", good)]).unwrap();
+        let trail = |before: Option<&str>, last: &str| Trail { before: before.map(Into::into), last: last.into() };
+        let changed: Vec<&Trail> = stored.followed.iter().map(|followed| &followed.trail).collect();
+        assert_eq!(changed, [&trail(None, "a"), &trail(Some("a"), "b"), &trail(None, "b")]);
+        let b = stored.followed[0].followers.get("b").unwrap();
+        assert_eq!((b.samples, b.successes), (1, 0));
+        let other = Execution { tenant: "u".into(), ..call(Some("s"), "c", good) };
+        assert!(append(&store, vec![other]).unwrap().followed.is_empty(), "another tenant's session");
+        let again = append(&store, vec![call(Some("s"), "b", good)]).unwrap();
+        assert_eq!(again.followed.last().unwrap().followers.get("b").unwrap().samples, 2);
+        drop(store);
+        let history = start(options).replay(ReplayLimits { of_sessions: 4, ..ReplayLimits::default() }).unwrap();
+        let latest: Vec<Followed> = history.followed.iter().rev().take(2).rev().cloned().collect();
+        assert_eq!(latest, *again.followed, "what is read back is what was handed out");
+        assert_eq!(history.followed.len(), 4);
+        let calls: Vec<&str> = history.calls.iter().map(|call| call.tool.as_str()).collect();
+        assert_eq!(calls, ["b", "a", "c", "b"]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, params};
 use tokio::sync::oneshot;
 
 use super::sqlite::{OnCommit, Options, open};
+use super::tracker::{self, Tracker};
 use super::{Execution, Outcome, StoreError, Stored};
 
 /// Records of one commit; more would make the first of them wait for the last.
@@ -208,7 +209,7 @@ impl Writer {
             connection.execute(old, params![before(self.options.retention), PRUNED_AT_ONCE])?;
             connection.execute("DELETE FROM idempotency_keys WHERE at_ms < ?1", [before(IDEMPOTENCY)])?;
             connection.execute("DELETE FROM memory_keys WHERE at_ms < ?1", [before(IDEMPOTENCY)])?;
-            Ok(())
+            tracker::prune(connection)
         };
         if let Err(error) = remove() {
             tracing::warn!(%error, "old records could not be removed");
@@ -235,26 +236,30 @@ fn now() -> Duration {
 fn commit(connection: &mut Connection, clock: &mut Clock, jobs: &mut [Job]) -> rusqlite::Result<Vec<Stored>> {
     let now = now().as_millis() as i64;
     let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let mut stored = Vec::with_capacity(jobs.len());
+    let mut tracker = Tracker::new(&transaction);
+    let mut samples = Vec::with_capacity(jobs.len());
+    for job in jobs.iter() {
+        let executions: &[Execution] = if let Job::Batch(batch) = job { &batch.executions } else { &[] };
+        let stored = executions.iter().map(|execution| insert(&transaction, &mut tracker, execution, now));
+        samples.push(stored.collect::<rusqlite::Result<_>>()?);
+    }
+    let followed = tracker.write()?;
     for job in jobs {
-        stored.push(match job {
-            Job::Batch(batch) => batch
-                .executions
-                .iter()
-                .map(|execution| insert(&transaction, execution, now))
-                .collect::<rusqlite::Result<Stored>>()?,
-            Job::Task(task) => {
-                task.run(&mut transaction, clock)?;
-                Stored::new()
-            }
-        });
+        if let Job::Task(task) = job {
+            task.run(&mut transaction, clock)?;
+        }
     }
     transaction.commit()?;
-    Ok(stored)
+    Ok(samples.into_iter().map(|samples| Stored { samples, followed: Arc::clone(&followed) }).collect())
 }
 
 /// Its key's lifetime count, if it was new.
-fn insert(transaction: &Transaction<'_>, execution: &Execution, now: i64) -> rusqlite::Result<Option<u64>> {
+fn insert(
+    transaction: &Transaction<'_>,
+    tracker: &mut Tracker<'_>,
+    execution: &Execution,
+    now: i64,
+) -> rusqlite::Result<Option<u64>> {
     let Execution { tenant, tool, mode, duration_ms, outcome, measures, session, at_ms, idempotency_key } = execution;
     if let Some(key) = idempotency_key {
         let told = "INSERT INTO idempotency_keys (tenant, key, at_ms) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
@@ -262,6 +267,7 @@ fn insert(transaction: &Transaction<'_>, execution: &Execution, now: i64) -> rus
             return Ok(None);
         }
     }
+    tracker.called(execution)?;
     let failed = *outcome == Outcome::Error;
     let number = |measure: Option<u64>| measure.map(u64::cast_signed);
     transaction

@@ -184,6 +184,43 @@ impl ExecutionRecorded<'_> {
     }
 }
 
+/// Tools were suggested.
+#[derive(Debug)]
+pub struct ToolsSuggested<'r> {
+    /// Of each, where it came from.
+    pub sources: &'r [&'static str],
+    /// Rule libraries that could not be asked.
+    pub degraded: usize,
+}
+
+impl ToolsSuggested<'_> {
+    /// Logs and counts it.
+    pub fn emit(&self, metrics: &Metrics) {
+        for source in self.sources {
+            metrics.suggest.tools.with_label_values(&[source]).inc();
+        }
+        if self.degraded > 0 {
+            metrics.suggest.degraded.inc();
+        }
+        tracing::debug!(tools = self.sources.len(), degraded = self.degraded, "tools suggested");
+    }
+}
+
+/// The presets changed.
+#[derive(Debug, Clone, Copy)]
+pub struct PresetsLoaded {
+    /// How many are offered.
+    pub presets: usize,
+}
+
+impl PresetsLoaded {
+    /// Logs and counts it.
+    pub fn emit(self, metrics: &Metrics) {
+        metrics.suggest.presets.set(self.presets as i64);
+        tracing::info!(presets = self.presets, "presets loaded");
+    }
+}
+
 /// A group of records became durable.
 #[derive(Debug, Clone, Copy)]
 pub struct GroupCommitted {

@@ -63,6 +63,8 @@ pub struct Metrics {
     pub interval_calls: IntCounterVec,
     /// `almanac_interval_coverage_ratio`.
     pub interval_coverage: Gauge,
+    /// What is suggested.
+    pub suggest: Suggest,
     /// `almanac_store_commit_seconds`.
     pub store_commit: Histogram,
     /// `almanac_store_queue_depth`.
@@ -83,6 +85,17 @@ const TOOL_BUCKETS: [f64; 14] = [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0
 
 /// Recorded by estimated duration; what is between the middle two was within 20 %.
 const RATIO_BUCKETS: [f64; 10] = [0.1, 0.25, 0.5, 0.8, 1.2, 2.0, 4.0, 10.0, 30.0, 100.0];
+
+/// What is suggested.
+#[derive(Debug)]
+pub struct Suggest {
+    /// `almanac_suggestions_total{source}`.
+    pub tools: IntCounterVec,
+    /// `almanac_suggestions_degraded_total`.
+    pub degraded: IntCounter,
+    /// `almanac_presets`.
+    pub presets: IntGauge,
+}
 
 /// Did the last reload succeed, and when did one last?
 #[derive(Debug)]
@@ -189,6 +202,7 @@ impl Metrics {
                 "almanac_interval_coverage_ratio",
                 "Share of recent calls that ended inside the interval that nine in ten should; older calls fade.",
             )?)?,
+            suggest: made.suggest()?,
             store_commit: made.histogram(
                 "almanac_store_commit_seconds",
                 "Time to make a group of records durable.",
@@ -234,6 +248,9 @@ impl Metrics {
         self.interval_coverage.set(0.9);
         for inside in ["true", "false"] {
             self.interval_calls.with_label_values(&[inside]);
+        }
+        for source in ["rule", "observed", "complement"] {
+            self.suggest.tools.with_label_values(&[source]);
         }
         for outcome in ["answered", "failed"] {
             self.watchdog_probes.with_label_values(&[outcome]);
@@ -292,6 +309,21 @@ impl Registered<'_> {
         labels: &[&str],
     ) -> Result<HistogramVec, prometheus::Error> {
         self.register(HistogramVec::new(HistogramOpts::new(name, help).buckets(buckets.to_vec()), labels)?)
+    }
+
+    fn suggest(&self) -> Result<Suggest, prometheus::Error> {
+        Ok(Suggest {
+            tools: self.counter_vec(
+                "almanac_suggestions_total",
+                "Tools suggested, by where the suggestion came from: rule, observed, complement.",
+                &["source"],
+            )?,
+            degraded: self.counter(
+                "almanac_suggestions_degraded_total",
+                "Answers to which a rule library could not contribute.",
+            )?,
+            presets: self.gauge("almanac_presets", "Presets offered.")?,
+        })
     }
 
     fn last_reload(&self, what: &str) -> Result<LastReload, prometheus::Error> {

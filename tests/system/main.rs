@@ -21,4 +21,5 @@ mod sdk;
 mod service;
 mod shipped;
 mod streams;
+mod suggest;
 mod timing;

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use almanac::Engine;
 use almanac::catalog::load::{Options, load};
 use almanac::catalog::relations;
+use almanac::engine::proposer::{Ask, Proposals};
 
 use crate::daemon::shipped;
 
@@ -46,5 +48,38 @@ fn each_reasoning_tool_leads_to_three_others() {
         let next =
             relations.complements.iter().filter(|complement| !complement.incoming && !complement.tools.is_empty());
         assert!(next.count() >= 3, "{}", entry.name());
+    }
+}
+
+#[test]
+fn each_reasoning_tool_is_followed_by_three_suggestions_without_any_rule() {
+    let engine = Engine::new();
+    engine.publish(&load(Options::directory(shipped())));
+    let (generation, learnt) = (engine.generation(), engine.learnt());
+    let tools = generation.catalog().iter().map(|entry| entry.name().to_string());
+    for tool in tools.filter(|tool| tool.starts_with("reasoning_")) {
+        let ask = Ask { tool, ..Ask::default() };
+        let next = engine.suggest(&generation, &learnt, &ask, Proposals::default()).next_tools;
+        assert!((3..=5).contains(&next.len()), "{}: {next:?}", ask.tool);
+        for suggestion in &next {
+            assert!(suggestion.tool != ask.tool && generation.tool(&suggestion.tool).is_some());
+            assert!(suggestion.estimated_duration_ms > 0 && !suggestion.reason.is_empty());
+        }
+    }
+}
+
+#[test]
+fn each_shipped_preset_can_be_run() {
+    let engine = Engine::new();
+    engine.publish(&load(Options::directory(shipped())));
+    let generation = engine.generation();
+    assert_eq!(generation.presets().len(), 11);
+    let decision = generation.presets().get("decision_analysis").unwrap();
+    assert_eq!(decision.name, "Complete Decision Analysis");
+    assert_eq!(decision.tools, ["reasoning_divergent", "reasoning_decision", "reasoning_reflection"]);
+    let preset_tool = generation.tool("reasoning_preset").unwrap().document();
+    let schema = serde_json::to_value(preset_tool.input_schema).unwrap();
+    for id in schema["properties"]["preset_id"]["enum"].as_array().unwrap() {
+        assert!(generation.presets().get(id.as_str().unwrap()).is_some(), "{id}");
     }
 }

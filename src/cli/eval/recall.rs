@@ -84,7 +84,7 @@ pub(super) fn run(args: &RecallArgs, output: &mut Output) -> Result<Exit, CliErr
             let archive = batch.iter().map(|(_, line)| decode::<Archived>(line.clone().into()));
             let archive: Vec<Archived> =
                 archive.collect::<Result<_, _>>().map_err(crate::engine::memory::RecallError::Faulty)?;
-            engine.import(DEFAULT_TENANT, archive).await?;
+            engine.import_memories(DEFAULT_TENANT, archive).await?;
         }
         measure(&engine, &queries, memories.len()).await
     })?;

@@ -1,0 +1,96 @@
+//! What the documents say about what may come next: complements in favour, high conflicts against.
+//!
+//! Asked for with each answer, so unlike [`relations`](super::relations) it looks at the documents that it is about and at no
+//! others.
+
+use std::sync::Arc;
+
+use super::entry::Facet;
+use super::relations::{SERVER, Servers, names_of};
+use super::{Catalog, Entry};
+
+/// Tools that the tool's own document names as complements, each with the scenario, in the document's order.
+pub fn complements(catalog: &Catalog, tool: &str) -> Vec<(String, String)> {
+    let Some(entry) = catalog.get(tool) else { return Vec::new() };
+    let named = entry.document().complements;
+    // The servers are seldom needed, and to find them all documents are looked at.
+    let servers = named.iter().any(|other| other.tool.starts_with(SERVER)).then(|| Servers::of(catalog));
+    let resolve = |target: &str| match &servers {
+        Some(servers) => servers.resolve(catalog, target),
+        None => catalog.get(target).map(|entry| Arc::clone(entry.name())).into_iter().collect(),
+    };
+    named
+        .into_iter()
+        .flat_map(|other| resolve(&other.tool).into_iter().map(move |tool| (tool.to_string(), other.scenario.clone())))
+        .collect()
+}
+
+/// Is one of the two in high conflict with the other, whichever document says so?
+pub fn clash(catalog: &Catalog, a: &str, b: &str) -> bool {
+    let (Some(a), Some(b)) = (catalog.get(a), catalog.get(b)) else { return false };
+    a.name() != b.name() && (declares(a, b) || declares(b, a))
+}
+
+fn declares(entry: &Entry, other: &Entry) -> bool {
+    let names = names_of(other);
+    entry.values(Facet::HighConflict).any(|target| names.contains(&target))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::document::ToolMetadata;
+    use super::*;
+
+    fn catalog(documents: &[&str]) -> Catalog {
+        let mut catalog = Catalog::default();
+        for text in documents {
+            let head = "title: t\ndescription: d\ncategory: c\ncapabilities: []\nkeywords: []\nuse_cases: []\n";
+            let text = format!("{head}{text}");
+            let document: ToolMetadata = super::super::load::parse(Path::new("x"), text.as_bytes(), 10_000).unwrap();
+            catalog.insert(Arc::new(Entry::new(&document, Path::new("x").into())));
+        }
+        catalog
+    }
+
+    #[test]
+    fn complements_are_those_that_exist() {
+        let catalog = catalog(&[
+            "name: a\ncomplements: [{tool: b, scenario: one}, {tool: gone, scenario: two}, {tool: 'mcp:s', scenario: all}]",
+            "name: b",
+            "name: c\nbackend: mcp:s",
+            "name: d\nbackend: mcp:s",
+        ]);
+        let found = complements(&catalog, "a");
+        let found: Vec<(&str, &str)> = found.iter().map(|(tool, why)| (tool.as_str(), why.as_str())).collect();
+        assert_eq!(found, [("b", "one"), ("c", "all"), ("d", "all")]);
+        assert!(complements(&catalog, "b").is_empty() && complements(&catalog, "gone").is_empty());
+    }
+
+    #[test]
+    fn only_high_conflicts_clash_in_either_direction() {
+        let conflict = |tool: &str, severity: &str| {
+            format!(
+                "conflicts: [{{tool: '{tool}', reason: r, when_prefer_this: x, when_prefer_other: y, severity: {severity}}}]"
+            )
+        };
+        let (high, medium, server) = (conflict("b", "high"), conflict("c", "medium"), conflict("mcp:s", "high"));
+        let catalog = catalog(&[
+            &format!("name: a\n{high}"),
+            &format!("name: b\n{medium}"),
+            "name: c",
+            &format!("name: d\n{server}"),
+            "name: e\nbackend: mcp:s",
+        ]);
+        let check = |a: &str, b: &str, expected: bool| {
+            assert_eq!(clash(&catalog, a, b), expected, "{a} and {b}");
+            assert_eq!(clash(&catalog, b, a), expected, "{b} and {a}");
+        };
+        check("a", "b", true);
+        check("b", "c", false);
+        check("d", "e", true);
+        check("a", "gone", false);
+        check("e", "e", false);
+    }
+}

@@ -1,0 +1,136 @@
+//! `almanacd suggest`: what should be called next.
+
+use std::fs;
+use std::path::Path;
+
+use clap::Args;
+use serde_json::{Map, Value, json};
+
+use super::client::ClientError;
+use super::output::Output;
+use super::{CliError, DaemonArgs, Exit, block_on};
+use crate::access::DEFAULT_TENANT;
+use crate::catalog::load::{Options, load};
+use crate::config::{Config, DaemonOverrides, Overrides};
+use crate::engine::Engine;
+use crate::engine::proposer::Proposals;
+use crate::http::wire_metadata::{Metadata, MetadataRequest, Suggestions};
+use crate::strict::decode::decode;
+use crate::strict::read::json;
+use crate::strict::{Fault, Limits};
+use crate::suggest::presets::shelf::Shelf;
+
+/// Largest context, in bytes.
+const MAX_CONTEXT_BYTES: usize = 1 << 20;
+
+#[derive(Debug, Args)]
+pub(super) struct SuggestArgs {
+    /// The tool that was called
+    tool: String,
+    /// Its mode
+    #[arg(long)]
+    mode: Option<String>,
+    /// What the call gave, as JSON or as a file of it: num_outputs, has_branches, session_id, complexity
+    #[arg(long, value_name = "JSON|FILE")]
+    context: Option<String>,
+    /// The tools that were called before, oldest first [default: the session's last 20]
+    #[arg(long, value_name = "TOOL,...", value_delimiter = ',')]
+    history: Option<Vec<String>>,
+    /// What the session is about
+    #[arg(long, value_name = "TEXT")]
+    goal: Option<String>,
+    #[command(flatten)]
+    overrides: Overrides,
+    #[command(flatten)]
+    daemon: DaemonArgs,
+}
+
+pub(super) fn run(args: &SuggestArgs, output: &mut Output) -> Result<Exit, CliError> {
+    let body = body(args)?;
+    // Whoever names documents means these, whatever a daemon serves.
+    let names_documents = !args.overrides.tool_metadata.is_empty() || args.overrides.config.is_some();
+    let suggestions = if names_documents && !args.daemon.is_explicit() {
+        from_files(args, &body)?
+    } else {
+        let asked = args.daemon.client()?;
+        match block_on(asked.ask::<Metadata>("POST", "/v1/metadata", Some(body.to_string().into()))) {
+            Ok(metadata) => metadata.suggestions,
+            Err(CliError::Client(ClientError::Connect { .. })) if !args.daemon.is_explicit() => {
+                from_files(args, &body)?
+            }
+            Err(error) => return Err(error),
+        }
+    };
+    output.show(&suggestions, |out| print(&suggestions, out));
+    Ok(Exit::Success)
+}
+
+fn body(args: &SuggestArgs) -> Result<Value, CliError> {
+    let mut body = Map::from_iter([("tool_name".to_owned(), json!(args.tool))]);
+    if let Some(context) = &args.context {
+        body.insert("result_context".to_owned(), self::context(context)?);
+    }
+    for (key, value) in
+        [("mode_name", json!(args.mode)), ("tool_history", json!(args.history)), ("goal", json!(args.goal))]
+    {
+        body.insert(key.to_owned(), value);
+    }
+    Ok(Value::Object(body))
+}
+
+/// What starts like an object is one; anything else names a file.
+fn context(text: &str) -> Result<Value, CliError> {
+    let failed = |source| CliError::Read { file: text.to_owned(), source };
+    let content = if text.trim_start().starts_with('{') {
+        text.as_bytes().to_vec()
+    } else {
+        fs::read(Path::new(text)).map_err(|error| failed(error.into()))?
+    };
+    let node = json(&content, &Limits::of_bytes(MAX_CONTEXT_BYTES)).map_err(|error| failed(error.into()))?;
+    Ok(node.into())
+}
+
+/// Without a daemon the files are opened here; what sessions did is not known then.
+fn from_files(args: &SuggestArgs, body: &Value) -> Result<Suggestions, CliError> {
+    let config = Config::load(&args.overrides, &DaemonOverrides::default())?;
+    let engine = Engine::new();
+    let loaded = load(Options::from(&config));
+    let mut presets = Shelf::new(config.presets);
+    presets.read();
+    let (offered, _) = presets.offer(|tool| loaded.catalog.get(tool).is_some());
+    engine.publish_with(&loaded, offered);
+    let node = json(body.to_string().as_bytes(), &Limits::of_bytes(MAX_CONTEXT_BYTES));
+    let node = node.map_err(|error| CliError::Arguments(error.to_string()))?;
+    let request: MetadataRequest = decode(node).map_err(|faults| CliError::Arguments(explain(&faults)))?;
+    let (generation, learnt) = (engine.generation(), engine.learnt());
+    Ok(engine.suggest(&generation, &learnt, &request.ask(DEFAULT_TENANT), Proposals::default()).into())
+}
+
+fn explain(faults: &[Fault]) -> String {
+    let faults = faults.iter().map(|fault| {
+        let hint = fault.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+        format!("{}: {}{hint}", fault.pointer(), fault.message)
+    });
+    faults.collect::<Vec<_>>().join(", ")
+}
+
+fn print(suggestions: &Suggestions, out: &mut Output) {
+    let time = |ms: u64| humantime::format_duration(std::time::Duration::from_millis(ms)).to_string();
+    let Suggestions { next_tools, relevant_presets, degraded } = suggestions;
+    let width = next_tools.iter().map(|next| next.tool.chars().count()).max().unwrap_or(0);
+    if next_tools.is_empty() {
+        out.line("nothing is known to come next");
+    }
+    for next in next_tools {
+        let tool = out.bold(&format!("{:width$}", next.tool));
+        out.line(&format!("{tool}  {:>10}  {}", time(next.estimated_duration_ms), next.reason));
+    }
+    for preset in relevant_presets {
+        let left = preset.remaining_steps.join(", ");
+        let id = out.bold(&preset.preset_id);
+        out.line(&format!("preset {id}: {left} ({} left)", time(preset.remaining_duration_ms)));
+    }
+    for missing in degraded {
+        out.note(&format!("without {}: {}", missing.plugin, missing.reason));
+    }
+}
