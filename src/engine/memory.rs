@@ -210,13 +210,10 @@ impl Engine {
         let mut attempts = 0;
         loop {
             let current = memory(self.stored(tenant, id).await?)?;
-            if let Some(expected) = expected
-                && expected != current.version
-                && !current.deleted
-            {
+            let Some(draft) = change(&current)? else { return Ok(current) };
+            if expected.is_some_and(|expected| expected != current.version) {
                 return Err(MemoryError::Changed { id: id.to_owned(), found: current.version }.into());
             }
-            let Some(draft) = change(&current)? else { return Ok(current) };
             attempts += 1;
             match self.store.memories().revise(tenant, id, current.version, draft)?.durable().await {
                 Err(MemoryError::Changed { .. }) if expected.is_none() && attempts < ATTEMPTS => {}

@@ -304,6 +304,8 @@ fn deleted_is_found_by_nobody_who_does_not_ask() {
         assert_eq!(search(&daemon, "messages", &json!({"options": options}))["total"], 1);
     }
     assert_eq!(daemon.json(&format!("{path}?includeDeleted=true"))["version"], 2);
+    let stale = daemon.send("POST", &format!("{path}/restore"), &[("if-match", "\"1\"")], b"");
+    assert_eq!((stale.status, stale.code().as_str()), (412, "version-changed"));
     // Its place is free.
     let other = add(&daemon, "messages", &message("other", "t", 0));
     let restored = daemon.send("POST", &format!("{path}/restore"), &[], b"");
