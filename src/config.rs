@@ -2,6 +2,7 @@
 //!
 //! A flag beats the environment, which beats the file. Every key is optional; an unknown one is an error.
 
+mod qualifier;
 mod read;
 
 use std::env;
@@ -9,6 +10,8 @@ use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+pub use qualifier::{Llm, LlmLimits, Qualifier};
 
 use crate::store::Durability;
 use crate::strict::Node;
@@ -60,6 +63,8 @@ pub struct Config {
     pub presets: Option<PathBuf>,
     /// How records are kept.
     pub store: Store,
+    /// How tools are chosen for a message.
+    pub qualifier: Qualifier,
     /// What models cost, by their names.
     pub prices: PriceTable,
     /// What is logged.
@@ -290,6 +295,7 @@ impl Config {
             ("http", self.http == other.http),
             ("timing", self.timing == other.timing),
             ("store", self.store == other.store),
+            ("qualifier", self.qualifier == other.qualifier),
             ("auth.tokens_file", self.tokens_file == other.tokens_file),
             ("log.format", self.log.format == other.log.format),
         ];
@@ -354,6 +360,7 @@ impl Default for Config {
             timing_defaults: None,
             presets: None,
             store: Store::default(),
+            qualifier: Qualifier::default(),
             prices: PriceTable::new(),
             log: Log::default(),
         }
@@ -446,6 +453,37 @@ mod tests {
         check("log: {level: 'x=y=z'}", "bad-value", 1, None);
         check("log: {format: xml}", "bad-value", 1, None);
         check("- a", "wrong-type", 1, None);
+    }
+
+    #[test]
+    fn a_model_needs_an_address_that_is_safe() {
+        let check = |keys: &str, expected: &[&str]| {
+            let text = format!("qualifier:\n  llm: {{{keys}}}");
+            let codes: Vec<String> =
+                parse(&text).err().unwrap_or_default().into_iter().map(|(code, ..)| code).collect();
+            assert_eq!(codes, expected, "{text}");
+        };
+        check("url: 'https://models.example.com/v1', model: m", &[]);
+        check("url: 'http://127.0.0.1:8080', model: m, timeout: 30s, max_candidates: 200, api_key_env: KEY_1", &[]);
+        check("url: 'http://models.example.com/v1', model: m", &["bad-value"]);
+        check("", &["missing-key", "missing-key"]);
+        check(
+            "url: x, model: '', api_key_env: sk-1234, timeout: 31s, max_candidates: 0, retries: 3",
+            &["bad-value", "bad-value", "bad-value", "bad-value", "bad-value", "unknown-key"],
+        );
+        let config = parse("qualifier: {llm: {url: 'https://a.example', model: m, max_failures: 2}}").unwrap();
+        assert_eq!(config.qualifier.llm.unwrap().limits, LlmLimits { max_failures: 2, ..LlmLimits::default() });
+    }
+
+    #[test]
+    fn the_example_of_a_model_says_its_defaults() {
+        let (_, rest) = SHIPPED.split_once("#: qualifier:\n").unwrap();
+        let (section, _) = rest.split_once("#:   llm: null").unwrap();
+        let example: String =
+            section.lines().filter_map(|line| line.strip_prefix("#   ")).map(|line| format!("  {line}\n")).collect();
+        let llm = parse(&format!("qualifier:\n{example}")).unwrap().qualifier.llm.unwrap();
+        assert_eq!(llm.limits, LlmLimits::default());
+        assert_eq!(example.lines().count(), 12, "it shows every key");
     }
 
     #[test]

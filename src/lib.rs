@@ -11,7 +11,7 @@
 //! | doors | [`http`], [`cli`] |
 //! | engine | [`engine`], run by [`daemon`] and [`control`] |
 //! | rooms | [`catalog`], [`timing`], [`suggest`], [`memory`], [`session`] |
-//! | ground | [`strict`], [`text`], [`store`], [`access`], [`telemetry`], [`config`] |
+//! | ground | [`strict`], [`text`], [`store`], [`access`], [`telemetry`], [`config`], [`llm`] |
 //!
 //! # Invariants
 //!
@@ -32,6 +32,7 @@ pub mod control;
 pub mod daemon;
 pub mod engine;
 pub mod http;
+pub mod llm;
 pub mod memory;
 pub mod session;
 pub mod store;

@@ -115,7 +115,8 @@ mod tests {
         let catalog = load(Options::directory(concat!(env!("CARGO_MANIFEST_DIR"), "/tool_metadata"))).catalog;
         let tools = ["http_request", "web_search", "web_serach"].map(str::to_owned);
         let verdict = check(&catalog, &tools, &["TAVILY_API_KEY".to_owned()]);
-        assert_eq!(verdict.unknown, [("web_serach".to_owned(), vec!["web_search".to_owned()])]);
+        let near = vec!["web_search".to_owned(), "websearch".to_owned()];
+        assert_eq!(verdict.unknown, [("web_serach".to_owned(), near)]);
         assert_eq!(verdict.conflicts.len(), 1);
         let clash = &verdict.conflicts[0];
         assert_eq!((&*clash.tool, &*clash.other), ("http_request", "web_search"));

@@ -26,6 +26,7 @@ impl FromNode for Config {
             }
             fields.set("timing", &mut config.timing);
             fields.set("store", &mut config.store);
+            fields.set("qualifier", &mut config.qualifier);
             if let Some(Usage { prices }) = fields.optional("usage") {
                 config.prices = prices;
             }
@@ -36,7 +37,7 @@ impl FromNode for Config {
 }
 
 /// A number that must lie between two bounds, both included.
-fn set_within(fields: &mut Fields<'_>, key: &'static str, slot: &mut usize, low: usize, high: usize) {
+pub(super) fn set_within(fields: &mut Fields<'_>, key: &'static str, slot: &mut usize, low: usize, high: usize) {
     fields.set(key, slot);
     if !(low..=high).contains(slot) {
         fields.bad_value(key, format!("must be {low} to {high}"));

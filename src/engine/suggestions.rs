@@ -11,6 +11,7 @@ use crate::suggest::blend::{self, Known};
 use crate::suggest::predict::predict;
 use crate::suggest::presets::matching;
 use crate::suggest::{Preset, Source};
+use crate::timing::{Forecast, Plan};
 
 /// Calls of a session that stand in for a history that is not given.
 pub const HISTORY: usize = 20;
@@ -114,19 +115,27 @@ impl Engine {
         goal: Option<&str>,
     ) -> Vec<FittingPreset> {
         let found = matching::find(generation.presets(), history, goal).into_iter();
-        let fitting = found.map(|found| FittingPreset {
-            preset: found.preset.clone(),
-            estimated_duration_ms: self.expected(generation, learnt, &found.preset.tools),
-            remaining_steps: found.remaining().to_vec(),
-            remaining_duration_ms: self.expected(generation, learnt, found.remaining()),
+        let fitting = found.map(|found| {
+            let estimated_duration_ms = self.expected(generation, learnt, &found.preset.tools);
+            let remaining_duration_ms = match found.done {
+                0 => estimated_duration_ms,
+                _ => self.expected(generation, learnt, found.remaining()),
+            };
+            FittingPreset {
+                preset: found.preset.clone(),
+                estimated_duration_ms,
+                remaining_steps: found.remaining().to_vec(),
+                remaining_duration_ms,
+            }
         });
         fitting.collect()
     }
 
     /// How long these calls will take, one after the other, in ms.
     pub fn expected(&self, generation: &Generation, learnt: &Learnt, tools: &[String]) -> u64 {
-        let asked: Vec<Asked> = tools.iter().map(|tool| Asked { tool: tool.clone(), ..Asked::default() }).collect();
-        self.estimate_plan(generation, learnt, &asked).map_or(0, |plan| plan.estimated_duration_ms())
+        let asked = tools.iter().map(|tool| Asked { tool: tool.clone(), ..Asked::default() });
+        let forecasts: Vec<Forecast> = asked.map(|asked| self.estimate(generation, learnt, &asked).forecast).collect();
+        Plan::estimate_of(&forecasts)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::access::Grant;
 use crate::engine::memory::RecallError;
 use crate::store::StoreError;
 use crate::store::memories::MemoryError;
-use crate::telemetry::events::memory::MemoryOperated;
+use crate::telemetry::events::MemoryOperated;
 
 /// Does it, counts it, and says what went wrong in the words of the wire.
 pub(super) fn observed(

@@ -107,6 +107,15 @@ const SINGLE: usize = 200;
 mod tests {
     use super::*;
 
+    #[test]
+    fn the_commonest_word_is_the_first_of_the_vocabulary() {
+        let mut pieces = Vec::new();
+        Table::shipped().pieces("the . 5 beagle", 9, |piece| pieces.push(piece.index()));
+        assert_eq!(pieces[0], FIRST_WORD);
+        let weights: Vec<f32> = pieces.iter().map(|&piece| rarity(piece)).collect();
+        assert!(weights[1] <= weights[0] && weights[0] < weights[2] && weights[2] < weights[3], "{weights:?}");
+    }
+
     fn check(text: &str, expected: &[&str]) {
         assert_eq!(query(text).0, expected, "terms of {text:?}");
     }

@@ -31,10 +31,13 @@ impl Transitions {
         if self.trails.get(trail).is_some_and(|(known, _)| known >= tick) {
             return;
         }
-        self.remove(trail);
-        self.sum(trail, followers, u64::wrapping_add);
+        let followers = Arc::new(followers.clone());
         self.by_tick.insert(*tick, trail.clone());
-        self.trails.insert(trail.clone(), (*tick, Arc::new(followers.clone())));
+        let before = self.trails.insert(trail.clone(), (*tick, Arc::clone(&followers)));
+        if let Some((tick, _)) = &before {
+            self.by_tick.remove(tick);
+        }
+        self.recount(trail, before.as_ref().map(|(_, before)| &**before), Some(&followers));
         while self.trails.len() > MAX_TRAILS {
             let Some(oldest) = self.by_tick.get_min().map(|(_, trail)| trail.clone()) else { break };
             self.remove(&oldest);
@@ -44,30 +47,45 @@ impl Transitions {
     fn remove(&mut self, trail: &Trail) {
         if let Some((tick, followers)) = self.trails.remove(trail) {
             self.by_tick.remove(&tick);
-            self.sum(trail, &followers, u64::wrapping_sub);
+            self.recount(trail, Some(&followers), None);
         }
     }
 
-    /// Each call is counted once: by the trail of one call that it follows.
-    fn sum(&mut self, trail: &Trail, followers: &Followers, apply: fn(u64, u64) -> u64) {
+    /// Brings the sums up to date with a trail that changed. Most often one follower of many has one call more.
+    fn recount(&mut self, trail: &Trail, before: Option<&Followers>, after: Option<&Followers>) {
+        // Each call is counted once: by the trail of one call that it follows.
         if trail.before.is_some() {
             return;
         }
-        for follower in followers.iter() {
-            let before = self.counts.get(&follower.tool).copied().unwrap_or_default();
-            let after = apply(before, follower.samples);
-            self.ranks.remove(&(Reverse(before), follower.tool.clone()));
-            if after == 0 {
-                self.counts.remove(&follower.tool);
-            } else {
-                self.counts.insert(follower.tool.clone(), after);
-                self.ranks.insert((Reverse(after), follower.tool.clone()));
-            }
-            self.calls = apply(self.calls, follower.samples);
-            if follower.tool == trail.last {
-                self.repeats = apply(self.repeats, follower.samples);
+        let samples = |followers: Option<&Followers>, tool: &str| {
+            followers.and_then(|followers| followers.get(tool)).map_or(0, |follower| follower.samples)
+        };
+        let gone = before.into_iter().flat_map(Followers::iter).filter(|follower| samples(after, &follower.tool) == 0);
+        let held = after.into_iter().flat_map(Followers::iter);
+        for follower in gone.chain(held) {
+            let tool = follower.tool.as_str();
+            let (fewer, more) = (samples(before, tool), samples(after, tool));
+            if fewer != more {
+                self.add(tool, fewer, more);
+                if tool == trail.last {
+                    self.repeats = self.repeats - fewer + more;
+                }
             }
         }
+    }
+
+    /// Counts `more` calls of a tool where `fewer` were counted.
+    fn add(&mut self, tool: &str, fewer: u64, more: u64) {
+        let before = self.counts.get(tool).copied().unwrap_or_default();
+        let after = before - fewer + more;
+        self.ranks.remove(&(Reverse(before), tool.to_owned()));
+        if after == 0 {
+            self.counts.remove(tool);
+        } else {
+            self.counts.insert(tool.to_owned(), after);
+            self.ranks.insert((Reverse(after), tool.to_owned()));
+        }
+        self.calls = self.calls - fewer + more;
     }
 
     /// What followed `last`.

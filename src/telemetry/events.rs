@@ -1,10 +1,14 @@
 //! What happened, once: each event is one line of the log and the metrics that go with it.
 
-pub mod memory;
+mod llm;
+mod memory;
 
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+pub use llm::{LlmAsked, LlmBreakerChanged, LlmOutcome};
+pub use memory::MemoryOperated;
 
 use super::Metrics;
 use super::labels::OTHER;

@@ -1,10 +1,16 @@
 //! All metrics, as typed handles. Names and labels are a contract with whoever alerts on them.
 
+mod llm;
+mod memory;
+
 use prometheus::core::Collector;
 use prometheus::{
     Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
     Registry, TextEncoder,
 };
+
+pub use llm::LlmMetrics;
+pub use memory::MemoryMetrics;
 
 use super::labels::Capped;
 
@@ -71,10 +77,10 @@ pub struct Metrics {
     pub store_queue: IntGauge,
     /// `almanac_store_usable`.
     pub store_usable: IntGauge,
-    /// `almanac_memory_operations_total{operation,outcome}`.
-    pub memory_operations: IntCounterVec,
-    /// `almanac_memory_operation_duration_seconds{operation}`.
-    pub memory_duration: HistogramVec,
+    /// `almanac_memory_*`.
+    pub memory: MemoryMetrics,
+    /// `almanac_llm_*`.
+    pub llm: LlmMetrics,
 }
 
 /// Tools and modes with time series of their own.
@@ -119,7 +125,6 @@ impl Metrics {
     ///
     /// # Errors
     /// If two metrics share a name, which a test rules out.
-    #[expect(clippy::too_many_lines, reason = "one list of all metrics")]
     pub fn new() -> Result<Self, prometheus::Error> {
         let registry = Registry::new();
         let made = Registered(&registry);
@@ -210,17 +215,8 @@ impl Metrics {
             )?,
             store_queue: made.gauge("almanac_store_queue_depth", "Batches that wait to be written.")?,
             store_usable: made.gauge("almanac_store_usable", "1 if records can be stored.")?,
-            memory_operations: made.counter_vec(
-                "almanac_memory_operations_total",
-                "Operations on memories: done, refused (the asker's fault) or failed.",
-                &["operation", "outcome"],
-            )?,
-            memory_duration: made.histogram_vec(
-                "almanac_memory_operation_duration_seconds",
-                "Time of an operation on memories, durability included.",
-                &REQUEST_BUCKETS,
-                &["operation"],
-            )?,
+            memory: MemoryMetrics::new(&made)?,
+            llm: LlmMetrics::new(&made)?,
             registry,
         };
         metrics.announce();
@@ -238,11 +234,6 @@ impl Metrics {
         }
         for reason in ["header_read_timeout", "idle_timeout", "malformed_request", "request_timeout"] {
             self.http_closed.with_label_values(&[reason]);
-        }
-        for operation in ["add", "search", "get", "update", "delete"] {
-            for outcome in ["done", "refused", "failed"] {
-                self.memory_operations.with_label_values(&[operation, outcome]);
-            }
         }
         self.store_usable.set(1);
         self.interval_coverage.set(0.9);

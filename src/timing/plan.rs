@@ -47,6 +47,15 @@ impl Plan {
         Some(Self { estimated_ms, quantiles, distribution, confidence, basis, samples })
     }
 
+    /// What [`Plan::estimated_duration_ms`] says of `steps`, without adding up distributions where it does not need them; 0 of
+    /// no steps.
+    pub fn estimate_of(steps: &[Forecast]) -> u64 {
+        let is_sum = steps.len() == 1 || steps.iter().any(is_cold);
+        let plan = if is_sum { None } else { Self::of(steps) };
+        let sum = || steps.iter().map(Forecast::estimated_duration_ms).fold(0, u64::saturating_add);
+        plan.map_or_else(sum, |plan| plan.estimated_ms)
+    }
+
     /// The duration that the plan is likeliest to come within 20 % of, in ms; the sum of the steps' if one of them has
     /// no history.
     pub fn estimated_duration_ms(&self) -> u64 {

@@ -13,6 +13,7 @@ mod fixtures;
 mod house;
 mod http;
 mod limits;
+mod llm;
 mod loader;
 mod memory;
 mod openapi;

@@ -165,6 +165,17 @@ fn presets_are_listed_found_and_timed() {
     let metadata = suggestions(&daemon, &json!({"tool_name": "reasoning_detect"}));
     assert_eq!(metadata["relevant_presets"], by_session["items"]);
     assert_eq!(daemon.post("/v1/presets/match", r#"{"history":[]}"#).status, 422);
+    // Once all steps have a history, the time is that of the plan.
+    for tool in ["reasoning_counterfactual", "reasoning_evidence"] {
+        for ms in [900, 1000, 1100, 1000, 1050] {
+            ask(&daemon, "/v1/executions", &json!({"tool_name": tool, "duration_ms": ms}));
+        }
+    }
+    let warm = daemon.json("/v1/presets/causal_analysis");
+    let steps: Vec<Value> = warm["tools"].as_array().unwrap().iter().map(|tool| json!({"tool_name": tool})).collect();
+    let plan = ask(&daemon, "/v1/estimate", &json!({"steps": steps}));
+    assert_eq!(warm["estimated_duration_ms"], plan["timing"]["estimated_duration_ms"]);
+    assert!(warm["estimated_duration_ms"].as_u64().unwrap() < 3000, "{warm}");
 }
 
 #[test]

@@ -19,8 +19,8 @@ impl MemoryOperated {
     /// Logs and counts it.
     pub fn emit(self, metrics: &Metrics) {
         let Self { operation, outcome, took } = self;
-        metrics.memory_operations.with_label_values(&[operation, outcome]).inc();
-        metrics.memory_duration.with_label_values(&[operation]).observe(took.as_secs_f64());
+        metrics.memory.operations.with_label_values(&[operation, outcome]).inc();
+        metrics.memory.duration.with_label_values(&[operation]).observe(took.as_secs_f64());
         tracing::debug!(operation, outcome, took_us = took.as_secs_f64() * 1e6, "memories");
     }
 }

@@ -5,16 +5,20 @@
 //! that a text asks for.
 //!
 //! Little-endian: [`MAGIC`]; five u32 (rows, dimensions, slots, bytes of the longest piece, bytes of all pieces); per slot
-//! a u16, the number of a row or [`VACANT`]; per row a u32, where its piece ends; the pieces; per row its
-//! [`Quantized::to_bytes`]. A piece lies in the first vacant slot at or after its [`Hash`], and slots are a power of two.
+//! a u16, the number of a row or [`VACANT`]; per row a u32, where its piece ends; the pieces; per row an f32, its scale,
+//! and its numbers, two in a byte. A piece lies in the first vacant slot at or after its hash; slots are a power of two.
 
-use super::{DIMENSIONS, DOCUMENT_PIECES, Pool, QUERY_PIECES, Quantized, Vector, wordpiece};
+use super::vector::Nibbles;
+use super::{DIMENSIONS, DOCUMENT_PIECES, Pool, QUERY_PIECES, Vector, wordpiece};
 
 const MAGIC: &[u8; 16] = b"ALMANAC-EMBED-1\n";
 const VACANT: u16 = u16::MAX;
 
+/// Bytes of a row.
+const ROW: usize = 4 + size_of::<Nibbles>();
+
 /// No piece of a table is longer, in bytes. It bounds the look-ups for one word.
-pub(super) const LONGEST_PIECE: usize = 32;
+pub(super) const LONGEST_PIECE: usize = 20;
 
 /// The number of a word piece, below [`Table::len`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,7 +40,7 @@ pub struct Table {
     slots: &'static [[u8; 2]],
     ends: &'static [[u8; 4]],
     text: &'static [u8],
-    rows: &'static [[u8; Quantized::BYTES]],
+    rows: &'static [[u8; ROW]],
 }
 
 static SHIPPED: Table = Table::open(include_bytes!("table.bin"));
@@ -64,7 +68,7 @@ impl Table {
         let (ends, file) = file.split_at(4 * rows);
         let (text, file) = file.split_at(size(numbers[4]));
         let table = Self { slots: slots.as_chunks().0, ends: ends.as_chunks().0, text, rows: file.as_chunks().0 };
-        assert!(table.rows.len() == rows && file.len() == rows * Quantized::BYTES, "the file ends with its last row");
+        assert!(table.rows.len() == rows && file.len() == rows * ROW, "the file ends with its last row");
         table
     }
 
@@ -97,12 +101,16 @@ impl Table {
     /// inverse document frequency.
     pub fn embed_weighted(&self, text: &str, limit: usize, weight: impl Fn(Piece) -> f32) -> Vector {
         let mut pool = Pool::default();
-        self.pieces(text, limit, |piece| pool.add_quantized(&self.row(piece), weight(piece)));
+        self.pieces(text, limit, |piece| {
+            let (scale, numbers) = self.row(piece);
+            pool.add_nibbles(numbers, weight(piece) * scale);
+        });
         pool.vector()
     }
 
-    fn row(&self, piece: Piece) -> Quantized {
-        Quantized::from_row(&self.rows[piece.index()])
+    fn row(&self, piece: Piece) -> (f32, &'static Nibbles) {
+        let (scale, numbers) = self.rows[piece.index()].split_first_chunk().expect("a row is longer than its scale");
+        (f32::from_le_bytes(*scale), numbers.first_chunk().expect("the rest of a row is its numbers"))
     }
 
     /// The piece that is `prefix` and then `rest`; `hash` is theirs.
@@ -163,11 +171,25 @@ mod tests {
             assert!(!piece.is_empty() && piece.len() <= LONGEST_PIECE, "piece {index}");
             let hash = piece.iter().fold(Hash::EMPTY, |hash, &byte| hash.then(byte));
             assert_eq!(table.find(hash, b"", piece), Some(Piece(index as u16)));
-            let row = Quantized::from_bytes(&table.rows[index]);
-            assert!(row.is_some(), "row {index}");
+            let (scale, _) = table.row(Piece(index as u16));
+            assert!(scale.is_finite() && scale >= 0.0, "row {index}");
         }
         assert_eq!(table.piece(Piece::UNKNOWN), b"[UNK]");
         assert!(table.embed("\u{1F9FF}").is_zero());
+    }
+
+    /// Texts and their vectors as the fit computes them, with another tokenizer and other arithmetic.
+    #[test]
+    fn vectors_are_those_of_the_fit() {
+        let golden: Vec<(String, Vec<f32>)> = serde_json::from_str(include_str!("golden.json")).unwrap();
+        assert!(golden.len() >= 12);
+        for (text, expected) in golden {
+            let vector = Table::shipped().embed(&text);
+            for (dimension, (got, expected)) in vector.as_array().iter().zip(&expected).enumerate() {
+                assert!((got - expected).abs() < 2e-4, "{text:?}: {got} for {expected} in dimension {dimension}");
+            }
+            assert_eq!(expected.len(), DIMENSIONS);
+        }
     }
 
     /// The likeness of `a` to `b` is at least .1 more than to `c`.

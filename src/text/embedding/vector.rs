@@ -2,6 +2,9 @@
 
 use super::{DIMENSIONS, Quantized};
 
+/// Numbers of -8 to 7, two in a byte: each byte has one of the first half below and one of the second half above.
+pub(super) type Nibbles = [u8; DIMENSIONS / 2];
+
 /// Accumulators of a sum: as many as a processor adds at once, so that the order of additions is ours and every machine
 /// gives the same result.
 const LANES: usize = 16;
@@ -72,6 +75,15 @@ impl Pool {
         }
     }
 
+    /// Adds `numbers`, `weight` times.
+    pub(super) fn add_nibbles(&mut self, numbers: &Nibbles, weight: f32) {
+        let (low, high) = self.0.split_at_mut(DIMENSIONS / 2);
+        for ((low, high), &byte) in low.iter_mut().zip(high).zip(numbers) {
+            *low += weight * f32::from((byte << 4).cast_signed() >> 4);
+            *high += weight * f32::from(byte.cast_signed() >> 4);
+        }
+    }
+
     /// The direction of the sum.
     pub fn vector(&self) -> Vector {
         Vector::normalised(self.0)
@@ -95,7 +107,7 @@ mod tests {
         let mut pool = Pool::default();
         assert!(pool.vector().is_zero());
         pool.add(&Vector::normalised(axis(3, 5.0)), 2.0);
-        assert_eq!(pool.vector().as_array(), &axis(3, 1.0));
+        assert_eq!(pool.vector(), Vector(axis(3, 1.0)));
         pool.add(&Vector::normalised(axis(3, 9.0)), -2.0);
         assert!(pool.vector().is_zero());
         pool.add(&Vector::normalised(axis(0, 1.0)), f32::INFINITY);

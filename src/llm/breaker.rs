@@ -1,0 +1,211 @@
+//! When not to ask: an endpoint that failed several times in a row is left alone for a while.
+//!
+//! Otherwise every message would wait for the whole deadline as long as the endpoint is down. The pause doubles with each probe
+//! that fails; a probe is a single call, and the others are answered without the endpoint until it is judged.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Longest pause between two probes of an endpoint that stays down, unless the first one is longer.
+pub const MAX_PAUSE: Duration = Duration::from_secs(5 * 60);
+
+/// Counts failures in a row, and says whether a call may be made.
+#[derive(Debug)]
+pub(super) struct Breaker {
+    max_failures: usize,
+    first_pause: Duration,
+    // Held for a few instructions only, never across a wait.
+    state: Mutex<State>,
+}
+
+/// Whether calls are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BreakerState {
+    /// They are.
+    Closed,
+    /// They are not, since too many failed.
+    Open {
+        /// For how long.
+        pause: Duration,
+    },
+    /// One is, to find out.
+    HalfOpen,
+}
+
+impl BreakerState {
+    /// Names of all states, as labels of metrics.
+    pub const NAMES: [&'static str; 3] = ["closed", "open", "half_open"];
+
+    /// The name in logs and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::Open { .. } => "open",
+            Self::HalfOpen => "half_open",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum State {
+    Closed { failures: usize },
+    Open { since: Instant, pause: Duration },
+    HalfOpen { pause: Duration },
+}
+
+impl State {
+    fn shown(self) -> BreakerState {
+        match self {
+            Self::Closed { .. } => BreakerState::Closed,
+            Self::Open { pause, .. } => BreakerState::Open { pause },
+            Self::HalfOpen { .. } => BreakerState::HalfOpen,
+        }
+    }
+}
+
+/// What became of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The endpoint works.
+    Worked,
+    /// It does not.
+    Failed,
+    /// Nobody waited for the end.
+    Unknown,
+}
+
+/// The right to make one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Pass {
+    /// Does this call alone decide whether others may follow?
+    pub(super) is_probe: bool,
+}
+
+impl Breaker {
+    /// Opens after `max_failures` in a row, for `first_pause` at first.
+    pub(super) fn new(max_failures: usize, first_pause: Duration) -> Self {
+        Self { max_failures, first_pause, state: Mutex::new(State::Closed { failures: 0 }) }
+    }
+
+    /// May a call be made at `now`? If not, the time until one may, as far as that is known.
+    pub(super) fn admit(&self, now: Instant) -> Result<Pass, Duration> {
+        let mut state = self.lock();
+        match *state {
+            State::Closed { .. } => Ok(Pass { is_probe: false }),
+            State::HalfOpen { pause } => Err(pause),
+            State::Open { since, pause } => {
+                let left = pause.saturating_sub(now.saturating_duration_since(since));
+                if !left.is_zero() {
+                    return Err(left);
+                }
+                *state = State::HalfOpen { pause };
+                Ok(Pass { is_probe: true })
+            }
+        }
+    }
+
+    /// Takes note of how the call with this pass ended at `now`; returns the new state if it is another.
+    pub(super) fn judge(&self, pass: Pass, verdict: Verdict, now: Instant) -> Option<BreakerState> {
+        let mut state = self.lock();
+        let before = state.shown();
+        *state = match (*state, verdict) {
+            (State::Closed { .. }, Verdict::Worked) => State::Closed { failures: 0 },
+            (State::Closed { failures }, Verdict::Failed) if failures + 1 >= self.max_failures => {
+                State::Open { since: now, pause: self.first_pause }
+            }
+            (State::Closed { failures }, Verdict::Failed) => State::Closed { failures: failures + 1 },
+            (State::HalfOpen { .. }, Verdict::Worked) if pass.is_probe => State::Closed { failures: 0 },
+            (State::HalfOpen { pause }, Verdict::Failed) if pass.is_probe => {
+                State::Open { since: now, pause: pause.saturating_mul(2).min(MAX_PAUSE.max(self.first_pause)) }
+            }
+            // The next call may try at once.
+            (State::HalfOpen { pause }, Verdict::Unknown) if pass.is_probe => {
+                State::Open { since: now.checked_sub(pause).unwrap_or(now), pause }
+            }
+            // Calls that began before it opened say nothing new.
+            (unchanged, _) => unchanged,
+        };
+        let after = state.shown();
+        (before != after).then_some(after)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // The state is whole whoever panicked: it is replaced in one assignment.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PAUSE: Duration = Duration::from_secs(5);
+
+    /// Plays one step per second: `+`, `-` and `?` are calls that work, fail and are given up, `.` is no call. Shows what each
+    /// step leaves: `c`losed, `o`pen, or `x` for a call that was not made.
+    fn play(script: &str) -> String {
+        let breaker = Breaker::new(3, PAUSE);
+        let mut now = Instant::now();
+        let mut step = |letter| {
+            now += Duration::from_secs(1);
+            let verdict = match letter {
+                '+' => Verdict::Worked,
+                '-' => Verdict::Failed,
+                '?' => Verdict::Unknown,
+                _ => return '.',
+            };
+            let Ok(pass) = breaker.admit(now) else { return 'x' };
+            breaker.judge(pass, verdict, now);
+            breaker.lock().shown().as_str().chars().next().unwrap()
+        };
+        script.chars().map(&mut step).collect()
+    }
+
+    #[test]
+    fn opens_after_failures_in_a_row_and_closes_by_a_probe() {
+        let check = |script: &str, expected: &str| assert_eq!(play(script), expected, "{script}");
+        check("--+--+-?--", "ccccccccco");
+        check("---++++++", "ccoxxxxcc");
+        check("---....+---", "cco....ccco");
+        // The second pause is twice the first.
+        check("---....-+++++++++++", "cco....oxxxxxxxxxcc");
+        // A probe that was given up lets the next call be one.
+        check("---....?+", "cco....oc");
+    }
+
+    #[test]
+    fn one_probe_at_a_time() {
+        let breaker = Breaker::new(1, PAUSE);
+        let start = Instant::now();
+        let early = breaker.admit(start).unwrap();
+        let pass = breaker.admit(start).unwrap();
+        assert_eq!(breaker.judge(pass, Verdict::Failed, start), Some(BreakerState::Open { pause: PAUSE }));
+        assert_eq!(breaker.admit(start + PAUSE / 5), Err(PAUSE * 4 / 5));
+        let probe = breaker.admit(start + PAUSE).unwrap();
+        assert!(probe.is_probe);
+        assert_eq!(breaker.admit(start + PAUSE), Err(PAUSE));
+        assert_eq!(breaker.judge(early, Verdict::Worked, start + PAUSE), None, "it began before the failure");
+        assert_eq!(breaker.judge(probe, Verdict::Worked, start + PAUSE), Some(BreakerState::Closed));
+    }
+
+    proptest! {
+        #[test]
+        fn after_the_longest_pause_a_call_may_be_made(script in "[-+?]{0,200}") {
+            let breaker = Breaker::new(1, PAUSE);
+            let mut now = Instant::now();
+            for letter in script.chars() {
+                now += MAX_PAUSE;
+                let pass = breaker.admit(now);
+                prop_assert!(pass.is_ok());
+                let verdict = match letter {
+                    '+' => Verdict::Worked,
+                    '-' => Verdict::Failed,
+                    _ => Verdict::Unknown,
+                };
+                breaker.judge(pass.unwrap(), verdict, now);
+            }
+        }
+    }
+}
