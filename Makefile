@@ -1,6 +1,6 @@
 # The two that matter: `make run` and `make test`.
 
-.PHONY: run test fault bench eval lint deb assets clean
+.PHONY: run test fault bench bench-memories eval lint deb assets clean
 
 HISTORIES ?= ../shared/data/timing
 ANSWERS ?= ../shared/reference/timing/vectors.csv
@@ -15,6 +15,9 @@ test: ## Run all tests
 
 fault: ## Kill the daemon at random a hundred times under 16 writers, and look for every acknowledged record
 	ALMANAC_FAULT_ROUNDS=100 cargo test --test system -- fault --nocapture
+
+bench-memories: ## Keep a million memories, and measure finding and keeping them
+	cargo bench --bench memories -- 1000000
 
 bench: ## Measure against peers of the same run, and print the table of ratios
 	cargo bench --bench ratios

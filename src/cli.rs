@@ -6,6 +6,8 @@ mod client;
 mod ctl;
 mod eval;
 mod file;
+mod memory;
+mod memory_door;
 mod output;
 mod plot;
 mod plugin;
@@ -85,6 +87,12 @@ enum Command {
     Eval(eval::EvalArgs),
     /// Inspect, check, try and start rule libraries
     Plugin(plugin::PluginArgs),
+    /// Keep a memory
+    Remember(memory::RememberArgs),
+    /// Find memories
+    Recall(memory::RecallArgs),
+    /// Move, save and remove memories
+    Memory(memory::MemoryArgs),
     /// Control the running daemon
     Ctl(ctl::CtlArgs),
     /// Make tokens
@@ -196,6 +204,8 @@ enum CliError {
     ProjectName(String),
     #[error("`{0}` is there already")]
     ProjectExists(String),
+    #[error(transparent)]
+    Memory(#[from] memory::MemoryCliError),
     #[error("cannot make a token")]
     Random(#[from] getrandom::Error),
 }
@@ -270,6 +280,9 @@ fn run(command: Command, output: &mut Output) -> Result<Exit, CliError> {
         Command::Calibrate(args) => calibrate::run(&args, output),
         Command::Eval(args) => eval::run(&args, output),
         Command::Plugin(args) => plugin::run(&args, output),
+        Command::Remember(args) => memory::remember(&args, output),
+        Command::Recall(args) => memory::recall(&args, output),
+        Command::Memory(args) => memory::run(&args, output),
         Command::Ctl(args) => ctl::run(&args, output),
         Command::Token(TokenArgs { command: TokenCommand::New { name, scopes, tenant, file } }) => {
             token(&name, &tenant, &scopes, file.as_deref(), output)

@@ -10,8 +10,9 @@
 //! |---|---|
 //! | doors | [`http`], [`cli`] |
 //! | engine | [`engine`], run by [`daemon`] and [`control`] |
-//! | rooms | [`catalog`], [`qualify`], [`timing`], [`suggest`], [`session`] |
-//! | ground | [`strict`], [`text`], [`stream`], [`usage`], [`store`], [`watch`], [`plugin_host`], [`llm`], [`access`], [`telemetry`], [`config`] |
+//! | rooms | [`catalog`], [`qualify`], [`timing`], [`suggest`], [`memory`], [`session`] |
+//! | ground | [`strict`], [`text`], [`stream`], [`usage`], [`store`], [`watch`], [`plugin_host`], [`llm`] |
+//! | beside it | [`access`], [`telemetry`], [`config`] |
 //!
 //! # Invariants
 //!
@@ -33,6 +34,7 @@ pub mod daemon;
 pub mod engine;
 pub mod http;
 pub mod llm;
+pub mod memory;
 pub mod plugin_host;
 pub mod qualify;
 pub mod session;

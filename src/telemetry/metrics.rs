@@ -1,6 +1,7 @@
 //! All metrics, as typed handles. Names and labels are a contract with whoever alerts on them.
 
 mod llm;
+mod memory;
 mod plugin;
 
 use prometheus::core::Collector;
@@ -10,6 +11,7 @@ use prometheus::{
 };
 
 pub use llm::LlmMetrics;
+pub use memory::MemoryMetrics;
 pub use plugin::PluginMetrics;
 
 use super::labels::Capped;
@@ -79,6 +81,8 @@ pub struct Metrics {
     pub store_queue: IntGauge,
     /// `almanac_store_usable`.
     pub store_usable: IntGauge,
+    /// `almanac_memory_*`.
+    pub memory: MemoryMetrics,
     /// `almanac_llm_*`.
     pub llm: LlmMetrics,
     /// Rule libraries.
@@ -232,6 +236,7 @@ impl Metrics {
             )?,
             store_queue: made.gauge("almanac_store_queue_depth", "Batches that wait to be written.")?,
             store_usable: made.gauge("almanac_store_usable", "1 if records can be stored.")?,
+            memory: MemoryMetrics::new(&made)?,
             llm: LlmMetrics::new(&made)?,
             plugins: PluginMetrics::new(&made)?,
             registry,

@@ -15,6 +15,7 @@ mod http;
 mod limits;
 mod llm;
 mod loader;
+mod memory;
 mod openapi;
 mod plugin_cases;
 mod plugin_cli;
