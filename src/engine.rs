@@ -3,12 +3,15 @@
 pub mod estimate;
 pub mod generation;
 pub mod learner;
+pub mod memory;
+pub mod memory_wrappers;
 
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use tokio::sync::Semaphore;
 
 pub use estimate::{Asked, Estimate};
 pub use generation::{Generation, Listed, ToolFilter};
@@ -30,7 +33,12 @@ pub struct Engine {
     store: Arc<dyn Store>,
     learner: Learner,
     factory_timeout_ms: u64,
+    /// Turns to read memories: more readers than that would only wait for each other's processor.
+    reads: Arc<Semaphore>,
 }
+
+/// Readers of memories at once.
+const MAX_READS: usize = 8;
 
 impl Engine {
     /// An engine that knows nothing yet, and can record nothing; its generation is 0.
@@ -47,6 +55,7 @@ impl Engine {
             store,
             learner: Learner::new(defaults),
             factory_timeout_ms,
+            reads: Arc::new(Semaphore::new(MAX_READS)),
         }
     }
 

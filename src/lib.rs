@@ -32,6 +32,7 @@ pub mod control;
 pub mod daemon;
 pub mod engine;
 pub mod http;
+pub mod memory;
 pub mod session;
 pub mod store;
 pub mod stream;

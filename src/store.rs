@@ -5,6 +5,7 @@
 //! full one is said to be full, and a database that cannot be written is said to be so with its reason, and tried again.
 
 mod absent;
+pub mod memories;
 mod migrations;
 pub mod sqlite;
 mod writer;
@@ -14,6 +15,7 @@ use std::fmt;
 use tokio::sync::oneshot;
 
 pub use absent::Absent;
+pub use memories::Memories;
 pub use sqlite::Sqlite;
 
 /// Longest duration of a call: a day, in milliseconds.
@@ -190,6 +192,9 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Reads back what a start needs.
     fn replay(&self, limits: ReplayLimits) -> Result<History, StoreError>;
+
+    /// What it does with memories.
+    fn memories(&self) -> &dyn Memories;
 
     /// Batches that wait to be written.
     fn queued(&self) -> usize;

@@ -1,5 +1,6 @@
-//! Ground under selection and memory: words, likeness of words, ranking.
+//! Ground under selection and memory: words, likeness of words, ranking, meaning.
 
 pub mod analysis;
 pub mod bm25;
+pub mod embedding;
 pub mod near;

@@ -4,13 +4,13 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use hyper::Method;
+use hyper::{HeaderMap, Method};
 
 use super::answer::Answer;
 use super::operation::Operation;
 use super::problem::Problem;
 use super::service::{Call, Context, Streaming};
-use super::{admin, catalog, openapi, plan, stream, timing, usage};
+use super::{admin, catalog, memory, openapi, plan, stream, timing, usage};
 use crate::access::{Grant, Scope};
 use crate::strict::Node;
 
@@ -49,6 +49,19 @@ pub(super) enum Handler {
     Stream(fn(Arc<Context>, Grant, Streaming) -> Later),
     /// Later, from the query.
     Later(fn(Arc<Context>, Option<&str>) -> Later),
+    /// Later, from the whole request; it has a JSON body if its operation says so.
+    Whole(fn(Arc<Context>, Whole) -> Later),
+}
+
+/// A request with all that a handler may want to know of it.
+pub(super) struct Whole {
+    pub(super) grant: Grant,
+    pub(super) headers: HeaderMap,
+    pub(super) query: Option<String>,
+    /// The path's parameter, decoded; nothing if it is no text.
+    pub(super) parameter: Option<String>,
+    /// Null if the route takes none.
+    pub(super) body: Node,
 }
 
 /// A handler of [`Handler::Body`].
@@ -71,7 +84,7 @@ pub(super) fn table() -> Vec<Route> {
         operation,
     };
     let get = |path, access, handler, operation| Route { method: Method::GET, path, access, handler, operation };
-    vec![
+    let mut routes = vec![
         get("/v1/tools", read, Handler::Work(catalog::list), catalog::list_operation),
         get(TOOL, read, Handler::Now(catalog::tool), catalog::tool_operation),
         get("/v1/tools/{name}/relations", read, Handler::Work(catalog::relations), catalog::relations_operation),
@@ -118,5 +131,7 @@ pub(super) fn table() -> Vec<Route> {
             handler: Handler::Body(admin::log_level),
             operation: admin::log_level_operation,
         },
-    ]
+    ];
+    routes.extend(memory::routes());
+    routes
 }

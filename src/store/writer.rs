@@ -27,15 +27,62 @@ const PRUNED_AT_ONCE: u32 = 5000;
 /// Idempotency keys are kept for this long: whoever repeats a call does so sooner.
 const IDEMPOTENCY: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// A batch that waits.
-pub(super) struct Job {
-    pub(super) batch: Vec<Execution>,
+/// What waits to be written.
+pub(super) enum Job {
+    /// Calls that ended.
+    Batch(Batch),
+    /// Anything else.
+    Task(Box<dyn Task>),
+}
+
+/// Calls that ended, all or none.
+pub(super) struct Batch {
+    pub(super) executions: Vec<Execution>,
     pub(super) reply: oneshot::Sender<Result<Stored, StoreError>>,
+}
+
+/// A write that shares the group's transaction with others.
+pub(super) trait Task: Send {
+    /// How much it weighs, in records.
+    fn records(&self) -> usize;
+
+    /// Writes. What it refuses for its own reasons leaves no trace and fails nobody else; an error fails the group.
+    fn run(&mut self, transaction: &mut Transaction<'_>, clock: &mut Clock) -> rusqlite::Result<()>;
+
+    /// Tells whoever waits how it came out.
+    fn acknowledge(self: Box<Self>, outcome: Result<(), StoreError>);
+}
+
+impl Job {
+    fn records(&self) -> usize {
+        match self {
+            Self::Batch(batch) => batch.executions.len(),
+            Self::Task(task) => task.records(),
+        }
+    }
+}
+
+/// The writer's clock: microseconds since the epoch, never the same twice.
+#[derive(Debug, Default)]
+pub(super) struct Clock(i64);
+
+impl Clock {
+    /// Now, or as soon after the moment before as can be told.
+    pub(super) fn tick(&mut self) -> i64 {
+        self.0 = (now().as_micros() as i64).max(self.0 + 1);
+        self.0
+    }
+
+    /// It is after `moment`.
+    pub(super) fn pass(&mut self, moment: i64) {
+        self.0 = self.0.max(moment);
+    }
 }
 
 pub(super) struct Writer {
     options: Options,
     connection: Option<Connection>,
+    clock: Clock,
     tried: Instant,
     pruned: Option<Instant>,
     queued: Arc<AtomicUsize>,
@@ -50,7 +97,8 @@ impl Writer {
         trouble: Arc<ArcSwapOption<String>>,
         on_commit: OnCommit,
     ) -> Self {
-        Self { options, connection: None, tried: Instant::now(), pruned: None, queued, trouble, on_commit }
+        let (clock, tried) = (Clock::default(), Instant::now());
+        Self { options, connection: None, clock, tried, pruned: None, queued, trouble, on_commit }
     }
 
     /// Opens the database, or says why not.
@@ -79,29 +127,36 @@ impl Writer {
         }
     }
 
-    fn write(&mut self, jobs: Vec<Job>) {
+    fn write(&mut self, mut jobs: Vec<Job>) {
         if self.connection.is_none() && self.tried.elapsed() >= REOPEN {
             self.open();
         }
         let start = Instant::now();
         let outcome = match &mut self.connection {
-            Some(connection) => commit(connection, &jobs).map_err(|error| self.explain(&error)),
+            Some(connection) => commit(connection, &mut self.clock, &mut jobs).map_err(|error| self.explain(&error)),
             None => Err(self.trouble.load().as_deref().cloned().unwrap_or_default()),
         };
         self.queued.fetch_sub(jobs.len(), Ordering::Relaxed);
         match outcome {
             Ok(stored) => {
                 self.tell(None);
-                (self.on_commit)(start.elapsed(), stored.iter().map(Vec::len).sum());
+                (self.on_commit)(start.elapsed(), jobs.iter().map(Job::records).sum());
                 for (job, stored) in jobs.into_iter().zip(stored) {
-                    // Whoever does not wait any more knows that it does not know.
-                    let _ = job.reply.send(Ok(stored));
+                    match job {
+                        // Whoever does not wait any more knows that it does not know.
+                        Job::Batch(batch) => drop(batch.reply.send(Ok(stored))),
+                        Job::Task(task) => task.acknowledge(Ok(())),
+                    }
                 }
             }
             Err(reason) => {
                 self.tell(Some(reason.clone()));
                 for job in jobs {
-                    let _ = job.reply.send(Err(StoreError::Unavailable(reason.clone())));
+                    let refused = StoreError::Unavailable(reason.clone());
+                    match job {
+                        Job::Batch(batch) => drop(batch.reply.send(Err(refused))),
+                        Job::Task(task) => task.acknowledge(Err(refused)),
+                    }
                 }
             }
         }
@@ -152,6 +207,7 @@ impl Writer {
                 "DELETE FROM executions WHERE id IN (SELECT id FROM executions WHERE at_ms < ?1 ORDER BY id LIMIT ?2)";
             connection.execute(old, params![before(self.options.retention), PRUNED_AT_ONCE])?;
             connection.execute("DELETE FROM idempotency_keys WHERE at_ms < ?1", [before(IDEMPOTENCY)])?;
+            connection.execute("DELETE FROM memory_keys WHERE at_ms < ?1", [before(IDEMPOTENCY)])?;
             Ok(())
         };
         if let Err(error) = remove() {
@@ -162,11 +218,11 @@ impl Writer {
 
 /// All that waits, up to the size of a group.
 fn gather(first: Job, jobs: &Receiver<Job>) -> Vec<Job> {
-    let mut records = first.batch.len();
+    let mut records = first.records();
     let mut group = vec![first];
     while records < MAX_GROUP {
         let Ok(job) = jobs.try_recv() else { break };
-        records += job.batch.len();
+        records += job.records();
         group.push(job);
     }
     group
@@ -176,13 +232,23 @@ fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-fn commit(connection: &mut Connection, jobs: &[Job]) -> rusqlite::Result<Vec<Stored>> {
+fn commit(connection: &mut Connection, clock: &mut Clock, jobs: &mut [Job]) -> rusqlite::Result<Vec<Stored>> {
     let now = now().as_millis() as i64;
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let stored = jobs
-        .iter()
-        .map(|job| job.batch.iter().map(|execution| insert(&transaction, execution, now)).collect())
-        .collect::<rusqlite::Result<Vec<Stored>>>()?;
+    let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let mut stored = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        stored.push(match job {
+            Job::Batch(batch) => batch
+                .executions
+                .iter()
+                .map(|execution| insert(&transaction, execution, now))
+                .collect::<rusqlite::Result<Stored>>()?,
+            Job::Task(task) => {
+                task.run(&mut transaction, clock)?;
+                Stored::new()
+            }
+        });
+    }
     transaction.commit()?;
     Ok(stored)
 }

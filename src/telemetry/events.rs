@@ -1,5 +1,7 @@
 //! What happened, once: each event is one line of the log and the metrics that go with it.
 
+pub mod memory;
+
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

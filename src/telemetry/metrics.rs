@@ -69,6 +69,10 @@ pub struct Metrics {
     pub store_queue: IntGauge,
     /// `almanac_store_usable`.
     pub store_usable: IntGauge,
+    /// `almanac_memory_operations_total{operation,outcome}`.
+    pub memory_operations: IntCounterVec,
+    /// `almanac_memory_operation_duration_seconds{operation}`.
+    pub memory_duration: HistogramVec,
 }
 
 /// Tools and modes with time series of their own.
@@ -191,6 +195,17 @@ impl Metrics {
             )?,
             store_queue: made.gauge("almanac_store_queue_depth", "Batches that wait to be written.")?,
             store_usable: made.gauge("almanac_store_usable", "1 if records can be stored.")?,
+            memory_operations: made.counter_vec(
+                "almanac_memory_operations_total",
+                "Operations on memories: done, refused (the asker's fault) or failed.",
+                &["operation", "outcome"],
+            )?,
+            memory_duration: made.histogram_vec(
+                "almanac_memory_operation_duration_seconds",
+                "Time of an operation on memories, durability included.",
+                &REQUEST_BUCKETS,
+                &["operation"],
+            )?,
             registry,
         };
         metrics.announce();
@@ -208,6 +223,11 @@ impl Metrics {
         }
         for reason in ["header_read_timeout", "idle_timeout", "malformed_request", "request_timeout"] {
             self.http_closed.with_label_values(&[reason]);
+        }
+        for operation in ["add", "search", "get", "update", "delete"] {
+            for outcome in ["done", "refused", "failed"] {
+                self.memory_operations.with_label_values(&[operation, outcome]);
+            }
         }
         self.store_usable.set(1);
         self.interval_coverage.set(0.9);
