@@ -105,8 +105,8 @@ function declaration(name: string, schema: Schema): string {
 
 function typeOf(schema: Schema, indent: string): string {
   if (schema.$ref !== undefined) return schema.$ref.slice(schema.$ref.lastIndexOf('/') + 1);
-  if (schema.const !== undefined) return JSON.stringify(schema.const);
-  if (schema.enum !== undefined) return union(schema.enum.map((value) => JSON.stringify(value)));
+  if (schema.const !== undefined) return literal(schema.const);
+  if (schema.enum !== undefined) return union(schema.enum.map(literal));
   const choices = schema.anyOf ?? schema.oneOf;
   const types = choices === undefined ? plainTypes(schema, indent) : choices.map((choice) => typeOf(choice, indent));
   const all = (schema.allOf ?? []).map((part) => typeOf(part, indent));
@@ -156,7 +156,8 @@ function object(schema: Schema, indent: string): string {
 }
 
 function described(of: { description?: string; summary?: string }, text: string, indent: string): string {
-  const said = (of.summary ?? of.description ?? '').replaceAll('*/', '*\\/').trim();
+  // Links of the daemon's own documentation lead nowhere here.
+  const said = (of.summary ?? of.description ?? '').replace(/\[(`[^`]+`)\]/g, '$1').replaceAll('*/', '*\\/').trim();
   if (said === '') return text;
   const lines = said.split('\n');
   if (lines.length === 1) return `${indent}/** ${said} */\n${text}`;
@@ -171,6 +172,11 @@ function union(types: string[]): string {
 
 function grouped(type: string): string {
   return / [|&] /.test(type) && !type.startsWith('{') ? `(${type})` : type;
+}
+
+function literal(value: unknown): string {
+  const text = JSON.stringify(value);
+  return typeof value === 'string' && !/['\\]/.test(value) ? `'${value}'` : text;
 }
 
 function key(name: string): string {

@@ -1,5 +1,37 @@
 // Made from the daemon's OpenAPI document by `npm run generate`; edits are lost.
 
+/** Body of `POST /v1/memories/{kind}`. */
+export interface AddRequest {
+  /** The text. */
+  content: string;
+  /** Its metadata. */
+  metadata: MessageMetadata;
+}
+
+/** Body of `POST /v1/memories/{kind}`. */
+export interface AddRequest2 {
+  /** The text. */
+  content: string;
+  /** Its metadata. */
+  metadata: CognitiveProcessMetadata;
+}
+
+/** Body of `POST /v1/memories/{kind}`. */
+export interface AddRequest3 {
+  /** The text. */
+  content: string;
+  /** Its metadata. */
+  metadata: DocumentMetadata;
+}
+
+/** Body of `POST /v1/memories/{kind}`. */
+export interface AddRequest4 {
+  /** The text. */
+  content: string;
+  /** Its metadata. */
+  metadata: TaskMetadata;
+}
+
 /** A tool that serves a scenario better. */
 export interface Alternative {
   /** `tool_name` or `mcp:server_name`. */
@@ -24,6 +56,26 @@ export interface AlternativeRelation {
   when: string;
   /** What is gained. */
   benefits?: string;
+}
+
+/** A memory with its history, to be kept elsewhere: a line of an export. */
+export interface ArchivedMemory {
+  /** Its id; a new one if it is left out. */
+  id?: string | null;
+  /** message, cognitive_process, document or task; told by the metadata if it is left out. */
+  kind?: string | null;
+  /** The text. */
+  content: string;
+  /** Its metadata. */
+  metadata: Record<string, unknown>;
+  /** 1 or more; 1 if it is left out. */
+  version?: number | null;
+  /** When it was added, RFC 3339; now if it is left out. */
+  createdAt?: string | null;
+  /** When it was last changed, RFC 3339; as it was added if it is left out. */
+  updatedAt?: string | null;
+  /** Its earlier versions, oldest first. */
+  history?: VersionAnswer[];
 }
 
 /** A tool that serves some scenario better. */
@@ -96,6 +148,44 @@ export interface CheckedConflict {
   prefer: [Preference, Preference];
 }
 
+/** Metadata of a thought, reflection, insight, plan, evaluation or decision. */
+export interface CognitiveProcessMetadata {
+  /** What kind of thinking it was. */
+  processType: CognitiveProcessType;
+  /** Who thought. */
+  agentId: StructuredId;
+  /** How much it matters; made from the score if only that is given. */
+  importance?: ImportanceLevel | null;
+  /** The same as a number of 0 to 1; made from the level if only that is given. */
+  importance_score?: Share | null;
+  /** Words to find it by. */
+  tags?: string[] | null;
+  /** Set by a soft delete; writers may not. */
+  is_deleted?: boolean | null;
+  /** When it was deleted; writers may not set it. */
+  deletion_time?: Moment | null;
+  /** The version of this format; the current one if it is not given. */
+  schemaVersion?: string;
+  /** What it was thought about, such as a conversation. */
+  contextId?: Reference | null;
+  /** Memories it has to do with. */
+  relatedTo?: References | null;
+  /** Memories it led to. */
+  influences?: References | null;
+  /** Memories it came from. */
+  influencedBy?: References | null;
+  /** How much it is to the point, 0 to 1. */
+  relevance?: Share | null;
+  /** Where it came from. */
+  source?: string | null;
+  /** What it belongs to. */
+  category?: string | null;
+  [key: string]: unknown;
+}
+
+/** What kind of thinking it was. */
+export type CognitiveProcessType = 'thought' | 'reflection' | 'insight' | 'planning' | 'evaluation' | 'decision';
+
 /** An error often met. */
 export interface CommonError {
   /** The error as it shows. */
@@ -105,6 +195,9 @@ export interface CommonError {
   /** What to do. */
   solution: string;
 }
+
+/** What a message between agents is for. */
+export type CommunicationType = 'request' | 'response' | 'notification' | 'broadcast';
 
 /** A tool that works well with this one. */
 export interface Complement {
@@ -167,7 +260,17 @@ export interface ConflictRelation {
 }
 
 /** How bad a conflict is. */
-export type ConflictSeverity = "low" | "medium" | "high";
+export type ConflictSeverity = 'low' | 'medium' | 'high';
+
+/** A reference to what is not there. */
+export interface DanglingAnswer {
+  /** The memory that refers. */
+  from: string;
+  /** The key. */
+  relation: string;
+  /** The name it refers by. */
+  target: string;
+}
 
 /** One finding about one file. */
 export interface Diagnostic {
@@ -188,6 +291,48 @@ export interface Diagnostic {
   /** The line itself, cut to 200 characters. */
   source?: string | null;
 }
+
+/** Metadata of a document. */
+export interface DocumentMetadata {
+  /** Where it came from. */
+  source: DocumentSource;
+  /** Who keeps it. */
+  agentId: StructuredId;
+  /** How much it matters; made from the score if only that is given. */
+  importance?: ImportanceLevel | null;
+  /** The same as a number of 0 to 1; made from the level if only that is given. */
+  importance_score?: Share | null;
+  /** Words to find it by. */
+  tags?: string[] | null;
+  /** Set by a soft delete; writers may not. */
+  is_deleted?: boolean | null;
+  /** When it was deleted; writers may not set it. */
+  deletion_time?: Moment | null;
+  /** The version of this format; the current one if it is not given. */
+  schemaVersion?: string;
+  /** Its title. */
+  title?: string | null;
+  /** Where it is. */
+  url?: string | null;
+  /** Its media type. */
+  contentType?: string | null;
+  /** Its file's name. */
+  fileName?: string | null;
+  /** Its size in bytes. */
+  fileSize?: number | null;
+  /** When it was made. */
+  creationDate?: Moment | null;
+  /** When it was last changed. */
+  lastModified?: Moment | null;
+  /** Who wrote it. */
+  authors?: string[] | null;
+  /** The person it belongs to. */
+  userId?: StructuredId | null;
+  [key: string]: unknown;
+}
+
+/** Where a document came from. */
+export type DocumentSource = 'file' | 'web' | 'api' | 'user' | 'agent' | 'tool' | 'system';
 
 /** Body of `POST /v1/enrich`. */
 export interface EnrichRequest {
@@ -253,6 +398,29 @@ export interface ExecutionBody {
   idempotency_key?: string | null;
 }
 
+/**
+ * What a score is made of. Words and meaning are each divided by their spread among the candidates, neighbours count a fifth,
+ * meaning 1.2 times.
+ */
+export interface Explanation {
+  /** BM25 of its words and its speaker's name. */
+  words: number;
+  /** Likeness of its meaning, -1 to 1. */
+  meaning: number;
+  /** The sum of `words` of the messages beside it in its thread. */
+  nearWords: number;
+  /** The sum of `meaning` of the messages beside it. */
+  nearMeaning: number;
+}
+
+/** Answer of `GET /-/memories/export`. */
+export interface ExportAnswer {
+  /** Memories by id, deleted ones included. */
+  items: ArchivedMemory[];
+  /** Where the next page starts, if there is one. */
+  next_cursor?: string | null;
+}
+
 /** A plan that is expected to be faster. */
 export interface FasterPlan {
   /** Its steps. */
@@ -264,6 +432,39 @@ export interface FasterPlan {
   /** How much less that is, in ms. */
   saves_ms: number;
 }
+
+/** Positions that no message has. */
+export interface Gap {
+  /** The first. */
+  from: number;
+  /** The last. */
+  to: number;
+}
+
+/** `GET /v1/memories/{id}/history`. */
+export interface HistoryAnswer {
+  /** Earlier versions, latest first. */
+  items: VersionAnswer[];
+  /** How many there are on all pages. */
+  total: number;
+  /** Where the next page starts, if there is one. */
+  next_cursor?: string | null;
+}
+
+/** Answer of `POST /-/memories/import`. */
+export interface ImportAnswer {
+  /** Memories that were new. */
+  imported: number;
+}
+
+/** Body of `POST /-/memories/import`. */
+export interface ImportRequest {
+  /** At most 1,000, taken all or none. Those that are there already are left alone. */
+  memories: ArchivedMemory[];
+}
+
+/** How much a memory matters; its number is `ImportanceLevel::score`. */
+export type ImportanceLevel = 'low' | 'medium' | 'high' | 'critical';
 
 /** What was learnt of a tool and mode. */
 export interface KeyTiming {
@@ -323,6 +524,97 @@ export interface MeasuresBody {
   context_tokens?: number | null;
 }
 
+/** A memory. */
+export interface MemoryAnswer {
+  /** Unique within its tenant. */
+  id: string;
+  /** message, cognitive_process, document or task. */
+  kind: string;
+  /** The text. */
+  content: string;
+  /** Its metadata. */
+  metadata: Record<string, unknown>;
+  /** 1 when it is added, one more with each change. */
+  version: number;
+  /** When it was added, RFC 3339. */
+  createdAt: string;
+  /** When it was last changed, RFC 3339. */
+  updatedAt: string;
+  /** How well it matches the query; comparable within one answer only. */
+  score?: number | null;
+  /** The terms of the query that it has itself, stemmed. */
+  matched?: string[] | null;
+  /** What the score is made of. */
+  explanation?: Explanation | null;
+}
+
+/** What came with a message. */
+export interface MessageAttachment {
+  /** What it is, such as image or file. */
+  type: string;
+  /** Where it is. */
+  url?: string | null;
+  /** Itself, as text. */
+  data?: string | null;
+  /** Its file's name. */
+  filename?: string | null;
+  /** Its media type. */
+  contentType?: string | null;
+  /** Whatever else is to be said of it. */
+  metadata?: Record<string, unknown> | null;
+}
+
+/** Metadata of a message. */
+export interface MessageMetadata {
+  /** Who speaks. */
+  role: MessageRole;
+  /** The person. */
+  userId: StructuredId;
+  /** The agent. */
+  agentId: StructuredId;
+  /** The chat. */
+  chatId: StructuredId;
+  /** Where it stands in its thread. */
+  thread: ThreadInfo;
+  /** How much it matters; made from the score if only that is given. */
+  importance?: ImportanceLevel | null;
+  /** The same as a number of 0 to 1; made from the level if only that is given. */
+  importance_score?: Share | null;
+  /** Words to find it by. */
+  tags?: string[] | null;
+  /** Set by a soft delete; writers may not. */
+  is_deleted?: boolean | null;
+  /** When it was deleted; writers may not set it. */
+  deletion_time?: Moment | null;
+  /** The version of this format; the current one if it is not given. */
+  schemaVersion?: string;
+  /** Such as greeting. */
+  messageType?: string | null;
+  /** What came with it. */
+  attachments?: MessageAttachment[] | null;
+  /** Where it came from. */
+  source?: string | null;
+  /** What it belongs to. */
+  category?: string | null;
+  /** The agent that speaks, between agents. */
+  senderAgentId?: StructuredId | null;
+  /** The agent that is spoken to. */
+  receiverAgentId?: StructuredId | null;
+  /** What it is for, between agents. */
+  communicationType?: CommunicationType | null;
+  /** How pressing it is. */
+  priority?: MessagePriority | null;
+  /** Does the sender wait for an answer? */
+  requiresResponse?: boolean | null;
+  [key: string]: unknown;
+}
+
+/** How pressing a message is. */
+export type MessagePriority = 'low' | 'normal' | 'high' | 'urgent';
+
+/** Who speaks. */
+export type MessageRole = 'user' | 'assistant' | 'system' | 'tool';
+
 /** The metadata object. */
 export interface Metadata {
   /** What is said of the call. */
@@ -371,6 +663,17 @@ export interface MissingPrerequisite {
   how_to_get: string;
   /** What works without it. */
   fallback?: string;
+}
+
+/** A moment as its writer spelt it, in RFC 3339. */
+export type Moment = string;
+
+/** Body of `PATCH /v1/memories/{id}`: a JSON Merge Patch. */
+export interface PatchRequest {
+  /** Another text. */
+  content?: string | null;
+  /** Merged into the metadata; null removes a key. */
+  metadata?: Record<string, unknown>;
 }
 
 /** Answer of `POST /v1/plans/check`. */
@@ -503,6 +806,24 @@ export interface ProblemDocument {
   near?: string[];
 }
 
+/** Answer of `POST /-/memories/purge`. */
+export interface PurgeAnswer {
+  /** Memories that were removed. */
+  purged: number;
+}
+
+/** Body of `POST /-/memories/purge`: exactly one of these. */
+export interface PurgeRequest {
+  /** These memories. */
+  ids?: string[] | null;
+  /** All that is known of this person. */
+  userId?: StructuredId | null;
+  /** What was deleted softly before this, RFC 3339. */
+  deletedBefore?: string | null;
+  /** true: everything of the tenant. */
+  all?: boolean | null;
+}
+
 /** How often providers may be called. */
 export interface RateLimit {
   /** Requests per month, by provider. */
@@ -535,6 +856,40 @@ export interface RecordAnswer {
 
 /** Body of `POST /v1/executions`. */
 export type RecordRequest = ExecutionBody | ExecutionBody[];
+
+/** The name of another thing: 1 to `MAX_PART` characters, none of them a control character. */
+export type Reference = string;
+
+/** One name or a list of names; answers have a list. */
+export type References = string | string[];
+
+/** A memory that another leads to. */
+export interface RelatedAnswer {
+  /** Its id. */
+  id: string;
+  /** Its kind. */
+  kind: string;
+  /** What it is to `via`: `ledTo` if `via` led to it, `cameFrom` if `via` came from it, else `related`. */
+  direction: string;
+  /** The key that says so, on either side. */
+  relation: string;
+  /** References between it and the memory that was asked about. */
+  depth: number;
+  /** The memory it was reached from. */
+  via: string;
+}
+
+/** `GET /v1/memories/{id}/relations`. */
+export interface RelationsAnswer {
+  /** Memories that it leads to, nearest first. */
+  items: RelatedAnswer[];
+  /** How many are listed. */
+  total: number;
+  /** References to what is not there. */
+  dangling: DanglingAnswer[];
+  /** Were there more than are listed? */
+  truncated: boolean;
+}
 
 /** Answer of `POST /-/reload`. */
 export interface ReloadAnswer {
@@ -578,6 +933,51 @@ export interface ResultContext {
   complexity?: string | null;
 }
 
+/** Answer of a search. */
+export interface SearchAnswer {
+  /** The memories, in order. */
+  memories: MemoryAnswer[];
+  /** How many there are on all pages; of a text at most those of the candidates that match. */
+  total: number;
+  /** Where the next page starts, if there is one. */
+  nextCursor?: string | null;
+}
+
+/** How memories are searched for. */
+export interface SearchOptions {
+  /** What they are about; only those that match are found. */
+  query?: string | null;
+  /** At most so many, 1 to 200; 10 by default. */
+  limit?: number | null;
+  /** So many left out; not together with a cursor. */
+  offset?: number | null;
+  /**
+   * A path in the metadata, `createdAt`, `updatedAt` or, with a query, `score`. By default the score or, without a query,
+   * the newest first.
+   */
+  sortBy?: string | null;
+  /** asc or desc; asc by default, but desc for the score. */
+  sortDirection?: string | null;
+  /** Also what was deleted softly. */
+  includeDeleted?: boolean | null;
+  /** `nextCursor` of the page before. */
+  cursor?: string | null;
+  /** Say what each score is made of. */
+  explain?: boolean | null;
+}
+
+/** Body of `POST /v1/memories/{kind}/search`. */
+export interface SearchRequest {
+  /**
+   * What must hold, all of it: the kind's fields by their paths, of which a list must hold the value; `threadId` for
+   * `thread.id`; `tags`, one or a list of which all are meant; `minImportance`, a level or a score; `from` and `to`, when it was
+   * added; and `metadata.` and a path for keys of the writer's own.
+   */
+  criteria?: Record<string, unknown> | null;
+  /** How it is searched. */
+  options?: SearchOptions | null;
+}
+
 /** `GET /v1/sessions/{id}`. */
 export interface SessionAnswer {
   /** The session. */
@@ -587,7 +987,10 @@ export interface SessionAnswer {
 }
 
 /** How bad a finding is. */
-export type Severity = "error" | "warning";
+export type Severity = 'error' | 'warning';
+
+/** A share, 0 to 1. */
+export type Share = number;
 
 /** `GET /-/status`. */
 export interface StatusAnswer {
@@ -664,12 +1067,95 @@ export interface StreamedCall {
   duration_ms?: number | null;
 }
 
+/** An id: its parts, or its text form `namespace:type:id[:version]`. Answers have the parts. */
+export type StructuredId = string | {
+  namespace: string;
+  type: string;
+  id: string;
+  version?: number | null;
+};
+
 /** What may come next. Empty until rule libraries are served. */
 export interface Suggestions {
   /** Tools that may come next. */
   next_tools: ToolSuggestion[];
   /** Presets that fit. */
   relevant_presets: PresetSuggestion[];
+}
+
+/** Metadata of a task. */
+export interface TaskMetadata {
+  /** What is to be done, in short. */
+  title: string;
+  /** How far it is. */
+  status: TaskStatus;
+  /** How pressing it is. */
+  priority: TaskPriority;
+  /** Who keeps it. */
+  agentId: StructuredId;
+  /** How much it matters; made from the score if only that is given. */
+  importance?: ImportanceLevel | null;
+  /** The same as a number of 0 to 1; made from the level if only that is given. */
+  importance_score?: Share | null;
+  /** Words to find it by. */
+  tags?: string[] | null;
+  /** Set by a soft delete; writers may not. */
+  is_deleted?: boolean | null;
+  /** When it was deleted; writers may not set it. */
+  deletion_time?: Moment | null;
+  /** The version of this format; the current one if it is not given. */
+  schemaVersion?: string;
+  /** What is to be done, at length. */
+  description?: string | null;
+  /** Who is to do it. */
+  assignedTo?: StructuredId | null;
+  /** When it should be done. */
+  dueDate?: Moment | null;
+  /** When it was done. */
+  completedDate?: Moment | null;
+  /** The task it is a part of: a memory's id. */
+  parentTaskId?: Reference | null;
+  /** How far it is, 0 to 1. */
+  progress?: Share | null;
+  /** How long it should take, in ms. */
+  estimatedDuration?: number | null;
+  /** How long it took, in ms. */
+  actualDuration?: number | null;
+  /** How often it was tried. */
+  attemptCount?: number | null;
+  [key: string]: unknown;
+}
+
+/** How pressing a task is. */
+export type TaskPriority = 'low' | 'medium' | 'high' | 'urgent';
+
+/** How far a task is. */
+export type TaskStatus = 'pending' | 'in_progress' | 'completed' | 'cancelled' | 'failed';
+
+/** `GET /v1/threads/{id}`. */
+export interface ThreadAnswer {
+  /** The thread. */
+  id: string;
+  /** The chat it is in. */
+  chatId: StructuredId;
+  /** Its messages by position. */
+  items: MemoryAnswer[];
+  /** How many there are on all pages. */
+  total: number;
+  /** Positions before the last that no message has; at most 1,000 ranges. */
+  gaps: Gap[];
+  /** Where the next page starts, if there is one. */
+  next_cursor?: string | null;
+}
+
+/** Where a message stands in its thread. */
+export interface ThreadInfo {
+  /** The thread. */
+  id: Reference;
+  /** 0 for the first message; each position of a thread is taken once. */
+  position: number;
+  /** The thread that this one branched off. */
+  parentId?: Reference | null;
 }
 
 /** Prices of calls with a long input. */
@@ -941,8 +1427,64 @@ export interface UseCase {
   not_for?: string;
 }
 
+/** An earlier version of a memory. */
+export interface VersionAnswer {
+  /** 1 or more. */
+  version: number;
+  /** The text then. */
+  content: string;
+  /** The metadata then. */
+  metadata: Record<string, unknown>;
+  /** When it became so, RFC 3339. */
+  updatedAt: string;
+}
+
 /** What each operation takes and answers. */
 export interface Operations {
+  /** Keep a memory. With an `Idempotency-Key`, telling it again changes nothing. */
+  addCognitiveProcess: {
+    request: {
+      query?: {
+        /** Whose memories; for the admin socket only. */
+        tenant?: string;
+      };
+      body: AddRequest2;
+    };
+    answer: MemoryAnswer;
+  };
+  /** Keep a memory. With an `Idempotency-Key`, telling it again changes nothing. */
+  addDocument: {
+    request: {
+      query?: {
+        /** Whose memories; for the admin socket only. */
+        tenant?: string;
+      };
+      body: AddRequest3;
+    };
+    answer: MemoryAnswer;
+  };
+  /** Keep a memory. With an `Idempotency-Key`, telling it again changes nothing. */
+  addMessage: {
+    request: {
+      query?: {
+        /** Whose memories; for the admin socket only. */
+        tenant?: string;
+      };
+      body: AddRequest;
+    };
+    answer: MemoryAnswer;
+  };
+  /** Keep a memory. With an `Idempotency-Key`, telling it again changes nothing. */
+  addTask: {
+    request: {
+      query?: {
+        /** Whose memories; for the admin socket only. */
+        tenant?: string;
+      };
+      body: AddRequest4;
+    };
+    answer: MemoryAnswer;
+  };
   /** Whether a sequence of calls is a good one, and how long it will take. */
   checkPlan: {
     request: {
@@ -956,6 +1498,20 @@ export interface Operations {
       body: CheckRequest;
     };
     answer: CheckAnswer;
+  };
+  /** Delete a memory softly: nothing finds it any more that does not ask for deleted ones. */
+  deleteMemory: {
+    request: {
+      path: {
+        /** The memory's id, percent-encoded. */
+        id: string;
+      };
+      query?: {
+        /** Whose memories; for the admin socket only. */
+        tenant?: string;
+      };
+    };
+    answer: MemoryAnswer;
   };
   /** A tool's response with the metadata object added. */
   enrich: {
@@ -971,6 +1527,20 @@ export interface Operations {
     };
     answer: EstimateAnswer;
   };
+  /** All memories with their history, by id. */
+  exportMemories: {
+    request: {
+      query?: {
+        /** At most so many, 1 to 1000; 200 by default. */
+        limit?: number;
+        /** `next_cursor` of the page before. */
+        cursor?: string;
+        /** Whose memories; `default` by default. */
+        tenant?: string;
+      };
+    };
+    answer: ExportAnswer;
+  };
   /** How the catalog came out. */
   getCatalog: {
     request: Record<never, never>;
@@ -980,6 +1550,58 @@ export interface Operations {
   getLive: {
     request: Record<never, never>;
     answer: Live;
+  };
+  /** One memory. */
+  getMemory: {
+    request: {
+      path: {
+        /** The memory's id, percent-encoded. */
+        id: string;
+      };
+      query?: {
+        /** Also if it was deleted softly. */
+        includeDeleted?: boolean;
+        /** Whose memories; for the admin socket only. */
+        tenant?: string;
+      };
+    };
+    answer: MemoryAnswer;
+  };
+  /** Earlier versions of a memory. */
+  getMemoryHistory: {
+    request: {
+      path: {
+        /** The memory's id, percent-encoded. */
+        id: string;
+      };
+      query?: {
+        /** At most so many, 1 to 200; 100 by default. */
+        limit?: number;
+        /** `next_cursor` of the page before. */
+        cursor?: string;
+        /** Also if it was deleted softly. */
+        includeDeleted?: boolean;
+        /** Whose memories; for the admin socket only. */
+        tenant?: string;
+      };
+    };
+    answer: HistoryAnswer;
+  };
+  /** What a memory led to and came from, by what either side says. */
+  getMemoryRelations: {
+    request: {
+      path: {
+        /** The memory's id, percent-encoded. */
+        id: string;
+      };
+      query?: {
+        /** So many references far, 1 to 10; 1 by default. */
+        depth?: number;
+        /** Whose memories; for the admin socket only. */
+        tenant?: string;
+      };
+    };
+    answer: RelationsAnswer;
   };
   /** The metadata object for a call. */
   getMetadata: {
@@ -1018,6 +1640,26 @@ export interface Operations {
     request: Record<never, never>;
     answer: StatusAnswer;
   };
+  /** A thread's messages in order, and the positions that are missing. */
+  getThread: {
+    request: {
+      path: {
+        /** The thread's id, percent-encoded. */
+        id: string;
+      };
+      query?: {
+        /** The chat it is in, as namespace:type:id; needed if several have one of that name. */
+        chatId?: string;
+        /** At most so many, 1 to 200; 100 by default. */
+        limit?: number;
+        /** `next_cursor` of the page before. */
+        cursor?: string;
+        /** Whose memories; for the admin socket only. */
+        tenant?: string;
+      };
+    };
+    answer: ThreadAnswer;
+  };
   /** What was learnt of a tool, by mode. */
   getTiming: {
     request: {
@@ -1051,6 +1693,17 @@ export interface Operations {
       };
     };
     answer: ToolRelations;
+  };
+  /** Take memories that were kept elsewhere, all or none. */
+  importMemories: {
+    request: {
+      query?: {
+        /** Whose memories; `default` by default. */
+        tenant?: string;
+      };
+      body: ImportRequest;
+    };
+    answer: ImportAnswer;
   };
   /** What was learnt of all tools. */
   listTiming: {
@@ -1090,6 +1743,17 @@ export interface Operations {
     };
     answer: ToolPage;
   };
+  /** Remove memories for good, with their history and all that was made from them. */
+  purgeMemories: {
+    request: {
+      query?: {
+        /** Whose memories; `default` by default. */
+        tenant?: string;
+      };
+      body: PurgeRequest;
+    };
+    answer: PurgeAnswer;
+  };
   /** Listen to an agent's chat stream as it arrives: its tool calls are recorded. */
   readStream: {
     request: {
@@ -1127,6 +1791,64 @@ export interface Operations {
     };
     answer: UsageEvent;
   };
+  /** Take a soft delete back. */
+  restoreMemory: {
+    request: {
+      path: {
+        /** The memory's id, percent-encoded. */
+        id: string;
+      };
+      query?: {
+        /** Whose memories; for the admin socket only. */
+        tenant?: string;
+      };
+    };
+    answer: MemoryAnswer;
+  };
+  /** Find memories. */
+  searchCognitiveProcesses: {
+    request: {
+      query?: {
+        /** Whose memories; for the admin socket only. */
+        tenant?: string;
+      };
+      body: SearchRequest;
+    };
+    answer: SearchAnswer;
+  };
+  /** Find memories. */
+  searchDocuments: {
+    request: {
+      query?: {
+        /** Whose memories; for the admin socket only. */
+        tenant?: string;
+      };
+      body: SearchRequest;
+    };
+    answer: SearchAnswer;
+  };
+  /** Find memories. */
+  searchMessages: {
+    request: {
+      query?: {
+        /** Whose memories; for the admin socket only. */
+        tenant?: string;
+      };
+      body: SearchRequest;
+    };
+    answer: SearchAnswer;
+  };
+  /** Find memories. */
+  searchTasks: {
+    request: {
+      query?: {
+        /** Whose memories; for the admin socket only. */
+        tenant?: string;
+      };
+      body: SearchRequest;
+    };
+    answer: SearchAnswer;
+  };
   /** Set the log's level until the next restart. */
   setLogLevel: {
     request: {
@@ -1134,30 +1856,63 @@ export interface Operations {
     };
     answer: LogLevelAnswer;
   };
+  /** Change a memory by a JSON Merge Patch; with `If-Match` only if nobody else did. */
+  updateMemory: {
+    request: {
+      path: {
+        /** The memory's id, percent-encoded. */
+        id: string;
+      };
+      query?: {
+        /** Whose memories; for the admin socket only. */
+        tenant?: string;
+      };
+      body: PatchRequest;
+    };
+    answer: MemoryAnswer;
+  };
 }
 
 /** Where each operation is. */
 export const OPERATIONS = {
+  addCognitiveProcess: { method: 'POST', path: '/v1/memories/cognitive-processes', sends: 'application/json' },
+  addDocument: { method: 'POST', path: '/v1/memories/documents', sends: 'application/json' },
+  addMessage: { method: 'POST', path: '/v1/memories/messages', sends: 'application/json' },
+  addTask: { method: 'POST', path: '/v1/memories/tasks', sends: 'application/json' },
   checkPlan: { method: 'POST', path: '/v1/plans/check', sends: 'application/json' },
   checkTools: { method: 'POST', path: '/v1/tools/check', sends: 'application/json' },
+  deleteMemory: { method: 'DELETE', path: '/v1/memories/{id}' },
   enrich: { method: 'POST', path: '/v1/enrich', sends: 'application/json' },
   estimate: { method: 'POST', path: '/v1/estimate', sends: 'application/json' },
+  exportMemories: { method: 'GET', path: '/-/memories/export' },
   getCatalog: { method: 'GET', path: '/v1/catalog' },
   getLive: { method: 'GET', path: '/live' },
+  getMemory: { method: 'GET', path: '/v1/memories/{id}' },
+  getMemoryHistory: { method: 'GET', path: '/v1/memories/{id}/history' },
+  getMemoryRelations: { method: 'GET', path: '/v1/memories/{id}/relations' },
   getMetadata: { method: 'POST', path: '/v1/metadata', sends: 'application/json' },
   getMetrics: { method: 'GET', path: '/metrics', isText: true },
   getOpenapi: { method: 'GET', path: '/openapi.json' },
   getReady: { method: 'GET', path: '/ready' },
   getSession: { method: 'GET', path: '/v1/sessions/{name}' },
   getStatus: { method: 'GET', path: '/-/status' },
+  getThread: { method: 'GET', path: '/v1/threads/{id}' },
   getTiming: { method: 'GET', path: '/v1/timing/{name}' },
   getTool: { method: 'GET', path: '/v1/tools/{name}' },
   getToolRelations: { method: 'GET', path: '/v1/tools/{name}/relations' },
+  importMemories: { method: 'POST', path: '/-/memories/import', sends: 'application/json' },
   listTiming: { method: 'GET', path: '/v1/timing' },
   listTools: { method: 'GET', path: '/v1/tools' },
+  purgeMemories: { method: 'POST', path: '/-/memories/purge', sends: 'application/json' },
   readStream: { method: 'POST', path: '/v1/streams', sends: 'text/plain' },
   recordExecutions: { method: 'POST', path: '/v1/executions', sends: 'application/json' },
   reload: { method: 'POST', path: '/-/reload' },
   reportUsage: { method: 'POST', path: '/v1/usage', sends: 'application/json' },
+  restoreMemory: { method: 'POST', path: '/v1/memories/{id}/restore' },
+  searchCognitiveProcesses: { method: 'POST', path: '/v1/memories/cognitive-processes/search', sends: 'application/json' },
+  searchDocuments: { method: 'POST', path: '/v1/memories/documents/search', sends: 'application/json' },
+  searchMessages: { method: 'POST', path: '/v1/memories/messages/search', sends: 'application/json' },
+  searchTasks: { method: 'POST', path: '/v1/memories/tasks/search', sends: 'application/json' },
   setLogLevel: { method: 'PUT', path: '/-/log-level', sends: 'application/json' },
+  updateMemory: { method: 'PATCH', path: '/v1/memories/{id}', sends: 'application/json' },
 } as const;

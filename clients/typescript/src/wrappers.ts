@@ -186,7 +186,7 @@ function add<C extends MemoryCollection>(
   required: object,
   { metadata, idempotencyKey, signal, ...explicit }: AnyMemoryOptions,
 ) {
-  const { ...beside } = metadata;
+  const beside: Record<string, unknown> = { ...metadata };
   // The level that is said explicitly wins over a score as well: one is derived from the other.
   if (explicit.importance !== undefined) delete beside['importance_score'];
   const whole = { schemaVersion: SCHEMA_VERSION, ...beside, ...defined(explicit), ...required };
