@@ -19,3 +19,4 @@ mod service;
 mod shipped;
 mod streams;
 mod timing;
+mod typescript;

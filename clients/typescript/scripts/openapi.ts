@@ -46,7 +46,9 @@ export function render(document: OpenApi): string {
   const operations = Object.entries(document.paths)
     .flatMap(([path, methods]) => Object.entries(methods).map(([method, operation]) => ({ path, method, operation })))
     .sort((a, b) => compare(a.operation.operationId, b.operation.operationId));
-  const types = operations.map(({ operation }) => described(operation, `  ${operation.operationId}: ${exchange(operation)};`, '  '));
+  const types = operations.map(({ operation }) =>
+    described(operation, `  ${operation.operationId}: ${exchange(operation)};`, '  '),
+  );
   const table = operations.map(({ path, method, operation }) => {
     const sends = Object.keys(operation.requestBody?.content ?? {})[0];
     const type = sends === undefined ? '' : `, sends: '${sends}'`;
@@ -157,7 +159,10 @@ function object(schema: Schema, indent: string): string {
 
 function described(of: { description?: string; summary?: string }, text: string, indent: string): string {
   // Links of the daemon's own documentation lead nowhere here.
-  const said = (of.summary ?? of.description ?? '').replace(/\[(`[^`]+`)\]/g, '$1').replaceAll('*/', '*\\/').trim();
+  const said = (of.summary ?? of.description ?? '')
+    .replace(/\[(`[^`]+`)\]/g, '$1')
+    .replaceAll('*/', '*\\/')
+    .trim();
   if (said === '') return text;
   const lines = said.split('\n');
   if (lines.length === 1) return `${indent}/** ${said} */\n${text}`;

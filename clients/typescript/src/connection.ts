@@ -55,6 +55,8 @@ type Send = (path: string, request: Request, headers: Record<string, string>, si
 
 /** What the daemon listens on unless it is told otherwise. */
 const DEFAULT_URL = 'http://127.0.0.1:7311';
+/** Longest `timeoutMs`, in ms: what timers can wait. */
+const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 /** Longest wait before a call is repeated, whatever the daemon asks for, in ms. */
 const LONGEST_WAIT_MS = 5_000;
 
@@ -65,9 +67,14 @@ export class Connection {
   readonly #timeoutMs: number;
   readonly #retries: number;
 
-  /** Throws a TypeError if the URL is none, or if there is a socket as well. */
+  /**
+   * Throws a TypeError if the URL is none or there is a socket as well, and a RangeError if `timeoutMs` is not 1 to
+   * {@link LONGEST_TIMEOUT_MS} or `retries` is no whole number.
+   */
   constructor({ url, socket, token, timeoutMs = 30_000, retries = 2 }: ConnectionOptions = {}) {
     if (url !== undefined && socket !== undefined) throw new TypeError('either url or socket says where the daemon is');
+    if (!(timeoutMs >= 1 && timeoutMs <= LONGEST_TIMEOUT_MS)) throw new RangeError(`timeoutMs cannot be ${timeoutMs}`);
+    if (!Number.isSafeInteger(retries) || retries < 0) throw new RangeError(`retries cannot be ${retries}`);
     this.#send = socket === undefined ? overTcp(new URL(url ?? DEFAULT_URL)) : throughSocket(socket);
     this.#token = token;
     this.#timeoutMs = timeoutMs;
@@ -76,19 +83,32 @@ export class Connection {
 
   /** The text of a good answer; throws an AlmanacError for any other, and the signal's reason if that ended it. */
   async text(request: Request): Promise<string> {
-    const timeout = AbortSignal.timeout(this.#timeoutMs);
-    const signal = request.signal === undefined ? timeout : AbortSignal.any([timeout, request.signal]);
+    request.signal?.throwIfAborted();
+    const controller = new AbortController();
+    const end = () => controller.abort();
+    const timer = setTimeout(end, this.#timeoutMs);
+    request.signal?.addEventListener('abort', end);
+    try {
+      return await this.#attempts(request, controller.signal);
+    } finally {
+      clearTimeout(timer);
+      request.signal?.removeEventListener('abort', end);
+    }
+  }
+
+  /** Tries until there is a good answer, or no hope of one. `ended` says that time is up, or that the caller gave up. */
+  async #attempts(request: Request, ended: AbortSignal): Promise<string> {
     const headers = this.#headers(request);
     const path = request.path + search(request.query);
     const attempts = (request.isRepeatable ?? request.method === 'GET') ? this.#retries + 1 : 1;
     for (let attempt = 1; ; attempt += 1) {
-      const outcome = await this.#send(path, request, headers, signal).catch((cause: unknown) => new Unanswered(cause));
+      const outcome = await this.#send(path, request, headers, ended).catch((cause: unknown) => new Unanswered(cause));
       request.signal?.throwIfAborted();
-      if (timeout.aborted) throw AlmanacError.local('timeout', `no answer within ${this.#timeoutMs} ms`);
+      if (ended.aborted) throw AlmanacError.local('timeout', `no answer within ${this.#timeoutMs} ms`);
       if (!(outcome instanceof Unanswered) && outcome.status < 300) return outcome.text;
       const wait = attempt < attempts ? pause(outcome, attempt) : undefined;
       if (wait === undefined) throw failure(outcome);
-      await sleep(wait, signal);
+      await sleep(wait, ended);
     }
   }
 
@@ -152,7 +172,11 @@ function failure(outcome: Reply | Unanswered): AlmanacError {
   }
   const problem = problemOf(outcome);
   if (problem !== undefined) return AlmanacError.refused(problem, outcome.header('x-request-id') ?? undefined);
-  return AlmanacError.local('not-almanac', `status ${outcome.status} without a reason; is that the daemon?`, outcome.status);
+  return AlmanacError.local(
+    'not-almanac',
+    `status ${outcome.status} without a reason; is that the daemon?`,
+    outcome.status,
+  );
 }
 
 function problemOf({ header, text }: Reply): ProblemDocument | undefined {

@@ -26,7 +26,7 @@ export interface PointedError {
   detail: string;
 }
 
-/** Codes of this client, for when there is no answer of the daemon: nobody answered, nobody answered in time, or something else did. */
+/** Codes of this client: nobody answered, nobody answered in time, or something that is no daemon did. */
 export type LocalCode = 'unreachable' | 'timeout' | 'not-almanac';
 
 /** A call that failed. Only a caller's own `signal` makes it fail with anything else: with that signal's reason. */

@@ -23,7 +23,8 @@ import { CognitiveProcessType, MessageRole } from './vocabulary.js';
  * control characters, or if the position is no whole number of 0 or more.
  */
 export function createThreadInfo(threadId: string, position: number, parentId?: string): ThreadInfo {
-  const fault = faultOfName('thread', threadId) ?? (parentId === undefined ? undefined : faultOfName('parent', parentId));
+  const fault =
+    faultOfName('thread', threadId) ?? (parentId === undefined ? undefined : faultOfName('parent', parentId));
   if (fault !== undefined) throw new RangeError(fault);
   if (!Number.isSafeInteger(position) || position < 0) {
     throw new RangeError(`a position is a whole number of 0 or more, not ${position}`);
@@ -75,7 +76,11 @@ export function createEnhancedMessageMetadata(
   options: MessageDetails = {},
 ): MessageMetadata {
   const defaults = { communicationType: 'notification', priority: 'normal', requiresResponse: false } as const;
-  return createMessageMetadata(role, userId, agentId, chatId, thread, { ...options, ...defaults, ...defined(communication) });
+  return createMessageMetadata(role, userId, agentId, chatId, thread, {
+    ...options,
+    ...defaults,
+    ...defined(communication),
+  });
 }
 
 /** Metadata of any cognitive process. Throws a RangeError if level and score of the importance disagree. */
@@ -88,32 +93,50 @@ export function createCognitiveProcessMetadata(
 }
 
 /** Metadata of a thought. */
-export function createThoughtMetadata(agentId: StructuredId, options?: CognitiveProcessDetails): CognitiveProcessMetadata {
+export function createThoughtMetadata(
+  agentId: StructuredId,
+  options?: CognitiveProcessDetails,
+): CognitiveProcessMetadata {
   return createCognitiveProcessMetadata(CognitiveProcessType.THOUGHT, agentId, options);
 }
 
 /** Metadata of a reflection. */
-export function createReflectionMetadata(agentId: StructuredId, options?: CognitiveProcessDetails): CognitiveProcessMetadata {
+export function createReflectionMetadata(
+  agentId: StructuredId,
+  options?: CognitiveProcessDetails,
+): CognitiveProcessMetadata {
   return createCognitiveProcessMetadata(CognitiveProcessType.REFLECTION, agentId, options);
 }
 
 /** Metadata of an insight. */
-export function createInsightMetadata(agentId: StructuredId, options?: CognitiveProcessDetails): CognitiveProcessMetadata {
+export function createInsightMetadata(
+  agentId: StructuredId,
+  options?: CognitiveProcessDetails,
+): CognitiveProcessMetadata {
   return createCognitiveProcessMetadata(CognitiveProcessType.INSIGHT, agentId, options);
 }
 
 /** Metadata of a plan. */
-export function createPlanningMetadata(agentId: StructuredId, options?: CognitiveProcessDetails): CognitiveProcessMetadata {
+export function createPlanningMetadata(
+  agentId: StructuredId,
+  options?: CognitiveProcessDetails,
+): CognitiveProcessMetadata {
   return createCognitiveProcessMetadata(CognitiveProcessType.PLANNING, agentId, options);
 }
 
 /** Metadata of an evaluation. */
-export function createEvaluationMetadata(agentId: StructuredId, options?: CognitiveProcessDetails): CognitiveProcessMetadata {
+export function createEvaluationMetadata(
+  agentId: StructuredId,
+  options?: CognitiveProcessDetails,
+): CognitiveProcessMetadata {
   return createCognitiveProcessMetadata(CognitiveProcessType.EVALUATION, agentId, options);
 }
 
 /** Metadata of a decision. */
-export function createDecisionMetadata(agentId: StructuredId, options?: CognitiveProcessDetails): CognitiveProcessMetadata {
+export function createDecisionMetadata(
+  agentId: StructuredId,
+  options?: CognitiveProcessDetails,
+): CognitiveProcessMetadata {
   return createCognitiveProcessMetadata(CognitiveProcessType.DECISION, agentId, options);
 }
 

@@ -30,7 +30,8 @@ export interface Importance {
  * Both from either; neither from neither. Throws a RangeError if they disagree, or if one is none of its scale.
  */
 export function settleImportance({ importance, importance_score: score }: Importance): Importance {
-  if (score === undefined) return importance === undefined ? {} : { importance, importance_score: importanceToScore(importance) };
+  if (score === undefined)
+    return importance === undefined ? {} : { importance, importance_score: importanceToScore(importance) };
   const level = scoreToImportance(score);
   if (importance !== undefined && importance !== level) {
     throw new RangeError(`the score ${score} is ${level}, but the importance is ${importance}; give one of them`);

@@ -40,7 +40,12 @@ export interface PageOptions extends CallOptions {
 /** Keeps memories and finds them again. Every method throws an `AlmanacError` when the daemon refuses, or does not answer. */
 export interface MemoryService {
   /** Adds a memory. It is durable when the promise is fulfilled. */
-  add<C extends MemoryCollection>(collection: C, content: string, metadata: object, options?: AddOptions): Promise<Memory<C>>;
+  add<C extends MemoryCollection>(
+    collection: C,
+    content: string,
+    metadata: object,
+    options?: AddOptions,
+  ): Promise<Memory<C>>;
   /** A page of what is looked for. */
   search<C extends MemoryCollection>(
     collection: C,
@@ -90,7 +95,12 @@ class DaemonMemoryService implements MemoryService {
     this.#connection = connection;
   }
 
-  async add<C extends MemoryCollection>(collection: C, content: string, metadata: object, options: AddOptions = {}): Promise<Memory<C>> {
+  async add<C extends MemoryCollection>(
+    collection: C,
+    content: string,
+    metadata: object,
+    options: AddOptions = {},
+  ): Promise<Memory<C>> {
     const { idempotencyKey = globalThis.crypto.randomUUID(), ...call } = options;
     return this.#call('POST', `memories/${segment(collection, 'a collection')}`, call, {
       headers: { 'idempotency-key': idempotencyKey },
@@ -107,7 +117,12 @@ class DaemonMemoryService implements MemoryService {
   ): Promise<SearchResults<Found<C>>> {
     const path = `memories/${segment(collection, 'a collection')}/search`;
     const request = { body: JSON.stringify({ criteria, options }), isRepeatable: true };
-    const found = await this.#call<{ memories: Found<C>[]; total: number; nextCursor?: string }>('POST', path, call, request);
+    const found = await this.#call<{ memories: Found<C>[]; total: number; nextCursor?: string }>(
+      'POST',
+      path,
+      call,
+      request,
+    );
     return page(found.memories, found.total, found.nextCursor);
   }
 
@@ -141,7 +156,10 @@ class DaemonMemoryService implements MemoryService {
     return this.#change('POST', `${memory(id)}/restore`, options);
   }
 
-  async history(id: string, options: PageOptions & { includeDeleted?: boolean } = {}): Promise<SearchResults<MemoryVersion>> {
+  async history(
+    id: string,
+    options: PageOptions & { includeDeleted?: boolean } = {},
+  ): Promise<SearchResults<MemoryVersion>> {
     const { limit, cursor, includeDeleted, ...call } = options;
     const query = { limit, cursor, includeDeleted };
     const list = await this.#call<List<MemoryVersion>>('GET', `${memory(id)}/history`, call, { query });
@@ -150,7 +168,9 @@ class DaemonMemoryService implements MemoryService {
 
   async relations(id: string, { depth, ...call }: CallOptions & { depth?: number } = {}): Promise<Relations> {
     type Answer = List<RelatedMemory> & Omit<Relations, 'related'>;
-    const { items, dangling, truncated } = await this.#call<Answer>('GET', `${memory(id)}/relations`, call, { query: { depth } });
+    const { items, dangling, truncated } = await this.#call<Answer>('GET', `${memory(id)}/relations`, call, {
+      query: { depth },
+    });
     return { related: items, dangling, truncated };
   }
 
@@ -168,7 +188,12 @@ class DaemonMemoryService implements MemoryService {
     return this.#call(method, path, call, { headers, body });
   }
 
-  #call<T>(method: string, path: string, call: CallOptions, request: Omit<Request, 'method' | 'path' | 'signal'>): Promise<T> {
+  #call<T>(
+    method: string,
+    path: string,
+    call: CallOptions,
+    request: Omit<Request, 'method' | 'path' | 'signal'>,
+  ): Promise<T> {
     return this.#connection.json({ method, path: `/v1/${path}`, ...request, ...call });
   }
 }

@@ -109,7 +109,9 @@ export function faultOfName(what: string, text: unknown): string | undefined {
   }
   if (!text.isWellFormed()) return `the ${what} has half of a surrogate pair, which has no UTF-8`;
   const control = /\p{Cc}/u.exec(text);
-  return control === null ? undefined : `the ${what} has the control character ${JSON.stringify(control[0])} at ${control.index}`;
+  return control === null
+    ? undefined
+    : `the ${what} has the control character ${JSON.stringify(control[0])} at ${control.index}`;
 }
 
 function structuredId(namespace: string, type: string, id: string): StructuredId {

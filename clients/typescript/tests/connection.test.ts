@@ -27,14 +27,20 @@ async function serving(...answers: RequestListener[]): Promise<{ url: string; as
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
 }
 
-const json = (status: number, body: unknown, headers: Record<string, string> = {}) => (_: IncomingMessage, response: ServerResponse) => {
-  const type = status < 300 ? 'application/json' : 'application/problem+json';
-  response.writeHead(status, { 'content-type': type, ...headers }).end(JSON.stringify(body));
-};
+const json =
+  (status: number, body: unknown, headers: Record<string, string> = {}) =>
+  (_: IncomingMessage, response: ServerResponse) => {
+    const type = status < 300 ? 'application/json' : 'application/problem+json';
+    response.writeHead(status, { 'content-type': type, ...headers }).end(JSON.stringify(body));
+  };
 const broken: RequestListener = (request) => request.socket.destroy();
 const silent: RequestListener = () => {};
 const busy = (wait: string) =>
-  json(503, { title: 'Service Unavailable', status: 503, code: 'store-unavailable', detail: 'busy' }, { 'retry-after': wait });
+  json(
+    503,
+    { title: 'Service Unavailable', status: 503, code: 'store-unavailable', detail: 'busy' },
+    { 'retry-after': wait },
+  );
 const memory = { id: 'm', kind: 'document', content: 'c', metadata: {}, version: 1, createdAt: '', updatedAt: '' };
 
 test('an add is repeated under one key, until it is acknowledged', async () => {
@@ -70,12 +76,18 @@ test('patience ends, after so many attempts or so long', async () => {
 
 test('a caller may end a call, with a reason of its own', async () => {
   for (const answer of [silent, busy('3600')]) {
-    const { url } = await serving(answer);
+    const { url, asked } = await serving(answer);
     const controller = new AbortController();
     const reason = new Error('enough');
     const call = createMemoryService({ url }).get('m', { signal: controller.signal });
     setImmediate(() => controller.abort(reason));
     await assert.rejects(call, (error) => error === reason);
+    const before = asked.length;
+    await assert.rejects(
+      createMemoryService({ url }).get('m', { signal: controller.signal }),
+      (error) => error === reason,
+    );
+    assert.equal(asked.length, before, 'what is ended already is not sent');
   }
 });
 
@@ -98,8 +110,13 @@ test('a problem document is carried whole', async () => {
 test('what is no daemon is told', async () => {
   const html: RequestListener = (_, response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<p>');
   const moved: RequestListener = (_, response) => response.writeHead(302, { location: '/elsewhere' }).end();
-  const lying: RequestListener = (_, response) => response.writeHead(400, { 'content-type': 'application/problem+json' }).end('null');
-  for (const [answer, status] of [[html, 200], [moved, 302], [lying, 400]] as const) {
+  const lying: RequestListener = (_, response) =>
+    response.writeHead(400, { 'content-type': 'application/problem+json' }).end('null');
+  for (const [answer, status] of [
+    [html, 200],
+    [moved, 302],
+    [lying, 400],
+  ] as const) {
     const { url } = await serving(answer);
     const error = await failure(createMemoryService({ url }).get('m'));
     assert.deepEqual([error.code, error.status], ['not-almanac', status]);
@@ -133,6 +150,10 @@ test('a service is somewhere', () => {
   const both: ConnectionOptions = { url: 'http://127.0.0.1:9', socket: '/x' };
   assert.throws(() => createMemoryService(both), TypeError);
   assert.throws(() => createMemoryService({ url: 'no url' }), TypeError);
+  for (const timeoutMs of [0, -1, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 31]) {
+    assert.throws(() => createMemoryService({ timeoutMs }), RangeError, `${timeoutMs}`);
+  }
+  for (const retries of [-1, 0.5]) assert.throws(() => createMemoryService({ retries }), RangeError);
 });
 
 test('a unix socket carries requests and answers whole', async () => {

@@ -30,7 +30,10 @@ test('tools are found, read and checked', async () => {
   const tool = await client.getTool({ path: { name: 'web_search' } });
   assert.deepEqual([tool.name, Array.isArray(tool.use_cases)], ['web_search', true]);
   const check = await client.checkTools({ body: { tools: ['web_search', 'nope'] } });
-  assert.deepEqual(check.unknown.map(({ tool }) => tool), ['nope']);
+  assert.deepEqual(
+    check.unknown.map(({ tool }) => tool),
+    ['nope'],
+  );
 });
 
 test('durations are recorded, and estimates learn from them', async () => {
@@ -76,7 +79,10 @@ test('tokens are asked for and taken', async () => {
     assert.equal((await failure(createAlmanacClient({ url: guarded.url }).getCatalog())).status, 401);
     assert.equal((await createAlmanacClient({ url: guarded.url, token: 'secret' }).getCatalog()).loaded, 0);
     const record = { body: { tool_name: 'a', duration_ms: 1 } };
-    assert.equal((await failure(createAlmanacClient({ url: guarded.url, token: 'secret' }).recordExecutions(record))).status, 403);
+    assert.equal(
+      (await failure(createAlmanacClient({ url: guarded.url, token: 'secret' }).recordExecutions(record))).status,
+      403,
+    );
   } finally {
     await guarded.stop();
   }

@@ -43,13 +43,23 @@ test('threads have names, and positions that are whole', () => {
 
 test('metadata is whole', () => {
   const thread = createThreadInfo('t', 0);
-  const message = createMessageMetadata(MessageRole.USER, user, agent, chat, thread, { tags: ['x'], importance: 'high' });
+  const message = createMessageMetadata(MessageRole.USER, user, agent, chat, thread, {
+    tags: ['x'],
+    importance: 'high',
+  });
   const expected = { role: 'user', userId: user, agentId: agent, chatId: chat, thread, tags: ['x'] };
   assert.deepEqual(message, { ...expected, importance: 'high', importance_score: 0.75, schemaVersion: SCHEMA_VERSION });
   const document = createDocumentMetadata(DocumentSource.FILE, { agentId: agent, title: 'T' });
   assert.deepEqual(document, { source: 'file', agentId: agent, title: 'T', schemaVersion: '1.0.0' });
   const task = createTaskMetadata('T', TaskStatus.PENDING, TaskPriority.LOW, agent, { progress: 0.5 });
-  assert.deepEqual(task, { title: 'T', status: 'pending', priority: 'low', agentId: agent, progress: 0.5, schemaVersion: '1.0.0' });
+  assert.deepEqual(task, {
+    title: 'T',
+    status: 'pending',
+    priority: 'low',
+    agentId: agent,
+    progress: 0.5,
+    schemaVersion: '1.0.0',
+  });
 });
 
 test('arguments win over options, and what is undefined is left out', () => {
@@ -63,9 +73,15 @@ test('arguments win over options, and what is undefined is left out', () => {
 
 test('messages between agents have defaults', () => {
   const make = (communication: object) =>
-    createEnhancedMessageMetadata('assistant', user, agent, chat, createThreadInfo('t', 0), { senderAgentId: agent, ...communication });
+    createEnhancedMessageMetadata('assistant', user, agent, chat, createThreadInfo('t', 0), {
+      senderAgentId: agent,
+      ...communication,
+    });
   const { communicationType, priority, requiresResponse, receiverAgentId } = make({ priority: undefined });
-  assert.deepEqual([communicationType, priority, requiresResponse, receiverAgentId], ['notification', 'normal', false, undefined]);
+  assert.deepEqual(
+    [communicationType, priority, requiresResponse, receiverAgentId],
+    ['notification', 'normal', false, undefined],
+  );
   const asked = make({ communicationType: 'request', requiresResponse: true, receiverAgentId: agent });
   assert.deepEqual([asked.communicationType, asked.requiresResponse, asked.receiverAgentId], ['request', true, agent]);
 });

@@ -100,10 +100,20 @@ test('creating and storing a thought', async () => {
     },
   );
   const { processType, contextId, category, tags } = added.metadata;
-  assert.deepEqual([added.kind, processType, contextId, category], ['cognitive_process', 'thought', 'conversation-123', 'reasoning']);
+  assert.deepEqual(
+    [added.kind, processType, contextId, category],
+    ['cognitive_process', 'thought', 'conversation-123', 'reasoning'],
+  );
   assert.deepEqual(tags, ['machine-learning', 'explanation-planning']);
-  const found = await searchCognitiveProcesses(memoryService, { agentId, processType: 'thought', contextId: 'conversation-123' });
-  assert.deepEqual(found.map(({ id }) => id), [added.id]);
+  const found = await searchCognitiveProcesses(memoryService, {
+    agentId,
+    processType: 'thought',
+    contextId: 'conversation-123',
+  });
+  assert.deepEqual(
+    found.map(({ id }) => id),
+    [added.id],
+  );
 });
 
 test('searching for related messages', async () => {
@@ -123,10 +133,16 @@ test('searching for related messages', async () => {
   messagesInThread.forEach((message) => {
     lines.push(`[${message.metadata.role}]: ${message.content}`);
   });
-  assert.deepEqual(lines, [0, 1, 2, 3, 11].map((position) => `[user]: message ${position}`));
+  assert.deepEqual(
+    lines,
+    [0, 1, 2, 3, 11].map((position) => `[user]: message ${position}`),
+  );
   assert.deepEqual([messagesInThread.total, messagesInThread.nextCursor], [5, undefined]);
   const thread = await memoryService.thread('thread-123', { chatId });
-  assert.deepEqual(thread.messages.map(({ metadata }) => metadata.thread.position), [0, 1, 2, 3, 11]);
+  assert.deepEqual(
+    thread.messages.map(({ metadata }) => metadata.thread.position),
+    [0, 1, 2, 3, 11],
+  );
   assert.deepEqual([thread.gaps, thread.chatId, thread.messages.total], [[{ from: 4, to: 10 }], chatId, 5]);
   const taken = await failure(say('thread-123', 3, 'again'));
   assert.deepEqual([taken.status, taken.code], [409, 'position-taken']);
@@ -137,7 +153,10 @@ test('every other kind of thinking is stored and found', async () => {
   for (const type of types) await addCognitiveProcessMemory(memoryService, type, type, agentId, { contextId: 'kinds' });
   for (const processType of types) {
     const found = await searchCognitiveProcesses(memoryService, { contextId: 'kinds', processType });
-    assert.deepEqual(found.map(({ content }) => content), [processType]);
+    assert.deepEqual(
+      found.map(({ content }) => content),
+      [processType],
+    );
   }
 });
 
@@ -151,7 +170,10 @@ test('documents and tasks are stored and found', async () => {
     metadata: { authors: ['A', 'B'] },
   });
   const byAuthor = await searchDocuments(memoryService, { authors: 'B', contentType: 'text/plain' });
-  assert.deepEqual(byAuthor.map(({ id }) => id), [manual.id]);
+  assert.deepEqual(
+    byAuthor.map(({ id }) => id),
+    [manual.id],
+  );
   assert.deepEqual(manual.metadata.authors, ['A', 'B']);
   const [parent, other] = [TaskStatus.IN_PROGRESS, TaskStatus.PENDING];
   const whole = await addTaskMemory(memoryService, 'Ship it', 'Ship', parent, TaskPriority.HIGH, agentId);
@@ -162,9 +184,15 @@ test('documents and tasks are stored and found', async () => {
     metadata: { progress: 0.25 },
   });
   const parts = await searchTasks(memoryService, { parentTaskId: whole.id, assignedTo: structuredIdToString(userId) });
-  assert.deepEqual(parts.map(({ id, metadata }) => [id, metadata.progress]), [[part.id, 0.25]]);
+  assert.deepEqual(
+    parts.map(({ id, metadata }) => [id, metadata.progress]),
+    [[part.id, 0.25]],
+  );
   const { related } = await memoryService.relations(part.id);
-  assert.deepEqual(related.map(({ id, direction, relation }) => [id, direction, relation]), [[whole.id, 'cameFrom', 'parentTaskId']]);
+  assert.deepEqual(
+    related.map(({ id, direction, relation }) => [id, direction, relation]),
+    [[whole.id, 'cameFrom', 'parentTaskId']],
+  );
 });
 
 test('what is said explicitly wins over metadata, and keys of one’s own come back', async () => {
@@ -172,13 +200,23 @@ test('what is said explicitly wins over metadata, and keys of one’s own come b
   const added = await say('merge', 0, 'hi', {
     messageType: 'greeting',
     importance: 'high',
-    metadata: { messageType: 'other', importance: 'low', importance_score: 0.1, role: 'tool', thread: { id: 'x', position: 9 }, ...own },
+    metadata: {
+      messageType: 'other',
+      importance: 'low',
+      importance_score: 0.1,
+      role: 'tool',
+      thread: { id: 'x', position: 9 },
+      ...own,
+    },
   });
   const { messageType, importance, importance_score, role, thread, mood, nested } = added.metadata;
   assert.deepEqual([messageType, importance, importance_score, role], ['greeting', 'high', 0.75, 'user']);
   assert.deepEqual([thread, { mood, nested }], [{ id: 'merge', position: 0 }, own]);
   const found = await searchMessages(memoryService, { 'metadata.mood': 'curious' });
-  assert.deepEqual(found.map(({ id }) => id), [added.id]);
+  assert.deepEqual(
+    found.map(({ id }) => id),
+    [added.id],
+  );
 });
 
 test('all faults come at once, with pointers', async () => {
@@ -190,10 +228,15 @@ test('all faults come at once, with pointers', async () => {
   assert.deepEqual(error.errors.map(({ pointer }) => pointer).sort(), pointers);
   assert.match(error.errors.find(({ pointer }) => pointer === '/metadata/tagz')?.detail ?? '', /did you mean `tags`\?/);
   assert.equal((await searchMessages(memoryService, { threadId: 'faulty' })).total, 0);
-  const words = await failure(searchTasks(memoryService, { status: 'done' as 'failed' }, { sortDirection: 'up' as 'asc' }));
+  const words = await failure(
+    searchTasks(memoryService, { status: 'done' as 'failed' }, { sortDirection: 'up' as 'asc' }),
+  );
   assert.deepEqual(words.errors.map(({ pointer }) => pointer).sort(), ['/criteria/status', '/options/sortDirection']);
   const missing = await failure(addDocumentMemory(memoryService, 'x', 'web', {} as { agentId: StructuredId }));
-  assert.deepEqual(missing.errors.map(({ pointer }) => pointer), ['/metadata']);
+  assert.deepEqual(
+    missing.errors.map(({ pointer }) => pointer),
+    ['/metadata'],
+  );
   assert.match(missing.errors[0]?.detail ?? '', /agentId/);
 });
 
@@ -202,11 +245,23 @@ test('ids come back as they went in', async () => {
   for (const [position, name] of names.entries()) {
     const id: StructuredId = position % 2 === 0 ? createUserId(name) : { ...createThreadId(name), version: position };
     const thread = createThreadInfo('ids', position);
-    const added = await addMessageMemory(memoryService, name, 'user', id, agentId, structuredIdToString(chatId), thread);
+    const added = await addMessageMemory(
+      memoryService,
+      name,
+      'user',
+      id,
+      agentId,
+      structuredIdToString(chatId),
+      thread,
+    );
     assert.deepEqual([added.metadata.userId, added.metadata.chatId], [id, chatId]);
     for (const asked of [id, structuredIdToString(id)]) {
       const found = await searchMessages(memoryService, { userId: asked });
-      assert.deepEqual(found.map((message) => message.id), [added.id], name);
+      assert.deepEqual(
+        found.map((message) => message.id),
+        [added.id],
+        name,
+      );
     }
   }
 });
@@ -218,28 +273,49 @@ test('pages follow each other to the end', async () => {
   const first = await searchMessages(memoryService, { threadId: 'pages' }, options);
   assert.deepEqual([first.length, first.total], [10, 25]);
   const second = await searchMessages(memoryService, { threadId: 'pages' }, { ...options, cursor: first.nextCursor! });
-  assert.deepEqual(second.map(({ metadata }) => metadata.thread.position), expected.slice(10, 20));
+  assert.deepEqual(
+    second.map(({ metadata }) => metadata.thread.position),
+    expected.slice(10, 20),
+  );
   const third = await searchMessages(memoryService, { threadId: 'pages' }, { ...options, offset: 20 });
   assert.deepEqual([third.length, third.total, third.nextCursor], [5, 25, undefined]);
   const positions: number[] = [];
-  for await (const { metadata } of memoryService.each('messages', { threadId: 'pages' }, options)) positions.push(metadata.thread.position);
+  for await (const { metadata } of memoryService.each('messages', { threadId: 'pages' }, options))
+    positions.push(metadata.thread.position);
   assert.deepEqual(positions, expected);
   assert.deepEqual(Object.keys(first), [...Array(10).keys()].map(String), 'a page prints as an array');
 });
 
 test('a text finds what is about it, with a score', async () => {
-  await addDocumentMemory(memoryService, 'Tomatoes need sun, warmth and water.', 'web', { agentId, metadata: { tags: ['garden'] } });
-  await addDocumentMemory(memoryService, 'The train to Basel leaves at noon.', 'web', { agentId, metadata: { tags: ['travel'] } });
+  await addDocumentMemory(memoryService, 'Tomatoes need sun, warmth and water.', 'web', {
+    agentId,
+    metadata: { tags: ['garden'] },
+  });
+  await addDocumentMemory(memoryService, 'The train to Basel leaves at noon.', 'web', {
+    agentId,
+    metadata: { tags: ['travel'] },
+  });
   const [best] = await searchDocuments(memoryService, { source: 'web' }, { query: 'when does the train leave?' });
   assert.match(best?.content ?? '', /Basel/);
   assert.ok((best?.score ?? 0) > 0);
   const tagged = await searchDocuments(memoryService, { tags: 'garden' });
-  assert.deepEqual(tagged.map(({ content, score }) => [content.slice(0, 8), score]), [['Tomatoes', undefined]]);
+  assert.deepEqual(
+    tagged.map(({ content, score }) => [content.slice(0, 8), score]),
+    [['Tomatoes', undefined]],
+  );
 });
 
 test('a memory is changed, deleted and restored, and its history kept', async () => {
-  const added = await memoryService.add('cognitive-processes', 'first', createThoughtMetadata(agentId, { tags: ['a'], source: 's' }));
-  const changed = await memoryService.update(added.id, { content: 'second', metadata: { source: null, tags: ['b'] } }, { ifVersion: 1 });
+  const added = await memoryService.add(
+    'cognitive-processes',
+    'first',
+    createThoughtMetadata(agentId, { tags: ['a'], source: 's' }),
+  );
+  const changed = await memoryService.update(
+    added.id,
+    { content: 'second', metadata: { source: null, tags: ['b'] } },
+    { ifVersion: 1 },
+  );
   assert.deepEqual([changed.content, changed.version, changed.metadata.tags], ['second', 2, ['b']]);
   assert.ok(!Object.hasOwn(changed.metadata, 'source'));
   const late = await failure(memoryService.update(added.id, { content: 'lost' }, { ifVersion: 1 }));
@@ -253,7 +329,10 @@ test('a memory is changed, deleted and restored, and its history kept', async ()
   const restored = await memoryService.restore(added.id);
   assert.equal(restored.metadata.is_deleted, undefined);
   assert.equal((await memoryService.get(added.id)).content, 'second');
-  const [unknown, thread] = await Promise.all([failure(memoryService.get('nope')), failure(memoryService.thread('nope'))]);
+  const [unknown, thread] = await Promise.all([
+    failure(memoryService.get('nope')),
+    failure(memoryService.thread('nope')),
+  ]);
   assert.deepEqual([unknown.code, thread.code], ['unknown-memory', 'unknown-thread']);
 });
 
@@ -271,7 +350,10 @@ test('a service through the socket sees the same', async () => {
   assert.equal((await service.get(id)).content, 'é');
   const metadata = createMessageMetadata(MessageRole.TOOL, userId, agentId, chatId, createThreadInfo('socket', 1));
   await service.add('messages', 'ü', metadata);
-  assert.deepEqual((await memoryService.thread('socket')).messages.map(({ content }) => content), ['é', 'ü']);
+  assert.deepEqual(
+    (await memoryService.thread('socket')).messages.map(({ content }) => content),
+    ['é', 'ü'],
+  );
   const client = createAlmanacClient({ url: daemon.url });
   assert.equal((await client.getMemory({ path: { id } })).id, id);
 });
