@@ -5,10 +5,12 @@
 HISTORIES ?= ../shared/data/timing
 ANSWERS ?= ../shared/reference/timing/vectors.csv
 
-run: ## Build the daemon and run it on the documents of this directory
+run: ## Build the daemon and its rule library, and run it on the documents of this directory
+	cargo build --release
 	cargo run --release -- serve
 
 test: ## Run all tests
+	cargo build --package almanac-reasoning
 	cargo test --workspace
 
 fault: ## Kill the daemon at random a hundred times under 16 writers, and look for every acknowledged record

@@ -18,7 +18,7 @@
 //! - No request path takes a lock that a reload can hold, or does file I/O; only the acknowledgement of a record waits for the
 //!   disk.
 //! - An acknowledged record survives `kill -9`, and at the default durability the loss of power.
-//! - No foreign code runs in the daemon's address space; there is no `unsafe` here.
+//! - No foreign code runs in the daemon's address space; only the process that hosts a rule library has `unsafe`.
 //! - A tool's name from a request is only ever a key for a map. No path is built from a request.
 //! - A bad file degrades the answer, says so, and never stops the daemon.
 //! - Every answer is deterministic for the same snapshot and inputs: ties break by name, map order never shows.

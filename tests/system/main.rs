@@ -9,6 +9,8 @@ mod cli;
 mod counterparts;
 mod daemon;
 mod fault;
+mod fixtures;
+mod house;
 mod http;
 mod limits;
 mod loader;

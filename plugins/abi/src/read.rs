@@ -1,0 +1,102 @@
+//! Reading a struct whose size the other side decided.
+//!
+//! A shorter struct comes from an older party, a longer one from a newer party. Checking the size before each field is
+//! easy to forget, so the covered part is copied into a struct of today's size, and the rest is zero: an absent text,
+//! no function, no elements.
+
+use core::mem::MaybeUninit;
+use core::ptr;
+
+use crate::types::{Descriptor, Host, Pair, Request, Sink, Snapshot, Str, Suggestion, Tool, Vtable};
+
+/// A struct of the interface that may grow.
+///
+/// # Safety
+/// All zeros are a valid value, every bit pattern is, and the type has no `Drop`.
+pub unsafe trait Record: Copy {
+    /// The size in version 1.0, in bytes; nobody may send less.
+    const MIN_SIZE: usize;
+}
+
+macro_rules! records {
+    ($($record:ident: $size:literal,)*) => {$(
+        // SAFETY: integers, floats, raw pointers and optional functions, all of which may be zero. An optional function
+        // that is not zero is a function by the rules of the interface, which the caller of `read_prefix` vouches for.
+        unsafe impl Record for $record {
+            const MIN_SIZE: usize = $size;
+        }
+    )*};
+}
+
+// Frozen: these are sizes of version 1.0, whatever the structs grow to.
+records! {
+    Str: 16,
+    Pair: 32,
+    Tool: 80,
+    Host: 80,
+    Snapshot: 40,
+    Request: 152,
+    Suggestion: 48,
+    Sink: 24,
+    Vtable: 48,
+    Descriptor: 120,
+}
+
+/// Copies the part of a record that both sides know; the rest is zero. None if the size is below [`Record::MIN_SIZE`].
+///
+/// `size` is what the record says of itself in `struct_size`, or its array's stride.
+///
+/// # Safety
+/// `source` points to at least `size` readable bytes if `size` is at least `MIN_SIZE`. It need not be aligned.
+pub unsafe fn read_prefix<T: Record>(source: *const T, size: usize) -> Option<T> {
+    if size < T::MIN_SIZE {
+        return None;
+    }
+    let mut record = MaybeUninit::<T>::zeroed();
+    // SAFETY: the source has `size` bytes by the contract, the target has `size_of::<T>()`, and the target is ours.
+    unsafe { ptr::copy_nonoverlapping(source.cast::<u8>(), record.as_mut_ptr().cast(), size.min(size_of::<T>())) };
+    // SAFETY: a `Record` is valid with zeros, and where it was written it has what the other side put there.
+    Some(unsafe { record.assume_init() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SENT: Suggestion =
+        Suggestion { struct_size: 48, reserved: 0, tool: Str::new("tool"), reason: Str::new("why"), score: 0.5 };
+
+    /// A suggestion as a newer party sends it.
+    #[repr(C)]
+    struct Longer {
+        known: Suggestion,
+        unknown: [u8; 32],
+    }
+
+    fn read(size: usize) -> Option<Suggestion> {
+        let sent = Longer { known: SENT, unknown: [0xff; 32] };
+        // SAFETY: `sent` has 80 bytes.
+        unsafe { read_prefix((&raw const sent).cast(), size) }
+    }
+
+    #[test]
+    fn reads_what_both_sides_know() {
+        for size in [48, 49, 56, 80] {
+            let read = read(size).unwrap();
+            assert_eq!((read.tool, read.reason, read.score), (SENT.tool, SENT.reason, SENT.score), "{size} bytes");
+        }
+        for size in [0, 4, 47] {
+            assert!(read(size).is_none(), "{size} bytes");
+        }
+    }
+
+    #[test]
+    fn need_not_be_aligned() {
+        let mut bytes = [0_u8; 17];
+        let text = Str::new("text");
+        // SAFETY: 16 bytes from the second one on.
+        unsafe { ptr::copy_nonoverlapping((&raw const text).cast::<u8>(), bytes.as_mut_ptr().add(1), 16) };
+        // SAFETY: as above.
+        assert_eq!(unsafe { read_prefix::<Str>(bytes.as_ptr().add(1).cast(), 16) }, Some(text));
+    }
+}
