@@ -103,9 +103,10 @@ export class Connection {
     const attempts = (request.isRepeatable ?? request.method === 'GET') ? this.#retries + 1 : 1;
     for (let attempt = 1; ; attempt += 1) {
       const outcome = await this.#send(path, request, headers, ended).catch((cause: unknown) => new Unanswered(cause));
+      // First, because an acknowledgement that came too late is one nevertheless.
+      if (!(outcome instanceof Unanswered) && outcome.status < 300) return outcome.text;
       request.signal?.throwIfAborted();
       if (ended.aborted) throw AlmanacError.local('timeout', `no answer within ${this.#timeoutMs} ms`);
-      if (!(outcome instanceof Unanswered) && outcome.status < 300) return outcome.text;
       const wait = attempt < attempts ? pause(outcome, attempt) : undefined;
       if (wait === undefined) throw failure(outcome);
       await sleep(wait, ended);
@@ -122,6 +123,7 @@ export class Connection {
     }
   }
 
+  /** Throws a TypeError for a token or key that no header can have. */
   #headers({ headers, body }: Request): Record<string, string> {
     const all = {
       accept: 'application/json, application/problem+json;q=0.9, */*;q=0.1',
@@ -129,7 +131,9 @@ export class Connection {
       ...headers,
       'content-type': body === undefined ? undefined : (headers?.['content-type'] ?? 'application/json'),
     };
-    return Object.fromEntries(Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined));
+    const given = new Headers();
+    for (const [name, value] of Object.entries(all)) if (value !== undefined) given.set(name, value);
+    return Object.fromEntries(given);
   }
 }
 

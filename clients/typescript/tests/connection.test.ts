@@ -146,6 +146,13 @@ test('a name that no path can have is refused before it is sent', async () => {
   await assert.rejects(client.getTool({ path: { name: '' } }), RangeError);
 });
 
+test('what no header can have is not sent', async () => {
+  const { url, asked } = await serving();
+  await assert.rejects(createMemoryService({ url, token: 'a\nb' }).get('m'), TypeError);
+  await assert.rejects(createMemoryService({ url }).add('documents', 'c', {}, { idempotencyKey: '東' }), TypeError);
+  assert.equal(asked.length, 0);
+});
+
 test('a service is somewhere', () => {
   const both: ConnectionOptions = { url: 'http://127.0.0.1:9', socket: '/x' };
   assert.throws(() => createMemoryService(both), TypeError);

@@ -55,7 +55,7 @@ test('text is sent and answered as text', async () => {
 test('a refusal names what was meant, and each fault where it is', async () => {
   const client = createAlmanacClient({ url: daemon.url });
   const unknown = await failure(client.getTool({ path: { name: 'web_serch' } }));
-  assert.deepEqual([unknown.status, unknown.code, unknown.near], [404, 'unknown-tool', ['web_search']]);
+  assert.deepEqual([unknown.status, unknown.code, unknown.near[0]], [404, 'unknown-tool', 'web_search']);
   assert.ok(unknown.requestId);
   const body = { tool: 'web_search', timeout_ms: 'long' } as unknown as { tool_name: string };
   const faulty = await failure(client.estimate({ body }));
