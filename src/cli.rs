@@ -6,6 +6,8 @@ mod client;
 mod ctl;
 mod eval;
 mod file;
+mod memory;
+mod memory_door;
 mod output;
 mod plot;
 mod timing;
@@ -76,6 +78,12 @@ enum Command {
     Calibrate(calibrate::CalibrateArgs),
     /// Measure what is said against what happened
     Eval(eval::EvalArgs),
+    /// Keep a memory
+    Remember(memory::RememberArgs),
+    /// Find memories
+    Recall(memory::RecallArgs),
+    /// Move, save and remove memories
+    Memory(memory::MemoryArgs),
     /// Control the running daemon
     Ctl(ctl::CtlArgs),
     /// Make tokens
@@ -179,6 +187,8 @@ enum CliError {
     Call(#[source] io::Error),
     #[error("interrupted; {recorded} samples were recorded, nothing was written")]
     Interrupted { recorded: usize },
+    #[error(transparent)]
+    Memory(#[from] memory::MemoryCliError),
     #[error("cannot make a token")]
     Random(#[from] getrandom::Error),
 }
@@ -250,6 +260,9 @@ fn run(command: Command, output: &mut Output) -> Result<Exit, CliError> {
         Command::Record(args) => timing::record(&args, output),
         Command::Calibrate(args) => calibrate::run(&args, output),
         Command::Eval(args) => eval::run(&args, output),
+        Command::Remember(args) => memory::remember(&args, output),
+        Command::Recall(args) => memory::recall(&args, output),
+        Command::Memory(args) => memory::run(&args, output),
         Command::Ctl(args) => ctl::run(&args, output),
         Command::Token(TokenArgs { command: TokenCommand::New { name, scopes, tenant, file } }) => {
             token(&name, &tenant, &scopes, file.as_deref(), output)

@@ -23,6 +23,7 @@ pub use defaults::DefaultsError;
 use signals::{Signals, Told};
 pub use sockets::SocketError;
 pub use state::StateError;
+pub(crate) use state::lock as lock_state;
 
 use crate::access::{Tokens, TokensError};
 use crate::catalog::load::Loaded;

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | doors | [`http`], [`cli`] |
 //! | engine | [`engine`], run by [`daemon`] and [`control`] |
-//! | rooms | [`catalog`], [`timing`], [`session`] |
+//! | rooms | [`catalog`], [`timing`], [`session`], [`memory`] |
 //! | ground | [`strict`], [`text`], [`store`], [`access`], [`telemetry`], [`config`] |
 //!
 //! # Invariants

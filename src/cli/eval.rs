@@ -1,5 +1,7 @@
 //! `almanacd eval timing FILE`: how good the forecasts would have been on a recorded history.
 
+mod recall;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -24,6 +26,8 @@ pub(super) struct EvalArgs {
 enum EvalCommand {
     /// Replay calls from a CSV file: each is forecast from those before it, then learnt
     Timing(TimingArgs),
+    /// Search memories for queries whose answers are known
+    Recall(recall::RecallArgs),
 }
 
 #[derive(Debug, Args)]
@@ -44,7 +48,10 @@ struct TimingArgs {
 }
 
 pub(super) fn run(args: &EvalArgs, output: &mut Output) -> Result<Exit, CliError> {
-    let EvalCommand::Timing(args) = &args.command;
+    let args = match &args.command {
+        EvalCommand::Timing(args) => args,
+        EvalCommand::Recall(args) => return recall::run(args, output),
+    };
     let stream = read(&args.file, Stream::parse)?;
     if let Some(vectors) = &args.answers {
         let agreement = agreement(&stream, &read(vectors, answers)?, false);

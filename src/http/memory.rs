@@ -15,7 +15,7 @@ use super::route::{Access, Handler, Later, Route, Whole};
 use super::service::Context;
 use super::wire_memory::{
     AddRequest, DanglingAnswer, Gap, HistoryAnswer, MemoryAnswer, PatchRequest, RelationsAnswer, SearchAnswer,
-    SearchRequest, ThreadAnswer,
+    SearchRequest, ThreadAnswer, read_addition,
 };
 use crate::access::{Grant, Scope};
 use crate::engine::memory::{MAX_DEPTH, RecallError};
@@ -24,7 +24,7 @@ use crate::memory::document::DocumentMetadata;
 use crate::memory::message::MessageMetadata;
 use crate::memory::search::Recall;
 use crate::memory::task::TaskMetadata;
-use crate::memory::{Kind, Metadata, StructuredId};
+use crate::memory::{Kind, StructuredId};
 use crate::store::StoreError;
 use crate::store::memories::MemoryError;
 use crate::strict::decode::{decode, decode_with};
@@ -204,13 +204,7 @@ fn add<const KIND: u8>(context: Arc<Context>, whole: Whole) -> Later {
     observed(&context, "add", async move {
         let (tenant, _) = asked(&whole, &[])?;
         let key = idempotency_key(&whole.headers)?;
-        let added = decode_with(whole.body, |node, at| {
-            at.map(node, |fields| {
-                let content: Option<String> = fields.needed("content");
-                let metadata = fields.needed_part("metadata", |node, at| Metadata::read(kind::<KIND>(), node, at));
-                Some((content?, metadata?))
-            })?
-        });
+        let added = read_addition(kind::<KIND>(), whole.body);
         let (content, metadata) = added.map_err(|faults| Problem::faulty(&faults))?;
         let (memory, is_new) = engine.remember(&tenant, content, &metadata, key).await?;
         Ok(shown(memory.into(), if is_new { StatusCode::CREATED } else { StatusCode::OK }))

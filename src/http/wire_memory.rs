@@ -8,7 +8,8 @@ use crate::engine::memory::{Archived, Memory, MemoryPatch, PastVersion, Recalled
 use crate::memory::field::{Moment, Reference, micros, rfc3339};
 use crate::memory::{Kind, Metadata, StructuredId};
 use crate::store::memories::Purge;
-use crate::strict::{At, Fields, FromNode, Node};
+use crate::strict::decode::decode_with;
+use crate::strict::{At, Fault, Fields, FromNode, Node};
 
 /// Body of `POST /v1/memories/{kind}`.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -18,6 +19,17 @@ pub struct AddRequest<M> {
     pub content: String,
     /// Its metadata.
     pub metadata: M,
+}
+
+/// Reads the body of an addition: the text and its metadata.
+pub(crate) fn read_addition(kind: Kind, body: Node) -> Result<(String, Metadata), Vec<Fault>> {
+    decode_with(body, |node, at| {
+        at.map(node, |fields| {
+            let content: Option<String> = fields.needed("content");
+            let metadata = fields.needed_part("metadata", |node, at| Metadata::read(kind, node, at));
+            Some((content?, metadata?))
+        })?
+    })
 }
 
 /// Body of `POST /v1/memories/{kind}/search`.

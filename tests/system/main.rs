@@ -14,6 +14,7 @@ mod house;
 mod http;
 mod limits;
 mod loader;
+mod memory;
 mod openapi;
 mod reload;
 mod sdk;
