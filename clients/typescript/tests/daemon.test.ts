@@ -19,7 +19,7 @@ test('the types are what the daemon says of itself', async () => {
   const document = (await createAlmanacClient({ url: daemon.url }).getOpenapi()) as unknown as OpenApi;
   const committed = await readFile('src/openapi.ts', 'utf8');
   const isCurrent = render(document) === committed;
-  assert.ok(isCurrent, 'src/openapi.ts is not of this daemon: run `npm run generate --prefix clients/typescript`');
+  assert.ok(isCurrent, 'src/openapi.ts is not of this daemon: run `make client`');
 });
 
 test('tools are found, read and checked', async () => {
