@@ -28,3 +28,4 @@ mod shipped;
 mod streams;
 mod suggest;
 mod timing;
+mod typescript;

@@ -16,7 +16,11 @@ const REQUESTS: &[(&str, &str, &str)] = &[
     ("getToolRelations", "/v1/tools/web_search/relations", ""),
     ("checkTools", "/v1/tools/check", r#"{"tools":["web_search","http_request","nope"],"envVars":[]}"#),
     ("getCatalog", "/v1/catalog", ""),
-    ("recordExecutions", "/v1/executions", r#"{"tool_name":"web_search","duration_ms":1200,"session_id":"s"}"#),
+    (
+        "recordExecutions",
+        "/v1/executions",
+        r#"{"tool_name":"web_search","duration_ms":1200,"session_id":"s","timestamp":"2026-01-31T12:00:00Z"}"#,
+    ),
     (
         "estimate",
         "/v1/estimate",
