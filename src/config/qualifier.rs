@@ -112,7 +112,6 @@ impl FromNode for Share {
     }
 }
 
-
 impl FromNode for Llm {
     fn from_node(node: Node, at: &mut At) -> Option<Self> {
         at.map(node, |fields| {
