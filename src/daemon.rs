@@ -12,6 +12,7 @@ mod state;
 mod supervisor;
 mod tokens;
 
+use std::error::Error as _;
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -34,6 +35,7 @@ use crate::engine::proposer::Proposer;
 use crate::engine::{Engine, snapshot_of};
 use crate::http::accept::Doors;
 use crate::http::{Context, Service};
+use crate::llm::Llm;
 use crate::plugin_host::{self, Host};
 use crate::qualify::categories::shelf::CategoryShelf;
 use crate::store::{self, Sqlite};
@@ -145,7 +147,8 @@ pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<
         metrics: Arc::clone(&metrics),
         readiness: Arc::clone(&readiness),
     }));
-    let context = Context { engine, metrics, control: Arc::clone(&control) };
+    let llm = start_llm(&config, &metrics);
+    let context = Context { engine, metrics, control: Arc::clone(&control), llm };
     let service = Service::new(context, tokens, &config.http).map_err(|error| DaemonError::Build(error.to_string()))?;
     let ending = runtime.block_on(serve(&config, &Arc::new(service), &control, sockets, signals));
     // Nobody asks them any more.
@@ -186,6 +189,16 @@ fn replay(engine: &Engine) {
     let outcome = engine.replay().map_err(|error| error.to_string());
     HistoryReplayed { outcome: outcome.as_ref().map(|calls| *calls).map_err(String::as_str), took: start.elapsed() }
         .emit();
+}
+
+/// The model that is asked for its opinion, if one is configured and can be.
+fn start_llm(config: &Config, metrics: &Arc<Metrics>) -> Option<Arc<Llm>> {
+    let llm = Llm::new(config.qualifier.llm.clone()?, Arc::clone(metrics));
+    if let Err(error) = &llm {
+        let reason = error.source().map(ToString::to_string).unwrap_or_default();
+        tracing::error!(%error, reason, "no model is asked; selection answers without");
+    }
+    llm.ok().map(Arc::new)
 }
 
 /// Tools up to which the index of selection is made before anybody asks: more of them would take memory that an idle daemon

@@ -176,6 +176,11 @@ impl Llm {
         Ok(Self { settings, client, authorization, breaker, slots, form: AtomicUsize::new(0), metrics })
     }
 
+    /// Tools that are shown to it at most.
+    pub fn max_candidates(&self) -> usize {
+        self.settings.limits.max_candidates
+    }
+
     /// Asks for an opinion; without candidates there is none, and nothing is sent. May be dropped at any time.
     pub async fn ask(&self, question: &Question<'_>) -> Result<Opinion, LlmError> {
         if question.candidates.is_empty() {

@@ -173,6 +173,6 @@ fn service(tools: &Path) -> Result<Option<(Arc<Service>, Bytes)>> {
         metrics: Arc::clone(&metrics),
         readiness: Arc::new(Readiness::default()),
     }));
-    let service = Service::new(Door { engine, metrics, control }, tokens, &limits)?;
+    let service = Service::new(Door { engine, metrics, control, llm: None }, tokens, &limits)?;
     Ok(body.map(|body| (Arc::new(service), body)))
 }

@@ -1,5 +1,6 @@
 //! `POST /v1/qualify`: which tools fit this message? As JSON, or as the events of a chat stream.
 
+use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use bytes::Bytes;
@@ -12,12 +13,15 @@ use super::answer::{self, Answer};
 use super::operation::{Operation, Parameter, query};
 use super::problem::Problem;
 use super::query::Query;
-use super::service::Context;
+use super::route::Later;
+use super::service::{Context, work};
 use super::wire_qualify::{
     IntentContextBody, MissAnswer, MissEvent, MissRequest, QualifyAnswer, QualifyRequest, round,
 };
 use crate::access::Grant;
+use crate::catalog::ToolMetadata;
 use crate::engine::Generation;
+use crate::llm::{self, Candidate, Llm};
 use crate::qualify::{Categories, IntentContext, Qualification, Question, Rules};
 use crate::stream::{Protocol, render};
 use crate::strict::Node;
@@ -39,9 +43,27 @@ pub(super) fn qualify_operation() -> Operation {
         .answering_text(200, "The same as a chat stream.", "text/event-stream")
 }
 
-pub(super) fn qualify(context: &Context, grant: &Grant, parts: &Parts, body: Node) -> Result<Answer, Problem> {
-    let protocol = protocol(parts)?;
-    let request: QualifyRequest = decode(body).map_err(|faults| Problem::faulty(&faults))?;
+pub(super) fn qualify(context: Arc<Context>, grant: Grant, parts: Parts, body: Node) -> Later {
+    Box::pin(async move {
+        let protocol = protocol(&parts)?;
+        let request: QualifyRequest = decode(body).map_err(|faults| Problem::faulty(&faults))?;
+        let (message, scores, start) = (request.message.clone(), request.scores, Instant::now());
+        let local = Arc::clone(&context);
+        let mut found = work(move || select(&local, &grant, request)).await?;
+        if let Some(llm) = &context.llm {
+            ask(llm, &message, &mut found).await;
+        }
+        Qualified { took: start.elapsed(), tools: found.available.len(), found: &found }.emit(&context.metrics);
+        let timestamp = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
+        let answer = say(found, scores, timestamp);
+        Ok(match protocol {
+            None => answer::json(&answer),
+            Some(protocol) => stream(protocol, &events(&answer)),
+        })
+    })
+}
+
+fn select(context: &Context, grant: &Grant, request: QualifyRequest) -> Result<Qualification, Problem> {
     let generation = context.engine.generation();
     check_names(&generation, &request)?;
     let settings = context.engine.qualifier_settings();
@@ -58,15 +80,28 @@ pub(super) fn qualify(context: &Context, grant: &Grant, parts: &Parts, body: Nod
         min_confidence: request.min_confidence.unwrap_or_default() as f32,
         rules: Rules { new_context: settings.new_context as f32, max_turns: settings.max_turns },
     };
-    let start = Instant::now();
-    let found = context.engine.qualify(&generation, &grant.tenant, request.session_id.as_deref(), &question);
-    Qualified { took: start.elapsed(), tools: found.available.len(), found: &found }.emit(&context.metrics);
-    let timestamp = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
-    let answer = say(found, request.scores, timestamp);
-    Ok(match protocol {
-        None => answer::json(&answer),
-        Some(protocol) => stream(protocol, &events(&answer)),
-    })
+    Ok(context.engine.qualify(&generation, &grant.tenant, request.session_id.as_deref(), &question))
+}
+
+/// Asks the model for its order and its words. Without an answer of it the local one stands; it can name nothing that is not
+/// offered already.
+async fn ask(llm: &Llm, message: &str, found: &mut Qualification) {
+    if found.available.is_empty() || found.no_tool_needed {
+        return;
+    }
+    let shown: Vec<ToolMetadata> =
+        found.available.iter().take(llm.max_candidates()).map(|tool| tool.entry.document()).collect();
+    let candidates = shown.iter().map(|document| Candidate {
+        name: &document.name,
+        category: &document.category,
+        description: &document.description,
+    });
+    // Why there is none is logged and counted where it is found.
+    let Ok(opinion) = llm.ask(&llm::Question { message, candidates: candidates.collect() }).await else { return };
+    found.prefer(&opinion.ranked);
+    if let Some(reasoning) = opinion.reasoning {
+        found.reasoning = reasoning;
+    }
 }
 
 /// A name in a request that the catalog does not have is a mistake to be told, not an empty answer.

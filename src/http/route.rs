@@ -44,8 +44,8 @@ pub(super) enum Handler {
     Work(fn(&Context, &Call<'_>) -> Result<Answer, Problem>),
     /// By such work, from a JSON body.
     Body(Answers),
-    /// By such work, from a JSON body and the request's head.
-    Asked(fn(&Context, &Grant, &Parts, Node) -> Result<Answer, Problem>),
+    /// When what it waits for is there, from a JSON body and the request's head.
+    Asked(fn(Arc<Context>, Grant, Parts, Node) -> Later),
     /// When what it waits for is there, such as the disk or a rule library, from a JSON body.
     Write(Waits),
     /// When its body, read as it arrives, has ended.

@@ -28,6 +28,7 @@ use crate::access::{Grant, Scope, Tokens};
 use crate::config::Http;
 use crate::control::Control;
 use crate::engine::{Engine, Generation};
+use crate::llm::Llm;
 use crate::strict::Node;
 use crate::telemetry::Metrics;
 
@@ -43,6 +44,8 @@ pub struct Context {
     pub metrics: Arc<Metrics>,
     /// The daemon's own controls.
     pub control: Arc<Control>,
+    /// The model that is asked for its opinion on a selection, if there is one.
+    pub llm: Option<Arc<Llm>>,
 }
 
 /// The door's service, shared by all connections.
@@ -248,7 +251,7 @@ impl Service {
             Handler::Asked(handler) => {
                 let limits = &self.limits;
                 let node = body::json(&parts.headers, incoming, limits.max_body_bytes, limits.request_timeout).await?;
-                work(move || handler(&context, &grant, &parts, node)).await
+                handler(context, grant, parts, node).await
             }
             Handler::Write(handler) => {
                 let limits = &self.limits;
@@ -376,7 +379,9 @@ fn decode(raw: &str) -> Option<String> {
 }
 
 /// Runs what takes its time where nobody waits for the thread.
-pub(super) async fn work(body: impl FnOnce() -> Result<Answer, Problem> + Send + 'static) -> Result<Answer, Problem> {
+pub(super) async fn work<T: Send + 'static>(
+    body: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
     tokio::task::spawn_blocking(body).await.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
 }
 

@@ -210,7 +210,7 @@ fn written(text: &str, term: &str) -> String {
 fn matching_case(entry: &Entry, message: &Message) -> Option<UseCase> {
     let likeness = |case: &UseCase| {
         let of = |text: &str| Message::new(text).vector.dot(&message.vector);
-        of(&case.example).max(of(&case.when_to_use)).max(of(&case.title))
+        of(&case.example) + of(&case.when_to_use) + of(&case.title)
     };
     let cases = entry.document().use_cases.into_iter().map(|case| (likeness(&case), case));
     cases

@@ -30,10 +30,10 @@ const GATE_TEMPERATURE: f32 = 2.0;
 
 /// A tool with less than this logarithm of the gate's probability is not loaded. Fitted so that 95 in 100 needed tools pass
 /// where nothing was learnt.
-const GATE: f32 = -5.45;
+const GATE: f32 = -5.37;
 
 /// By how much the gate closes once tools have been chosen for messages: what was learnt makes the order surer.
-const GATE_LEARNT: f32 = 0.9;
+const GATE_LEARNT: f32 = 0.8;
 
 /// The gate closes no further.
 const GATE_LEARNT_MOST: f32 = 0.5;

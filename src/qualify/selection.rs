@@ -109,6 +109,16 @@ pub(super) struct Scored {
     pub(super) is_elsewhere: bool,
 }
 
+impl Qualification {
+    /// Puts these tools first, in their order; names of others are passed over.
+    pub fn prefer(&mut self, names: &[String]) {
+        let place = |tool: &Ranked| names.iter().position(|name| **name == **tool.entry.name()).unwrap_or(names.len());
+        // The sort keeps the order of those that are not named.
+        self.available.sort_by_key(place);
+        self.tool_hints = self.available.iter().take(HINTS).map(|tool| Arc::clone(tool.entry.name())).collect();
+    }
+}
+
 impl Desk {
     /// Indexes `catalog` and sorts its tools into `categories`.
     pub fn build(catalog: &Arc<Catalog>, categories: &Arc<Categories>) -> Self {

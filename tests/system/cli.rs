@@ -103,7 +103,7 @@ fn tools_are_listed_by_the_daemon_or_from_the_files() {
     };
     let (code, out, error) = files(&[]);
     assert_eq!((code, out.lines().count()), (0, 210), "{error}");
-    let (_, out, _) = files(&["look something up on the web", "--limit", "1"]);
+    let (_, out, _) = files(&["look something up on the web", "--limit", "3"]);
     assert!(out.contains("websearch"), "{out}");
     site.save("only.yaml", &document("only", "Only one"));
     let daemon = site.start();

@@ -1,6 +1,6 @@
 //! The model that is asked for its opinion, at endpoints that behave well, badly, and not at all.
 
-mod endpoint;
+pub mod endpoint;
 mod trust;
 
 use std::sync::Arc;

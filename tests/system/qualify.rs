@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::daemon::{Daemon, Site, almanacd, document, shipped, wait_until};
+use crate::llm::endpoint::{Play, Server, completion, reply};
 
 fn start_on(site: &Site) -> Daemon {
     let mut command = site.command();
@@ -150,14 +151,15 @@ fn choices_teach_and_survive_a_restart() {
     site.save("beta.yaml", &document("beta", "Beta"));
     let daemon = site.start();
     let message = "quarterly zebra figures";
-    assert_eq!(best(&daemon, message, 1), ["alpha"]);
+    let first = best(&daemon, message, 1);
+    let other = if first == ["alpha"] { "beta" } else { "alpha" };
     for turn in 0..5 {
         let session = format!("s{turn}");
         ask(&daemon, &json!({"message": format!("{message} of week {turn}"), "sessionId": session}));
-        let call = json!({"tool_name": "beta", "duration_ms": 5, "session_id": session});
+        let call = json!({"tool_name": other, "duration_ms": 5, "session_id": session});
         assert_eq!(daemon.post("/v1/executions", &call.to_string()).status, 201);
     }
-    wait_until("the choices are learnt", || best(&daemon, message, 1) == ["beta"]);
+    wait_until("the choices are learnt", || best(&daemon, message, 1) == [other]);
     let before = ask(&daemon, &json!({"message": message, "scores": true}));
     let turn = daemon.json("/v1/sessions/s4");
     let mut daemon = daemon;
@@ -319,4 +321,27 @@ fn evaluation_tells_its_figures() {
     let (code, _, said) = run(&[]);
     assert_eq!(code, Some(1));
     assert!(said.contains("line 1") && said.contains("gold"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_may_order_and_explain_and_no_more() {
+    let server = Server::start(|number, _| match number {
+        1 => completion(r#"{"ranked": ["getPolyMarketTags"], "reasoning": "Themes first."}"#),
+        2 => completion(r#"{"ranked": ["no_such_tool", "getPolyMarketTags"], "reasoning": "Call it."}"#),
+        _ => Play::Close(reply("500 Internal Server Error", "", b"")),
+    })
+    .await;
+    let address = server.address;
+    let answers = tokio::task::spawn_blocking(move || {
+        let site = Site::new();
+        site.configure(&format!("qualifier:\n  llm: {{url: 'http://{address}/v1', model: m, timeout: 20s}}\n"));
+        let daemon = start_on(&site);
+        [(); 3].map(|()| ask(&daemon, &json!({"message": "What's hot on Polymarket?"})))
+    });
+    let [asked, lied, failed] = answers.await.unwrap();
+    assert_eq!(asked["toolHints"][0], "getPolyMarketTags", "{asked:#}");
+    assert_eq!((&asked["reasoning"], &asked["toolCount"]), (&json!("Themes first."), &json!(27)));
+    assert_eq!(lied["toolHints"][0], "getPolyMarketTags", "{lied:#}");
+    assert_eq!((&lied["reasoning"], &lied["toolCount"]), (&failed["reasoning"], &json!(27)));
+    assert_eq!(failed["toolHints"][0], "getPolyMarketEvents", "the local answer stands: {failed:#}");
 }

@@ -48,7 +48,7 @@ fn ask(desk: &Desk, question: &Question<'_>) -> Qualification {
     desk.qualify(&Question { max_tools: 100, ..question.clone() }, &Usage::new())
 }
 
-fn says<'q>(message: &'q str) -> Question<'q> {
+fn says(message: &str) -> Question<'_> {
     Question { message, ..Question::default() }
 }
 
