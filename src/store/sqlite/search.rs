@@ -36,10 +36,13 @@ impl Condition {
         }
         // With both values named the index by time is of use.
         condition.and(if *include_deleted { "m.deleted IN (0, 1)" } else { "m.deleted = 0" }, []);
-        for (column, text) in [("user_id", user), ("agent_id", agent), ("chat_id", chat), ("thread_id", thread)] {
-            if let Some(text) = text {
-                condition.and(&format!("m.{column} = ?"), [text.clone().into()]);
-            }
+        // Rarest first. Without statistics SQLite might look up by the agent of all memories: the plus keeps it from it.
+        let keys = [("thread_id", thread), ("chat_id", chat), ("user_id", user), ("agent_id", agent)];
+        for (number, (column, text)) in
+            keys.into_iter().filter_map(|(column, text)| Some((column, text.as_ref()?))).enumerate()
+        {
+            let plus = if number == 0 { "" } else { "+" };
+            condition.and(&format!("{plus}m.{column} = ?"), [text.clone().into()]);
         }
         if let Some(least) = min_importance {
             condition.and("m.importance >= ?", [(*least).into()]);
