@@ -67,12 +67,15 @@ impl Condition {
     fn and_field(&mut self, path: &FieldPath, wanted: &Wanted) {
         let path = path.json_path();
         let mut has = |types: &str, value: Value| {
-            // Of a scalar it lists the scalar, of a list its items. Members of an object have a key that is a text.
+            // Most fields are scalars, for which no table of items need be made.
             let sql = format!(
-                "EXISTS (SELECT 1 FROM json_each(m.metadata, ?) AS e WHERE e.type IN ({types}) AND e.atom = ?
-                         AND json_type(m.metadata, ?) <> 'object')"
+                "CASE WHEN json_type(m.metadata, ?) IN ({types}) THEN json_extract(m.metadata, ?) = ?
+                      WHEN json_type(m.metadata, ?) = 'array' THEN EXISTS (
+                         SELECT 1 FROM json_each(m.metadata, ?) AS e WHERE e.type IN ({types}) AND e.atom = ?)
+                      ELSE 0 END"
             );
-            self.and(&sql, [path.clone().into(), value, path.clone().into()]);
+            let path = || Value::from(path.clone());
+            self.and(&sql, [path(), path(), value.clone(), path(), path(), value]);
         };
         match wanted {
             Wanted::Text(text) => has("'text'", text.clone().into()),
