@@ -1,6 +1,6 @@
 # The two that matter: `make run` and `make test`.
 
-.PHONY: run test fault bench bench-memories eval lint deb assets clean
+.PHONY: run test fault bench bench-memories eval lint deb assets client clean
 
 HISTORIES ?= ../shared/data/timing
 ANSWERS ?= ../shared/reference/timing/vectors.csv
@@ -46,6 +46,11 @@ assets: ## Manual pages and completions
 
 deb: assets ## Build the Debian package (needs cargo-deb: cargo install cargo-deb)
 	cargo deb --no-build --output target/debian/
+
+client: ## Make the TypeScript client's types anew, after a change of the daemon's calls (needs npm)
+	cargo build
+	npm ci --prefix clients/typescript --silent
+	npm run --prefix clients/typescript --silent generate
 
 clean:
 	cargo clean

@@ -10,6 +10,8 @@ mod memory;
 mod memory_door;
 mod output;
 mod plot;
+mod plugin;
+mod qualify;
 mod suggest;
 mod timing;
 mod tools;
@@ -71,6 +73,8 @@ enum Command {
     Check(check::CheckArgs),
     /// List tools, or rank them for a query
     Tools(tools::ToolsArgs),
+    /// Say which tools fit a message, and why
+    Qualify(qualify::QualifyArgs),
     /// Say how long a call will take
     Estimate(timing::EstimateArgs),
     /// Say what should be called next
@@ -81,6 +85,8 @@ enum Command {
     Calibrate(calibrate::CalibrateArgs),
     /// Measure what is said against what happened
     Eval(eval::EvalArgs),
+    /// Inspect, check, try and start rule libraries
+    Plugin(plugin::PluginArgs),
     /// Keep a memory
     Remember(memory::RememberArgs),
     /// Find memories
@@ -192,6 +198,12 @@ enum CliError {
     Call(#[source] io::Error),
     #[error("interrupted; {recorded} samples were recorded, nothing was written")]
     Interrupted { recorded: usize },
+    #[error("cannot use the rule library {file}")]
+    Plugin { file: String, source: Box<dyn std::error::Error + Send + Sync> },
+    #[error("`{0}` is no name for a project: a-z, 0-9 and hyphens, a letter first, 64 at most")]
+    ProjectName(String),
+    #[error("`{0}` is there already")]
+    ProjectExists(String),
     #[error(transparent)]
     Memory(#[from] memory::MemoryCliError),
     #[error("cannot make a token")]
@@ -261,11 +273,13 @@ fn run(command: Command, output: &mut Output) -> Result<Exit, CliError> {
         },
         Command::Check(args) => check::run(&args, output),
         Command::Tools(args) => tools::run(&args, output),
+        Command::Qualify(args) => qualify::run(&args, output),
         Command::Estimate(args) => timing::estimate(&args, output),
         Command::Suggest(args) => suggest::run(&args, output),
         Command::Record(args) => timing::record(&args, output),
         Command::Calibrate(args) => calibrate::run(&args, output),
         Command::Eval(args) => eval::run(&args, output),
+        Command::Plugin(args) => plugin::run(&args, output),
         Command::Remember(args) => memory::remember(&args, output),
         Command::Recall(args) => memory::recall(&args, output),
         Command::Memory(args) => memory::run(&args, output),

@@ -1,7 +1,7 @@
 //! The daemon's life: in which order things start, what happens while they run, and how they end.
 //!
-//! Start: configuration, log, state directory (locked), sockets, tokens, catalog, doors, ready. End: not ready, accept no more,
-//! finish what is in flight, exit.
+//! Start: configuration, log, state directory (locked), sockets, tokens, catalog, doors, rule libraries, ready. End: not ready,
+//! accept no more, finish what is in flight, end the rule libraries, exit.
 
 mod defaults;
 mod limits;
@@ -30,9 +30,12 @@ use crate::catalog::load::Loaded;
 use crate::catalog::reload::{Outcome, Reloader, Report, Settings, Trigger};
 use crate::config::{Config, ConfigError, DaemonOverrides, Overrides};
 use crate::control::{Control, Need, Parts, Readiness};
-use crate::engine::Engine;
+use crate::engine::proposer::Proposer;
+use crate::engine::{Engine, snapshot_of};
 use crate::http::accept::Doors;
 use crate::http::{Context, Service};
+use crate::plugin_host::{self, Host};
+use crate::qualify::categories::shelf::CategoryShelf;
 use crate::store::{self, Sqlite};
 use crate::suggest::presets::shelf::Shelf;
 use crate::telemetry::Metrics;
@@ -120,9 +123,15 @@ pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<
     let sockets = sockets::open(&config, tokens.load().are_required())?;
     let engine = start_engine(&config, &metrics)?;
     let readiness = Arc::new(Readiness::default());
-    let (reloader, catalog_thread) = start_catalog(&config, &engine, &metrics)?;
+    let plugins = plugin_host::Settings::from(&config);
+    let plugins = Host::start(plugins, Arc::clone(&metrics), runtime.handle().clone());
+    let plugins = plugins.map_err(|source| DaemonError::System { what: "start the plugins' thread", source })?;
+    let plugins = Arc::new(plugins);
+    engine.install_proposer(Arc::clone(&plugins) as Arc<dyn Proposer>);
+    let (reloader, catalog_thread) = start_catalog(&config, &engine, &plugins, &metrics)?;
     readiness.met(Need::Catalog);
     replay(&engine);
+    prepare_selection(&engine)?;
     let control = Arc::new(Control::new(Parts {
         overrides: overrides.clone(),
         daemon_overrides: daemon_overrides.clone(),
@@ -132,12 +141,15 @@ pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<
         level,
         tokens: Arc::clone(&tokens),
         engine: Arc::clone(&engine),
+        plugins: Arc::clone(&plugins),
         metrics: Arc::clone(&metrics),
         readiness: Arc::clone(&readiness),
     }));
     let context = Context { engine, metrics, control: Arc::clone(&control) };
     let service = Service::new(context, tokens, &config.http).map_err(|error| DaemonError::Build(error.to_string()))?;
     let ending = runtime.block_on(serve(&config, &Arc::new(service), &control, sockets, signals));
+    // Nobody asks them any more.
+    plugins.stop();
     runtime.shutdown_timeout(Duration::from_millis(100));
     ending
 }
@@ -164,7 +176,9 @@ fn start_engine(config: &Config, metrics: &Arc<Metrics>) -> Result<Arc<Engine>, 
     };
     let store = Sqlite::start(options, on_commit)
         .map_err(|source| DaemonError::System { what: "start the store's thread", source })?;
-    Ok(Arc::new(Engine::with_store(Arc::new(store), defaults, config.timing.factory_timeout_ms)))
+    let engine = Engine::with_store(Arc::new(store), defaults, config.timing.factory_timeout_ms);
+    engine.set_qualifier(config.qualifier.clone());
+    Ok(Arc::new(engine))
 }
 
 fn replay(engine: &Engine) {
@@ -174,32 +188,58 @@ fn replay(engine: &Engine) {
         .emit();
 }
 
+/// Tools up to which the index of selection is made before anybody asks: more of them would take memory that an idle daemon
+/// need not have.
+const PREPARED_TOOLS: usize = 2000;
+
+/// Makes the index beside the start, so that the first message need not wait for it.
+fn prepare_selection(engine: &Arc<Engine>) -> Result<(), DaemonError> {
+    if engine.generation().catalog().len() > PREPARED_TOOLS {
+        return Ok(());
+    }
+    let engine = Arc::clone(engine);
+    let prepare = move || drop(engine.desk(&engine.generation()));
+    let started = std::thread::Builder::new().name("selection".into()).spawn(prepare);
+    started.map(drop).map_err(|source| DaemonError::System { what: "start the selection's thread", source })
+}
+
 fn start_catalog(
     config: &Config,
     engine: &Arc<Engine>,
+    plugins: &Arc<Host>,
     metrics: &Arc<Metrics>,
 ) -> Result<(Reloader, JoinHandle<()>), DaemonError> {
-    let (engine, metrics) = (Arc::clone(engine), Arc::clone(metrics));
+    let (engine, plugins, metrics) = (Arc::clone(engine), Arc::clone(plugins), Arc::clone(metrics));
     let mut watched: Option<Option<String>> = None;
     let mut presets = Shelf::new(config.presets.clone());
+    let mut categories = CategoryShelf::new(config.categories.clone());
     let publish = move |report: &mut Report| {
         let before = Arc::clone(&engine.generation());
         let catalog = Arc::clone(&report.loaded.catalog);
         if report.whole {
             presets.read();
+            categories.read();
         }
         let (offered, faults) = presets.offer(|tool| catalog.get(tool).is_some());
         report.loaded.add(faults);
+        let (groups, faults) = categories.offer();
+        report.loaded.add(faults);
         let news = *before.loaded().diagnostics != *report.loaded.diagnostics;
         let (count, is_other) = (offered.len(), *before.presets() != offered);
+        let has_other_groups = **before.categories() != groups;
+        engine.offer_categories(groups);
         let generation = engine.publish_with(&report.loaded, offered);
         if is_other {
             PresetsLoaded { presets: count }.emit(&metrics);
-            if report.outcome == Outcome::Unchanged {
-                report.outcome = Outcome::Changed;
-            }
+        }
+        if (is_other || has_other_groups) && report.outcome == Outcome::Unchanged {
+            report.outcome = Outcome::Changed;
         }
         let Loaded { catalog, diagnostics, documents, .. } = &report.loaded;
+        if generation != before.number() {
+            let catalog = Arc::clone(catalog);
+            plugins.publish(move || snapshot_of(generation, &catalog));
+        }
         CatalogReloaded {
             labels: [report.trigger.as_str(), report.outcome.as_str()],
             generation,
@@ -222,6 +262,13 @@ fn start_catalog(
         .map_err(|source| DaemonError::System { what: "start the catalog's thread", source })
 }
 
+/// Ready is the daemon once every rule library is, or has failed.
+async fn await_plugins(control: Arc<Control>) {
+    control.plugins().settled().await;
+    control.readiness().met(Need::Plugins);
+    supervisor::ready(&control.status());
+}
+
 async fn serve(
     config: &Config,
     service: &Arc<Service>,
@@ -235,8 +282,8 @@ async fn serve(
     let doors = Doors::open(service, listeners).map_err(system("listen"))?;
     control.readiness().met(Need::Listeners);
     Listening { http: &addresses, admin: &admin.to_string() }.emit();
-    supervisor::ready(&control.status());
     let background = [
+        tokio::spawn(await_plugins(Arc::clone(control))),
         tokio::spawn(tokens::follow(Arc::clone(control))),
         tokio::spawn(supervisor::watchdog(Arc::clone(control), admin.path().map(ToOwned::to_owned))),
     ];

@@ -7,23 +7,30 @@ pub mod memory;
 pub mod memory_relations;
 pub mod memory_wrappers;
 pub mod proposer;
+mod qualifier;
+mod rules;
+mod snapshot;
 pub mod suggestions;
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use arc_swap::{ArcSwap, ArcSwapOption};
+use arc_swap::ArcSwap;
 use tokio::sync::Semaphore;
 
 pub use estimate::{Asked, Estimate};
 pub use generation::{Generation, Listed, ToolFilter};
 use learner::{Learner, Learnt, Verdict};
 use proposer::Proposer;
+pub use qualifier::Missed;
+use qualifier::Qualifier;
+pub use snapshot::snapshot_of;
 
 use crate::catalog::load::Loaded;
-use crate::catalog::search::Search;
 use crate::config;
+use crate::qualify::{Categories, Desk, Qualification, Question};
+use crate::session::Turn;
 use crate::store::{Absent, Execution, ReplayLimits, Store, StoreError};
 use crate::suggest::Presets;
 use crate::suggest::presets::shelf;
@@ -34,8 +41,9 @@ use crate::timing::{Complexity, Defaults, Forecast, Key, Plan};
 pub struct Engine {
     current: ArcSwap<Generation>,
     published: AtomicU64,
-    /// Made when it is first asked for, and kept up with the catalog from then on.
-    search: ArcSwapOption<Search>,
+    /// The categories of the next generation.
+    categories: ArcSwap<Categories>,
+    qualifier: Qualifier,
     store: Arc<dyn Store>,
     learner: Learner,
     /// Whoever proposes next tools by rules, once there is one.
@@ -57,9 +65,10 @@ impl Engine {
     /// An engine that records to `store`. `factory_timeout_ms` is the limit of callers that name none.
     pub fn with_store(store: Arc<dyn Store>, defaults: Defaults, factory_timeout_ms: u64) -> Self {
         Self {
-            current: ArcSwap::from_pointee(Generation::new(0, Loaded::default(), Arc::default())),
+            current: ArcSwap::from_pointee(Generation::new(0, Loaded::default(), Arc::default(), Arc::default())),
             published: AtomicU64::new(0),
-            search: ArcSwapOption::empty(),
+            categories: ArcSwap::from_pointee(Categories::shipped()),
+            qualifier: Qualifier::default(),
             store,
             learner: Learner::new(defaults),
             proposer: OnceLock::new(),
@@ -79,6 +88,23 @@ impl Engine {
         let _ = self.proposer.set(proposer);
     }
 
+    /// How selection is set up from now on.
+    pub fn set_qualifier(&self, settings: config::Qualifier) {
+        self.qualifier.set(settings);
+    }
+
+    /// How selection is set up.
+    pub fn qualifier_settings(&self) -> Arc<config::Qualifier> {
+        self.qualifier.settings()
+    }
+
+    /// The next generation has these categories. Called by the thread that publishes.
+    pub fn offer_categories(&self, categories: Categories) {
+        if **self.categories.load() != categories {
+            self.categories.store(Arc::new(categories));
+        }
+    }
+
     /// Replaces what is known, with the built-in presets.
     pub fn publish(&self, loaded: &Loaded) -> u64 {
         let presets = shelf::built_in(|tool| loaded.catalog.get(tool).is_some());
@@ -90,10 +116,13 @@ impl Engine {
     pub fn publish_with(&self, loaded: &Loaded, presets: Presets) -> u64 {
         let current = self.current.load();
         let first = current.number() == 0;
-        let changed =
-            first || current.loaded().catalog.hash() != loaded.catalog.hash() || *current.presets() != presets;
+        let categories = self.categories.load_full();
+        let changed = first
+            || current.loaded().catalog.hash() != loaded.catalog.hash()
+            || *current.presets() != presets
+            || *current.categories() != categories;
         let number = self.published.fetch_add(changed.into(), Ordering::Relaxed) + u64::from(changed);
-        self.current.store(Arc::new(current.successor(number, loaded.clone(), Arc::new(presets))));
+        self.current.store(Arc::new(current.successor(number, loaded.clone(), Arc::new(presets), categories)));
         number
     }
 
@@ -101,27 +130,54 @@ impl Engine {
     /// what it lists is of this `generation`. The first ranked list makes the index, which takes time.
     pub fn tools(&self, generation: &Generation, filter: &ToolFilter) -> Listed {
         let Some(query) = &filter.query else { return generation.tools(filter) };
-        let search = self.search.load_full().unwrap_or_else(|| {
-            let search = Arc::new(Search::build(&generation.loaded().catalog));
-            self.search.store(Some(Arc::clone(&search)));
-            search
-        });
-        generation.ranked(&search, query, filter)
+        let desk = self.qualifier.desk(generation);
+        generation.ranked(desk.index(), query, filter)
     }
 
     /// Makes a new index if there is one that is no longer that of the catalog. Called by the thread that publishes.
     pub fn renew_search(&self) {
-        let generation = self.current.load();
-        let catalog = &generation.loaded().catalog;
-        if self.search.load().as_ref().is_some_and(|search| !search.is_of(catalog)) {
-            self.search.store(Some(Arc::new(Search::build(catalog))));
-        }
+        self.qualifier.renew(&self.current.load());
+    }
+
+    /// The index and the categories with their tools; possibly of a moment ago. Made if there is none, which takes time.
+    pub fn desk(&self, generation: &Generation) -> Arc<Desk> {
+        self.qualifier.desk(generation)
+    }
+
+    /// Which tools fit this message? Without a context in the question that of the session counts; it is replaced. What was
+    /// learnt is the tenant's own.
+    pub fn qualify(
+        &self,
+        generation: &Generation,
+        tenant: &str,
+        session: Option<&str>,
+        question: &Question<'_>,
+    ) -> Qualification {
+        self.qualifier.qualify(generation, &*self.store, tenant, session, question)
+    }
+
+    /// A tool was needed and not offered. `message` is the session's last one by default.
+    pub fn miss(
+        &self,
+        generation: &Generation,
+        tenant: &str,
+        session: Option<&str>,
+        message: Option<&str>,
+        tool: &str,
+    ) -> Missed {
+        self.qualifier.miss(generation, &*self.store, tenant, session, message, tool)
+    }
+
+    /// Where a session stands, if the tenant has it.
+    pub fn turn(&self, tenant: &str, session: &str) -> Option<Arc<Turn>> {
+        self.qualifier.turn(tenant, session)
     }
 
     /// Learns again what the store remembers. Called once, when the first catalog is published.
     pub fn replay(&self) -> Result<usize, StoreError> {
         let history = self.store.replay(ReplayLimits::default())?;
         self.learner.replay(&history, self.current.load().catalog());
+        self.qualifier.restore(history.notes);
         Ok(history.executions.len())
     }
 
@@ -168,7 +224,9 @@ impl Engine {
             .zip(stored.samples)
             .filter_map(|(execution, samples)| Some((execution, samples?)))
             .unzip();
-        let verdicts = self.learner.observe(&new, &samples, &stored.followed, self.current.load().catalog());
+        let generation = self.current.load();
+        let verdicts = self.learner.observe(&new, &samples, &stored.followed, generation.catalog());
+        self.qualifier.observe(&generation, &*self.store, &new);
         Ok(new.into_iter().zip(verdicts).collect())
     }
 

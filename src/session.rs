@@ -3,9 +3,13 @@
 //! An immutable map that its owner changes and publishes: readers hold the last one. Bounded in sessions and in calls of each;
 //! the session that was quiet longest goes first.
 
+pub mod turns;
+
 use std::sync::Arc;
 
 use imbl::{HashMap, OrdMap};
+
+pub use turns::{Turn, Turns};
 
 /// Calls kept of a session.
 pub const MAX_CALLS: usize = 100;

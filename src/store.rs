@@ -7,6 +7,7 @@
 mod absent;
 pub mod memories;
 mod migrations;
+pub mod notes;
 pub mod sqlite;
 mod tracker;
 pub mod trail;
@@ -19,6 +20,7 @@ use tokio::sync::oneshot;
 
 pub use absent::Absent;
 pub use memories::Memories;
+pub use notes::{Note, Notes};
 pub use sqlite::Sqlite;
 use trail::Followed;
 
@@ -151,6 +153,8 @@ pub struct History {
     pub calls: Vec<SessionCall>,
     /// What sessions called next, the state that changed last at the end.
     pub followed: Vec<Followed>,
+    /// Where sessions stand, and what was chosen.
+    pub notes: Notes,
 }
 
 /// A call as its session remembers it.
@@ -217,6 +221,9 @@ impl Pending {
 pub trait Store: Send + Sync + fmt::Debug {
     /// Takes a batch, to be stored as a whole or not at all.
     fn append(&self, batch: Vec<Execution>) -> Result<Pending, StoreError>;
+
+    /// Takes notes; nobody waits for them.
+    fn note(&self, notes: Vec<Note>) -> Result<(), StoreError>;
 
     /// Reads back what a start needs.
     fn replay(&self, limits: ReplayLimits) -> Result<History, StoreError>;

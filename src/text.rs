@@ -3,4 +3,5 @@
 pub mod analysis;
 pub mod bm25;
 pub mod embedding;
+pub mod head;
 pub mod near;

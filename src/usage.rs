@@ -4,7 +4,7 @@
 //! a call as well, and some raise the price of calls with a long input. The tier is that of one call: the tokens of a turn with
 //! several calls are those of all of them, and pricing their sum as one long call overstates the cost.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::strict::{At, Fields, FromNode, Node};
 
@@ -102,10 +102,13 @@ pub const MAX_TOKENS: u64 = 1 << 40;
 
 impl FromNode for Prices {
     fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        at.map(node, |fields| Self {
-            rates: rates(fields),
-            per_call: fields.optional::<Price>("perCall").unwrap_or_default().0,
-            tiers: fields.or_default("tiers"),
+        at.map(node, |fields| {
+            let tiers: Vec<Tier> = fields.or_default("tiers");
+            let starts: BTreeSet<u64> = tiers.iter().map(|tier| tier.above_tokens).collect();
+            if starts.len() < tiers.len() {
+                fields.bad_value("tiers", "two of them begin above the same number of tokens");
+            }
+            Self { rates: rates(fields), per_call: fields.optional::<Price>("perCall").unwrap_or_default().0, tiers }
         })
     }
 }
@@ -141,7 +144,8 @@ impl FromNode for Price {
         if price.is_none() {
             at.bad_value(format!("a price is 0 to {MAX_PRICE} dollars"));
         }
-        price.map(Self)
+        // -0 is a price of 0, and should read like one.
+        price.map(|price| Self(price.abs()))
     }
 }
 

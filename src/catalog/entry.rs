@@ -170,6 +170,11 @@ impl Entry {
         (self.hint_ms > 0).then(|| self.hint_ms.into())
     }
 
+    /// Its category.
+    pub fn category(&self) -> String {
+        self.told().category.into_owned()
+    }
+
     /// The document itself, parsed from the body.
     pub fn document(&self) -> ToolMetadata {
         serde_json::from_slice(&self.body()).expect("the body was rendered from a document")

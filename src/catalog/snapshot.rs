@@ -64,6 +64,12 @@ impl Catalog {
         self.table.insert(entry);
     }
 
+    /// As [`Catalog::insert`], for tests of other rooms.
+    #[cfg(test)]
+    pub(crate) fn add(&mut self, entry: Arc<Entry>) {
+        self.insert(entry);
+    }
+
     pub(super) fn remove(&mut self, name: &str) {
         if let Some(old) = self.order.remove(name) {
             self.hash = self.hash.wrapping_sub(old.digest());

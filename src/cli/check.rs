@@ -12,6 +12,7 @@ use super::{CliError, Exit};
 use crate::access::{Tokens, TokensError};
 use crate::catalog::load::{Loaded, Options, load};
 use crate::config::{Config, ConfigError, DaemonOverrides, Overrides};
+use crate::qualify::categories::shelf::CategoryShelf;
 use crate::strict::diagnostic::{self, Diagnostic};
 use crate::suggest::presets::shelf::Shelf;
 
@@ -60,7 +61,7 @@ pub(super) fn run(args: &CheckArgs, output: &mut Output) -> Result<Exit, CliErro
     Ok(if errors == 0 { Exit::Success } else { Exit::Failure })
 }
 
-/// The configuration, its tokens, presets and documents. A faulty configuration is an error of its own kind.
+/// The configuration, its tokens, presets, categories and documents. A faulty configuration is an error of its own kind.
 fn configured(overrides: &Overrides) -> Result<(Loaded, Vec<Diagnostic>), CliError> {
     let config = match Config::load(overrides, &DaemonOverrides::default()) {
         Ok(config) => config,
@@ -72,6 +73,9 @@ fn configured(overrides: &Overrides) -> Result<(Loaded, Vec<Diagnostic>), CliErr
     let mut presets = Shelf::new(config.presets.clone());
     presets.read();
     diagnostics.extend(presets.offer(|tool| loaded.catalog.get(tool).is_some()).1);
+    let mut categories = CategoryShelf::new(config.categories.clone());
+    categories.read();
+    diagnostics.extend(categories.offer().1);
     match config.tokens_file.as_deref().map(|file| (file, Tokens::read(file))) {
         Some((_, Err(TokensError::Faulty { diagnostics: faults, .. }))) => diagnostics.extend(faults),
         Some((file, Err(TokensError::Unreadable { source, .. }))) => {

@@ -1,4 +1,7 @@
-//! `almanacd eval timing FILE` and `eval next FILE`: how good what is said would have been on a recorded history.
+//! `almanacd eval timing FILE` and `eval next FILE`: how good what is said would have been on a recorded history. `eval qualify`
+//! stands beside it.
+
+mod qualify;
 
 mod recall;
 
@@ -27,6 +30,8 @@ pub(super) struct EvalArgs {
 enum EvalCommand {
     /// Replay calls from a CSV file: each is forecast from those before it, then learnt
     Timing(TimingArgs),
+    /// Rank the tools for messages whose tools are known
+    Qualify(qualify::QualifyArgs),
     /// Search memories for queries whose answers are known
     Recall(recall::RecallArgs),
     /// Replay sessions from JSON lines: each call is foretold from those before it, then learnt
@@ -60,6 +65,7 @@ pub(super) fn run(args: &EvalArgs, output: &mut Output) -> Result<Exit, CliError
     match &args.command {
         EvalCommand::Timing(args) => timing(args, output),
         EvalCommand::Next(args) => next(args, output),
+        EvalCommand::Qualify(args) => qualify::run(args, output),
         EvalCommand::Recall(args) => recall::run(args, output),
     }
 }

@@ -12,8 +12,16 @@ use crate::strict::{At, Fields, FromNode, Node};
 const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(30);
 
 /// How tools are chosen for a message.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Qualifier {
+    /// Learn from the tools that are called after messages. The messages are kept for that.
+    pub learn: bool,
+    /// Tools offered at most, where a request does not say.
+    pub max_tools: usize,
+    /// A message with this confidence replaces what the conversation was about, 0 to 1.
+    pub new_context: f64,
+    /// What a conversation is about is kept for so many turns.
+    pub max_turns: u64,
     /// The model that is asked for its opinion; none by default.
     pub llm: Option<Llm>,
 }
@@ -66,9 +74,41 @@ impl Default for LlmLimits {
     }
 }
 
+impl Default for Qualifier {
+    fn default() -> Self {
+        Self { learn: true, max_tools: 100, new_context: 0.5, max_turns: 5, llm: None }
+    }
+}
+
 impl FromNode for Qualifier {
     fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        at.map(node, |fields| Self { llm: fields.optional("llm") })
+        at.map(node, |fields| {
+            let mut qualifier = Self { llm: fields.optional("llm"), ..Self::default() };
+            fields.set("learn", &mut qualifier.learn);
+            set_within(fields, "max_tools", &mut qualifier.max_tools, 1, 10_000);
+            if let Some(share) = fields.optional::<Share>("new_context") {
+                qualifier.new_context = share.0;
+            }
+            fields.set("max_turns", &mut qualifier.max_turns);
+            qualifier
+        })
+    }
+}
+
+/// A number from 0 to 1.
+struct Share(f64);
+
+impl FromNode for Share {
+    fn from_node(node: Node, at: &mut At) -> Option<Self> {
+        let Node::Number(number) = &node else {
+            at.wrong_type("a number", &node);
+            return None;
+        };
+        let share = number.as_f64().filter(|share| (0.0..=1.0).contains(share));
+        if share.is_none() {
+            at.bad_value("must be 0 to 1");
+        }
+        share.map(Self)
     }
 }
 

@@ -10,8 +10,8 @@ use crate::catalog::entry::{Facet, Wanted};
 use crate::catalog::load::Loaded;
 use crate::catalog::plan::{self, Review};
 use crate::catalog::relations::{self, Relations};
-use crate::catalog::search::Search;
 use crate::catalog::{Catalog, Entry};
+use crate::qualify::{Categories, Index, Message, Ranking, Usage};
 use crate::suggest::Presets;
 
 /// A generation. Immutable.
@@ -21,6 +21,7 @@ pub struct Generation {
     label: Bytes,
     loaded: Loaded,
     presets: Arc<Presets>,
+    categories: Arc<Categories>,
     loaded_at: SystemTime,
 }
 
@@ -87,14 +88,20 @@ impl Page {
 }
 
 impl Generation {
-    pub(super) fn new(number: u64, loaded: Loaded, presets: Arc<Presets>) -> Self {
+    pub(super) fn new(number: u64, loaded: Loaded, presets: Arc<Presets>, categories: Arc<Categories>) -> Self {
         let label = Bytes::from(number.to_string());
-        Self { number, label, loaded, presets, loaded_at: SystemTime::now() }
+        Self { number, label, loaded, presets, categories, loaded_at: SystemTime::now() }
     }
 
     /// The generation after this one; with the same number it is the same one, whose diagnostics may differ.
-    pub(super) fn successor(&self, number: u64, loaded: Loaded, presets: Arc<Presets>) -> Self {
-        let fresh = Self::new(number, loaded, presets);
+    pub(super) fn successor(
+        &self,
+        number: u64,
+        loaded: Loaded,
+        presets: Arc<Presets>,
+        categories: Arc<Categories>,
+    ) -> Self {
+        let fresh = Self::new(number, loaded, presets, categories);
         if number == self.number { Self { loaded_at: self.loaded_at, ..fresh } } else { fresh }
     }
 
@@ -116,6 +123,16 @@ impl Generation {
     /// The presets whose tools the catalog has.
     pub fn presets(&self) -> &Presets {
         &self.presets
+    }
+
+    /// Is there a document of that category?
+    pub fn has_category(&self, name: &str) -> bool {
+        self.catalog().iter().any(|entry| entry.category() == name)
+    }
+
+    /// The categories and networks.
+    pub fn categories(&self) -> &Arc<Categories> {
+        &self.categories
     }
 
     /// When it was published.
@@ -152,10 +169,12 @@ impl Generation {
         Listed { total, next: rest.next().and(last), items: page.items }
     }
 
-    /// What tools match the query, as `search` ranks them?
-    pub(super) fn ranked(&self, search: &Search, query: &str, filter: &ToolFilter) -> Listed {
+    /// What tools match the query, as selection ranks them? Each has the probability that it is meant.
+    pub(super) fn ranked(&self, index: &Index, query: &str, filter: &ToolFilter) -> Listed {
         let passes = filter.predicate();
-        let current = search.rank(query).filter_map(|(entry, score)| Some((self.tool(entry.name())?, score)));
+        let nothing = Usage::new();
+        let found = Ranking::new(index, &Message::new(query), &nothing).matching();
+        let current = found.iter().filter_map(|tool| Some((self.tool(tool.entry.name())?, tool.confidence)));
         let ranked: Vec<_> = current.filter(|(entry, _)| passes(entry)).collect();
         let start = match filter.cursor {
             Some(Cursor::Rank(start)) => start.min(ranked.len()),

@@ -106,6 +106,19 @@ impl Engine {
         }
     }
 
+    /// The same; where it names no goal, what its session is about is one.
+    pub fn with_goal(&self, mut ask: Ask) -> Ask {
+        if ask.goal.is_none() {
+            ask.goal = self.goal(&ask.tenant, ask.result.session_id.as_deref());
+        }
+        ask
+    }
+
+    /// What a session is about, if messages of it were qualified.
+    pub fn goal(&self, tenant: &str, session: Option<&str>) -> Option<String> {
+        self.turn(tenant, session?)?.context.active_intent.clone()
+    }
+
     /// Which presets fit these calls (oldest first) or this goal, and how long will they take?
     pub fn match_presets(
         &self,

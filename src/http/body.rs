@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::StatusCode;
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{CONTENT_TYPE, HeaderMap};
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 
 use super::problem::Problem;
 use crate::strict::Node;
@@ -21,6 +21,7 @@ pub(super) const ADMIN_BYTES: usize = 64 << 20;
 /// Reads the body as JSON.
 pub(super) async fn json(headers: &HeaderMap, body: Incoming, most: usize, within: Duration) -> Result<Node, Problem> {
     check_type(headers)?;
+    check_encoding(headers)?;
     let bytes = if let Ok(bytes) = tokio::time::timeout(within, collect(body, most)).await {
         bytes?
     } else {
@@ -42,6 +43,15 @@ fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
     }
     let detail = "send JSON, with `content-type: application/json`";
     Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not-json", detail).and_close())
+}
+
+/// Refuses a body that is not sent as it is: compressed, it would be read as another text.
+pub(super) fn check_encoding(headers: &HeaderMap) -> Result<(), Problem> {
+    if headers.get_all(CONTENT_ENCODING).iter().all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        return Ok(());
+    }
+    let detail = "send the body as it is, without `content-encoding`";
+    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "encoded-body", detail).and_close())
 }
 
 async fn collect(mut body: Incoming, most: usize) -> Result<Bytes, Problem> {

@@ -27,7 +27,7 @@ pub(super) fn metadata_operation() -> Operation {
 pub(super) fn metadata(context: Arc<Context>, grant: Grant, body: Node) -> Later {
     Box::pin(async move {
         let request: MetadataRequest = decode(body).map_err(|faults| Problem::faulty(&faults))?;
-        let ask = request.ask(&grant.tenant);
+        let ask = context.engine.with_goal(request.ask(&grant.tenant));
         let proposals = context.engine.propose(&ask).await;
         work(move || Ok(answer::json(&describe(&context, request, &ask, proposals)))).await
     })
@@ -42,7 +42,7 @@ pub(super) fn enrich_operation() -> Operation {
 pub(super) fn enrich(context: Arc<Context>, grant: Grant, body: Node) -> Later {
     Box::pin(async move {
         let EnrichRequest { request, mut response } = decode(body).map_err(|faults| Problem::faulty(&faults))?;
-        let ask = request.ask(&grant.tenant);
+        let ask = context.engine.with_goal(request.ask(&grant.tenant));
         let proposals = context.engine.propose(&ask).await;
         work(move || {
             let metadata = describe(&context, request, &ask, proposals);

@@ -57,12 +57,13 @@ fn describe(route: &Route, operation: &Operation, schemas: &mut SchemaGenerator,
     let mut answers: Map<String, Value> = Map::new();
     for answer in &operation.answers {
         let schema = answer.schema.map(|make| json!(make(schemas)));
-        let mut described = json!({"description": answer.description});
+        // One status may come in several types; the first describes it.
+        let described =
+            answers.entry(answer.status.to_string()).or_insert_with(|| json!({"description": answer.description}));
         if !answer.content_type.is_empty() {
-            described["content"] =
-                json!({answer.content_type: {"schema": schema.unwrap_or_else(|| json!({"type": "string"}))}});
+            let schema = schema.unwrap_or_else(|| json!({"type": "string"}));
+            described["content"][answer.content_type] = json!({"schema": schema});
         }
-        answers.insert(answer.status.to_string(), described);
     }
     let refusal = json!({
         "description": "Refused; the code says why.",

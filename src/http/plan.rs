@@ -22,8 +22,10 @@ pub(super) fn check_operation() -> Operation {
         .answering::<PlanAnswer>("What speaks against it.")
 }
 
-pub(super) fn check(context: &Context, _: &Grant, body: Node) -> Result<Answer, Problem> {
-    let PlanRequest { steps, goal, timeout_ms } = decode(body).map_err(|faults| Problem::faulty(&faults))?;
+pub(super) fn check(context: &Context, grant: &Grant, body: Node) -> Result<Answer, Problem> {
+    let PlanRequest { steps, goal, session_id, timeout_ms } =
+        decode(body).map_err(|faults| Problem::faulty(&faults))?;
+    let goal = goal.or_else(|| context.engine.goal(&grant.tenant, session_id.as_deref()));
     let (generation, learnt) = (context.engine.generation(), context.engine.learnt());
     let review = generation.review(&steps, goal.as_deref().unwrap_or_default());
     let asked: Vec<Asked> = steps.iter().map(|step| asked(step)).collect();

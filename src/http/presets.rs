@@ -74,6 +74,7 @@ pub(super) fn fitting(context: &Context, grant: &Grant, body: Node) -> Result<An
         result: CallResult { session_id, ..CallResult::default() },
         ..Ask::default()
     };
+    let goal = goal.or_else(|| context.engine.goal(&ask.tenant, ask.result.session_id.as_deref()));
     let history = context.engine.history(&learnt, &ask);
     let fitting = context.engine.match_presets(&generation, &learnt, &history, goal.as_deref());
     let items: Vec<PresetSuggestion> = fitting.into_iter().map(PresetSuggestion::from).collect();

@@ -22,6 +22,8 @@ pub(super) struct Progress {
     phase: AtomicU8,
     /// Milliseconds from `opened` to when the phase began.
     since: AtomicU64,
+    /// How often there was nothing to read.
+    lulls: AtomicU64,
 }
 
 /// Nothing has come yet.
@@ -55,7 +57,7 @@ impl Overdue {
 
 impl Progress {
     pub(super) fn new() -> Self {
-        Self { opened: coarse_ms(), phase: AtomicU8::new(FRESH), since: AtomicU64::new(0) }
+        Self { opened: coarse_ms(), phase: AtomicU8::new(FRESH), since: AtomicU64::new(0), lulls: AtomicU64::new(0) }
     }
 
     fn enter(&self, phase: u8) {
@@ -75,6 +77,15 @@ impl Progress {
         if matches!(self.phase.load(Ordering::Relaxed), FRESH | IDLE) {
             self.enter(HEAD);
         }
+    }
+
+    /// How often there was nothing to read so far: what was read between two looks at an unchanged count arrived together.
+    pub(super) fn lulls(&self) -> u64 {
+        self.lulls.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn waited(&self) {
+        self.lulls.fetch_add(1, Ordering::Relaxed);
     }
 
     /// All that was to be written has been.
@@ -142,8 +153,10 @@ impl<T: AsyncRead + Unpin> AsyncRead for Noted<T> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.inner).poll_read(context, buffer);
-        if polled.is_ready() && buffer.filled().len() > before {
-            self.progress.read();
+        match polled {
+            Poll::Ready(_) if buffer.filled().len() > before => self.progress.read(),
+            Poll::Ready(_) => {}
+            Poll::Pending => self.progress.waited(),
         }
         polled
     }

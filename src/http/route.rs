@@ -4,13 +4,14 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method};
 
 use super::answer::Answer;
 use super::operation::Operation;
 use super::problem::Problem;
 use super::service::{Call, Context, Streaming};
-use super::{admin, catalog, memory, metadata, openapi, plan, presets, stream, timing, usage};
+use super::{admin, catalog, memory, metadata, openapi, plan, plugin, presets, qualify, stream, timing, usage};
 use crate::access::{Grant, Scope};
 use crate::strict::Node;
 
@@ -43,6 +44,8 @@ pub(super) enum Handler {
     Work(fn(&Context, &Call<'_>) -> Result<Answer, Problem>),
     /// By such work, from a JSON body.
     Body(Answers),
+    /// By such work, from a JSON body and the request's head.
+    Asked(fn(&Context, &Grant, &Parts, Node) -> Result<Answer, Problem>),
     /// When what it waits for is there, such as the disk or a rule library, from a JSON body.
     Write(Waits),
     /// When its body, read as it arrives, has ended.
@@ -100,6 +103,14 @@ pub(super) fn table() -> Vec<Route> {
         get("/v1/tools/{name}/relations", read, Handler::Work(catalog::relations), catalog::relations_operation),
         ask("/v1/tools/check", catalog::check, catalog::check_operation),
         get("/v1/catalog", read, Handler::Now(catalog::report), catalog::report_operation),
+        Route {
+            method: Method::POST,
+            path: "/v1/qualify",
+            access: read,
+            handler: Handler::Asked(qualify::qualify),
+            operation: qualify::qualify_operation,
+        },
+        ask("/v1/qualify/miss", qualify::miss, qualify::miss_operation),
         ask("/v1/estimate", timing::estimate, timing::estimate_operation),
         waits("/v1/metadata", read, metadata::metadata, metadata::metadata_operation),
         waits("/v1/enrich", read, metadata::enrich, metadata::enrich_operation),
@@ -119,6 +130,7 @@ pub(super) fn table() -> Vec<Route> {
         get("/v1/timing", read, Handler::Work(timing::list), timing::list_operation),
         get("/v1/timing/{name}", read, Handler::Work(timing::tool), timing::tool_operation),
         get("/v1/sessions/{name}", read, Handler::Now(timing::session), timing::session_operation),
+        get("/v1/plugins", read, Handler::Now(plugin::list), plugin::list_operation),
         get("/live", Access::Open, Handler::Now(admin::live), admin::live_operation),
         get("/ready", Access::Open, Handler::Now(admin::ready), admin::ready_operation),
         get("/metrics", read, Handler::Now(admin::metrics), admin::metrics_operation),
@@ -129,6 +141,13 @@ pub(super) fn table() -> Vec<Route> {
             access: Access::Socket,
             handler: Handler::Later(admin::reload),
             operation: admin::reload_operation,
+        },
+        Route {
+            method: Method::POST,
+            path: "/-/plugins/{name}/reset",
+            access: Access::Socket,
+            handler: Handler::Work(plugin::reset),
+            operation: plugin::reset_operation,
         },
         get("/-/status", Access::Socket, Handler::Now(admin::status), admin::status_operation),
         Route {

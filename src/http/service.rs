@@ -15,6 +15,7 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, StatusCode};
 use percent_encoding::percent_decode_str;
 use prometheus::{Histogram, IntCounter};
+use tokio::sync::watch;
 
 use super::answer::Answer;
 use super::guard::{Door, Guard};
@@ -57,6 +58,8 @@ pub struct Service {
     unmatched: Counts,
     /// Are the doors closing? Then every answer is the last of its connection.
     stopping: AtomicBool,
+    /// The same, for those who wait for it.
+    stopped: watch::Sender<bool>,
 }
 
 struct Counted {
@@ -118,6 +121,8 @@ pub(super) struct Streaming {
     pub(super) limits: Http,
     /// To be told that the request goes on, for as long as it does.
     pub(super) progress: Arc<Progress>,
+    /// Becomes true when the doors close.
+    pub(super) stopped: watch::Receiver<bool>,
 }
 
 /// An answer that is there, or is worked on.
@@ -171,12 +176,14 @@ impl Service {
             paths,
             tool,
             stopping: AtomicBool::new(false),
+            stopped: watch::Sender::new(false),
         })
     }
 
-    /// From now on every answer is the last of its connection.
+    /// From now on every answer is the last of its connection, and streams are not waited for.
     pub(super) fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
+        self.stopped.send_replace(true);
     }
 
     pub(super) fn limits(&self) -> &Http {
@@ -238,14 +245,19 @@ impl Service {
                 let node = body::json(&parts.headers, incoming, limits.max_body_bytes, limits.request_timeout).await?;
                 work(move || handler(&context, &grant, node)).await
             }
+            Handler::Asked(handler) => {
+                let limits = &self.limits;
+                let node = body::json(&parts.headers, incoming, limits.max_body_bytes, limits.request_timeout).await?;
+                work(move || handler(&context, &grant, &parts, node)).await
+            }
             Handler::Write(handler) => {
                 let limits = &self.limits;
                 let node = body::json(&parts.headers, incoming, limits.max_body_bytes, limits.request_timeout).await?;
                 handler(context, grant, node).await
             }
             Handler::Stream(handler) => {
-                let (limits, progress) = (self.limits.clone(), Arc::clone(progress));
-                handler(context, grant, Streaming { parts, body: incoming, limits, progress }).await
+                let (limits, progress, stopped) = (self.limits.clone(), Arc::clone(progress), self.stopped.subscribe());
+                handler(context, grant, Streaming { parts, body: incoming, limits, progress, stopped }).await
             }
             Handler::Later(handler) => handler(context, parts.uri.query()).await,
             Handler::Whole(handler) => {

@@ -14,8 +14,10 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::answer;
+use super::body::check_encoding;
 use super::operation::{Operation, Parameter, query};
 use super::problem::Problem;
+use super::progress::Progress;
 use super::query::Query;
 use super::route::Later;
 use super::service::{Context, Streaming};
@@ -28,6 +30,12 @@ use crate::stream::{Arrival, Calls, Ended, Parser, Part, Protocol, Read, Seen};
 
 /// Faults, and events of usage, that an answer tells at most.
 const MAX_TOLD: usize = 100;
+
+/// Size of a value that an answer tells, in bytes of JSON: a hundred of them must not hold the memory of the daemon.
+const MAX_VALUE_BYTES: usize = 16 * 1024;
+
+/// Characters of a fault's message, which can quote the line.
+const MAX_MESSAGE_CHARS: usize = 200;
 
 /// Calls of one stream that an answer tells at most; further ones are recorded all the same.
 const MAX_CALLS: usize = 10_000;
@@ -51,9 +59,11 @@ pub(super) fn read(context: Arc<Context>, grant: Grant, streaming: Streaming) ->
     Box::pin(async move {
         let query = Query::parse(streaming.parts.uri.query(), &["protocol", "session_id"])?;
         let protocol = protocol(&query, &streaming.parts.headers)?;
+        check_encoding(&streaming.parts.headers)?;
         let session = session(&query)?;
         let (sender, recorder) = record_beside(Arc::clone(&context));
-        let mut listener = Listener::new(protocol, grant, session, sender);
+        let progress = Arc::clone(&streaming.progress);
+        let mut listener = Listener::new(protocol, grant, session, sender, progress);
         let heard = listen(&mut listener, streaming).await;
         let answer = listener.end(heard.is_err()).await;
         // The recorder ends when nobody can send any more; what it holds is recorded first.
@@ -102,9 +112,9 @@ fn session(query: &Query) -> Result<Option<String>, Problem> {
 
 /// Reads the body to its end. Between two pieces of it a tool may work for long.
 async fn listen(listener: &mut Listener, streaming: Streaming) -> Result<(), Problem> {
-    let Streaming { mut body, limits, progress, .. } = streaming;
+    let Streaming { mut body, limits, progress, mut stopped, .. } = streaming;
     let mut bytes = 0;
-    let mut alive = tokio::time::interval(limits.request_timeout / 2);
+    let mut alive = tokio::time::interval(limits.request_timeout.min(limits.stream_idle_timeout) / 2);
     let mut quiet_since = Instant::now();
     loop {
         let frame = tokio::select! {
@@ -116,6 +126,10 @@ async fn listen(listener: &mut Listener, streaming: Streaming) -> Result<(), Pro
                 }
                 progress.request_began();
                 continue;
+            }
+            _ = stopped.wait_for(|stopped| *stopped) => {
+                let detail = "the daemon stops; what ended so far is recorded, send what follows as another stream";
+                return Err(Problem::unavailable("stopping", detail).and_close());
             }
         };
         quiet_since = Instant::now();
@@ -157,7 +171,10 @@ struct Listener {
     parser: Parser,
     calls: Calls,
     began: Instant,
-    reads: u64,
+    progress: Arc<Progress>,
+    /// As they were when something arrived last.
+    lulls: u64,
+    burst: u64,
     heard: Heard,
 }
 
@@ -171,7 +188,13 @@ struct Heard {
 }
 
 impl Listener {
-    fn new(protocol: Protocol, grant: Grant, session: Option<String>, recorder: mpsc::Sender<Execution>) -> Self {
+    fn new(
+        protocol: Protocol,
+        grant: Grant,
+        session: Option<String>,
+        recorder: mpsc::Sender<Execution>,
+        progress: Arc<Progress>,
+    ) -> Self {
         Self {
             grant,
             session,
@@ -179,14 +202,22 @@ impl Listener {
             parser: Parser::new(protocol),
             calls: Calls::default(),
             began: Instant::now(),
-            reads: 0,
+            lulls: progress.lulls(),
+            progress,
+            burst: 0,
             heard: Heard::default(),
         }
     }
 
+    /// A burst ends with a lull after a whole line. A lull within a line is the network's: no agent waits for a tool there, but
+    /// a stream that is sent all at once, such as one from a file, comes in pieces that are cut anywhere.
     fn arrival(&mut self) -> Arrival {
-        self.reads += 1;
-        Arrival { at_ms: self.began.elapsed().as_millis() as u64, read: self.reads }
+        let lulls = self.progress.lulls();
+        if lulls != self.lulls && self.parser.is_between_lines() {
+            self.burst += 1;
+        }
+        self.lulls = lulls;
+        Arrival { at_ms: self.began.elapsed().as_millis() as u64, burst: self.burst }
     }
 
     async fn hear(&mut self, bytes: &[u8]) {
@@ -200,10 +231,9 @@ impl Listener {
     /// The stream ended, by itself or, when it broke off, without its end.
     async fn end(mut self, broke_off: bool) -> Heard {
         let arrival = self.arrival();
-        let (mut calls, mut heard) = (std::mem::take(&mut self.calls), std::mem::take(&mut self.heard));
+        let Self { parser, calls, heard, .. } = &mut self;
         let mut ended = Vec::new();
-        let parser = std::mem::replace(&mut self.parser, Parser::new(Protocol::DataV1));
-        parser.finish(|read| ended.extend(heard.take(read, &mut calls, arrival)));
+        parser.finish(|read| ended.extend(heard.take(read, calls, arrival)));
         if broke_off || heard.gave_up {
             let given_up = calls.give_up(arrival);
             for call in &given_up {
@@ -216,7 +246,7 @@ impl Listener {
             .map(|(call, tool)| UnfinishedCall { tool_call_id: call.to_owned(), tool_name: tool.to_owned() })
             .collect();
         self.record(ended).await;
-        heard
+        self.heard
     }
 
     async fn record(&self, ended: Vec<Ended>) {
@@ -260,7 +290,8 @@ impl Heard {
             Ok(part) => part,
             Err(fault) => {
                 if self.told.faults.len() < MAX_TOLD {
-                    self.told.faults.push(StreamFault { line: fault.line, message: fault.message });
+                    let message = fault.message.chars().take(MAX_MESSAGE_CHARS).collect();
+                    self.told.faults.push(StreamFault { line: fault.line, message });
                 }
                 return None;
             }
@@ -278,11 +309,13 @@ impl Heard {
         let kind = value.get("type").and_then(Value::as_str).or(name).unwrap_or_default();
         match kind {
             "intent_context" | "intent-context" => {
-                if let Some(intent) = value.get_mut("intentContext") {
+                if let Some(intent) = value.get_mut("intentContext").filter(|intent| is_small(intent)) {
                     self.told.intent_context = Some(intent.take());
                 }
             }
-            "token_usage" | "path_info" | "token-usage" | "path-info" if self.told.usage.len() < MAX_TOLD => {
+            "token_usage" | "path_info" | "token-usage" | "path-info"
+                if self.told.usage.len() < MAX_TOLD && is_small(&value) =>
+            {
                 self.told.usage.push(value);
             }
             _ => {}
@@ -298,5 +331,42 @@ impl Heard {
                 duration_ms: call.duration_ms,
             });
         }
+    }
+}
+
+fn is_small(value: &Value) -> bool {
+    serde_json::to_vec(value).is_ok_and(|json| json.len() <= MAX_VALUE_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Durations of the calls in a stream that arrives in these pieces, with a lull after each.
+    fn durations(pieces: &[&str]) -> Vec<bool> {
+        let progress = Arc::new(Progress::new());
+        let (sender, _recorder) = mpsc::channel(QUEUE);
+        let mut listener = Listener::new(Protocol::DataV1, Grant::anonymous(), None, sender, Arc::clone(&progress));
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let heard = runtime.block_on(async {
+            for piece in pieces {
+                listener.hear(piece.as_bytes()).await;
+                progress.waited();
+            }
+            listener.end(false).await
+        });
+        heard.told.calls.iter().map(|call| call.duration_ms.is_some()).collect()
+    }
+
+    #[test]
+    fn a_lull_counts_after_a_whole_line_only() {
+        let call = r#"9:{"toolCallId":"c","toolName":"t","args":{}}"#;
+        let result = r#"a:{"toolCallId":"c","result":1}"#;
+        let check = |pieces: &[&str], known: bool| assert_eq!(durations(pieces), [known], "{pieces:?}");
+        check(&[&format!("{call}\n"), &format!("{result}\n")], true);
+        check(&[call, "\n", result, "\n"], true);
+        check(&[&format!("{call}\n{result}\n")], false);
+        check(&[&format!("{call}\n{}", &result[..9]), &format!("{}\n", &result[9..])], false);
+        check(&[&format!("0:\"a\"\n{call}\n"), &result[..9], &format!("{}\n", &result[9..])], true);
     }
 }

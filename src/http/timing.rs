@@ -10,6 +10,7 @@ use super::operation::{Operation, Parameter, path, query};
 use super::problem::Problem;
 use super::route::Later;
 use super::service::{Call, Context};
+use super::wire_qualify::IntentContextBody;
 use super::wire_timing::{
     EstimateAnswer, EstimateRequest, ExecutionBody, KeyTiming, RecentAccuracy, RecordAnswer, RecordRequest, Remaining,
     SessionAnswer, Timestamp, Timing, TimingPage,
@@ -249,8 +250,11 @@ pub(super) fn session(context: &Context, call: &Call<'_>) -> Result<Answer, Prob
     let id = call.parameter()?;
     let learnt = context.engine.learnt();
     let history = learnt.sessions.history(&call.grant.tenant, id);
-    let history = history
-        .ok_or_else(|| Problem::not_found("unknown-session", format!("nothing is known of the session `{id}`")))?;
-    let tool_history = history.iter().map(ToString::to_string).collect();
-    Ok(answer::json(&SessionAnswer { session_id: id.to_owned(), tool_history }))
+    let turn = context.engine.turn(&call.grant.tenant, id);
+    if history.is_none() && turn.is_none() {
+        return Err(Problem::not_found("unknown-session", format!("nothing is known of the session `{id}`")));
+    }
+    let tool_history = history.into_iter().flat_map(|tools| tools.iter()).map(ToString::to_string).collect();
+    let intent_context = turn.map(|turn| IntentContextBody::from(&turn.context));
+    Ok(answer::json(&SessionAnswer { session_id: id.to_owned(), tool_history, intent_context }))
 }

@@ -143,6 +143,19 @@ mod tests {
         check(json!({"message": "x"}), "message-disagrees");
         check(json!({"model": "m"}), "/model");
         check(json!({"timestamp": "yesterday", "tokenIn": 1}), "/timestamp /tokenIn");
+        check(json!({"tokensIn": u64::MAX, "calls": u64::MAX}), "/tokensIn /calls");
+        check(json!({"calls": 0, "tokensOut": -1}), "/tokensOut /calls");
+        let tier = json!({"aboveTokens": 5, "input": 1, "output": 1});
+        check(json!({"prices": {"input": 1, "output": 1, "tiers": [tier, tier]}}), "/prices/tiers");
+    }
+
+    #[test]
+    fn nothing_costs_less_than_nothing() {
+        for free in [json!({"costUsd": -0.0}), json!({"prices": {"input": -0.0, "output": -0.0, "perCall": -0.0}})] {
+            let event = answer(&free).unwrap();
+            assert!(event["message"].as_str().unwrap().ends_with("Cost: $0"), "{event}");
+            assert!(event["costUsd"].as_f64().unwrap().is_sign_positive());
+        }
     }
 
     #[test]

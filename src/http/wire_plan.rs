@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::wire_timing::{MAX_STEPS, Timing, duration};
+use super::wire_timing::{MAX_STEPS, Timing, duration, text};
 use crate::strict::{At, FromNode, Node};
 
 /// Body of `POST /v1/plans/check`.
@@ -12,9 +12,12 @@ use crate::strict::{At, FromNode, Node};
 pub struct PlanRequest {
     /// The tools in the order of their calls, at most 100.
     pub steps: Vec<String>,
-    /// What the plan is for.
+    /// What the plan is for; what the session is about by default.
     #[schemars(default)]
     pub goal: Option<String>,
+    /// The session it belongs to.
+    #[schemars(default)]
+    pub session_id: Option<String>,
     /// When the caller of the whole plan gives up, in ms; the factory's limit by default.
     #[schemars(default)]
     pub timeout_ms: Option<u64>,
@@ -91,6 +94,7 @@ impl FromNode for PlanRequest {
             let request = Self {
                 steps: fields.required("steps"),
                 goal: fields.optional("goal"),
+                session_id: text(fields, "session_id"),
                 timeout_ms: duration(fields, "timeout_ms"),
             };
             if !(1..=MAX_STEPS).contains(&request.steps.len()) {

@@ -13,10 +13,10 @@ pub struct StreamAnswer {
     pub calls: Vec<StreamedCall>,
     /// Calls without a result when the stream ended, which are not recorded.
     pub unfinished: Vec<UnfinishedCall>,
-    /// The last intent that the stream told, if it told one.
+    /// The last intent that the stream told, if it told one of at most 16 KiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intent_context: Option<Value>,
-    /// What the stream told of tokens and cost, in order.
+    /// What the stream told of tokens and cost, in order: at most 100 values, each of at most 16 KiB.
     pub usage: Vec<Value>,
     /// Lines that could not be read, at most 100.
     pub faults: Vec<StreamFault>,
@@ -31,8 +31,8 @@ pub struct StreamedCall {
     pub tool_name: String,
     /// success, error, or cancelled when the stream was given up before it ended.
     pub outcome: String,
-    /// In ms; absent when the result arrived together with the call, so that the duration is not known: such a call is not
-    /// recorded.
+    /// In ms; absent when the result arrived together with the call, or the user had to allow the call, so that the duration
+    /// is not known: such a call is not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
 }

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::wire_qualify::IntentContextBody;
 use crate::catalog::document::check_name;
 use crate::store::{MAX_DURATION_MS, Measures, Outcome};
 use crate::strict::{At, Fields, FromNode, Node};
@@ -180,7 +181,10 @@ pub struct ExecutionBody {
 
 /// A moment: RFC 3339, or milliseconds since the epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema)]
-#[schemars(untagged)]
+#[schemars(untagged, extend("anyOf" = [
+    {"type": "string", "format": "date-time"},
+    {"type": "integer", "format": "int64", "description": "Milliseconds since the epoch."},
+]))]
 pub enum Timestamp {
     /// Milliseconds since the epoch.
     Millis(i64),
@@ -249,6 +253,9 @@ pub struct SessionAnswer {
     pub session_id: String,
     /// Its calls, oldest first, repeats kept.
     pub tool_history: Vec<String>,
+    /// What it is about, if messages of it were qualified.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intent_context: Option<IntentContextBody>,
 }
 
 /// A tool's name.

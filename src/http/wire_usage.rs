@@ -250,8 +250,8 @@ impl UsageRequest {
         if self.threshold_reached.is_some_and(|given| given != reached) {
             fields.bad_value("thresholdReached", format!("it is {reached}: the total is {total}"));
         }
-        if self.calls == Some(0) {
-            fields.bad_value("calls", "at least 1");
+        if self.calls.is_some_and(|calls| !(1..=MAX_TOKENS).contains(&calls)) {
+            fields.bad_value("calls", format!("1 to {MAX_TOKENS}"));
         }
         if self.model.is_some() && self.prices.is_some() {
             fields.bad_value("model", "either `model` or `prices`, not both");

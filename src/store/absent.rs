@@ -4,7 +4,7 @@ use super::memories::{
     Acknowledged, Added, Draft, Found, IdempotencyKey, Imported, Linked, Memories, Purge, Search, StoredMemory,
     StoredVersion, Thread,
 };
-use super::{Execution, History, Pending, ReplayLimits, Store, StoreError};
+use super::{Execution, History, Note, Pending, ReplayLimits, Store, StoreError};
 
 /// Remembers nothing, and refuses to.
 #[derive(Debug, Clone, Copy, Default)]
@@ -17,6 +17,10 @@ impl Store for Absent {
 
     fn replay(&self, _: ReplayLimits) -> Result<History, StoreError> {
         Ok(History::default())
+    }
+
+    fn note(&self, _: Vec<Note>) -> Result<(), StoreError> {
+        Ok(())
     }
 
     fn memories(&self) -> &dyn Memories {

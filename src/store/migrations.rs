@@ -6,6 +6,7 @@ use rusqlite::{Connection, Transaction};
 const STEPS: &[&str] = &[
     include_str!("migrations/executions.sql"),
     include_str!("migrations/trails.sql"),
+    include_str!("migrations/selection.sql"),
     include_str!("migrations/memories.sql"),
 ];
 

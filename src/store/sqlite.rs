@@ -22,10 +22,11 @@ use tokio::sync::oneshot;
 
 use super::memories::Memories;
 use super::migrations::{MigrationError, migrate};
+use super::notes::{self, Noting};
 use super::writer::{Batch, Job, Writer};
 use super::{
-    Durability, Execution, History, KeyCount, Measures, Outcome, Pending, ReplayLimits, SessionCall, Store, StoreError,
-    tracker,
+    Durability, Execution, History, KeyCount, Measures, Note, Outcome, Pending, ReplayLimits, SessionCall, Store,
+    StoreError, tracker,
 };
 use readers::Readers;
 use shelf::Shelves;
@@ -143,12 +144,17 @@ impl Store for Sqlite {
                 counts: counts(&connection)?,
                 calls: calls(&connection, limits.of_sessions)?,
                 followed: tracker::read_all(&connection)?,
+                notes: notes::read_all(&connection)?,
             })
         };
         if let Some(trouble) = self.trouble() {
             return Err(StoreError::Unavailable(trouble));
         }
         read().map_err(|error| StoreError::Unavailable(error.to_string()))
+    }
+
+    fn note(&self, notes: Vec<Note>) -> Result<(), StoreError> {
+        self.send(Job::Task(Box::new(Noting(notes))))
     }
 
     fn memories(&self) -> &dyn Memories {

@@ -9,6 +9,7 @@ use arc_swap::ArcSwapOption;
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, params};
 use tokio::sync::oneshot;
 
+use super::notes;
 use super::sqlite::{OnCommit, Options, open};
 use super::tracker::{self, Tracker};
 use super::{Execution, Outcome, StoreError, Stored};
@@ -209,7 +210,8 @@ impl Writer {
             connection.execute(old, params![before(self.options.retention), PRUNED_AT_ONCE])?;
             connection.execute("DELETE FROM idempotency_keys WHERE at_ms < ?1", [before(IDEMPOTENCY)])?;
             connection.execute("DELETE FROM memory_keys WHERE at_ms < ?1", [before(IDEMPOTENCY)])?;
-            tracker::prune(connection)
+            tracker::prune(connection)?;
+            notes::prune(connection, before(self.options.retention).saturating_mul(1000))
         };
         if let Err(error) = remove() {
             tracing::warn!(%error, "old records could not be removed");

@@ -1,7 +1,8 @@
 //! Durations of tool calls, seen from outside: from a call's part to its result's, by the times at which they arrived.
 //!
-//! Neither protocol carries times, so a result that arrives in the same read as its call has no duration that could be known,
-//! and none is made up. A call that the stream gave up on took at least as long as was waited for it.
+//! Neither protocol carries times, so a result that arrives together with its call has no duration that could be known, and
+//! none is made up; nor is there one of a call for which the user was asked, as people take longer than tools. A call that the
+//! stream gave up on took at least as long as was waited for it.
 
 use super::part::Part;
 
@@ -13,8 +14,8 @@ const MAX_OPEN: usize = 1000;
 pub struct Arrival {
     /// Milliseconds of any steady clock.
     pub at_ms: u64,
-    /// Which read it was: parts of one read arrived together.
-    pub read: u64,
+    /// Which burst they belong to: what is of one burst arrived together.
+    pub burst: u64,
 }
 
 /// The calls of one stream.
@@ -28,6 +29,8 @@ struct Open {
     call: String,
     tool: String,
     since: Arrival,
+    /// Did it wait for the user's consent?
+    asked: bool,
 }
 
 /// A call that ended.
@@ -37,7 +40,7 @@ pub struct Ended {
     pub call: String,
     /// Its tool.
     pub tool: String,
-    /// How long it took, in ms; nothing if it arrived with its result.
+    /// How long it took, in ms; nothing if it arrived with its result, or waited for the user.
     pub duration_ms: Option<u64>,
     /// How it ended.
     pub how: Seen,
@@ -60,6 +63,12 @@ impl Calls {
         let (call, how) = match part {
             Part::ToolCall { call, tool, .. } => {
                 self.begin(call, tool, arrival);
+                return None;
+            }
+            Part::ToolApprovalRequest { call } => {
+                if let Some(open) = self.open.iter_mut().find(|open| open.call == *call) {
+                    open.asked = true;
+                }
                 return None;
             }
             Part::ToolResult { call, preliminary: false, .. } => (call, Seen::Result),
@@ -92,14 +101,15 @@ impl Calls {
         if self.open.len() == MAX_OPEN {
             self.open.remove(0);
         }
-        self.open.push(Open { call: call.to_owned(), tool: tool.to_owned(), since });
+        self.open.push(Open { call: call.to_owned(), tool: tool.to_owned(), since, asked: false });
     }
 }
 
 impl Open {
     fn end(self, arrival: Arrival, how: Seen) -> Ended {
-        let Self { call, tool, since } = self;
-        let duration_ms = (arrival.read != since.read).then(|| arrival.at_ms.saturating_sub(since.at_ms));
+        let Self { call, tool, since, asked } = self;
+        let is_known = arrival.burst != since.burst && !asked;
+        let duration_ms = is_known.then(|| arrival.at_ms.saturating_sub(since.at_ms));
         Ended { call, tool, duration_ms, how }
     }
 }
@@ -122,7 +132,7 @@ mod tests {
         let mut calls = Calls::default();
         let ended = parts
             .iter()
-            .filter_map(|(at_ms, part)| calls.take(part, Arrival { at_ms: *at_ms, read: *at_ms }))
+            .filter_map(|(at_ms, part)| calls.take(part, Arrival { at_ms: *at_ms, burst: *at_ms }))
             .map(|ended| (ended.tool, ended.duration_ms, ended.how))
             .collect();
         (ended, calls)
@@ -143,11 +153,15 @@ mod tests {
             (32, answered("3", false)),
             (40, called("4", "d")),
             (41, Part::ToolDenied { call: "4".into() }),
+            (50, called("5", "e")),
+            (51, Part::ToolApprovalRequest { call: "5".into() }),
+            (90, answered("5", false)),
         ]);
         let expected = [
             ("b".to_owned(), Some(13), Seen::Error),
             ("a".to_owned(), Some(25), Seen::Result),
             ("c".to_owned(), None, Seen::Result),
+            ("e".to_owned(), None, Seen::Result),
         ];
         assert_eq!(ended, expected);
         assert_eq!(calls.open().count(), 0);
@@ -157,9 +171,9 @@ mod tests {
     fn what_is_given_up_took_at_least_so_long() {
         let (_, mut calls) = run(&[(5, called("1", "a"))]);
         assert_eq!(calls.open().collect::<Vec<_>>(), [("1", "a")]);
-        let ended = calls.give_up(Arrival { at_ms: 105, read: 9 });
+        let ended = calls.give_up(Arrival { at_ms: 105, burst: 9 });
         assert_eq!((ended[0].duration_ms, ended[0].how), (Some(100), Seen::GivenUp));
         let (_, mut calls) = run(&(0..1500).map(|call| (call, called(&call.to_string(), "t"))).collect::<Vec<_>>());
-        assert_eq!(calls.give_up(Arrival { at_ms: 0, read: 9 }).len(), MAX_OPEN);
+        assert_eq!(calls.give_up(Arrival { at_ms: 0, burst: 9 }).len(), MAX_OPEN);
     }
 }

@@ -61,6 +61,11 @@ impl Lines {
         hold(&mut self.held, &mut self.too_long, self.limit, bytes);
     }
 
+    /// Is nothing of an unfinished line held?
+    pub(super) fn is_between(&self) -> bool {
+        self.held.is_empty() && !self.too_long
+    }
+
     /// The line that nothing ended.
     pub(super) fn rest(&mut self) -> Option<Line> {
         (self.too_long || !self.held.is_empty()).then(|| take(&mut self.held, &mut self.too_long))

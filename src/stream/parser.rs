@@ -46,8 +46,13 @@ impl Parser {
         });
     }
 
+    /// Did the bytes so far end with a whole line?
+    pub fn is_between_lines(&self) -> bool {
+        self.lines.is_between()
+    }
+
     /// The stream ended: gives what nothing completed.
-    pub fn finish(mut self, mut sink: impl FnMut(Read)) {
+    pub fn finish(&mut self, mut sink: impl FnMut(Read)) {
         if let Some(rest) = self.lines.rest() {
             self.line += 1;
             take(self.protocol, &mut self.events, self.line, rest, &mut sink);
@@ -66,16 +71,17 @@ fn take(protocol: Protocol, events: &mut Events, number: u64, line: Line, sink: 
         }
     };
     match protocol {
-        Protocol::DataV1 if text.is_empty() => {}
+        Protocol::DataV1 if matches!(text.as_str(), "" | "\r") => {}
         Protocol::DataV1 => read(protocol, number, &text, sink),
-        Protocol::UiV1 => {
-            if let Some(data) = events.take(&text) {
-                read(protocol, number, &data, sink);
-            } else if events.held() > MAX_LINE_BYTES {
+        Protocol::UiV1 => match events.take(&text) {
+            Ok(Some(data)) => read(protocol, number, &data, sink),
+            Ok(None) if events.held() > MAX_LINE_BYTES => {
                 events.rest();
                 sink(Err(Fault { line: number, message: format!("an event longer than {MAX_LINE_BYTES} bytes") }));
             }
-        }
+            Ok(None) => {}
+            Err(message) => sink(Err(Fault { line: number, message })),
+        },
     }
 }
 

@@ -78,6 +78,11 @@ pub enum Part {
         /// Why.
         error: String,
     },
+    /// The user is asked whether the call is allowed.
+    ToolApprovalRequest {
+        /// The call.
+        call: String,
+    },
     /// The user did not allow the call.
     ToolDenied {
         /// The call.

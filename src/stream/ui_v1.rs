@@ -9,28 +9,37 @@ use super::part::Part;
 #[derive(Debug, Default)]
 pub(super) struct Events {
     data: Option<String>,
-    first: Option<()>,
+    begun: bool,
 }
 
 impl Events {
     /// Takes a line; the data of the event that it ends, if it ends one.
-    pub(super) fn take(&mut self, line: &str) -> Option<String> {
-        let line = if self.first.replace(()).is_none() { line.strip_prefix('\u{feff}').unwrap_or(line) } else { line };
+    ///
+    /// # Errors
+    /// For a field that events don't have. The standard ignores it, but a stream of another protocol consists of them.
+    pub(super) fn take(&mut self, line: &str) -> Result<Option<String>, String> {
+        let is_first = !std::mem::replace(&mut self.begun, true);
+        let line = line.strip_prefix('\u{feff}').filter(|_| is_first).unwrap_or(line);
         if line.is_empty() {
-            return self.data.take();
+            return Ok(self.data.take());
         }
         let (name, value) = line.split_once(':').unwrap_or((line, ""));
-        if name == "data" {
-            let value = value.strip_prefix(' ').unwrap_or(value);
-            match &mut self.data {
-                Some(data) => {
-                    data.push('\n');
-                    data.push_str(value);
-                }
-                None => self.data = Some(value.to_owned()),
-            }
+        match name {
+            "data" => self.add(value.strip_prefix(' ').unwrap_or(value)),
+            "" | "event" | "id" | "retry" => {}
+            _ => return Err(format!("unknown field \"{name}\"; those of an event are data, event, id and retry")),
         }
-        None
+        Ok(None)
+    }
+
+    fn add(&mut self, line: &str) {
+        match &mut self.data {
+            Some(data) => {
+                data.push('\n');
+                data.push_str(line);
+            }
+            None => self.data = Some(line.to_owned()),
+        }
     }
 
     /// Bytes held of an event that has not ended.
@@ -103,6 +112,10 @@ pub(super) fn read(data: &str, mut sink: impl FnMut(Part)) -> Result<(), String>
         }
         "tool-output-error" => Part::ToolError { call: string("toolCallId")?, error: string("errorText")? },
         "tool-output-denied" => Part::ToolDenied { call: string("toolCallId")? },
+        "tool-approval-request" if value["isAutomatic"] != true => {
+            string("approvalId")?;
+            Part::ToolApprovalRequest { call: string("toolCallId")? }
+        }
         "data-custom" if value["data"].is_array() => {
             for value in any("data").as_array().into_iter().flatten().cloned() {
                 sink(Part::Data { name: None, id: None, value });
@@ -167,6 +180,10 @@ mod tests {
         );
         check(json!({"type": "tool-output-denied", "toolCallId": "c"}), Part::ToolDenied { call: call() });
         check(
+            json!({"type": "tool-approval-request", "approvalId": "a", "toolCallId": "c"}),
+            Part::ToolApprovalRequest { call: call() },
+        );
+        check(
             json!({"type": "data-intent-context", "id": "1", "data": {"a": 1}}),
             Part::Data { name: Some("intent-context".into()), id: Some("1".into()), value: json!({"a": 1}) },
         );
@@ -175,6 +192,9 @@ mod tests {
             Part::Finish { reason: Some("stop".into()), usage: None },
         );
         check(json!({"type": "abort", "reason": "r"}), Part::Abort { reason: Some("r".into()) });
+        let automatic =
+            json!({"type": "tool-approval-request", "approvalId": "a", "toolCallId": "c", "isAutomatic": true});
+        check(automatic.clone(), Part::Other { kind: "tool-approval-request".into(), value: automatic });
         let source = json!({"type": "source-url", "sourceId": "s", "url": "u"});
         check(source.clone(), Part::Other { kind: "source-url".into(), value: source });
         assert_eq!(parts(&json!({"type": "data-custom", "data": [1, 2]})).unwrap().len(), 2);
@@ -197,8 +217,10 @@ mod tests {
     fn events_are_assembled_as_the_standard_says() {
         let mut events = Events::default();
         let lines = ["\u{feff}: comment", "event: x", "data: a", "data:b", "", "id: 1", "", "data", "", "data:  c"];
-        let ended: Vec<String> = lines.iter().filter_map(|line| events.take(line)).collect();
+        let ended: Vec<String> = lines.iter().filter_map(|line| events.take(line).unwrap()).collect();
         assert_eq!(ended, ["a\nb", ""]);
         assert_eq!(events.rest().as_deref(), Some(" c"));
+        let refused = r#"unknown field "0"; those of an event are data, event, id and retry"#;
+        assert_eq!(events.take(r#"0:"text""#), Err(refused.to_owned()));
     }
 }

@@ -2,6 +2,8 @@
 
 mod llm;
 mod memory;
+mod plugin;
+mod qualify;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -9,6 +11,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use llm::{LlmAsked, LlmBreakerChanged, LlmOutcome};
 pub use memory::MemoryOperated;
+pub use plugin::{PluginFaulted, PluginGone, PluginReplaced, PluginSaid, PluginStateChanged, SandboxMissing};
+pub use qualify::{Qualified, ToolMissed};
 
 use super::Metrics;
 use super::labels::OTHER;

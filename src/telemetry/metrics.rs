@@ -2,6 +2,7 @@
 
 mod llm;
 mod memory;
+mod plugin;
 
 use prometheus::core::Collector;
 use prometheus::{
@@ -11,6 +12,7 @@ use prometheus::{
 
 pub use llm::LlmMetrics;
 pub use memory::MemoryMetrics;
+pub use plugin::PluginMetrics;
 
 use super::labels::Capped;
 
@@ -71,6 +73,8 @@ pub struct Metrics {
     pub interval_coverage: Gauge,
     /// What is suggested.
     pub suggest: Suggest,
+    /// What is selected.
+    pub qualify: Qualify,
     /// `almanac_store_commit_seconds`.
     pub store_commit: Histogram,
     /// `almanac_store_queue_depth`.
@@ -81,6 +85,8 @@ pub struct Metrics {
     pub memory: MemoryMetrics,
     /// `almanac_llm_*`.
     pub llm: LlmMetrics,
+    /// Rule libraries.
+    pub plugins: PluginMetrics,
 }
 
 /// Tools and modes with time series of their own.
@@ -91,6 +97,20 @@ const TOOL_BUCKETS: [f64; 14] = [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0
 
 /// Recorded by estimated duration; what is between the middle two was within 20 %.
 const RATIO_BUCKETS: [f64; 10] = [0.1, 0.25, 0.5, 0.8, 1.2, 2.0, 4.0, 10.0, 30.0, 100.0];
+
+/// What is selected.
+#[derive(Debug)]
+pub struct Qualify {
+    /// `almanac_qualify_duration_seconds`.
+    pub duration: Histogram,
+    /// `almanac_qualified_tools`.
+    pub tools: Histogram,
+    /// `almanac_missed_tools_total`.
+    pub misses: IntCounter,
+}
+
+/// Tools offered for a message.
+const OFFERED_BUCKETS: [f64; 10] = [1.0, 5.0, 10.0, 20.0, 30.0, 50.0, 75.0, 100.0, 200.0, 500.0];
 
 /// What is suggested.
 #[derive(Debug)]
@@ -208,6 +228,7 @@ impl Metrics {
                 "Share of recent calls that ended inside the interval that nine in ten should; older calls fade.",
             )?)?,
             suggest: made.suggest()?,
+            qualify: made.qualify()?,
             store_commit: made.histogram(
                 "almanac_store_commit_seconds",
                 "Time to make a group of records durable.",
@@ -217,6 +238,7 @@ impl Metrics {
             store_usable: made.gauge("almanac_store_usable", "1 if records can be stored.")?,
             memory: MemoryMetrics::new(&made)?,
             llm: LlmMetrics::new(&made)?,
+            plugins: PluginMetrics::new(&made)?,
             registry,
         };
         metrics.announce();
@@ -236,6 +258,7 @@ impl Metrics {
             self.http_closed.with_label_values(&[reason]);
         }
         self.store_usable.set(1);
+        self.plugins.sandbox.set(1);
         self.interval_coverage.set(0.9);
         for inside in ["true", "false"] {
             self.interval_calls.with_label_values(&[inside]);
@@ -314,6 +337,18 @@ impl Registered<'_> {
                 "Answers to which a rule library could not contribute.",
             )?,
             presets: self.gauge("almanac_presets", "Presets offered.")?,
+        })
+    }
+
+    fn qualify(&self) -> Result<Qualify, prometheus::Error> {
+        Ok(Qualify {
+            duration: self.histogram(
+                "almanac_qualify_duration_seconds",
+                "Time to select the tools for a message.",
+                &REQUEST_BUCKETS,
+            )?,
+            tools: self.histogram("almanac_qualified_tools", "Tools offered for a message.", &OFFERED_BUCKETS)?,
+            misses: self.counter("almanac_missed_tools_total", "Tools that were needed and not offered.")?,
         })
     }
 

@@ -7,7 +7,8 @@ use std::collections::HashMap;
 
 use super::analysis;
 
-/// Saturation; high, because the fields of tool documents are short (fitted on nine public catalogs).
+/// Saturation unless another is asked for; high, because the fields of tool documents are short (fitted on nine public
+/// catalogs).
 const K1: f32 = 5.0;
 
 /// How much a field counts.
@@ -24,6 +25,27 @@ pub struct Field {
 pub struct Index {
     terms: HashMap<Box<str>, Vec<Posting>>,
     documents: usize,
+    k1: f32,
+}
+
+/// A term that some document has.
+#[derive(Debug, Clone, Copy)]
+pub struct Found<'i> {
+    /// Its inverse document frequency, above 0.
+    pub rarity: f32,
+    postings: &'i [Posting],
+    k1: f32,
+}
+
+impl<'i> Found<'i> {
+    /// The documents that have it, by number, each with how much of it: 0 to 1, saturated. The product with the rarity is what
+    /// the term adds to the document's score.
+    pub fn documents(self) -> impl Iterator<Item = (usize, f32)> + use<'i> {
+        let k1 = self.k1;
+        self.postings
+            .iter()
+            .map(move |posting| (posting.document as usize, posting.frequency / (k1 + posting.frequency)))
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -68,18 +90,34 @@ impl Index {
             Posting { document, frequency: weight * count / (1.0 - b + b * length) }
         };
         let terms = raw.into_iter().map(|(term, postings)| (term, merge(postings.into_iter().map(weigh)))).collect();
-        Self { terms, documents: lengths.len() }
+        Self { terms, documents: lengths.len(), k1: K1 }
+    }
+
+    /// The same with another saturation, above 0: the higher, the more repeats of a term count.
+    #[must_use]
+    pub fn with_saturation(self, k1: f32) -> Self {
+        Self { k1, ..self }
+    }
+
+    /// The inverse document frequency of a term that `having` documents have.
+    pub fn rarity(&self, having: usize) -> f32 {
+        let (all, having) = (self.documents as f32, having as f32);
+        (1.0 + (all - having + 0.5) / (having + 0.5)).ln()
+    }
+
+    /// Looks for a term as [`analysis::terms`] makes them.
+    pub fn find(&self, term: &str) -> Option<Found<'_>> {
+        let postings = self.terms.get(term)?;
+        Some(Found { rarity: self.rarity(postings.len()), postings, k1: self.k1 })
     }
 
     /// Documents that share a term with `query`, best first, ties by number. Scores are above 0 and unbounded.
     pub fn rank(&self, query: &str) -> Vec<(u32, f32)> {
         let mut scores: HashMap<u32, f32> = HashMap::new();
         analysis::terms(query, |term| {
-            let Some(postings) = self.terms.get(term) else { return };
-            let (all, having) = (self.documents as f32, postings.len() as f32);
-            let idf = (1.0 + (all - having + 0.5) / (having + 0.5)).ln();
-            for posting in postings {
-                *scores.entry(posting.document).or_default() += idf * posting.frequency / (K1 + posting.frequency);
+            let Some(found) = self.find(term) else { return };
+            for (document, amount) in found.documents() {
+                *scores.entry(document as u32).or_default() += found.rarity * amount;
             }
         });
         let mut ranked: Vec<(u32, f32)> = scores.into_iter().collect();

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-use crate::daemon::{Daemon, Reply, Site, document, shipped};
+use crate::daemon::{Daemon, Reply, Site, document, shipped, wait_until};
+use crate::fixtures::hostile;
 
 /// A request for each operation: path, body, and whether it goes to the admin socket.
 const REQUESTS: &[(&str, &str, &str)] = &[
@@ -15,12 +16,24 @@ const REQUESTS: &[(&str, &str, &str)] = &[
     ("getToolRelations", "/v1/tools/web_search/relations", ""),
     ("checkTools", "/v1/tools/check", r#"{"tools":["web_search","http_request","nope"],"envVars":[]}"#),
     ("getCatalog", "/v1/catalog", ""),
-    ("recordExecutions", "/v1/executions", r#"{"tool_name":"web_search","duration_ms":1200,"session_id":"s"}"#),
+    (
+        "recordExecutions",
+        "/v1/executions",
+        r#"{"tool_name":"web_search","duration_ms":1200,"session_id":"s","timestamp":"2026-01-31T12:00:00Z"}"#,
+    ),
     (
         "estimate",
         "/v1/estimate",
         r#"{"tool_name":"web_search","mode_name":"m","complexity":{"content_length":5},"timeout_ms":9,"elapsed_ms":3}"#,
     ),
+    (
+        "qualify",
+        "/v1/qualify",
+        r#"{"message":"search the web for news","sessionId":"s","maxTools":5,"scores":true,"networks":["base"]}"#,
+    ),
+    ("qualify", "/v1/qualify?stream=data-v1", r#"{"message":"and read the first hit","sessionId":"s"}"#),
+    ("qualify", "/v1/qualify?stream=ui-v1", r#"{"message":"thanks"}"#),
+    ("reportMiss", "/v1/qualify/miss", r#"{"toolName":"web_search","sessionId":"s"}"#),
     ("estimate", "/v1/estimate", r#"{"steps":[{"tool_name":"a"},{"tool_name":"b"}]}"#),
     ("getMetadata", "/v1/metadata", r#"{"tool_name":"web_search"}"#),
     ("enrich", "/v1/enrich", r#"{"request":{"tool_name":"web_search"},"response":{"a":1}}"#),
@@ -38,6 +51,8 @@ const REQUESTS: &[(&str, &str, &str)] = &[
     ("listTiming", "/v1/timing", ""),
     ("getTiming", "/v1/timing/web_search", ""),
     ("getSession", "/v1/sessions/s", ""),
+    ("listPlugins", "/v1/plugins", ""),
+    ("resetPlugin", "/-/plugins/test.hostile.counter/reset", ""),
     ("addMessage", "/v1/memories/messages", MESSAGE),
     (
         "addCognitiveProcess",
@@ -105,9 +120,11 @@ fn real(daemon: &Daemon, text: &str) -> String {
 fn start() -> (Site, Daemon) {
     let site = Site::new();
     site.save("faulty.yaml", &document("faulty", "t").replace("title", "titel"));
+    hostile("counter", &site.path("plugins"));
     let mut command = site.command();
     command.arg("--tool-metadata").arg(shipped());
     let daemon = Daemon::start(command, site.path("state/admin.sock"));
+    wait_until("the rule library", || daemon.get("/ready").status == 200);
     (site, daemon)
 }
 

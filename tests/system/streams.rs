@@ -113,6 +113,51 @@ fn a_result_that_comes_with_its_call_has_no_duration() {
 }
 
 #[test]
+fn chunks_that_come_together_are_no_gap() {
+    let site = Site::new();
+    let daemon = site.start();
+    let mut connection = daemon.connect();
+    let mut sent =
+        "POST /v1/streams?protocol=data-v1 HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
+            .to_owned();
+    for piece in [call("1", "alpha"), result("1")] {
+        sent += &format!("{:x}\r\n{piece}\r\n", piece.len());
+    }
+    connection.raw((sent + "0\r\n\r\n").as_bytes());
+    let told = connection.reply().json();
+    assert_eq!((&told["recorded"], &told["calls"][0].get("duration_ms")), (&json!(0), &None));
+}
+
+#[test]
+fn what_is_told_again_is_bounded() {
+    let site = Site::new();
+    let daemon = site.start();
+    let usage = |filler: usize| json!({"type": "token_usage", "reasoning": "x".repeat(filler)});
+    let intent =
+        |filler: usize| json!({"type": "intent_context", "intentContext": {"activeIntent": "x".repeat(filler)}});
+    let values = json!([usage(10), usage(20_000), intent(10), intent(20_000)]);
+    let stream = format!("2:{values}\n{}:0\n", "z".repeat(9000));
+    let told = daemon.send("POST", "/v1/streams?protocol=data-v1", &[], stream.as_bytes()).json();
+    assert_eq!((&told["usage"], &told["intent_context"]), (&json!([usage(10)]), &intent(10)["intentContext"]));
+    assert_eq!(told["faults"][0]["message"].as_str().map(str::len), Some(200));
+}
+
+#[test]
+fn the_end_does_not_wait_for_streams() {
+    let site = Site::new();
+    site.configure("drain_timeout: 1h");
+    let mut daemon = site.start();
+    let mut sending = Sending::begin(&daemon, "protocol=data-v1");
+    sending.piece(&call("1", "alpha"));
+    wait_until("the stream to be begun", || daemon.metric("almanac_http_connections").is_some_and(|open| open >= 2.0));
+    daemon.get("/live");
+    daemon.signal("TERM");
+    let reply = sending.0.reply();
+    assert_eq!((reply.status, reply.code().as_str()), (503, "stopping"));
+    assert_eq!(daemon.wait().code(), Some(0));
+}
+
+#[test]
 fn a_stream_that_breaks_off_loses_nothing_it_told() {
     let site = Site::new();
     let daemon = site.start();
@@ -146,7 +191,19 @@ fn bad_lines_are_told_and_bad_requests_refused() {
     check("/v1/streams?protocol=v9", b"0:\"a\"\n", 422, "invalid-parameter");
     check("/v1/streams", b"0:\"a\"\n", 422, "missing-protocol");
     check("/v1/streams?protocol=ui-v1&session_id=%00", b"", 422, "invalid-parameter");
-    assert_eq!(post("/v1/streams?protocol=data-v1", b"").status, 200);
+    check("/v1/streams?protocol=ui-v1", b"0:\"a\"\n", 400, "malformed-stream");
+    let fine = |protocol: &str, body: &[u8]| {
+        let reply = post(&format!("/v1/streams?protocol={protocol}"), body);
+        assert_eq!((reply.status, &reply.json()["faults"]), (200, &json!([])), "{protocol}");
+    };
+    fine("data-v1", b"");
+    fine("data-v1", b"0:\"a\"\r\n\r\n0:\"b\"\r\n");
+    fine("ui-v1", b": nothing yet\r\n\r\nevent: x\nid: 1\nretry: 2\n\n");
+    for (path, body) in [("/v1/streams?protocol=ui-v1", ""), ("/v1/usage", "{}")] {
+        let headers = [("content-type", "application/json"), ("content-encoding", "gzip")];
+        let reply = daemon.send("POST", path, &headers, body.as_bytes());
+        assert_eq!((reply.status, reply.code().as_str()), (415, "encoded-body"), "{path}");
+    }
 }
 
 #[test]

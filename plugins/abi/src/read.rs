@@ -44,7 +44,8 @@ records! {
 
 /// Copies the part of a record that both sides know; the rest is zero. None if the size is below [`Record::MIN_SIZE`].
 ///
-/// `size` is what the record says of itself in `struct_size`, or its array's stride.
+/// `size` is what the record says of itself in `struct_size`, or its array's stride. A size that ends within a field
+/// doesn't cover it: half a pointer is none.
 ///
 /// # Safety
 /// `source` points to at least `size` readable bytes if `size` is at least `MIN_SIZE`. It need not be aligned.
@@ -52,9 +53,11 @@ pub unsafe fn read_prefix<T: Record>(source: *const T, size: usize) -> Option<T>
     if size < T::MIN_SIZE {
         return None;
     }
+    // Records are as aligned as their largest field, and every sound size is a multiple of that.
+    let covered = (size - size % align_of::<T>()).min(size_of::<T>());
     let mut record = MaybeUninit::<T>::zeroed();
-    // SAFETY: the source has `size` bytes by the contract, the target has `size_of::<T>()`, and the target is ours.
-    unsafe { ptr::copy_nonoverlapping(source.cast::<u8>(), record.as_mut_ptr().cast(), size.min(size_of::<T>())) };
+    // SAFETY: the source has `covered` bytes by the contract, and so has the target, which is ours.
+    unsafe { ptr::copy_nonoverlapping(source.cast::<u8>(), record.as_mut_ptr().cast(), covered) };
     // SAFETY: a `Record` is valid with zeros, and where it was written it has what the other side put there.
     Some(unsafe { record.assume_init() })
 }
@@ -87,6 +90,28 @@ mod tests {
         }
         for size in [0, 4, 47] {
             assert!(read(size).is_none(), "{size} bytes");
+        }
+    }
+
+    #[test]
+    fn half_a_field_is_none() {
+        /// A suggestion of a later version.
+        #[repr(C)]
+        #[derive(Clone, Copy)]
+        struct Later {
+            known: Suggestion,
+            pointer: *const u8,
+        }
+        // SAFETY: as `Suggestion`, with one more pointer.
+        unsafe impl Record for Later {
+            const MIN_SIZE: usize = 48;
+        }
+        let sent = Later { known: SENT, pointer: b"text".as_ptr() };
+        for size in 48..=56 {
+            // SAFETY: `sent` has 56 bytes.
+            let read = unsafe { read_prefix(&raw const sent, size) }.unwrap();
+            assert_eq!(read.pointer.is_null(), size < 56, "{size} bytes");
+            assert_eq!(read.known.tool, SENT.tool);
         }
     }
 

@@ -75,6 +75,20 @@ impl Pool {
         }
     }
 
+    /// Adds another sum, `weight` times; a weight is finite.
+    pub fn add_pool(&mut self, other: &Self, weight: f32) {
+        for (sum, value) in self.0.iter_mut().zip(&other.0) {
+            *sum += weight * value;
+        }
+    }
+
+    /// Makes all that was added count `factor` times; a factor is finite.
+    pub fn scale(&mut self, factor: f32) {
+        for sum in &mut self.0 {
+            *sum *= factor;
+        }
+    }
+
     /// Adds `numbers`, `weight` times.
     pub(super) fn add_nibbles(&mut self, numbers: &Nibbles, weight: f32) {
         let (low, high) = self.0.split_at_mut(DIMENSIONS / 2);

@@ -1,0 +1,114 @@
+//! `almanacd eval qualify FILE`: how good the selection is on messages whose tools are known.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde::Serialize;
+
+use super::super::output::Output;
+use super::super::{CliError, Exit};
+use crate::catalog::load::{Options, load};
+use crate::config::{Config, DaemonOverrides, Overrides};
+use crate::qualify::evaluate::{Case, Figures, Lesson, evaluate, learn, parse};
+use crate::qualify::fit::{self, Set};
+use crate::qualify::{Index, Usage};
+
+#[derive(Debug, Args)]
+pub(super) struct QualifyArgs {
+    /// JSON lines, each `{"query": text, "gold": [tool, …]}`
+    file: PathBuf,
+    /// Learn from the first half, as a stream of choices; the figures are of the second half, with that and without
+    #[arg(long)]
+    learn: bool,
+    /// Learn at most so many choices
+    #[arg(long, value_name = "N", requires = "learn")]
+    choices: Option<usize>,
+    /// Learn at most so many choices of a tool
+    #[arg(long, value_name = "N", requires = "learn")]
+    of_tool: Option<usize>,
+    /// Replace this share of the choices by random tools
+    #[arg(long, value_name = "SHARE", requires = "learn", default_value_t = 0.0)]
+    noise: f64,
+    /// Fit the ranking's constants on this file and further ones, and print them
+    #[arg(long, hide = true, value_name = "QUERIES=DIR", num_args = 0.., conflicts_with = "learn")]
+    fit: Option<Vec<String>>,
+    #[command(flatten)]
+    overrides: Overrides,
+}
+
+/// The figures, and those without what was learnt.
+#[derive(Debug, Serialize)]
+struct Report {
+    #[serde(flatten)]
+    figures: Figures,
+    /// The same messages before anything was learnt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    without: Option<Figures>,
+    /// Choices that were learnt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    choices: Option<u64>,
+}
+
+pub(super) fn run(args: &QualifyArgs, output: &mut Output) -> Result<Exit, CliError> {
+    let config = Config::load(&args.overrides, &DaemonOverrides::default())?;
+    let index = Index::build(&load(Options::from(&config)).catalog);
+    let cases = read(&args.file)?;
+    if let Some(more) = &args.fit {
+        let mut sets = vec![Set { index, cases }];
+        for pair in more {
+            let (file, directory) = pair.split_once('=').unwrap_or((pair, "."));
+            let index = Index::build(&load(Options::directory(directory)).catalog);
+            sets.push(Set { index, cases: read(Path::new(file))? });
+        }
+        output.raw(fit::fit(&sets).as_bytes());
+        return Ok(Exit::Success);
+    }
+    let report = if args.learn {
+        let (first, second) = cases.split_at(cases.len() / 2);
+        let lesson = Lesson { choices: args.choices, of_tool: args.of_tool, noise: args.noise };
+        let usage = learn(&index, first, lesson);
+        Report {
+            figures: evaluate(&index, &usage, second),
+            without: Some(evaluate(&index, &Usage::new(), second)),
+            choices: Some(usage.choices()),
+        }
+    } else {
+        Report { figures: evaluate(&index, &Usage::new(), &cases), without: None, choices: None }
+    };
+    output.show(&report, |out| print(&report, index.len(), out));
+    Ok(Exit::Success)
+}
+
+fn read(file: &Path) -> Result<Vec<Case>, CliError> {
+    let failed = |source| CliError::Evaluate { file: file.display().to_string(), source };
+    let content = fs::read_to_string(file).map_err(|error| failed(error.into()))?;
+    parse(&content).map_err(|error| failed(error.into()))
+}
+
+fn print(report: &Report, tools: usize, out: &mut Output) {
+    let Report { figures, without, choices } = report;
+    out.line(&out.bold(&format!("{} messages, {tools} tools", figures.queries)));
+    if let (Some(choices), Some(_)) = (choices, without) {
+        out.line(&format!("{:34}{:>12}{:>12}", format!("after {choices} choices"), "learnt", "not learnt"));
+    }
+    let mut row = |name: &str, value: fn(&Figures) -> String| {
+        let before = without.as_ref().map(value).unwrap_or_default();
+        out.line(format!("{name:34}{:>12}{before:>12}", value(figures)).trim_end());
+    };
+    row("recall at 1", |figures| percent(figures.recall["1"]));
+    row("recall at 3", |figures| percent(figures.recall["3"]));
+    row("recall at 5", |figures| percent(figures.recall["5"]));
+    row("recall at 10", |figures| percent(figures.recall["10"]));
+    row("mean reciprocal rank", |figures| format!("{:.3}", figures.mrr));
+    row("NDCG at 10", |figures| format!("{:.1}", figures.ndcg10));
+    row("tools loaded, mean", |figures| format!("{:.1}", figures.mean_loaded));
+    row("needed tools among them", |figures| percent(figures.loaded_recall));
+    row("calibration error of the best", |figures| format!("{:.3}", figures.ece));
+    row("µs a message, median", |figures| format!("{:.0}", figures.us_p50));
+    row("µs a message, 99 in 100", |figures| format!("{:.0}", figures.us_p99));
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}

@@ -1,0 +1,94 @@
+//! `almanacd qualify`: which tools fit a message, told as the people who build agents see it.
+
+use std::time::SystemTime;
+
+use clap::Args;
+use serde_json::json;
+
+use super::client::ClientError;
+use super::output::Output;
+use super::{CliError, DaemonArgs, Exit, block_on};
+use crate::access::DEFAULT_TENANT;
+use crate::catalog::load::{Options, load};
+use crate::config::{Config, DaemonOverrides, Overrides};
+use crate::engine::Engine;
+use crate::http::qualify::say;
+use crate::http::wire_qualify::QualifyAnswer;
+use crate::qualify::categories::shelf::CategoryShelf;
+use crate::qualify::{Question, Rules};
+
+#[derive(Debug, Args)]
+pub(super) struct QualifyArgs {
+    /// What the user wrote
+    message: String,
+    /// The conversation it belongs to; the running daemon keeps its context
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+    /// Tools at most
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    max_tools: Option<u16>,
+    #[command(flatten)]
+    overrides: Overrides,
+    #[command(flatten)]
+    daemon: DaemonArgs,
+}
+
+pub(super) fn run(args: &QualifyArgs, output: &mut Output) -> Result<Exit, CliError> {
+    // Whoever names documents means these, whatever a daemon serves.
+    let names_documents = !args.overrides.tool_metadata.is_empty() || args.overrides.config.is_some();
+    let answer = if names_documents && !args.daemon.is_explicit() {
+        from_files(args)?
+    } else {
+        match block_on(ask(args)) {
+            Err(CliError::Client(ClientError::Connect { .. })) if !args.daemon.is_explicit() => from_files(args)?,
+            asked => asked?,
+        }
+    };
+    output.show(&answer, |out| print(&answer, out));
+    Ok(Exit::Success)
+}
+
+async fn ask(args: &QualifyArgs) -> Result<QualifyAnswer, ClientError> {
+    let body = json!({"message": args.message, "sessionId": args.session, "maxTools": args.max_tools, "scores": true});
+    args.daemon.client()?.ask("POST", "/v1/qualify", Some(body.to_string().into())).await
+}
+
+/// Without a daemon the files are opened here; no session is known, and nothing is learnt.
+fn from_files(args: &QualifyArgs) -> Result<QualifyAnswer, CliError> {
+    let config = Config::load(&args.overrides, &DaemonOverrides::default())?;
+    let engine = Engine::new();
+    let mut categories = CategoryShelf::new(config.categories.clone());
+    categories.read();
+    engine.offer_categories(categories.offer().0);
+    engine.publish(&load(Options::from(&config)));
+    let question = Question {
+        message: &args.message,
+        max_tools: args.max_tools.map_or(config.qualifier.max_tools, usize::from),
+        rules: Rules { new_context: config.qualifier.new_context as f32, max_turns: config.qualifier.max_turns },
+        ..Question::default()
+    };
+    let found = engine.qualify(&engine.generation(), DEFAULT_TENANT, None, &question);
+    Ok(say(found, true, humantime::format_rfc3339_millis(SystemTime::now()).to_string()))
+}
+
+fn print(answer: &QualifyAnswer, out: &mut Output) {
+    let hints = answer.tool_hints.len();
+    let title = format!("\u{25bc} Used {hints} tool{}", if hints == 1 { "" } else { "s" });
+    out.line(&out.bold(&title));
+    let mut paragraph = |name: &str, text: &str| {
+        out.line("");
+        out.line(&format!("{name}: {text}"));
+    };
+    paragraph("Reasoning", &answer.reasoning);
+    if let Some(intent) = &answer.active_intent {
+        paragraph("Intent", &format!("{intent} ({:.0} % sure)", 100.0 * answer.confidence));
+    }
+    paragraph("Categories", &answer.categories.join(", "));
+    if !answer.networks.is_empty() {
+        paragraph("Networks", &answer.networks.join(", "));
+    }
+    paragraph("Available", &format!("{} tools", answer.tool_count));
+    if hints > 0 {
+        paragraph("Used", &answer.tool_hints.join(", "));
+    }
+}

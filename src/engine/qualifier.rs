@@ -1,0 +1,260 @@
+//! Selection inside the engine: the desk for the catalog of the day, what tenants' choices taught, and where each session stands.
+//!
+//! Readers hold what was published last. Whoever learns does so one after the other, after what is learnt from has happened;
+//! no question waits for that, and no reload.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use imbl::HashMap;
+
+use super::Generation;
+use crate::config;
+use crate::qualify::{Adaptation, Desk, IntentContext, Message, Qualification, Question, Trust, Usage};
+use crate::session::turns::MAX_MESSAGE_BYTES;
+use crate::session::{Turn, Turns};
+use crate::store::notes::{ChoiceNote, Note, Notes, TurnNote};
+use crate::store::{Execution, Store};
+use crate::text::head::head;
+
+/// Tenants whose choices are learnt at once; further ones are ranked for as if nothing was learnt.
+const MAX_TENANTS: usize = 256;
+
+/// Pairs learnt from one batch of records, so that it does not keep others waiting.
+const MAX_PAIRS: usize = 64;
+
+/// What selection needs beside the generation.
+#[derive(Debug, Default)]
+pub(super) struct Qualifier {
+    /// Made when it is first asked for, and kept up with the catalog from then on.
+    desk: ArcSwapOption<Desk>,
+    /// Held while a desk is made. Choices of earlier days, until there is one to learn them with.
+    making: Mutex<Vec<ChoiceNote>>,
+    settings: ArcSwap<config::Qualifier>,
+    /// Held while a turn is replaced.
+    taking_turns: Mutex<()>,
+    turns: ArcSwap<Turns>,
+    /// Held while choices are learnt.
+    learning: Mutex<()>,
+    usages: ArcSwap<HashMap<Arc<str>, Arc<Usage>>>,
+}
+
+/// A tool that was missed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Missed {
+    /// Its category, if it has one.
+    pub category: Option<String>,
+    /// The context with that category, if there is a session.
+    pub context: Option<IntentContext>,
+    /// Misses of this turn, this one included.
+    pub retries: u64,
+    /// Was it learnt?
+    pub is_learnt: bool,
+}
+
+impl Qualifier {
+    /// How it is set up from now on.
+    pub(super) fn set(&self, settings: config::Qualifier) {
+        self.settings.store(Arc::new(settings));
+    }
+
+    /// How it is set up.
+    pub(super) fn settings(&self) -> Arc<config::Qualifier> {
+        self.settings.load_full()
+    }
+
+    /// The desk; it may be that of the catalog of a moment ago while a new one is made.
+    pub(super) fn desk(&self, generation: &Generation) -> Arc<Desk> {
+        self.desk.load_full().unwrap_or_else(|| self.make(generation))
+    }
+
+    fn make(&self, generation: &Generation) -> Arc<Desk> {
+        let mut earlier = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(made) = self.desk.load_full().filter(|desk| is_of(desk, generation)) {
+            return made;
+        }
+        let desk = Arc::new(Desk::build(&generation.loaded().catalog, generation.categories()));
+        self.learn_again(&desk, std::mem::take(&mut *earlier));
+        self.desk.store(Some(Arc::clone(&desk)));
+        desk
+    }
+
+    /// Makes a new desk if there is one that is no longer that of the generation.
+    pub(super) fn renew(&self, generation: &Generation) {
+        if self.desk.load().as_ref().is_some_and(|desk| !is_of(desk, generation)) {
+            self.make(generation);
+        }
+    }
+
+    /// Remembers what the store does. Called once, before anything is asked.
+    pub(super) fn restore(&self, notes: Notes) {
+        let mut turns = Turns::default();
+        for TurnNote { tenant, session, state } in notes.turns {
+            if let Ok(turn) = serde_json::from_str(&state) {
+                turns.set(&tenant, &session, turn);
+            }
+        }
+        self.turns.store(Arc::new(turns));
+        *self.making.lock().unwrap_or_else(PoisonError::into_inner) = notes.choices;
+    }
+
+    fn learn_again(&self, desk: &Desk, choices: Vec<ChoiceNote>) {
+        if choices.is_empty() {
+            return;
+        }
+        let _one_at_a_time = self.learning.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut learnt: std::collections::BTreeMap<String, (Usage, Vec<u8>)> = std::collections::BTreeMap::new();
+        for ChoiceNote { tenant, tool, message, trust, adaptation } in choices {
+            let (usage, latest) = learnt.entry(tenant).or_default();
+            usage.add(desk.index(), &Message::new(&message), &tool, Trust::new(trust));
+            *latest = adaptation;
+        }
+        let usages = learnt.into_iter().take(MAX_TENANTS).map(|(tenant, (usage, latest))| {
+            let adaptation = Adaptation::from_bytes(&latest).unwrap_or(Adaptation::NONE);
+            (Arc::from(tenant), Arc::new(usage.with_adaptation(adaptation)))
+        });
+        self.usages.store(Arc::new(usages.collect()));
+    }
+
+    /// What the tenant's choices taught.
+    pub(super) fn usage(&self, tenant: &str) -> Arc<Usage> {
+        self.usages.load().get(tenant).cloned().unwrap_or_default()
+    }
+
+    /// The last turn of a session.
+    pub(super) fn turn(&self, tenant: &str, session: &str) -> Option<Arc<Turn>> {
+        self.turns.load().get(tenant, session).cloned()
+    }
+
+    /// Which tools fit the message? Without a context in the question that of the session counts, and is replaced.
+    pub(super) fn qualify(
+        &self,
+        generation: &Generation,
+        store: &dyn Store,
+        tenant: &str,
+        session: Option<&str>,
+        question: &Question<'_>,
+    ) -> Qualification {
+        let desk = self.desk(generation);
+        let before = session.and_then(|session| self.turn(tenant, session));
+        let context = question.context.or(before.as_ref().map(|turn| &turn.context));
+        let mut answer = desk.qualify(&Question { context, ..question.clone() }, &self.usage(tenant));
+        if !desk.index().is_of(&generation.loaded().catalog) {
+            answer.available.retain(|tool| generation.tool(tool.entry.name()).is_some());
+            answer.tool_hints.retain(|name| generation.tool(name).is_some());
+            answer.tools_total = generation.catalog().len();
+        }
+        if let Some(session) = session {
+            self.replace(store, tenant, session, |_| Turn::new(question.message, answer.context.clone()));
+        }
+        answer
+    }
+
+    fn replace(&self, store: &dyn Store, tenant: &str, session: &str, next: impl FnOnce(Option<&Arc<Turn>>) -> Turn) {
+        let _one_at_a_time = self.taking_turns.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turns = Turns::clone(&self.turns.load());
+        let turn = next(turns.get(tenant, session));
+        let state = serde_json::to_string(&turn).expect("a turn has only strings and finite numbers");
+        let note = TurnNote { tenant: tenant.to_owned(), session: session.to_owned(), state };
+        keep(store, Note::Turn(note));
+        turns.set(tenant, session, turn);
+        self.turns.store(Arc::new(turns));
+    }
+
+    /// Learns from calls: each was chosen for the last message of its session.
+    pub(super) fn observe(&self, generation: &Generation, store: &dyn Store, executions: &[Execution]) {
+        let mut learnt = 0;
+        for execution in executions {
+            let Some(session) = &execution.session else { continue };
+            if learnt >= MAX_PAIRS || self.turn(&execution.tenant, session).is_none() {
+                continue;
+            }
+            let mut message = None;
+            self.replace(store, &execution.tenant, session, |turn| {
+                let mut turn = turn.map(|turn| Turn::clone(turn)).unwrap_or_default();
+                message = turn.teach(&execution.tool).then(|| turn.message.clone());
+                turn
+            });
+            if let Some(message) = message {
+                learnt += usize::from(self.learn(generation, store, &execution.tenant, &message, &execution.tool));
+            }
+        }
+    }
+
+    /// Learns that the tool was chosen for the message, if there is such a tool.
+    fn learn(&self, generation: &Generation, store: &dyn Store, tenant: &str, message: &str, tool: &str) -> bool {
+        if !self.settings.load().learn {
+            return false;
+        }
+        let desk = self.desk(generation);
+        let text = head(message, MAX_MESSAGE_BYTES);
+        let message = Message::new(text);
+        if !message.is_telling() {
+            // "Yes, do that" says nothing of the tool.
+            return false;
+        }
+        let _one_at_a_time = self.learning.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut usages = HashMap::clone(&self.usages.load());
+        if usages.len() >= MAX_TENANTS && !usages.contains_key(tenant) {
+            return false;
+        }
+        let mut usage = usages.get(tenant).map(|usage| Usage::clone(usage)).unwrap_or_default();
+        let Some(trust) = usage.learn(desk.index(), &message, tool) else { return false };
+        let note = ChoiceNote {
+            tenant: tenant.to_owned(),
+            tool: tool.to_owned(),
+            message: text.to_owned(),
+            trust: trust.get(),
+            adaptation: usage.adaptation().to_bytes(),
+        };
+        keep(store, Note::Choice(note));
+        usages.insert(tenant.into(), Arc::new(usage));
+        self.usages.store(Arc::new(usages));
+        true
+    }
+
+    /// A tool was needed and not offered: its category joins the session's context, and the choice is learnt.
+    pub(super) fn miss(
+        &self,
+        generation: &Generation,
+        store: &dyn Store,
+        tenant: &str,
+        session: Option<&str>,
+        message: Option<&str>,
+        tool: &str,
+    ) -> Missed {
+        let desk = self.desk(generation);
+        let category =
+            desk.index().number(tool).and_then(|number| desk.board().of_tool(number).next().map(str::to_owned));
+        let mut missed = Missed { category, context: None, retries: 1, is_learnt: false };
+        let mut said = message.map(str::to_owned);
+        if let Some(session) = session {
+            self.replace(store, tenant, session, |turn| {
+                let mut turn = turn.map(|turn| Turn::clone(turn)).unwrap_or_default();
+                if let Some(category) = &missed.category {
+                    turn.context = turn.context.with_category(category);
+                }
+                turn.misses += 1;
+                missed.retries = turn.misses;
+                missed.context = Some(turn.context.clone());
+                if said.is_none() && turn.teach(tool) {
+                    said = Some(turn.message.clone());
+                }
+                turn
+            });
+        }
+        missed.is_learnt = said.is_some_and(|message| self.learn(generation, store, tenant, &message, tool));
+        missed
+    }
+}
+
+fn is_of(desk: &Arc<Desk>, generation: &Generation) -> bool {
+    desk.is_of(&generation.loaded().catalog, generation.categories())
+}
+
+/// A store that is busy or in trouble loses a note, which it says itself; no answer fails for that.
+fn keep(store: &dyn Store, note: Note) {
+    if let Err(error) = store.note(vec![note]) {
+        tracing::debug!(%error, "a note was not taken");
+    }
+}

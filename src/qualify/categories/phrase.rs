@@ -1,0 +1,102 @@
+//! Names inside a message: whole words in order, whatever stands between them.
+
+use crate::text::analysis;
+
+/// A message, or a name, as words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::qualify) struct Words(Vec<Word>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Word {
+    written: Box<str>,
+    folded: Box<str>,
+}
+
+/// A name to look for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Phrase {
+    /// As written, for people.
+    pub(super) text: Box<str>,
+    words: Words,
+    /// Does its spelling count? It does when it has capitals: `Base` is a network, `base` is a word.
+    is_exact: bool,
+}
+
+impl Words {
+    /// Splits `text` at whatever is no letter and no digit.
+    pub(super) fn of(text: &str) -> Self {
+        let words = text.split(|char: char| !char.is_alphanumeric()).filter(|word| !word.is_empty());
+        Self(words.map(|word| Word { written: word.into(), folded: word.to_lowercase().into() }).collect())
+    }
+}
+
+impl Phrase {
+    pub(super) fn new(text: &str) -> Option<Self> {
+        let words = Words::of(text);
+        let is_exact = text.chars().any(char::is_uppercase);
+        (!words.0.is_empty()).then(|| Self { text: text.into(), words, is_exact })
+    }
+
+    /// Does the message have it?
+    pub(super) fn is_in(&self, message: &Words) -> bool {
+        let same = |(own, other): (&Word, &Word)| {
+            if self.is_exact { own.written == other.written } else { own.folded == other.folded }
+        };
+        message.0.windows(self.words.0.len()).any(|window| self.words.0.iter().zip(window).all(same))
+    }
+}
+
+/// A keyword to look for: its stems in a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Keyword {
+    pub(super) text: Box<str>,
+    stems: Vec<Box<str>>,
+}
+
+impl Keyword {
+    pub(super) fn new(text: &str) -> Option<Self> {
+        let stems = stems(text);
+        (!stems.is_empty()).then(|| Self { text: text.into(), stems })
+    }
+
+    /// Does the message, given by its [`stems`], have it?
+    pub(super) fn is_in(&self, message: &[Box<str>]) -> bool {
+        message.windows(self.stems.len()).any(|window| window == self.stems)
+    }
+}
+
+/// The stems of a text in their order.
+pub(super) fn stems(text: &str) -> Vec<Box<str>> {
+    let mut stems = Vec::new();
+    analysis::terms(text, |term| stems.push(term.into()));
+    stems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(name: &str, message: &str, expected: bool) {
+        let phrase = Phrase::new(name).unwrap();
+        assert_eq!(phrase.is_in(&Words::of(message)), expected, "{name:?} in {message:?}");
+    }
+
+    #[test]
+    fn names_are_found_as_whole_words() {
+        check("polymarket", "What's hot on Polymarket?", true);
+        check("sol", "swap 2 SOL", true);
+        check("sol", "solve this", false);
+        check("cross-chain", "a cross chain swap", true);
+        check("Base", "the base price", false);
+        check("Base", "and on Base?", true);
+        check("on base", "and ON base?", true);
+        assert_eq!(Phrase::new("--"), None);
+    }
+
+    #[test]
+    fn keywords_are_found_by_their_stems() {
+        let keyword = Keyword::new("prediction market").unwrap();
+        assert!(keyword.is_in(&stems("which prediction markets are there?")));
+        assert!(!keyword.is_in(&stems("a market without a prediction")));
+    }
+}

@@ -1,0 +1,209 @@
+//! What a conversation is about, over its turns: "buy that" means what the message before meant.
+//!
+//! The rules, in full:
+//!
+//! - A message that is confident by itself (at least [`Rules::new_context`]) replaces the context.
+//! - A message below that keeps a context of at most [`Rules::max_turns`] turns: its categories, united with what the message
+//!   itself brings; networks that the message names replace those of the context. The confidence is the larger of its own and
+//!   the context's less [`DECAY`], and is the next turn's; the answer says that the fallback was applied.
+//! - Otherwise the message stands alone, whatever it supports.
+//!
+//! A context that the caller sends back wins over the session's. It may be old, or of another catalog: what no longer exists is
+//! dropped from it, and said.
+
+use serde::{Deserialize, Serialize};
+
+/// What a turn without a confident message takes from the confidence.
+pub const DECAY: f32 = 0.1;
+
+/// Categories, and networks, that a context can hold; more cannot come from an answer.
+pub const MAX_NAMES: usize = 64;
+
+/// Longest phrase for an intent, in characters.
+pub const MAX_INTENT: usize = 1000;
+
+/// What a conversation is about.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct IntentContext {
+    /// Networks that were named.
+    pub networks: Vec<String>,
+    /// Categories that are offered.
+    pub categories: Vec<String>,
+    /// What the user is after, as a phrase.
+    pub active_intent: Option<String>,
+    /// Turns since a confident message.
+    pub turns_since_update: u64,
+    /// The confidence of the turn before, 0 to 1.
+    pub last_confidence: f32,
+}
+
+/// When contexts are replaced and kept.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rules {
+    /// A message with this confidence replaces the context, 0 to 1.
+    pub new_context: f32,
+    /// A context of at most so many turns is kept.
+    pub max_turns: u64,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self { new_context: 0.5, max_turns: 5 }
+    }
+}
+
+/// What a message says by itself.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Own {
+    /// Networks that it names.
+    pub networks: Vec<String>,
+    /// Categories that it qualifies, those always offered first.
+    pub categories: Vec<String>,
+    /// What the user is after.
+    pub intent: Option<String>,
+    /// The best category's probability, 0 to 1.
+    pub confidence: f32,
+}
+
+/// The context after a turn.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Turn {
+    /// The context for the next turn.
+    pub context: IntentContext,
+    /// Was an older context kept?
+    pub sticky: bool,
+}
+
+impl Rules {
+    /// The context after a message, by the rules above.
+    pub fn turn(&self, own: Own, before: Option<&IntentContext>) -> Turn {
+        // The caller may say anything of its context; what it says it is old by decides.
+        let kept = before.filter(|before| before.turns_since_update <= self.max_turns && !before.categories.is_empty());
+        let Some(before) = kept.filter(|_| own.confidence < self.new_context) else {
+            let Own { networks, categories, intent, confidence } = own;
+            let context = IntentContext {
+                networks,
+                categories,
+                active_intent: intent,
+                turns_since_update: 0,
+                last_confidence: confidence,
+            };
+            return Turn { context, sticky: false };
+        };
+        let mut categories = own.categories;
+        for category in &before.categories {
+            if !categories.contains(category) {
+                categories.push(category.clone());
+            }
+        }
+        let context = IntentContext {
+            networks: if own.networks.is_empty() { before.networks.clone() } else { own.networks },
+            categories,
+            active_intent: before.active_intent.clone().or(own.intent),
+            turns_since_update: before.turns_since_update + 1,
+            last_confidence: own.confidence.max(before.last_confidence - DECAY).max(0.0),
+        };
+        Turn { context, sticky: true }
+    }
+}
+
+impl IntentContext {
+    /// Without what the catalog does not have; returns what was dropped.
+    pub fn restrict(&mut self, is_category: impl Fn(&str) -> bool, is_network: impl Fn(&str) -> bool) -> Vec<String> {
+        let mut dropped = Vec::new();
+        let mut keep = |names: &mut Vec<String>, is_known: &dyn Fn(&str) -> bool| {
+            let mut kept: Vec<String> = Vec::new();
+            for name in names.drain(..).take(MAX_NAMES) {
+                if !is_known(&name) {
+                    dropped.push(name);
+                } else if !kept.contains(&name) {
+                    kept.push(name);
+                }
+            }
+            *names = kept;
+        };
+        keep(&mut self.categories, &is_category);
+        keep(&mut self.networks, &is_network);
+        dropped
+    }
+
+    /// The same with a category added that was missing.
+    #[must_use]
+    pub fn with_category(mut self, category: &str) -> Self {
+        if !self.categories.iter().any(|known| known == category) {
+            self.categories.push(category.to_owned());
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(names: &str) -> Vec<String> {
+        names.split_whitespace().map(str::to_owned).collect()
+    }
+
+    fn own(networks: &str, categories: &str, confidence: f32) -> Own {
+        Own { networks: names(networks), categories: names(categories), intent: Some("new".into()), confidence }
+    }
+
+    fn context(turns: u64, confidence: f32) -> IntentContext {
+        IntentContext {
+            networks: names("solana"),
+            categories: names("required solana"),
+            active_intent: Some("old".into()),
+            turns_since_update: turns,
+            last_confidence: confidence,
+        }
+    }
+
+    /// Networks, categories, intent, turns, confidence, sticky.
+    #[expect(clippy::needless_pass_by_value, reason = "the cases read better")]
+    fn check(own: Own, before: Option<IntentContext>, expected: (&str, &str, &str, u64, f32, bool)) {
+        let said = format!("{own:?} after {before:?}");
+        let Turn { context, sticky } = Rules::default().turn(own, before.as_ref());
+        let (networks, categories, intent, turns, confidence, kept) = expected;
+        assert_eq!(context.networks, names(networks), "{said}");
+        assert_eq!(context.categories, names(categories), "{said}");
+        assert_eq!(context.active_intent.as_deref(), Some(intent), "{said}");
+        assert_eq!(context.turns_since_update, turns, "{said}");
+        assert!((context.last_confidence - confidence).abs() < 1e-6, "{said}: {}", context.last_confidence);
+        assert_eq!(sticky, kept, "{said}");
+    }
+
+    #[test]
+    fn contexts_are_kept_and_replaced_by_the_rules() {
+        let weak = || own("", "required", 0.2);
+        check(weak(), None, ("", "required", "new", 0, 0.2, false));
+        check(
+            own("base", "required base", 0.9),
+            Some(context(0, 0.95)),
+            ("base", "required base", "new", 0, 0.9, false),
+        );
+        check(own("", "required swell", 0.5), Some(context(0, 0.95)), ("", "required swell", "new", 0, 0.5, false));
+        check(weak(), Some(context(0, 0.95)), ("solana", "required solana", "old", 1, 0.85, true));
+        check(weak(), Some(context(1, 0.85)), ("solana", "required solana", "old", 2, 0.75, true));
+        check(
+            own("base", "required base", 0.4),
+            Some(context(1, 0.3)),
+            ("base", "required base solana", "old", 2, 0.4, true),
+        );
+        check(weak(), Some(context(4, 0.05)), ("solana", "required solana", "old", 5, 0.2, true));
+        check(weak(), Some(context(5, 0.95)), ("solana", "required solana", "old", 6, 0.85, true));
+        check(weak(), Some(context(6, 0.95)), ("", "required", "new", 0, 0.2, false));
+        check(weak(), Some(context(u64::MAX, 0.95)), ("", "required", "new", 0, 0.2, false));
+    }
+
+    #[test]
+    fn what_no_longer_exists_is_dropped() {
+        let mut context =
+            IntentContext { categories: names("a b a c"), networks: names("x y"), ..IntentContext::default() };
+        let dropped = context.restrict(|name| name != "b", |name| name == "x");
+        assert_eq!((context.categories.as_slice(), context.networks.as_slice()), (&names("a c")[..], &names("x")[..]));
+        assert_eq!(dropped, ["b", "y"]);
+        assert_eq!(context.clone().with_category("c"), context);
+        assert_eq!(context.with_category("d").categories, names("a c d"));
+    }
+}

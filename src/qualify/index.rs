@@ -1,0 +1,297 @@
+//! What all tools of a catalog say of themselves, ready to be compared with a message.
+//!
+//! Words go to a BM25F index, meanings to vectors. A tool has two of these: of its name alone, which is the shortest
+//! description there is, and of everything that describes it, with word pieces counting by how few tools have them: "a tool
+//! that provides" means nothing where every document says so. Use cases with their example messages are the best text there
+//! is: they stand in for messages that the tool was chosen for until there are some.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::message::Message;
+use crate::catalog::{Catalog, Entry, ToolMetadata};
+use crate::text::analysis;
+use crate::text::bm25::{self, Field};
+use crate::text::embedding::{DOCUMENT_PIECES, Piece, Pool, Quantized, Table, Vector};
+
+/// Name; title and description; parameters; category, capabilities and keywords; use cases. Fitted on public catalogs, the
+/// last by hand.
+const FIELDS: [Field; 5] = [
+    Field { weight: 2.0, b: 0.9 },
+    Field { weight: 2.0, b: 0.6 },
+    Field { weight: 2.0, b: 0.6 },
+    Field { weight: 2.0, b: 0.9 },
+    Field { weight: 2.0, b: 0.6 },
+];
+
+/// How soon repeats of a term stop counting.
+const SATURATION: f32 = 2.0;
+
+/// What the parameters add to the meaning of a tool.
+const PARAMETERS: f32 = 0.35;
+
+/// What a word piece counts that every tool has, of one that no other has.
+const COMMON_PIECE: f32 = 0.1;
+
+/// An index over one catalog.
+#[derive(Debug)]
+pub struct Index {
+    catalog: Arc<Catalog>,
+    pub(super) entries: Box<[Arc<Entry>]>,
+    pub(super) words: bm25::Index,
+    /// Per term of a name: the tools that have it there, and its share of the name.
+    pub(super) names: HashMap<Box<str>, Vec<(u32, f32)>>,
+    numbers: HashMap<Arc<str>, u32, foldhash::fast::RandomState>,
+    /// What each tool means.
+    pub(super) meanings: Box<[Quantized]>,
+    /// What each name means.
+    pub(super) name_meanings: Box<[Quantized]>,
+    /// What messages for it mean, as far as its document tells.
+    pub(super) scenes: Box<[Option<Scenes>]>,
+}
+
+/// The use cases of a tool.
+#[derive(Debug)]
+pub(super) struct Scenes {
+    /// The sum of their meanings.
+    pub(super) sum: Pool,
+    /// Where that and the tool's own meaning lie together.
+    pub(super) middle: Quantized,
+    /// What each is not for.
+    pub(super) not_for: Box<[Quantized]>,
+}
+
+/// The text of a document by field.
+struct Texts {
+    /// As it is, and as words.
+    name: String,
+    name_words: String,
+    description: String,
+    parameters: String,
+    groups: String,
+    scenes: String,
+}
+
+impl Index {
+    /// Indexes all tools of `catalog`.
+    pub fn build(catalog: &Arc<Catalog>) -> Self {
+        let entries: Box<[Arc<Entry>]> = catalog.iter().cloned().collect();
+        let documents: Vec<ToolMetadata> = entries.iter().map(|entry| entry.document()).collect();
+        let texts: Vec<Texts> = documents.iter().map(Texts::of).collect();
+        let words = bm25::Index::build(&FIELDS, texts.iter().map(Texts::fields)).with_saturation(SATURATION);
+        let weights = PieceWeights::of(&texts);
+        let embed =
+            |text: &str| Table::shipped().embed_weighted(text, DOCUMENT_PIECES, |piece| weights.of_piece(piece));
+        let meanings: Vec<Vector> = texts.iter().map(|texts| texts.meaning(embed)).collect();
+        let scenes = documents.iter().zip(&meanings).map(|(document, meaning)| Scenes::of(document, meaning)).collect();
+        Self {
+            numbers: (0..).zip(&entries).map(|(number, entry)| (Arc::clone(entry.name()), number)).collect(),
+            names: names(&entries, &words),
+            name_meanings: texts.iter().map(|texts| Quantized::from(&embed(&texts.name_words))).collect(),
+            meanings: meanings.iter().map(Quantized::from).collect(),
+            scenes,
+            catalog: Arc::clone(catalog),
+            entries,
+            words,
+        }
+    }
+
+    /// Is it the index of this very catalog?
+    pub fn is_of(&self, catalog: &Arc<Catalog>) -> bool {
+        Arc::ptr_eq(&self.catalog, catalog)
+    }
+
+    /// The catalog.
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
+    /// How many tools there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Is there none?
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The tool of that number.
+    pub fn entry(&self, number: usize) -> &Arc<Entry> {
+        &self.entries[number]
+    }
+
+    /// The number of the tool of that name.
+    pub fn number(&self, name: &str) -> Option<usize> {
+        self.numbers.get(name).map(|&number| number as usize)
+    }
+}
+
+impl Texts {
+    fn of(document: &ToolMetadata) -> Self {
+        // A title that only repeats the name would count it twice.
+        let title = if words(&document.title) == words(&document.name) { "" } else { &document.title };
+        let mut parameters = String::new();
+        if let Some(schema) = &document.input_schema {
+            describe_parameters(schema, &mut parameters, 0);
+        }
+        let scenes = document.use_cases.iter().flat_map(|case| [&case.title, &case.when_to_use, &case.example]);
+        Self {
+            name: document.name.clone(),
+            name_words: words(&document.name).join(" "),
+            description: format!("{title}. {}", document.description),
+            parameters,
+            groups: format!(
+                "{} {} {}",
+                document.category,
+                document.capabilities.join(" "),
+                document.keywords.join(" ")
+            ),
+            scenes: scenes.map(String::as_str).collect::<Vec<_>>().join(" "),
+        }
+    }
+
+    fn fields(&self) -> [(usize, &str); 5] {
+        [(0, &self.name), (1, &self.description), (2, &self.parameters), (3, &self.groups), (4, &self.scenes)]
+    }
+
+    fn meaning(&self, embed: impl Fn(&str) -> Vector) -> Vector {
+        let mut pool = Pool::default();
+        pool.add(&embed(&format!("{}. {}", self.name_words, self.description)), 1.0);
+        pool.add(&embed(&self.parameters), PARAMETERS);
+        pool.vector()
+    }
+}
+
+/// The words of a name as people would write them.
+fn words(name: &str) -> Vec<String> {
+    let mut words: Vec<String> = vec![String::new()];
+    let mut previous = ' ';
+    for char in name.chars() {
+        if !char.is_alphanumeric() || char.is_uppercase() && previous.is_lowercase() {
+            words.push(String::new());
+        }
+        if let (true, Some(word)) = (char.is_alphanumeric(), words.last_mut()) {
+            word.extend(char.to_lowercase());
+        }
+        previous = char;
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// Schemas are nested by their authors; deeper than this nobody describes a parameter.
+const MAX_SCHEMA_DEPTH: usize = 4;
+
+/// Names and descriptions of properties, nested ones included.
+fn describe_parameters(schema: &serde_json::Map<String, serde_json::Value>, text: &mut String, depth: usize) {
+    let properties = schema.get("properties").and_then(|properties| properties.as_object());
+    for (name, property) in properties.into_iter().flatten() {
+        text.push_str(name);
+        let Some(property) = property.as_object() else { continue };
+        if let Some(description) = property.get("description").and_then(|description| description.as_str()) {
+            text.push_str(": ");
+            text.push_str(description);
+        }
+        text.push_str(". ");
+        if depth < MAX_SCHEMA_DEPTH {
+            describe_parameters(property, text, depth + 1);
+            if let Some(items) = property.get("items").and_then(|items| items.as_object()) {
+                describe_parameters(items, text, depth + 1);
+            }
+        }
+    }
+}
+
+fn names(entries: &[Arc<Entry>], words: &bm25::Index) -> HashMap<Box<str>, Vec<(u32, f32)>> {
+    let mut names: HashMap<Box<str>, Vec<(u32, f32)>> = HashMap::new();
+    for (number, entry) in (0..).zip(entries) {
+        let mut terms: Vec<(String, f32)> = Vec::new();
+        analysis::terms(entry.name(), |term| {
+            if !terms.iter().any(|(known, _)| known == term) {
+                terms.push((term.to_owned(), words.find(term).map_or(0.0, |found| found.rarity)));
+            }
+        });
+        let whole: f32 = terms.iter().map(|(_, rarity)| rarity).sum();
+        for (term, rarity) in terms {
+            names.entry(term.into()).or_default().push((number, if whole > 0.0 { rarity / whole } else { 0.0 }));
+        }
+    }
+    names
+}
+
+/// What word pieces count in this catalog.
+struct PieceWeights {
+    having: Vec<u32>,
+    tools: f32,
+}
+
+impl PieceWeights {
+    fn of(texts: &[Texts]) -> Self {
+        let table = Table::shipped();
+        let (mut having, mut last) = (vec![0; table.len()], vec![0; table.len()]);
+        for (number, texts) in (1_u32..).zip(texts) {
+            let mut count = |piece: Piece| {
+                if std::mem::replace(&mut last[piece.index()], number) != number {
+                    having[piece.index()] += 1;
+                }
+            };
+            table.pieces(&texts.name_words, DOCUMENT_PIECES, &mut count);
+            table.pieces(&texts.description, DOCUMENT_PIECES, &mut count);
+        }
+        Self { having, tools: texts.len() as f32 }
+    }
+
+    fn of_piece(&self, piece: Piece) -> f32 {
+        let having = self.having[piece.index()] as f32;
+        COMMON_PIECE + (self.tools / (1.0 + having)).ln_1p() / self.tools.ln_1p()
+    }
+}
+
+impl Scenes {
+    fn of(document: &ToolMetadata, meaning: &Vector) -> Option<Self> {
+        let mut sum = Pool::default();
+        let mut has_any = false;
+        for case in &document.use_cases {
+            for text in [&case.when_to_use, &case.example] {
+                let scene = Message::new(text).vector;
+                has_any |= !scene.is_zero();
+                sum.add(&scene, 0.5);
+            }
+        }
+        let not_for = document.use_cases.iter().filter(|case| !case.not_for.is_empty());
+        let not_for: Box<[Quantized]> = not_for.map(|case| Message::new(&case.not_for).quantized).collect();
+        let mut middle = sum.clone();
+        middle.add(meaning, 1.0);
+        has_any.then(|| Self { middle: Quantized::from(&middle.vector()), sum, not_for })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(name: &str, expected: &[&str]) {
+        assert_eq!(words(name), expected, "words of {name}");
+    }
+
+    #[test]
+    fn names_are_read_as_words() {
+        check("getPolyMarketEvents", &["get", "poly", "market", "events"]);
+        check("geometry.area_circle", &["geometry", "area", "circle"]);
+        check("Weather_1_GetWeather", &["weather", "1", "get", "weather"]);
+        check("__", &[]);
+    }
+
+    #[test]
+    fn parameters_are_described_with_those_inside() {
+        let schema = serde_json::json!({"properties": {
+            "city": {"type": "string", "description": "The city"},
+            "days": {"items": {"properties": {"hour": {"description": "Of the day"}}}},
+            "odd": 7,
+        }});
+        let mut text = String::new();
+        describe_parameters(schema.as_object().unwrap(), &mut text, 0);
+        assert_eq!(text, "city: The city. days. hour: Of the day. odd");
+    }
+}

@@ -1,0 +1,414 @@
+//! What was learnt from use: messages, and the tools that were chosen for them.
+//!
+//! Observed choices are worth more than any encoder: after five a tool, the right one is first in ten more messages of a
+//! hundred. Each goes into its tool's sum of meanings and its terms, which stand beside its document from then on; an addition,
+//! no model. Also, what the observations about a tool count is moved a little towards what would have ranked the chosen one
+//! first, so that a catalog whose names tell all, or one of whose tools is used all day, is ranked by that; and probabilities
+//! are held to how often the best tool was the chosen one.
+//!
+//! Some choices are wrong. A choice that nothing speaks for counts less, by the odds that it was made at random, and what was
+//! learnt long ago fades.
+//!
+//! Immutable once published; a clone shares what did not change. Tools are kept by name, so that a reload forgets nothing.
+
+use std::sync::Arc;
+
+use imbl::{HashMap, Vector as Sequence};
+
+use super::index::Index;
+use super::message::Message;
+use super::ranking::Ranking;
+use super::weights::{FEATURES, Row, USE_COVER, USE_MEANING, USE_PRIOR, Weights, logistic};
+use crate::text::embedding::{Pool, Quantized};
+
+/// Tools that can be learnt of; the least used makes room.
+const MAX_TOOLS: usize = 2048;
+
+/// Terms that can be learnt; with more, new ones are passed over.
+const MAX_TERMS: usize = 50_000;
+
+/// Tools of one term.
+const MAX_TOOLS_OF_TERM: usize = 256;
+
+/// A sum of meanings counts as so many messages at most, so that newer ones can still turn it.
+const MAX_WEIGHT: f32 = 32.0;
+
+/// After so many choices, one counts half.
+const HALF_LIFE: f32 = 4096.0;
+
+/// Share of choices that are taken to be made at random.
+const NOISE: f32 = 0.2;
+
+/// The least that a choice counts: what nothing speaks for may be right all the same.
+const LEAST_TRUST: f32 = 0.5;
+
+/// Tools among which a choice is judged.
+const RIVALS: usize = 60;
+
+/// Step by which weights are moved (`AdaGrad`); found on streams of 200 to 600 choices of two sets.
+const STEP: f32 = 0.03;
+
+/// Gradients beyond this are cut: one message must not turn everything.
+const STEEPEST: f32 = 3.0;
+
+/// Choices a tool needs before the gate is closed for it as far as it goes.
+const ENOUGH: f32 = 5.0;
+
+/// Step by which the calibration is moved.
+const CALIBRATION_STEP: f32 = 0.1;
+
+/// What a tenant's choices have taught.
+#[derive(Debug, Clone)]
+pub struct Usage {
+    tools: Sequence<Arc<ToolUse>>,
+    by_name: HashMap<Arc<str>, u32>,
+    terms: HashMap<Box<str>, Arc<[(u32, f32)]>>,
+    choices: u64,
+    adaptation: Adaptation,
+}
+
+/// What moves with choices besides the sums; small enough to be stored with each.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Adaptation {
+    weights: Weights,
+    squares: [f32; FEATURES],
+    scale: f32,
+    shift: f32,
+    judged: f32,
+}
+
+#[derive(Debug, Clone)]
+struct ToolUse {
+    name: Arc<str>,
+    /// Sum of the meanings of its messages.
+    sum: Pool,
+    /// How many there were, by trust, when it was last chosen.
+    weight: f32,
+    last: u64,
+    /// Where its document and its messages lie together, and the document's digest for which that holds.
+    middle: Quantized,
+    digest: u128,
+}
+
+/// A choice as it counts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Trust(f32);
+
+impl Trust {
+    /// From what was stored; kept within its bounds.
+    pub fn new(trust: f32) -> Self {
+        Self(if trust.is_finite() { trust.clamp(LEAST_TRUST, 1.0) } else { LEAST_TRUST })
+    }
+
+    /// 0.5 to 1.
+    pub fn get(self) -> f32 {
+        self.0
+    }
+}
+
+impl Usage {
+    /// Nothing was learnt yet.
+    pub fn new() -> Self {
+        Self {
+            tools: Sequence::new(),
+            by_name: HashMap::new(),
+            terms: HashMap::new(),
+            choices: 0,
+            adaptation: Adaptation::NONE,
+        }
+    }
+
+    /// Learns that `tool` was chosen for `message`. Returns how far the choice is trusted; a tool that the index does not have
+    /// is not learnt.
+    pub fn learn(&mut self, index: &Index, message: &Message, tool: &str) -> Option<Trust> {
+        let number = index.number(tool)?;
+        let trust = self.adapt(index, message, number);
+        self.add(index, message, tool, trust);
+        Some(trust)
+    }
+
+    /// Adds a choice that is trusted so far, without judging it again.
+    pub fn add(&mut self, index: &Index, message: &Message, tool: &str, trust: Trust) {
+        self.choices += 1;
+        let slot = self.slot(tool);
+        let Some(known) = self.tools.get(slot as usize) else { return };
+        let mut known = ToolUse::clone(known);
+        known.fade(self.choices);
+        known.sum.add(&message.vector, trust.0);
+        known.weight += trust.0;
+        known.last = self.choices;
+        known.settle(index);
+        self.tools.set(slot as usize, Arc::new(known));
+        for term in &message.terms {
+            self.add_term(&term.text, slot, trust.0);
+        }
+    }
+
+    fn add_term(&mut self, term: &str, slot: u32, trust: f32) {
+        let known = self.terms.get(term);
+        if known.is_none() && self.terms.len() >= MAX_TERMS {
+            return;
+        }
+        let mut tools: Vec<(u32, f32)> = known.map(|tools| tools.to_vec()).unwrap_or_default();
+        match tools.binary_search_by_key(&slot, |&(slot, _)| slot) {
+            Ok(at) => tools[at].1 = (tools[at].1 + trust).min(MAX_WEIGHT),
+            Err(_) if tools.len() >= MAX_TOOLS_OF_TERM => return,
+            Err(at) => tools.insert(at, (slot, trust)),
+        }
+        self.terms.insert(term.into(), tools.into());
+    }
+
+    /// The tool's place; of a new one the place of the least used, if there is no other.
+    fn slot(&mut self, tool: &str) -> u32 {
+        if let Some(&slot) = self.by_name.get(tool) {
+            return slot;
+        }
+        let name: Arc<str> = tool.into();
+        let fresh = Arc::new(ToolUse::new(Arc::clone(&name)));
+        let slot = if self.tools.len() < MAX_TOOLS {
+            self.tools.push_back(fresh);
+            self.tools.len() - 1
+        } else {
+            let weights = self.tools.iter().map(|tool| tool.weight_at(self.choices));
+            let least = weights.enumerate().min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(slot, _)| slot);
+            let old = self.tools.set(least, fresh);
+            self.by_name.remove(&old.name);
+            self.forget_terms(least as u32);
+            least
+        };
+        self.by_name.insert(name, slot as u32);
+        slot as u32
+    }
+
+    fn forget_terms(&mut self, slot: u32) {
+        let kept = self.terms.iter().filter_map(|(term, tools)| {
+            let tools: Arc<[(u32, f32)]> = tools.iter().filter(|(of, _)| *of != slot).copied().collect();
+            (!tools.is_empty()).then(|| (term.clone(), tools))
+        });
+        self.terms = kept.collect();
+    }
+
+    /// What each observation counts by now.
+    pub fn weights(&self) -> &Weights {
+        &self.adaptation.weights
+    }
+
+    /// What moved besides the sums.
+    pub fn adaptation(&self) -> Adaptation {
+        self.adaptation
+    }
+
+    /// The same, moved as it was when that was stored.
+    #[must_use]
+    pub fn with_adaptation(self, adaptation: Adaptation) -> Self {
+        Self { adaptation, ..self }
+    }
+
+    /// How many choices were learnt.
+    pub fn choices(&self) -> u64 {
+        self.choices
+    }
+
+    /// How far the tools of a catalog of that size are known by choices, 0 to 1.
+    pub(super) fn coverage(&self, tools: usize) -> f32 {
+        let known: f32 = self.tools.iter().map(|tool| (tool.weight_at(self.choices) / ENOUGH).min(1.0)).sum();
+        (known / tools.max(1) as f32).min(1.0)
+    }
+
+    /// Held to how often the best tool was the chosen one.
+    pub(super) fn calibrated(&self, log_odds: f32) -> f32 {
+        self.adaptation.scale * log_odds + self.adaptation.shift
+    }
+
+    /// Fills in what was learnt. `whole` is the rarity of the message's terms, `spread` that of likenesses.
+    pub(super) fn observe_rows(&self, index: &Index, message: &Message, whole: f32, spread: f32, rows: &mut [Row]) {
+        if self.tools.is_empty() {
+            return;
+        }
+        let numbers: Vec<Option<usize>> = self.tools.iter().map(|tool| index.number(&tool.name)).collect();
+        let weights: Vec<f32> = self.tools.iter().map(|tool| tool.weight_at(self.choices)).collect();
+        let mean = weights.iter().sum::<f32>() / index.len().max(1) as f32;
+        for row in rows.iter_mut() {
+            row[USE_PRIOR] = -mean.ln_1p();
+        }
+        for ((tool, number), weight) in self.tools.iter().zip(&numbers).zip(&weights) {
+            let Some(number) = *number else { continue };
+            let row = &mut rows[number];
+            row[USE_PRIOR] = ((weight + 1.0) / (mean + 1.0)).ln();
+            let likeness = tool.middle_in(index, number).dot(&message.quantized);
+            row[USE_MEANING] = (likeness - row[super::weights::LIKENESS]) / spread;
+        }
+        for term in &message.terms {
+            let Some(tools) = self.terms.get(&term.text) else { continue };
+            let counts = index.words.rarity(tools.len()) * term.weight / whole.max(1e-6);
+            for &(slot, times) in tools.iter() {
+                if let Some(number) = numbers[slot as usize] {
+                    rows[number][USE_COVER] += counts * times / (times + 1.0);
+                }
+            }
+        }
+    }
+
+    /// Moves the weights and the calibration by one choice, and says how far it is trusted.
+    fn adapt(&mut self, index: &Index, message: &Message, chosen: usize) -> Trust {
+        let mut ranking = Ranking::new(index, message, self);
+        let best = ranking.best(RIVALS);
+        let share = ranking.share(chosen);
+        let random = NOISE / index.len() as f32;
+        let trust = (1.0 - NOISE) * share / ((1.0 - NOISE) * share + random);
+        let mut adaptation = self.adaptation;
+        if let Some(first) = best.first() {
+            adaptation.calibrate(ranking.log_odds_of([first.number]), first.number == chosen, trust);
+        }
+        if best.iter().any(|tool| tool.number == chosen) {
+            let shares: Vec<(f32, usize)> = best.iter().map(|tool| (ranking.share(tool.number), tool.number)).collect();
+            let whole: f32 = shares.iter().map(|(share, _)| share).sum();
+            let mut gradient = [0.0; FEATURES];
+            for (share, number) in shares {
+                let error = share / whole - f32::from(u8::from(number == chosen));
+                for (sum, value) in gradient.iter_mut().zip(ranking.row(number)) {
+                    *sum += error * value;
+                }
+            }
+            adaptation.step(&gradient, trust);
+        }
+        self.adaptation = adaptation;
+        Trust::new(trust)
+    }
+}
+
+impl Default for Usage {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Adaptation {
+    /// Nothing moved.
+    pub const NONE: Self =
+        Self { weights: Weights::FITTED, squares: [1.0; FEATURES], scale: 1.0, shift: 0.0, judged: 0.0 };
+
+    /// Numbers of its stored form.
+    const NUMBERS: usize = 2 * FEATURES + 3;
+
+    fn step(&mut self, gradient: &[f32; FEATURES], trust: f32) {
+        for (feature, slope) in gradient.iter().enumerate() {
+            let slope = trust * slope.clamp(-STEEPEST, STEEPEST);
+            self.squares[feature] += slope * slope;
+            let weight = &mut self.weights.0[feature];
+            *weight = (*weight - STEP * slope / self.squares[feature].sqrt()).max(0.0);
+        }
+    }
+
+    /// One step of logistic regression on whether the best tool was the chosen one.
+    fn calibrate(&mut self, log_odds: f32, was_chosen: bool, trust: f32) {
+        if !log_odds.is_finite() {
+            return;
+        }
+        let trust = trust.max(LEAST_TRUST / 2.0);
+        let error = logistic(self.scale * log_odds + self.shift) - f32::from(u8::from(was_chosen));
+        self.judged += trust;
+        let step = trust * CALIBRATION_STEP / (1.0 + self.judged / 100.0).sqrt();
+        self.shift = (self.shift - step * error).clamp(-3.0, 3.0);
+        self.scale = (self.scale - 0.3 * step * error * log_odds.clamp(-4.0, 4.0)).clamp(0.3, 3.0);
+    }
+
+    /// The stored form.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let numbers = self.weights.0.iter().chain(&self.squares).chain([&self.scale, &self.shift, &self.judged]);
+        numbers.flat_map(|number| number.to_le_bytes()).collect()
+    }
+
+    /// Reads [`Adaptation::to_bytes`]; nothing if that did not write `bytes`, as far as they tell.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (numbers, rest) = bytes.as_chunks::<4>();
+        let numbers: Vec<f32> = numbers.iter().map(|&number| f32::from_le_bytes(number)).collect();
+        if !rest.is_empty() || numbers.len() != Self::NUMBERS || !numbers.iter().all(|number| number.is_finite()) {
+            return None;
+        }
+        let (weights, others) = numbers.split_first_chunk::<FEATURES>()?;
+        let (squares, others) = others.split_first_chunk::<FEATURES>()?;
+        let &[scale, shift, judged] = others.first_chunk::<3>()?;
+        let is_sound = weights.iter().all(|&weight| weight >= 0.0) && squares.iter().all(|&square| square >= 1.0);
+        if !is_sound || scale <= 0.0 || judged < 0.0 {
+            return None;
+        }
+        Some(Self { weights: Weights(*weights), squares: *squares, scale, shift, judged })
+    }
+}
+
+impl ToolUse {
+    fn new(name: Arc<str>) -> Self {
+        let middle = Quantized::from(&crate::text::embedding::Vector::ZERO);
+        Self { name, sum: Pool::default(), weight: 0.0, last: 0, middle, digest: 0 }
+    }
+
+    fn weight_at(&self, now: u64) -> f32 {
+        self.weight * (-(now.saturating_sub(self.last) as f32) / HALF_LIFE).exp2()
+    }
+
+    /// Makes older messages count less.
+    fn fade(&mut self, now: u64) {
+        let weight = self.weight_at(now).min(MAX_WEIGHT);
+        if self.weight > 0.0 {
+            self.sum.scale(weight / self.weight);
+        }
+        self.weight = weight;
+    }
+
+    /// Takes the tool's document into account.
+    fn settle(&mut self, index: &Index) {
+        if let Some(number) = index.number(&self.name) {
+            self.middle = self.middle_of(index, number);
+            self.digest = index.entry(number).digest();
+        }
+    }
+
+    fn middle_in(&self, index: &Index, number: usize) -> Quantized {
+        // The document may have changed since.
+        if self.digest == index.entry(number).digest() { self.middle } else { self.middle_of(index, number) }
+    }
+
+    fn middle_of(&self, index: &Index, number: usize) -> Quantized {
+        let mut middle = self.sum.clone();
+        middle.add_quantized(&index.meanings[number], 1.0);
+        if let Some(scenes) = &index.scenes[number] {
+            middle.add_pool(&scenes.sum, 1.0);
+        }
+        Quantized::from(&middle.vector())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_moved_is_read_again(gradients in prop::collection::vec(prop::array::uniform9(-5.0_f32..5.0), 0..20)) {
+            let mut adaptation = Adaptation::NONE;
+            for gradient in &gradients {
+                adaptation.step(gradient, 1.0);
+                adaptation.calibrate(gradient[0], gradient[1] > 0.0, 0.7);
+            }
+            prop_assert!(adaptation.weights.0.iter().all(|&weight| weight >= 0.0));
+            prop_assert_eq!(Adaptation::from_bytes(&adaptation.to_bytes()), Some(adaptation));
+        }
+
+        #[test]
+        fn bytes_of_another_kind_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            prop_assert_eq!(Adaptation::from_bytes(&bytes), None);
+        }
+    }
+
+    #[test]
+    fn trust_keeps_its_bounds() {
+        let check = |trust: f32, expected: f32| assert!((Trust::new(trust).get() - expected).abs() < 1e-6, "{trust}");
+        check(0.0, LEAST_TRUST);
+        check(0.8, 0.8);
+        check(7.0, 1.0);
+        check(f32::NAN, LEAST_TRUST);
+    }
+}

@@ -1,0 +1,179 @@
+//! What selection must not forget: where each session stands, and which tools were chosen for which messages.
+//!
+//! Notes are not acknowledged one by one: no question waits for the disk. What was noted is there after an orderly end, and all
+//! but the last moment of it after any other.
+
+use rusqlite::{Connection, Transaction, params};
+
+use super::StoreError;
+use super::writer::{Clock, Task};
+
+/// Choices that are kept, over all tenants.
+const MAX_CHOICES: u32 = 20_000;
+
+/// Choices that a start reads back.
+const REPLAYED_CHOICES: u32 = 5_000;
+
+/// Sessions that are kept and read back.
+const MAX_TURNS: u32 = 10_000;
+
+/// Something to keep.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Note {
+    /// Where a session stands, in place of what was noted of it before.
+    Turn(TurnNote),
+    /// A choice, and what its tenant's choices have moved.
+    Choice(ChoiceNote),
+}
+
+/// Where a session stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnNote {
+    /// Whose session it is.
+    pub tenant: String,
+    /// The session.
+    pub session: String,
+    /// Its state; text whose form is its owner's.
+    pub state: String,
+}
+
+/// A tool that was chosen for a message.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChoiceNote {
+    /// Whose choice it was.
+    pub tenant: String,
+    /// The tool.
+    pub tool: String,
+    /// The message.
+    pub message: String,
+    /// How far it is trusted, 0 to 1.
+    pub trust: f32,
+    /// What moved with it; bytes whose form is their owner's.
+    pub adaptation: Vec<u8>,
+}
+
+/// Everything noted, oldest first.
+#[derive(Debug, Default)]
+pub struct Notes {
+    /// Where sessions stand, the one that was quiet longest first.
+    pub turns: Vec<TurnNote>,
+    /// Choices; the adaptation is the tenant's latest.
+    pub choices: Vec<ChoiceNote>,
+}
+
+/// Notes that wait to be written.
+#[derive(Debug)]
+pub(super) struct Noting(pub(super) Vec<Note>);
+
+impl Task for Noting {
+    fn records(&self) -> usize {
+        self.0.len()
+    }
+
+    fn run(&mut self, transaction: &mut Transaction<'_>, clock: &mut Clock) -> rusqlite::Result<()> {
+        for note in &self.0 {
+            let at = clock.tick();
+            match note {
+                Note::Turn(TurnNote { tenant, session, state }) => {
+                    transaction
+                        .prepare_cached(
+                            "INSERT INTO turns (tenant, session, state, at_us) VALUES (?1, ?2, ?3, ?4)
+                             ON CONFLICT DO UPDATE SET state = excluded.state, at_us = excluded.at_us",
+                        )?
+                        .execute(params![tenant, session, state, at])?;
+                }
+                Note::Choice(ChoiceNote { tenant, tool, message, trust, adaptation }) => {
+                    transaction
+                        .prepare_cached(
+                            "INSERT INTO choices (tenant, tool, message, trust, at_us) VALUES (?1, ?2, ?3, ?4, ?5)",
+                        )?
+                        .execute(params![tenant, tool, message, trust, at])?;
+                    transaction
+                        .prepare_cached(
+                            "INSERT INTO adaptations (tenant, state) VALUES (?1, ?2)
+                             ON CONFLICT DO UPDATE SET state = excluded.state",
+                        )?
+                        .execute(params![tenant, adaptation])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn acknowledge(self: Box<Self>, outcome: Result<(), StoreError>) {
+        if let Err(error) = outcome {
+            tracing::debug!(%error, notes = self.0.len(), "notes of sessions and choices were not stored");
+        }
+    }
+}
+
+/// Reads back what a start needs.
+pub(super) fn read_all(connection: &Connection) -> rusqlite::Result<Notes> {
+    let mut select = connection.prepare("SELECT tenant, session, state FROM turns ORDER BY at_us DESC LIMIT ?1")?;
+    let turns = select
+        .query_map([MAX_TURNS], |row| Ok(TurnNote { tenant: row.get(0)?, session: row.get(1)?, state: row.get(2)? }))?;
+    let mut turns: Vec<TurnNote> = turns.collect::<rusqlite::Result<_>>()?;
+    turns.reverse();
+    let mut select = connection.prepare(
+        "SELECT choices.tenant, tool, message, trust, adaptations.state
+         FROM choices JOIN adaptations USING (tenant) ORDER BY id DESC LIMIT ?1",
+    )?;
+    let choices = select.query_map([REPLAYED_CHOICES], |row| {
+        Ok(ChoiceNote {
+            tenant: row.get(0)?,
+            tool: row.get(1)?,
+            message: row.get(2)?,
+            trust: row.get(3)?,
+            adaptation: row.get(4)?,
+        })
+    })?;
+    let mut choices: Vec<ChoiceNote> = choices.collect::<rusqlite::Result<_>>()?;
+    choices.reverse();
+    Ok(Notes { turns, choices })
+}
+
+/// Forgets sessions that were quiet since `before`, microseconds since the epoch, and all but the latest of everything.
+pub(super) fn prune(connection: &Connection, before: i64) -> rusqlite::Result<()> {
+    connection.execute("DELETE FROM turns WHERE at_us < ?1", [before])?;
+    let beyond = "DELETE FROM turns WHERE at_us <= (SELECT at_us FROM turns ORDER BY at_us DESC LIMIT 1 OFFSET ?1)";
+    connection.execute(beyond, [MAX_TURNS])?;
+    connection.execute("DELETE FROM choices WHERE at_us < ?1", [before])?;
+    connection.execute(
+        "DELETE FROM choices WHERE id <= (SELECT id FROM choices ORDER BY id DESC LIMIT 1 OFFSET ?1)",
+        [MAX_CHOICES],
+    )?;
+    connection.execute("DELETE FROM adaptations WHERE tenant NOT IN (SELECT tenant FROM choices)", []).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::sqlite::{Options, Sqlite, file_in};
+    use super::super::{ReplayLimits, Store};
+    use super::*;
+
+    #[test]
+    fn what_was_noted_is_there_after_a_restart() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let retention = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+        let options = Options { retention, ..Options::file(file_in(directory.path())) };
+        let start = || Sqlite::start(options.clone(), Box::new(|_, _| ())).unwrap();
+        let turn =
+            |session: &str, state: &str| TurnNote { tenant: "t".into(), session: session.into(), state: state.into() };
+        let choice = |tool: &str, adaptation: u8| ChoiceNote {
+            tenant: "t".into(),
+            tool: tool.into(),
+            message: "m".into(),
+            trust: 0.5,
+            adaptation: vec![adaptation],
+        };
+        let store = start();
+        store.note(vec![Note::Turn(turn("a", "1")), Note::Turn(turn("b", "1")), Note::Choice(choice("x", 1))]).unwrap();
+        store.note(vec![Note::Turn(turn("a", "2")), Note::Choice(choice("y", 2))]).unwrap();
+        drop(store);
+        let notes = start().replay(ReplayLimits::default()).unwrap().notes;
+        assert_eq!(notes.turns, [turn("b", "1"), turn("a", "2")]);
+        assert_eq!(notes.choices, [choice("x", 2), choice("y", 2)]);
+    }
+}
