@@ -29,7 +29,7 @@ CREATE INDEX memories_by_time ON memories (tenant, kind, deleted, created_us, id
 CREATE INDEX memories_by_agent ON memories (tenant, agent_id, kind, deleted, created_us, id);
 CREATE INDEX memories_by_user ON memories (tenant, user_id, kind, deleted, created_us, id) WHERE user_id IS NOT NULL;
 CREATE INDEX memories_by_chat ON memories (tenant, chat_id, kind, deleted, created_us, id) WHERE chat_id IS NOT NULL;
-CREATE INDEX memories_by_thread ON memories (tenant, thread_id, position, chat_id) WHERE thread_id IS NOT NULL;
+CREATE INDEX memories_by_thread ON memories (tenant, thread_id, kind, deleted, position, id) WHERE thread_id IS NOT NULL;
 CREATE UNIQUE INDEX memories_by_position ON memories (tenant, chat_id, thread_id, position)
     WHERE thread_id IS NOT NULL AND deleted = 0;
 -- What a scan needs, without the texts. `stamp` rises with every write.

@@ -36,10 +36,13 @@ impl Condition {
         }
         // With both values named the index by time is of use.
         condition.and(if *include_deleted { "m.deleted IN (0, 1)" } else { "m.deleted = 0" }, []);
-        for (column, text) in [("user_id", user), ("agent_id", agent), ("chat_id", chat), ("thread_id", thread)] {
-            if let Some(text) = text {
-                condition.and(&format!("m.{column} = ?"), [text.clone().into()]);
-            }
+        // Rarest first. Without statistics SQLite might look up by the agent of all memories: the plus keeps it from it.
+        let keys = [("thread_id", thread), ("chat_id", chat), ("user_id", user), ("agent_id", agent)];
+        for (number, (column, text)) in
+            keys.into_iter().filter_map(|(column, text)| Some((column, text.as_ref()?))).enumerate()
+        {
+            let plus = if number == 0 { "" } else { "+" };
+            condition.and(&format!("{plus}m.{column} = ?"), [text.clone().into()]);
         }
         if let Some(least) = min_importance {
             condition.and("m.importance >= ?", [(*least).into()]);
@@ -64,12 +67,15 @@ impl Condition {
     fn and_field(&mut self, path: &FieldPath, wanted: &Wanted) {
         let path = path.json_path();
         let mut has = |types: &str, value: Value| {
-            // Of a scalar it lists the scalar, of a list its items. Members of an object have a key that is a text.
+            // Most fields are scalars, for which no table of items need be made.
             let sql = format!(
-                "EXISTS (SELECT 1 FROM json_each(m.metadata, ?) AS e WHERE e.type IN ({types}) AND e.atom = ?
-                         AND json_type(m.metadata, ?) <> 'object')"
+                "CASE WHEN json_type(m.metadata, ?) IN ({types}) THEN json_extract(m.metadata, ?) = ?
+                      WHEN json_type(m.metadata, ?) = 'array' THEN EXISTS (
+                         SELECT 1 FROM json_each(m.metadata, ?) AS e WHERE e.type IN ({types}) AND e.atom = ?)
+                      ELSE 0 END"
             );
-            self.and(&sql, [path.clone().into(), value, path.clone().into()]);
+            let path = || Value::from(path.clone());
+            self.and(&sql, [path(), path(), value.clone(), path(), path(), value]);
         };
         match wanted {
             Wanted::Text(text) => has("'text'", text.clone().into()),
