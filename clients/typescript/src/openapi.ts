@@ -421,6 +421,14 @@ export interface ExportAnswer {
   next_cursor?: string | null;
 }
 
+/** A rule library that failed. */
+export interface FailedPlugin {
+  /** Its id. */
+  id: string;
+  /** Why. */
+  reason: string;
+}
+
 /** A plan that is expected to be faster. */
 export interface FasterPlan {
   /** Its steps. */
@@ -466,6 +474,20 @@ export interface ImportRequest {
 /** How much a memory matters; its number is `ImportanceLevel::score`. */
 export type ImportanceLevel = 'low' | 'medium' | 'high' | 'critical';
 
+/** What a conversation is about. */
+export interface IntentContextBody {
+  /** Networks that were named. */
+  networks?: string[];
+  /** Categories that are offered. */
+  categories: string[];
+  /** What the user is after. */
+  activeIntent?: string | null;
+  /** Turns since a confident message. */
+  turnsSinceUpdate: number;
+  /** The confidence of the turn before, 0 to 1. */
+  lastConfidence: number;
+}
+
 /** What was learnt of a tool and mode. */
 export interface KeyTiming {
   /** The tool. */
@@ -508,6 +530,24 @@ export interface LogLevelAnswer {
 export interface LogLevelRequest {
   /** A level, or directives such as `info,almanac::http=debug`. */
   level: string;
+}
+
+/** Answer of `POST /v1/presets/match`. */
+export interface MatchAnswer {
+  /** Presets that fit and are not finished, the best first; at most 3. */
+  items: PresetSuggestion[];
+  /** How many these are. */
+  total: number;
+}
+
+/** Body of `POST /v1/presets/match`. */
+export interface MatchRequest {
+  /** The tools that were called, oldest first; the session's last 20 by default. */
+  tool_history?: string[] | null;
+  /** What the session is about. */
+  goal?: string | null;
+  /** The session whose calls stand in for `tool_history`. */
+  session_id?: string | null;
 }
 
 /** What makes a call long; absent means none. */
@@ -649,6 +689,50 @@ export interface MetadataRequest {
   elapsed_ms?: number | null;
 }
 
+/** Answer of `POST /v1/qualify/miss`. */
+export interface MissAnswer {
+  /** `missing_tool`, then `auto_retry`. */
+  events: MissEvent[];
+  /** The session's context, with the category added. */
+  intentContext?: IntentContextBody | null;
+}
+
+/** A tool was missed, or its category was added. */
+export interface MissEvent {
+  /** `missing_tool` or `auto_retry`. */
+  type: string;
+  /** The tool. */
+  toolName: string;
+  /** Its category, of `missing_tool`. */
+  categoryId?: string | null;
+  /** The category that was added, of `auto_retry`. */
+  addedCategory?: string | null;
+  /** Misses of this turn, of `auto_retry`. */
+  retryCount?: number | null;
+  /** What to tell a developer. */
+  message: string;
+  /** RFC 3339, UTC, milliseconds. */
+  timestamp: string;
+}
+
+/** Body of `POST /v1/qualify/miss`. */
+export interface MissRequest {
+  /** The tool that was needed. */
+  toolName: string;
+  /** The conversation. */
+  sessionId?: string | null;
+  /** The message that needed it; the session's last one by default. */
+  message?: string | null;
+}
+
+/** A rule library that could not be asked. */
+export interface MissingPlugin {
+  /** Which one. */
+  plugin: string;
+  /** Why not. */
+  reason: string;
+}
+
 /** A prerequisite of which environment variables are missing. */
 export interface MissingPrerequisite {
   /** The tool that needs it. */
@@ -726,10 +810,110 @@ export interface PlanInstead {
 export interface PlanRequest {
   /** The tools in the order of their calls, at most 100. */
   steps: string[];
-  /** What the plan is for. */
+  /** What the plan is for; what the session is about by default. */
   goal?: string | null;
+  /** The session it belongs to. */
+  session_id?: string | null;
   /** When the caller of the whole plan gives up, in ms; the factory's limit by default. */
   timeout_ms?: number | null;
+}
+
+/** Calls of a rule library by how they came out. */
+export interface PluginCalls {
+  /** With proposals, or none. */
+  answered: number;
+  /** With the library's own error. */
+  failed: number;
+  /** Not in time. */
+  timeout: number;
+  /** Not asked: earlier calls took all the time. */
+  busy: number;
+  /** Not: the library or its process was at fault. */
+  fault: number;
+  /** Not asked: it was not ready. */
+  unavailable: number;
+}
+
+/** A fault of a rule library. */
+export interface PluginFault {
+  /** timeout, slow_start, crash, protocol, oversized, broken, refused or spawn. */
+  kind: string;
+  /** What happened. */
+  message: string;
+  /** When, RFC 3339. */
+  at: string;
+  /** SHA-256 of the content that was at fault. */
+  hash: string;
+}
+
+/** A rule library. */
+export interface PluginItem {
+  /** Its id; the name of its file as long as that cannot be read. */
+  id: string;
+  /** starting, ready, backoff, quarantined or refused. */
+  state: string;
+  /** Failures within the last minute, in the state backoff. */
+  failures: number;
+  /** Where its file is. */
+  file: string;
+  /** The version that serves, or is to. */
+  version?: string | null;
+  /** Its name for people. */
+  name?: string | null;
+  /** Who made it. */
+  vendor?: string | null;
+  /** Where to read on. */
+  url?: string | null;
+  /** SHA-256 of the content that serves. */
+  hash?: string | null;
+  /** SHA-256 of the file's content; another than `hash` while a new version starts, or has failed. */
+  file_hash?: string | null;
+  /** The version in the file. */
+  file_version?: string | null;
+  /** The interface that the file was built for. */
+  abi?: string | null;
+  /** The process that serves. */
+  pid?: number | null;
+  /** Is its access to files confined? */
+  sandboxed: boolean;
+  /** full, partial (an older kernel), system_calls (no Landlock) or none (it runs in the daemon, or not at all). */
+  sandbox: string;
+  /** Why the file is not run. */
+  refusal?: string | null;
+  /** Its last fault. */
+  last_fault?: PluginFault | null;
+  /** When it is tried again, if it is put aside. */
+  retry_in_seconds?: number | null;
+  /** Processes that were replaced, for whatever reason. */
+  restarts: number;
+  /** Calls by how they came out. */
+  calls: PluginCalls;
+  /** Time of answered calls, to a fifth; absent before the first. */
+  latency_us?: PluginLatency | null;
+}
+
+/** How long answered calls took, in microseconds. */
+export interface PluginLatency {
+  /** Half of them at most. */
+  p50: number;
+  /** All but one in a hundred at most. */
+  p99: number;
+}
+
+/** `GET /v1/plugins`. */
+export interface PluginList {
+  /** The libraries, in the order of their precedence. */
+  items: PluginItem[];
+  /** How many there are. */
+  total: number;
+  /** Can this kernel confine the files of their processes? It needs Landlock for that. */
+  sandbox_available: boolean;
+}
+
+/** Answer of `POST /-/plugins/{name}/reset`. */
+export interface PluginReset {
+  /** The library's id. */
+  reset: string;
 }
 
 /** One fault of a request's body. */
@@ -764,6 +948,34 @@ export interface Prerequisite {
   fallback?: string;
 }
 
+/** A preset: a workflow of tools. */
+export interface PresetMetadata {
+  /** Its identity. */
+  id: string;
+  /** Its name for people. */
+  name: string;
+  /** What it does. */
+  description: string;
+  /** The tools in the order of their calls; a tool may occur more than once. */
+  tools: string[];
+  /** How long all of it takes, in ms. */
+  estimated_duration_ms: number;
+  /** What it is good for. */
+  use_cases: string[];
+  /** Words by which a goal calls for it. */
+  keywords: string[];
+}
+
+/** `GET /v1/presets`. */
+export interface PresetPage {
+  /** The presets, by id. */
+  items: PresetMetadata[];
+  /** How many there are on all pages. */
+  total: number;
+  /** Where the next page starts, if there is one. */
+  next_cursor?: string | null;
+}
+
 /** A preset that fits. */
 export interface PresetSuggestion {
   /** The preset. */
@@ -772,6 +984,10 @@ export interface PresetSuggestion {
   description: string;
   /** How long all of it takes, in ms. */
   estimated_duration_ms: number;
+  /** The tools that are still to be called, in their order. */
+  remaining_steps: string[];
+  /** How long these take, in ms. */
+  remaining_duration_ms: number;
 }
 
 /** US dollars for a million tokens. */
@@ -824,6 +1040,64 @@ export interface PurgeRequest {
   all?: boolean | null;
 }
 
+/** Answer of `POST /v1/qualify`. */
+export interface QualifyAnswer {
+  /** Networks that matter. */
+  networks: string[];
+  /** Categories that are offered, those always offered first. */
+  categories: string[];
+  /** The best category's probability, or what the context has left of its own; 0 to 1. */
+  confidence: number;
+  /** Why, in plain words. */
+  reasoning: string;
+  /** Up to five best tools, best first. */
+  toolHints: string[];
+  /** Send it back with the next message of the conversation. */
+  intentContext: IntentContextBody;
+  /** What the user is after. */
+  activeIntent?: string | null;
+  /** The tools that are offered, best first. */
+  availableTools: string[];
+  /** Their scores in the same order, if asked for. */
+  scores?: number[] | null;
+  /** How many are offered. */
+  toolCount: number;
+  /** How many there are. */
+  toolsTotal: number;
+  /** Can a model answer by itself? */
+  noToolNeeded: boolean;
+  /** Was an older context kept? */
+  stickyFallbackApplied: boolean;
+  /** RFC 3339, UTC, milliseconds. */
+  timestamp: string;
+}
+
+/** Body of `POST /v1/qualify`. */
+export interface QualifyRequest {
+  /** What the user wrote, at most 256 KiB. */
+  message: string;
+  /** The conversation; its context is kept, and what is called in it is learnt from. */
+  sessionId?: string | null;
+  /** The `intentContext` of the answer before, sent back; it wins over that of the session. */
+  intentContext?: IntentContextBody | null;
+  /** Networks that matter, beside those that the message names. */
+  networks?: string[];
+  /** Offer these categories instead of guessing; empty means to guess. */
+  selectedToolCategories?: string[];
+  /** Offer these tools whatever the message is. */
+  exactToolNames?: string[];
+  /** Offer no other tools than those of `exactToolNames`. */
+  ignoreOtherTools?: boolean;
+  /** Never offer these tools. */
+  excludedTools?: string[];
+  /** Tools at most; the configuration's `qualifier.max_tools` by default. */
+  maxTools?: number | null;
+  /** Leave out what is less likely, 0 to 1. */
+  minConfidence?: number | null;
+  /** Also answer with the tools' scores. */
+  scores?: boolean;
+}
+
 /** How often providers may be called. */
 export interface RateLimit {
   /** Requests per month, by provider. */
@@ -836,7 +1110,7 @@ export interface RateLimit {
 export interface Ready {
   /** Are questions answered? */
   ready: boolean;
-  /** What is missing: catalog, listeners, running. */
+  /** What is missing: catalog, listeners, plugins, running. */
   missing: string[];
 }
 
@@ -903,6 +1177,10 @@ export interface ReloadAnswer {
   errors: number;
   /** Everything that is wrong. */
   diagnostics: Diagnostic[];
+  /** Rule libraries that answer. */
+  plugins_ready: number;
+  /** Rule libraries whose file is not what serves. */
+  plugins_failed: FailedPlugin[];
 }
 
 /** Answer of `POST /-/reload?wait=false`. */
@@ -984,6 +1262,8 @@ export interface SessionAnswer {
   session_id: string;
   /** Its calls, oldest first, repeats kept. */
   tool_history: string[];
+  /** What it is about, if messages of it were qualified. */
+  intent_context?: IntentContextBody | null;
 }
 
 /** How bad a finding is. */
@@ -1012,6 +1292,10 @@ export interface StatusAnswer {
   tools: number;
   /** Tools served in their last good version. */
   stale: number;
+  /** Rule libraries that answer. */
+  plugins_ready: number;
+  /** Rule libraries that are put aside or refused. */
+  plugins_quarantined: number;
   /** Errors in documents. */
   errors: number;
   /** Warnings in documents. */
@@ -1036,9 +1320,9 @@ export interface StreamAnswer {
   calls: StreamedCall[];
   /** Calls without a result when the stream ended, which are not recorded. */
   unfinished: UnfinishedCall[];
-  /** The last intent that the stream told, if it told one. */
+  /** The last intent that the stream told, if it told one of at most 16 KiB. */
   intent_context?: unknown;
-  /** What the stream told of tokens and cost, in order. */
+  /** What the stream told of tokens and cost, in order: at most 100 values, each of at most 16 KiB. */
   usage: unknown[];
   /** Lines that could not be read, at most 100. */
   faults: StreamFault[];
@@ -1061,8 +1345,8 @@ export interface StreamedCall {
   /** success, error, or cancelled when the stream was given up before it ended. */
   outcome: string;
   /**
-   * In ms; absent when the result arrived together with the call, so that the duration is not known: such a call is not
-   * recorded.
+   * In ms; absent when the result arrived together with the call, or the user had to allow the call, so that the duration
+   * is not known: such a call is not recorded.
    */
   duration_ms?: number | null;
 }
@@ -1075,12 +1359,14 @@ export type StructuredId = string | {
   version?: number | null;
 };
 
-/** What may come next. Empty until rule libraries are served. */
+/** What may come next. */
 export interface Suggestions {
   /** Tools that may come next. */
   next_tools: ToolSuggestion[];
   /** Presets that fit. */
   relevant_presets: PresetSuggestion[];
+  /** Rule libraries that could not be asked, so that something may be missing; absent if there are none. */
+  degraded?: MissingPlugin[];
 }
 
 /** Metadata of a task. */
@@ -1620,6 +1906,16 @@ export interface Operations {
     request: Record<never, never>;
     answer: Record<string, unknown>;
   };
+  /** What this workflow is. */
+  getPreset: {
+    request: {
+      path: {
+        /** The preset's id. */
+        name: string;
+      };
+    };
+    answer: PresetMetadata;
+  };
   /** Whether questions are answered. */
   getReady: {
     request: Record<never, never>;
@@ -1705,6 +2001,23 @@ export interface Operations {
     };
     answer: ImportAnswer;
   };
+  /** Which rule libraries there are, and how each is. */
+  listPlugins: {
+    request: Record<never, never>;
+    answer: PluginList;
+  };
+  /** Which workflows there are. */
+  listPresets: {
+    request: {
+      query?: {
+        /** At most so many, 1 to 1000; 100 by default. */
+        limit?: number;
+        /** `next_cursor` of the page before. */
+        cursor?: string;
+      };
+    };
+    answer: PresetPage;
+  };
   /** What was learnt of all tools. */
   listTiming: {
     request: {
@@ -1743,6 +2056,13 @@ export interface Operations {
     };
     answer: ToolPage;
   };
+  /** Which workflows a session has begun, or a goal calls for, and what is left of them. */
+  matchPresets: {
+    request: {
+      body: MatchRequest;
+    };
+    answer: MatchAnswer;
+  };
   /** Remove memories for good, with their history and all that was made from them. */
   purgeMemories: {
     request: {
@@ -1753,6 +2073,17 @@ export interface Operations {
       body: PurgeRequest;
     };
     answer: PurgeAnswer;
+  };
+  /** Which tools fit this message, and why. */
+  qualify: {
+    request: {
+      query?: {
+        /** data-v1 or ui-v1: answer as the events of that chat stream; also by `Accept: text/event-stream`. */
+        stream?: string;
+      };
+      body: QualifyRequest;
+    };
+    answer: QualifyAnswer;
   };
   /** Listen to an agent's chat stream as it arrives: its tool calls are recorded. */
   readStream: {
@@ -1774,7 +2105,7 @@ export interface Operations {
     };
     answer: RecordAnswer;
   };
-  /** Read configuration, tokens and documents again. */
+  /** Read configuration, tokens, documents and rule libraries again. */
   reload: {
     request: {
       query?: {
@@ -1784,12 +2115,29 @@ export interface Operations {
     };
     answer: ReloadAnswer | ReloadStarted;
   };
+  /** A tool was needed and not offered: its category is added, and the choice is learnt. */
+  reportMiss: {
+    request: {
+      body: MissRequest;
+    };
+    answer: MissAnswer;
+  };
   /** What a turn used and cost, as the event that a client shows. */
   reportUsage: {
     request: {
       body: UsageRequest;
     };
     answer: UsageEvent;
+  };
+  /** Forgive a rule library its faults, and try it again at once. */
+  resetPlugin: {
+    request: {
+      path: {
+        /** The library's id. */
+        name: string;
+      };
+    };
+    answer: PluginReset;
   };
   /** Take a soft delete back. */
   restoreMemory: {
@@ -1893,6 +2241,7 @@ export const OPERATIONS = {
   getMetadata: { method: 'POST', path: '/v1/metadata', sends: 'application/json' },
   getMetrics: { method: 'GET', path: '/metrics', isText: true },
   getOpenapi: { method: 'GET', path: '/openapi.json' },
+  getPreset: { method: 'GET', path: '/v1/presets/{name}' },
   getReady: { method: 'GET', path: '/ready' },
   getSession: { method: 'GET', path: '/v1/sessions/{name}' },
   getStatus: { method: 'GET', path: '/-/status' },
@@ -1901,13 +2250,19 @@ export const OPERATIONS = {
   getTool: { method: 'GET', path: '/v1/tools/{name}' },
   getToolRelations: { method: 'GET', path: '/v1/tools/{name}/relations' },
   importMemories: { method: 'POST', path: '/-/memories/import', sends: 'application/json' },
+  listPlugins: { method: 'GET', path: '/v1/plugins' },
+  listPresets: { method: 'GET', path: '/v1/presets' },
   listTiming: { method: 'GET', path: '/v1/timing' },
   listTools: { method: 'GET', path: '/v1/tools' },
+  matchPresets: { method: 'POST', path: '/v1/presets/match', sends: 'application/json' },
   purgeMemories: { method: 'POST', path: '/-/memories/purge', sends: 'application/json' },
+  qualify: { method: 'POST', path: '/v1/qualify', sends: 'application/json' },
   readStream: { method: 'POST', path: '/v1/streams', sends: 'text/plain' },
   recordExecutions: { method: 'POST', path: '/v1/executions', sends: 'application/json' },
   reload: { method: 'POST', path: '/-/reload' },
+  reportMiss: { method: 'POST', path: '/v1/qualify/miss', sends: 'application/json' },
   reportUsage: { method: 'POST', path: '/v1/usage', sends: 'application/json' },
+  resetPlugin: { method: 'POST', path: '/-/plugins/{name}/reset' },
   restoreMemory: { method: 'POST', path: '/v1/memories/{id}/restore' },
   searchCognitiveProcesses: { method: 'POST', path: '/v1/memories/cognitive-processes/search', sends: 'application/json' },
   searchDocuments: { method: 'POST', path: '/v1/memories/documents/search', sends: 'application/json' },
