@@ -1,6 +1,6 @@
 # The two that matter: `make run` and `make test`.
 
-.PHONY: run test fault bench eval lint deb assets clean
+.PHONY: run test fault bench bench-memories eval lint deb assets client clean
 
 HISTORIES ?= ../shared/data/timing
 ANSWERS ?= ../shared/reference/timing/vectors.csv
@@ -15,6 +15,9 @@ test: ## Run all tests
 
 fault: ## Kill the daemon at random a hundred times under 16 writers, and look for every acknowledged record
 	ALMANAC_FAULT_ROUNDS=100 cargo test --test system -- fault --nocapture
+
+bench-memories: ## Keep a million memories, and measure finding and keeping them
+	cargo bench --bench memories -- 1000000
 
 bench: ## Measure against peers of the same run, and print the table of ratios
 	cargo bench --bench ratios
@@ -43,6 +46,11 @@ assets: ## Manual pages and completions
 
 deb: assets ## Build the Debian package (needs cargo-deb: cargo install cargo-deb)
 	cargo deb --no-build --output target/debian/
+
+client: ## Make the TypeScript client's types anew, after a change of the daemon's calls (needs npm)
+	cargo build
+	npm ci --prefix clients/typescript --silent
+	npm run --prefix clients/typescript --silent generate
 
 clean:
 	cargo clean

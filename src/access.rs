@@ -63,6 +63,7 @@ pub struct Grant {
     /// Whose memories, sessions and learnt messages it sees.
     pub tenant: Arc<str>,
     scopes: Vec<Scope>,
+    any_tenant: bool,
 }
 
 impl Grant {
@@ -73,11 +74,16 @@ impl Grant {
 
     /// Whoever can open the admin socket.
     pub fn administrator() -> Self {
-        Self::new("administrator", DEFAULT_TENANT, vec![Scope::Admin])
+        Self { any_tenant: true, ..Self::new("administrator", DEFAULT_TENANT, vec![Scope::Admin]) }
     }
 
     fn new(name: &str, tenant: &str, scopes: Vec<Scope>) -> Self {
-        Self { name: name.into(), tenant: tenant.into(), scopes }
+        Self { name: name.into(), tenant: tenant.into(), scopes, any_tenant: false }
+    }
+
+    /// May it speak for any tenant? Only whoever can open the admin socket may.
+    pub fn is_for_any_tenant(&self) -> bool {
+        self.any_tenant
     }
 
     /// Does it allow that?

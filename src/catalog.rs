@@ -2,14 +2,13 @@
 //!
 //! [`document`] is one tool's document, with the keys of the wire. [`files`] lists the directories, [`shelf`] reads what changed
 //! into an [`Entry`] per tool (the answer already rendered) and assembles the immutable [`Catalog`] that readers hold.
-//! [`watch`] and [`debounce`] turn file events into hints; [`reload`] is the one place that acts on them. [`relations`] and
+//! [`crate::watch`] turns file events into hints; [`reload`] is the one place that acts on them. [`relations`] and
 //! [`check`] answer what goes with what. [`Loader`] is all of it for a Rust program without the daemon.
 //!
 //! Readers hold entries as rendered bytes and a line of facets, not parsed trees: those took four times the memory, and the
 //! questions that need the tree are rare enough to parse one body again.
 
 pub mod check;
-pub mod debounce;
 pub mod document;
 pub mod entry;
 pub mod files;
@@ -22,7 +21,6 @@ pub mod reload;
 pub mod shelf;
 pub mod snapshot;
 mod table;
-pub mod watch;
 
 pub use document::ToolMetadata;
 pub use entry::Entry;

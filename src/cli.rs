@@ -6,8 +6,11 @@ mod client;
 mod ctl;
 mod eval;
 mod file;
+mod memory;
+mod memory_door;
 mod output;
 mod plot;
+mod plugin;
 mod qualify;
 mod suggest;
 mod timing;
@@ -82,6 +85,14 @@ enum Command {
     Calibrate(calibrate::CalibrateArgs),
     /// Measure what is said against what happened
     Eval(eval::EvalArgs),
+    /// Inspect, check, try and start rule libraries
+    Plugin(plugin::PluginArgs),
+    /// Keep a memory
+    Remember(memory::RememberArgs),
+    /// Find memories
+    Recall(memory::RecallArgs),
+    /// Move, save and remove memories
+    Memory(memory::MemoryArgs),
     /// Control the running daemon
     Ctl(ctl::CtlArgs),
     /// Make tokens
@@ -187,6 +198,14 @@ enum CliError {
     Call(#[source] io::Error),
     #[error("interrupted; {recorded} samples were recorded, nothing was written")]
     Interrupted { recorded: usize },
+    #[error("cannot use the rule library {file}")]
+    Plugin { file: String, source: Box<dyn std::error::Error + Send + Sync> },
+    #[error("`{0}` is no name for a project: a-z, 0-9 and hyphens, a letter first, 64 at most")]
+    ProjectName(String),
+    #[error("`{0}` is there already")]
+    ProjectExists(String),
+    #[error(transparent)]
+    Memory(#[from] memory::MemoryCliError),
     #[error("cannot make a token")]
     Random(#[from] getrandom::Error),
 }
@@ -260,6 +279,10 @@ fn run(command: Command, output: &mut Output) -> Result<Exit, CliError> {
         Command::Record(args) => timing::record(&args, output),
         Command::Calibrate(args) => calibrate::run(&args, output),
         Command::Eval(args) => eval::run(&args, output),
+        Command::Plugin(args) => plugin::run(&args, output),
+        Command::Remember(args) => memory::remember(&args, output),
+        Command::Recall(args) => memory::recall(&args, output),
+        Command::Memory(args) => memory::run(&args, output),
         Command::Ctl(args) => ctl::run(&args, output),
         Command::Token(TokenArgs { command: TokenCommand::New { name, scopes, tenant, file } }) => {
             token(&name, &tenant, &scopes, file.as_deref(), output)

@@ -2,6 +2,7 @@
 //!
 //! A flag beats the environment, which beats the file. Every key is optional; an unknown one is an error.
 
+mod plugins;
 mod qualifier;
 mod read;
 
@@ -11,6 +12,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use plugins::{INSTALLED as INSTALLED_PLUGINS, Isolation, Plugins};
 pub use qualifier::{Llm, LlmLimits, Qualifier};
 
 use crate::store::Durability;
@@ -65,6 +67,8 @@ pub struct Config {
     pub store: Store,
     /// How tools are selected for messages.
     pub qualifier: Qualifier,
+    /// Rule libraries.
+    pub plugins: Plugins,
     /// The file of categories; without one the built-in ones stand in.
     pub categories: Option<PathBuf>,
     /// What models cost, by their names.
@@ -160,6 +164,10 @@ pub struct Overrides {
     /// /usr/share/almanac/tool_metadata]
     #[arg(long, env = "ALMANAC_TOOL_METADATA", value_name = "DIR", value_delimiter = ':')]
     pub tool_metadata: Vec<PathBuf>,
+    /// Rule library, or directory of rule libraries; repeatable [default: libalmanac_reasoning.so beside the program, then
+    /// /usr/lib/almanac/plugins]
+    #[arg(long, env = "ALMANAC_PLUGINS", value_name = "PATH", value_delimiter = ':')]
+    pub plugins: Vec<PathBuf>,
 }
 
 /// What the command line and the environment say about the daemon itself.
@@ -234,6 +242,9 @@ impl Config {
         if !overrides.tool_metadata.is_empty() {
             config.tool_metadata.clone_from(&overrides.tool_metadata);
         }
+        if !overrides.plugins.is_empty() {
+            config.plugins.paths.clone_from(&overrides.plugins);
+        }
         if let Some(listen) = daemon.listen {
             config.listen = listen;
         }
@@ -298,6 +309,7 @@ impl Config {
             ("http", self.http == other.http),
             ("timing", self.timing == other.timing),
             ("store", self.store == other.store),
+            ("plugins.isolation", self.plugins.isolation == other.plugins.isolation),
             ("qualifier.llm", self.qualifier.llm == other.qualifier.llm),
             ("auth.tokens_file", self.tokens_file == other.tokens_file),
             ("log.format", self.log.format == other.log.format),
@@ -365,6 +377,7 @@ impl Default for Config {
             categories: None,
             store: Store::default(),
             qualifier: Qualifier::default(),
+            plugins: Plugins::default(),
             prices: PriceTable::new(),
             log: Log::default(),
         }
@@ -440,6 +453,7 @@ mod tests {
         said.admin_socket.clone_from(&defaults.admin_socket);
         said.state_dir.clone_from(&defaults.state_dir);
         said.tool_metadata.clone_from(&defaults.tool_metadata);
+        said.plugins.paths.clone_from(&defaults.plugins.paths);
         assert_eq!(said, defaults);
     }
 
@@ -456,6 +470,9 @@ mod tests {
         check("http: {max_body_bytes: 1}", "bad-value", 1, None);
         check("log: {level: 'x=y=z'}", "bad-value", 1, None);
         check("log: {format: xml}", "bad-value", 1, None);
+        check("plugins: {isolation: none}", "bad-value", 1, None);
+        check("plugins:\n  allow: [abc]", "bad-value", 2, None);
+        check("plugins:\n  settings:\n    org.example.rules: 3", "bad-value", 3, None);
         check("- a", "wrong-type", 1, None);
     }
 

@@ -10,8 +10,9 @@ use tokio::sync::oneshot;
 
 use crate::access::{Tokens, TokensError};
 use crate::catalog::reload::{Ended, Reloader, Report, Settings, Trigger};
-use crate::config::{Config, ConfigError, DaemonOverrides, Overrides};
+use crate::config::{self, Config, ConfigError, DaemonOverrides, Overrides};
 use crate::engine::Engine;
+use crate::plugin_host::{self, Host, HostError, Reloaded};
 use crate::strict::diagnostic::{self, Diagnostic};
 use crate::telemetry::Metrics;
 use crate::telemetry::events::{ConfigReloaded, TokensLoaded};
@@ -25,6 +26,8 @@ pub enum Need {
     Catalog,
     /// The doors.
     Listeners,
+    /// That every rule library is ready or has failed.
+    Plugins,
     /// That the daemon is not stopping.
     Running,
 }
@@ -35,6 +38,7 @@ impl Need {
         match self {
             Self::Catalog => "catalog",
             Self::Listeners => "listeners",
+            Self::Plugins => "plugins",
             Self::Running => "running",
         }
     }
@@ -46,7 +50,7 @@ pub struct Readiness(ArcSwap<Vec<Need>>);
 
 impl Default for Readiness {
     fn default() -> Self {
-        Self(ArcSwap::from_pointee(vec![Need::Catalog, Need::Listeners]))
+        Self(ArcSwap::from_pointee(vec![Need::Catalog, Need::Listeners, Need::Plugins]))
     }
 }
 
@@ -79,6 +83,7 @@ pub struct Control {
     level: LevelHandle,
     tokens: Arc<ArcSwap<Tokens>>,
     engine: Arc<Engine>,
+    plugins: Arc<Host>,
     metrics: Arc<Metrics>,
     readiness: Arc<Readiness>,
 }
@@ -102,6 +107,8 @@ pub struct Parts {
     pub tokens: Arc<ArcSwap<Tokens>>,
     /// The engine.
     pub engine: Arc<Engine>,
+    /// The rule libraries.
+    pub plugins: Arc<Host>,
     /// The metrics.
     pub metrics: Arc<Metrics>,
     /// Whether questions are answered.
@@ -120,6 +127,18 @@ pub enum ReloadError {
     /// The reload thread is gone.
     #[error(transparent)]
     Ended(#[from] Ended),
+    /// The thread of the rule libraries is gone.
+    #[error(transparent)]
+    Plugins(#[from] HostError),
+}
+
+/// A reload of everything.
+#[derive(Debug, Clone)]
+pub struct ReloadedAll {
+    /// The catalog.
+    pub catalog: Report,
+    /// The rule libraries.
+    pub plugins: Reloaded,
 }
 
 /// How the daemon is.
@@ -135,6 +154,8 @@ pub struct Status {
     pub tools: usize,
     /// Tools served in their last good version.
     pub stale: usize,
+    /// Rule libraries that answer, and those that are put aside or refused.
+    pub plugins: (usize, usize),
     /// Errors and warnings.
     pub errors: usize,
     /// Warnings.
@@ -155,6 +176,7 @@ impl Control {
             level,
             tokens,
             engine,
+            plugins,
             metrics,
             readiness,
         } = parts;
@@ -168,9 +190,15 @@ impl Control {
             level,
             tokens,
             engine,
+            plugins,
             metrics,
             readiness,
         }
+    }
+
+    /// The rule libraries.
+    pub fn plugins(&self) -> &Arc<Host> {
+        &self.plugins
     }
 
     /// Whether questions are answered.
@@ -198,21 +226,36 @@ impl Control {
         lives
     }
 
-    /// Reads the configuration, the tokens and the catalog again, and waits until the outcome is served.
-    pub async fn reload(self: &Arc<Self>, trigger: Trigger) -> Result<Report, ReloadError> {
+    /// Does the thread that keeps the rule libraries live? If not, the daemon is not ready any more.
+    pub fn check_plugins_thread(&self) -> bool {
+        let lives = self.plugins.lives();
+        if !lives && !self.readiness.missing().contains(&Need::Plugins) {
+            tracing::error!("the thread of the rule libraries has ended; they are not kept any more");
+            self.readiness.lost(Need::Plugins);
+        }
+        lives
+    }
+
+    /// Reads the configuration, the tokens, the catalog and the rule libraries again, and waits until the outcome is served.
+    pub async fn reload(self: &Arc<Self>, trigger: Trigger) -> Result<ReloadedAll, ReloadError> {
         let (send, receive) = oneshot::channel();
         let control = Arc::clone(self);
         let configured = tokio::task::spawn_blocking(move || {
-            let settings = control.reload_config()?;
+            let (settings, plugin_settings) = control.reload_config()?;
             control.reloader.reload(trigger, Some(settings), |report| {
                 // Whoever asked may have gone; the reload holds all the same.
                 let _ = send.send(report.clone());
             })?;
-            control.reload_tokens().map_err(ReloadError::from)
+            control.reload_tokens().map_err(ReloadError::from).map(|()| plugin_settings)
         });
         let tokens = configured.await.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()));
         match tokens {
-            Ok(()) => Ok(receive.await.map_err(|_| Ended)?),
+            Ok(plugin_settings) => {
+                let catalog = receive.await.map_err(|_| Ended)?;
+                // After the catalog, so that what starts knows the new one.
+                let plugins = self.plugins.reload(Some(plugin_settings)).await?;
+                Ok(ReloadedAll { catalog, plugins })
+            }
             Err(error @ ReloadError::Tokens(_)) => {
                 receive.await.map_err(|_| Ended)?;
                 Err(error)
@@ -221,7 +264,7 @@ impl Control {
         }
     }
 
-    fn reload_config(&self) -> Result<Settings, ConfigError> {
+    fn reload_config(&self) -> Result<(Settings, plugin_host::Settings), ConfigError> {
         let fresh = Config::load(&self.overrides, &self.daemon_overrides).inspect_err(|error| {
             ConfigReloaded { error: Some(&describe(error, "; ")), fixed: &[] }.emit(&self.metrics);
         })?;
@@ -234,12 +277,15 @@ impl Control {
         }
         config.tool_metadata.clone_from(&fresh.tool_metadata);
         config.catalog = fresh.catalog.clone();
+        // Where they run is settled at the start.
+        let isolation = config.plugins.isolation;
+        config.plugins = config::Plugins { isolation, ..fresh.plugins.clone() };
         config.prices.clone_from(&fresh.prices);
         config.qualifier.clone_from(&fresh.qualifier);
         self.engine.set_qualifier(fresh.qualifier.clone());
         config.log.level.clone_from(&fresh.log.level);
         ConfigReloaded { error: None, fixed: &fixed }.emit(&self.metrics);
-        Ok(Settings::from(&fresh))
+        Ok((Settings::from(&fresh), plugin_host::Settings::from(&fresh)))
     }
 
     /// Reads the tokens again; if they are faulty, the old ones hold.
@@ -277,6 +323,7 @@ impl Control {
             loaded_at: generation.loaded_at(),
             tools: loaded.catalog.len(),
             stale: loaded.stale.len(),
+            plugins: self.plugins.counts(),
             errors,
             warnings: loaded.diagnostics.len() - errors,
             missing: self.readiness.missing(),
@@ -288,7 +335,9 @@ impl Status {
     /// One line for people, as systemd shows it.
     pub fn line(&self) -> String {
         let mut line = format!("generation {}, {} tools", self.generation, self.tools);
-        for (count, what) in [(self.stale, "stale"), (self.errors, "errors")] {
+        let (ready, aside) = self.plugins;
+        line.push_str(&format!(", {ready} plugins ready"));
+        for (count, what) in [(aside, "quarantined"), (self.stale, "stale"), (self.errors, "errors")] {
             if count > 0 {
                 line.push_str(&format!(", {count} {what}"));
             }
@@ -331,7 +380,8 @@ mod tests {
     #[test]
     fn readiness_names_what_is_missing() {
         let readiness = Readiness::default();
-        assert_eq!(*readiness.missing(), [Need::Catalog, Need::Listeners]);
+        assert_eq!(*readiness.missing(), [Need::Catalog, Need::Listeners, Need::Plugins]);
+        readiness.met(Need::Plugins);
         readiness.met(Need::Catalog);
         readiness.met(Need::Listeners);
         assert!(readiness.missing().is_empty());

@@ -1,7 +1,7 @@
 //! The daemon's life: in which order things start, what happens while they run, and how they end.
 //!
-//! Start: configuration, log, state directory (locked), sockets, tokens, catalog, doors, ready. End: not ready, accept no more,
-//! finish what is in flight, exit.
+//! Start: configuration, log, state directory (locked), sockets, tokens, catalog, doors, rule libraries, ready. End: not ready,
+//! accept no more, finish what is in flight, end the rule libraries, exit.
 
 mod defaults;
 mod limits;
@@ -24,16 +24,19 @@ pub use defaults::DefaultsError;
 use signals::{Signals, Told};
 pub use sockets::SocketError;
 pub use state::StateError;
+pub(crate) use state::lock as lock_state;
 
 use crate::access::{Tokens, TokensError};
 use crate::catalog::load::Loaded;
 use crate::catalog::reload::{Outcome, Reloader, Report, Settings, Trigger};
 use crate::config::{Config, ConfigError, DaemonOverrides, Overrides};
 use crate::control::{Control, Need, Parts, Readiness};
-use crate::engine::Engine;
+use crate::engine::proposer::Proposer;
+use crate::engine::{Engine, snapshot_of};
 use crate::http::accept::Doors;
 use crate::http::{Context, Service};
 use crate::llm::Llm;
+use crate::plugin_host::{self, Host};
 use crate::qualify::categories::shelf::CategoryShelf;
 use crate::store::{self, Sqlite};
 use crate::suggest::presets::shelf::Shelf;
@@ -122,7 +125,12 @@ pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<
     let sockets = sockets::open(&config, tokens.load().are_required())?;
     let engine = start_engine(&config, &metrics)?;
     let readiness = Arc::new(Readiness::default());
-    let (reloader, catalog_thread) = start_catalog(&config, &engine, &metrics)?;
+    let plugins = plugin_host::Settings::from(&config);
+    let plugins = Host::start(plugins, Arc::clone(&metrics), runtime.handle().clone());
+    let plugins = plugins.map_err(|source| DaemonError::System { what: "start the plugins' thread", source })?;
+    let plugins = Arc::new(plugins);
+    engine.install_proposer(Arc::clone(&plugins) as Arc<dyn Proposer>);
+    let (reloader, catalog_thread) = start_catalog(&config, &engine, &plugins, &metrics)?;
     readiness.met(Need::Catalog);
     replay(&engine);
     prepare_selection(&engine)?;
@@ -135,6 +143,7 @@ pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<
         level,
         tokens: Arc::clone(&tokens),
         engine: Arc::clone(&engine),
+        plugins: Arc::clone(&plugins),
         metrics: Arc::clone(&metrics),
         readiness: Arc::clone(&readiness),
     }));
@@ -142,6 +151,8 @@ pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<
     let context = Context { engine, metrics, control: Arc::clone(&control), llm };
     let service = Service::new(context, tokens, &config.http).map_err(|error| DaemonError::Build(error.to_string()))?;
     let ending = runtime.block_on(serve(&config, &Arc::new(service), &control, sockets, signals));
+    // Nobody asks them any more.
+    plugins.stop();
     runtime.shutdown_timeout(Duration::from_millis(100));
     ending
 }
@@ -208,9 +219,10 @@ fn prepare_selection(engine: &Arc<Engine>) -> Result<(), DaemonError> {
 fn start_catalog(
     config: &Config,
     engine: &Arc<Engine>,
+    plugins: &Arc<Host>,
     metrics: &Arc<Metrics>,
 ) -> Result<(Reloader, JoinHandle<()>), DaemonError> {
-    let (engine, metrics) = (Arc::clone(engine), Arc::clone(metrics));
+    let (engine, plugins, metrics) = (Arc::clone(engine), Arc::clone(plugins), Arc::clone(metrics));
     let mut watched: Option<Option<String>> = None;
     let mut presets = Shelf::new(config.presets.clone());
     let mut categories = CategoryShelf::new(config.categories.clone());
@@ -237,6 +249,10 @@ fn start_catalog(
             report.outcome = Outcome::Changed;
         }
         let Loaded { catalog, diagnostics, documents, .. } = &report.loaded;
+        if generation != before.number() {
+            let catalog = Arc::clone(catalog);
+            plugins.publish(move || snapshot_of(generation, &catalog));
+        }
         CatalogReloaded {
             labels: [report.trigger.as_str(), report.outcome.as_str()],
             generation,
@@ -259,6 +275,13 @@ fn start_catalog(
         .map_err(|source| DaemonError::System { what: "start the catalog's thread", source })
 }
 
+/// Ready is the daemon once every rule library is, or has failed.
+async fn await_plugins(control: Arc<Control>) {
+    control.plugins().settled().await;
+    control.readiness().met(Need::Plugins);
+    supervisor::ready(&control.status());
+}
+
 async fn serve(
     config: &Config,
     service: &Arc<Service>,
@@ -272,8 +295,8 @@ async fn serve(
     let doors = Doors::open(service, listeners).map_err(system("listen"))?;
     control.readiness().met(Need::Listeners);
     Listening { http: &addresses, admin: &admin.to_string() }.emit();
-    supervisor::ready(&control.status());
     let background = [
+        tokio::spawn(await_plugins(Arc::clone(control))),
         tokio::spawn(tokens::follow(Arc::clone(control))),
         tokio::spawn(supervisor::watchdog(Arc::clone(control), admin.path().map(ToOwned::to_owned))),
     ];

@@ -3,8 +3,13 @@
 pub mod estimate;
 pub mod generation;
 pub mod learner;
+pub mod memory;
+pub mod memory_relations;
+pub mod memory_wrappers;
 pub mod proposer;
 mod qualifier;
+mod rules;
+mod snapshot;
 pub mod suggestions;
 
 use std::ops::Deref;
@@ -12,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
+use tokio::sync::Semaphore;
 
 pub use estimate::{Asked, Estimate};
 pub use generation::{Generation, Listed, ToolFilter};
@@ -19,6 +25,7 @@ use learner::{Learner, Learnt, Verdict};
 use proposer::Proposer;
 pub use qualifier::Missed;
 use qualifier::Qualifier;
+pub use snapshot::snapshot_of;
 
 use crate::catalog::load::Loaded;
 use crate::config;
@@ -42,7 +49,12 @@ pub struct Engine {
     /// Whoever proposes next tools by rules, once there is one.
     proposer: OnceLock<Arc<dyn Proposer>>,
     factory_timeout_ms: u64,
+    /// Turns to read memories: more readers than that would only wait for each other's processor.
+    reads: Arc<Semaphore>,
 }
+
+/// Readers of memories at once.
+const MAX_READS: usize = 8;
 
 impl Engine {
     /// An engine that knows nothing yet, and can record nothing; its generation is 0.
@@ -61,6 +73,7 @@ impl Engine {
             learner: Learner::new(defaults),
             proposer: OnceLock::new(),
             factory_timeout_ms,
+            reads: Arc::new(Semaphore::new(MAX_READS)),
         }
     }
 

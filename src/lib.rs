@@ -10,8 +10,9 @@
 //! |---|---|
 //! | doors | [`http`], [`cli`] |
 //! | engine | [`engine`], run by [`daemon`] and [`control`] |
-//! | rooms | [`catalog`], [`qualify`], [`timing`], [`suggest`], [`session`] |
-//! | ground | [`strict`], [`text`], [`store`], [`access`], [`telemetry`], [`config`], [`llm`] |
+//! | rooms | [`catalog`], [`qualify`], [`timing`], [`suggest`], [`memory`], [`session`] |
+//! | ground | [`strict`], [`text`], [`stream`], [`usage`], [`store`], [`watch`], [`plugin_host`], [`llm`] |
+//! | beside it | [`access`], [`telemetry`], [`config`] |
 //!
 //! # Invariants
 //!
@@ -33,6 +34,8 @@ pub mod daemon;
 pub mod engine;
 pub mod http;
 pub mod llm;
+pub mod memory;
+pub mod plugin_host;
 pub mod qualify;
 pub mod session;
 pub mod store;
@@ -43,5 +46,6 @@ pub mod telemetry;
 pub mod text;
 pub mod timing;
 pub mod usage;
+pub mod watch;
 
 pub use engine::Engine;

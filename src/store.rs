@@ -5,6 +5,7 @@
 //! full one is said to be full, and a database that cannot be written is said to be so with its reason, and tried again.
 
 mod absent;
+pub mod memories;
 mod migrations;
 pub mod notes;
 pub mod sqlite;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 pub use absent::Absent;
+pub use memories::Memories;
 pub use notes::{Note, Notes};
 pub use sqlite::Sqlite;
 use trail::Followed;
@@ -225,6 +227,9 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Reads back what a start needs.
     fn replay(&self, limits: ReplayLimits) -> Result<History, StoreError>;
+
+    /// What it does with memories.
+    fn memories(&self) -> &dyn Memories;
 
     /// Batches that wait to be written.
     fn queued(&self) -> usize;

@@ -17,6 +17,7 @@ use almanac::config::{Config, DaemonOverrides, Overrides};
 use almanac::control::{Control, Parts, Readiness};
 use almanac::http::accept::{Doors, Listener};
 use almanac::http::{Context as Door, Service};
+use almanac::plugin_host::{self, Host};
 use almanac::telemetry::{Metrics, logging};
 use anyhow::{Context, Result};
 use bytes::Bytes;
@@ -155,6 +156,10 @@ fn service(tools: &Path) -> Result<Option<(Arc<Service>, Bytes)>> {
     let body = engine.generation().tool(&corpus::name(0)).map(|entry| entry.body());
     let tokens = Arc::default();
     let limits = config.http.clone();
+    // It is told no catalog, so it starts no library, and needs its runtime for nothing.
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    let rules = plugin_host::Settings::from(&config);
+    let plugins = Arc::new(Host::start(rules, Arc::clone(&metrics), runtime.handle().clone())?);
     let control = Arc::new(Control::new(Parts {
         overrides: Overrides::default(),
         daemon_overrides: DaemonOverrides::default(),
@@ -164,6 +169,7 @@ fn service(tools: &Path) -> Result<Option<(Arc<Service>, Bytes)>> {
         catalog_thread,
         tokens: Arc::clone(&tokens),
         engine: Arc::clone(&engine),
+        plugins,
         metrics: Arc::clone(&metrics),
         readiness: Arc::new(Readiness::default()),
     }));

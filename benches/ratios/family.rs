@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use crate::row::Row;
-use crate::{above_hyper, cold_load, durable, forecast, http, lookup, memory, save, select, start};
+use crate::{above_hyper, cold_load, durable, forecast, http, lookup, memory, rules, save, select, start};
 
 /// Is the row of this name wanted?
 pub(crate) type Wanted<'w> = &'w dyn Fn(&str) -> bool;
@@ -20,7 +20,7 @@ pub(crate) struct Family {
 }
 
 /// In the order of the table.
-pub(crate) const FAMILIES: [Family; 10] = [
+pub(crate) const FAMILIES: [Family; 11] = [
     http::FAMILY,
     above_hyper::FAMILY,
     lookup::FAMILY,
@@ -28,6 +28,7 @@ pub(crate) const FAMILIES: [Family; 10] = [
     save::FAMILY,
     durable::FAMILY,
     forecast::FAMILY,
+    rules::FAMILY,
     select::FAMILY,
     memory::FAMILY,
     start::FAMILY,

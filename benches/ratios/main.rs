@@ -24,6 +24,7 @@ mod peers;
 mod process;
 mod quiet;
 mod row;
+mod rules;
 mod sample;
 mod save;
 mod select;

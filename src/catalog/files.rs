@@ -4,7 +4,6 @@
 //! ConfigMap, whose visible files are links into them. Links are followed, each directory once.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
 use std::fs::{self, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -12,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Diagnostic;
+use crate::watch::{Directories, Interest};
 
 /// Directories below a root; a tree as deep as this is a mistake.
 const MAX_DEPTH: usize = 16;
@@ -49,33 +49,6 @@ impl Stamp {
     pub fn is_settled(&self, now: i64) -> bool {
         self.changed.0 + 2 < now && self.modified.0 + 2 < now
     }
-}
-
-/// Directories to watch, and what in them matters.
-pub type Directories = BTreeMap<PathBuf, Interest>;
-
-/// Which names of a directory matter.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Interest {
-    /// All of them: it holds documents, or what links to documents lead to.
-    All,
-    /// Only these: it holds a root, or a link on the way to one.
-    Names(BTreeSet<OsString>),
-}
-
-/// The directories of both, with the interest of both.
-pub fn union(directories: &Directories, others: &Directories) -> Directories {
-    let mut union = directories.clone();
-    for (path, interest) in others {
-        match (union.get_mut(path), interest) {
-            (Some(Interest::Names(known)), Interest::Names(names)) => known.extend(names.iter().cloned()),
-            (Some(Interest::All), _) => {}
-            (_, interest) => {
-                union.insert(path.clone(), interest.clone());
-            }
-        }
-    }
-    union
 }
 
 /// What a listing found.

@@ -10,13 +10,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::debounce::{Debounce, Hint};
-use super::files;
+use super::files::{self, is_document};
 use super::load::{Loaded, Options};
 use super::shelf::Shelf;
-use super::watch::Watch;
 use crate::config::{self, Config};
 use crate::strict::diagnostic;
+use crate::watch::{self, Debounce, Hint, Watch};
 
 /// What a reload goes by.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -173,7 +172,7 @@ fn watch(settings: &Settings, sender: &Sender<Message>) -> Watch {
         return Watch::off("file events are turned off in the configuration");
     }
     let sender = sender.clone();
-    Watch::new(move |hint| {
+    Watch::new(is_document, move |hint| {
         // If it fails, nobody is left to reload.
         let _ = sender.send(Message::Hint(hint));
     })
@@ -277,7 +276,7 @@ impl Keeper {
         let start = Instant::now();
         self.debounce.scanned();
         let (watch, beside) = (&mut self.watch, files::list(&self.settings.beside).directories);
-        let loaded = self.shelf.scan(|directories| watch.arm(&files::union(directories, &beside))).clone();
+        let loaded = self.shelf.scan(|directories| watch.arm(&watch::union(directories, &beside))).clone();
         self.last_scan = Instant::now();
         let is_faulty = diagnostic::errors(&loaded.diagnostics) > 0;
         let outcome = if self.settings.strict && is_faulty && trigger != Trigger::Start {

@@ -12,11 +12,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest, Sha256};
 
-use super::files::{self, Directories, Listing, Place, Stamp};
+use super::files::{self, Listing, Place, Stamp};
 use super::load::{Documents, Loaded, Options, parse};
 use super::relations::{self, Finding};
 use super::{Diagnostic, Entry};
 use crate::strict::locate::locate;
+use crate::watch::Directories;
 
 /// A listing that keeps moving is taken as it is after so many tries; the events of the next move bring the next reload.
 const MAX_TRIES: usize = 5;

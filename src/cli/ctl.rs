@@ -1,11 +1,14 @@
 //! `almanacd ctl`: controls the running daemon through its admin socket.
 
 use clap::{Args, Subcommand};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
+use super::client::Client;
 use super::output::Output;
 use super::{CliError, DaemonArgs, Exit, block_on};
 use crate::http::wire::{LogLevelAnswer, ReloadAnswer, StatusAnswer};
+use crate::http::wire_plugin::{PluginList, PluginReset};
 
 #[derive(Debug, Args)]
 pub(super) struct CtlArgs {
@@ -17,7 +20,7 @@ pub(super) struct CtlArgs {
 
 #[derive(Debug, Subcommand)]
 enum CtlCommand {
-    /// Read configuration, tokens and documents again
+    /// Read configuration, tokens, documents and rule libraries again
     Reload {
         /// Wait for the outcome; exits 1 if there is an error
         #[arg(long)]
@@ -25,10 +28,26 @@ enum CtlCommand {
     },
     /// Show how the daemon is
     Status,
+    /// Look at rule libraries, and forgive them
+    Plugin {
+        #[command(subcommand)]
+        command: CtlPluginCommand,
+    },
     /// Set the log's level until the next restart
     LogLevel {
         /// error, warn, info, debug, trace, or directives such as info,almanac::http=debug
         level: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum CtlPluginCommand {
+    /// List the rule libraries; exits 1 if one is not ready
+    List,
+    /// Forgive a rule library its faults, and try it again at once
+    Reset {
+        /// Its id
+        id: String,
     },
 }
 
@@ -46,10 +65,17 @@ pub(super) fn run(args: &CtlArgs, output: &mut Output) -> Result<Exit, CliError>
                 for finding in answer.diagnostics.iter().filter(|finding| finding.is_error()) {
                     out.note(&format!("{}: {}", finding.place(), finding.message));
                 }
-                let ReloadAnswer { outcome, generation, tools, errors, .. } = &answer;
-                out.line(&format!("{outcome}: generation {generation}, {tools} tools, {errors} errors"));
+                for failed in &answer.plugins_failed {
+                    out.note(&format!("rule library {}: {}", failed.id, failed.reason));
+                }
+                let ReloadAnswer { outcome, generation, tools, errors, plugins_ready, plugins_failed, .. } = &answer;
+                let mut line = format!("{outcome}: generation {generation}, {tools} tools, {errors} errors");
+                if plugins_ready + plugins_failed.len() > 0 {
+                    line.push_str(&format!(", {plugins_ready} plugins ready, {} failed", plugins_failed.len()));
+                }
+                out.line(&line);
             });
-            Ok(if answer.errors == 0 { Exit::Success } else { Exit::Failure })
+            Ok(if answer.errors == 0 && answer.plugins_failed.is_empty() { Exit::Success } else { Exit::Failure })
         }
         CtlCommand::Status => {
             let answer: StatusAnswer = block_on(client.ask("GET", "/-/status", None))?;
@@ -69,6 +95,13 @@ pub(super) fn run(args: &CtlArgs, output: &mut Output) -> Result<Exit, CliError>
             });
             Ok(if answer.ready { Exit::Success } else { Exit::Failure })
         }
+        CtlCommand::Plugin { command: CtlPluginCommand::List } => list_plugins(&client, output),
+        CtlCommand::Plugin { command: CtlPluginCommand::Reset { id } } => {
+            let name = utf8_percent_encode(id, NON_ALPHANUMERIC);
+            let answer: PluginReset = block_on(client.ask("POST", &format!("/-/plugins/{name}/reset"), None))?;
+            output.show(&answer, |out| out.line(&format!("{} is forgiven, and tried again", answer.reset)));
+            Ok(Exit::Success)
+        }
         CtlCommand::LogLevel { level } => {
             let body = json!({"level": level}).to_string().into();
             let answer: LogLevelAnswer = block_on(client.ask("PUT", "/-/log-level", Some(body)))?;
@@ -76,4 +109,28 @@ pub(super) fn run(args: &CtlArgs, output: &mut Output) -> Result<Exit, CliError>
             Ok(Exit::Success)
         }
     }
+}
+
+fn list_plugins(client: &Client, output: &mut Output) -> Result<Exit, CliError> {
+    let answer: PluginList = block_on(client.ask("GET", "/v1/plugins", None))?;
+    output.show(&answer, |out| {
+        for item in &answer.items {
+            let version = item.version.as_deref().unwrap_or_default();
+            let calls = &item.calls;
+            let missed = calls.failed + calls.timeout + calls.busy + calls.fault + calls.unavailable;
+            out.line(&format!(
+                "{:<12} {} {version}, {} calls, {missed} missed, {} restarts, sandbox: {}",
+                item.state, item.id, calls.answered, item.restarts, item.sandbox
+            ));
+            let reason = item.refusal.as_ref().or(item.last_fault.as_ref().map(|fault| &fault.message));
+            if let Some(reason) = reason {
+                out.line(&format!("             {reason}"));
+            }
+        }
+        if !answer.sandbox_available {
+            out.note("this kernel has no Landlock: rule libraries can read every file that the daemon can");
+        }
+    });
+    let all_ready = answer.items.iter().all(|item| item.state == "ready");
+    Ok(if all_ready { Exit::Success } else { Exit::Failure })
 }

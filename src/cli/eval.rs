@@ -3,6 +3,8 @@
 
 mod qualify;
 
+mod recall;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -30,6 +32,8 @@ enum EvalCommand {
     Timing(TimingArgs),
     /// Rank the tools for messages whose tools are known
     Qualify(qualify::QualifyArgs),
+    /// Search memories for queries whose answers are known
+    Recall(recall::RecallArgs),
     /// Replay sessions from JSON lines: each call is foretold from those before it, then learnt
     Next(NextArgs),
 }
@@ -62,6 +66,7 @@ pub(super) fn run(args: &EvalArgs, output: &mut Output) -> Result<Exit, CliError
         EvalCommand::Timing(args) => timing(args, output),
         EvalCommand::Next(args) => next(args, output),
         EvalCommand::Qualify(args) => qualify::run(args, output),
+        EvalCommand::Recall(args) => recall::run(args, output),
     }
 }
 

@@ -71,6 +71,10 @@ impl Output {
         if self.colour { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
     }
 
+    pub(super) fn is_json(&self) -> bool {
+        self.json
+    }
+
     pub(super) fn has_colour(&self) -> bool {
         self.colour
     }

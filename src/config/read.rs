@@ -27,6 +27,7 @@ impl FromNode for Config {
             fields.set("timing", &mut config.timing);
             fields.set("store", &mut config.store);
             fields.set("qualifier", &mut config.qualifier);
+            fields.set("plugins", &mut config.plugins);
             if let Some(Usage { prices }) = fields.optional("usage") {
                 config.prices = prices;
             }

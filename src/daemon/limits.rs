@@ -2,8 +2,8 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Files that are not connections: documents being read, watches, the state, the runtime.
-const RESERVED: u64 = 64;
+/// Files that are not connections: documents being read, watches, the state, the runtime, and six for each rule library.
+const RESERVED: u64 = 128;
 
 /// Raises the limit of open files, and lowers `connections` to what it leaves room for. Without room an accept, or worse the
 /// reading of a directory, would fail.

@@ -28,11 +28,11 @@ pub enum StateError {
 
 /// Keeps the directory for as long as it lives.
 #[derive(Debug)]
-pub(super) struct Lock(#[expect(dead_code, reason = "the open file is the lock")] File);
+pub(crate) struct Lock(#[expect(dead_code, reason = "the open file is the lock")] File);
 
 /// Locks the directory. One that may not be written is not locked: nothing can be stored in it, which the store says, and the
 /// daemon answers all the same.
-pub(super) fn lock(directory: &Path) -> Result<Option<Lock>, StateError> {
+pub(crate) fn lock(directory: &Path) -> Result<Option<Lock>, StateError> {
     match try_lock(directory) {
         Ok(lock) => Ok(Some(lock)),
         Err(StateError::Unusable { directory, source }) if is_forbidden(&source) => {

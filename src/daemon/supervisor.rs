@@ -42,7 +42,7 @@ pub(super) async fn watchdog(control: Arc<Control>, admin: Option<PathBuf>) {
     loop {
         ticks.tick().await;
         tell(&[NotifyState::Status(&control.status().line())]);
-        let lives = control.check_catalog_thread();
+        let lives = control.check_catalog_thread() && control.check_plugins_thread();
         let (Some(_), Some(path)) = (patience, &admin) else { continue };
         let probed = tokio::time::timeout(interval, probe(path)).await;
         let outcome = match &probed {

@@ -11,10 +11,12 @@ use super::problem::Problem;
 use super::query::Query;
 use super::route::Later;
 use super::service::{Call, Context};
-use super::wire::{Live, LogLevelAnswer, LogLevelRequest, Ready, ReloadAnswer, ReloadStarted, StatusAnswer};
+use super::wire::{
+    FailedPlugin, Live, LogLevelAnswer, LogLevelRequest, Ready, ReloadAnswer, ReloadStarted, StatusAnswer,
+};
 use crate::access::Grant;
 use crate::catalog::reload::Trigger;
-use crate::control::{self, Need, ReloadError};
+use crate::control::{self, Need, ReloadError, ReloadedAll};
 use crate::strict::Node;
 use crate::strict::decode::decode;
 use crate::strict::diagnostic;
@@ -64,7 +66,7 @@ pub(super) fn metrics(context: &Context, call: &Call<'_>) -> Result<Answer, Prob
 
 pub(super) fn reload_operation() -> Operation {
     const PARAMETERS: [Parameter; 1] = [query("wait", "boolean", "false: do not wait for the outcome. Default: true.")];
-    Operation::new("reload", "Read configuration, tokens and documents again.")
+    Operation::new("reload", "Read configuration, tokens, documents and rule libraries again.")
         .taking(&PARAMETERS)
         .answering::<ReloadAnswer>("What is served now.")
         .answering_with::<ReloadStarted>(202, "The reload has begun.")
@@ -85,17 +87,20 @@ pub(super) fn reload(context: Arc<Context>, query: Option<&str>) -> Later {
             return Ok(answer);
         }
         let outcome = reload.await.map_err(|error| Problem::unavailable("stopping", error.to_string()))?;
-        let report = outcome.map_err(|error| match &error {
+        let outcome = outcome.map_err(|error| match &error {
             ReloadError::Config(faults) => Problem::invalid("faulty-configuration", control::describe(faults, "; ")),
             ReloadError::Tokens(faults) => Problem::invalid("faulty-tokens", control::describe_tokens(faults, "; ")),
-            ReloadError::Ended(_) => Problem::unavailable("stopping", error.to_string()),
+            ReloadError::Ended(_) | ReloadError::Plugins(_) => Problem::unavailable("stopping", error.to_string()),
         })?;
+        let ReloadedAll { catalog: report, plugins } = outcome;
         Ok(answer::json(&ReloadAnswer {
             outcome: report.outcome.as_str().to_owned(),
             generation: context.engine.generation().number(),
             tools: report.loaded.catalog.len(),
             errors: diagnostic::errors(&report.loaded.diagnostics),
             diagnostics: report.loaded.diagnostics.to_vec(),
+            plugins_ready: plugins.ready,
+            plugins_failed: plugins.failed.into_iter().map(|(id, reason)| FailedPlugin { id, reason }).collect(),
         }))
     })
 }
@@ -117,6 +122,8 @@ pub(super) fn status(context: &Context, call: &Call<'_>) -> Result<Answer, Probl
         loaded_at: humantime::format_rfc3339_millis(status.loaded_at).to_string(),
         tools: status.tools,
         stale: status.stale,
+        plugins_ready: status.plugins.0,
+        plugins_quarantined: status.plugins.1,
         errors: status.errors,
         warnings: status.warnings,
     }))

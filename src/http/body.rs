@@ -15,6 +15,9 @@ use crate::strict::read::{self, Limits};
 /// Values in one body: a batch of a thousand records has tens of thousands.
 const MAX_NODES: usize = 200_000;
 
+/// Largest body that the admin socket takes, in bytes: whoever may open it may restore an archive.
+pub(super) const ADMIN_BYTES: usize = 64 << 20;
+
 /// Reads the body as JSON.
 pub(super) async fn json(headers: &HeaderMap, body: Incoming, most: usize, within: Duration) -> Result<Node, Problem> {
     check_type(headers)?;
@@ -25,14 +28,17 @@ pub(super) async fn json(headers: &HeaderMap, body: Incoming, most: usize, withi
         let detail = format!("the body did not arrive within {} s", within.as_secs_f32());
         return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "slow-body", detail).and_close());
     };
-    let limits = Limits { nodes: MAX_NODES, depth: 64, ..Limits::of_bytes(most) };
+    let nodes = MAX_NODES.max(most / 64);
+    let limits = Limits { nodes, depth: 64, ..Limits::of_bytes(most) };
     read::json(&bytes, &limits).map_err(|error| Problem::malformed(&error))
 }
 
 fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
     let given = headers.get(CONTENT_TYPE).map_or("", |value| value.to_str().unwrap_or_default());
     let essence = given.split(';').next().unwrap_or_default().trim();
-    if essence.eq_ignore_ascii_case("application/json") {
+    let is_json =
+        ["application/json", "application/merge-patch+json"].iter().any(|json| essence.eq_ignore_ascii_case(json));
+    if is_json {
         return Ok(());
     }
     let detail = "send JSON, with `content-type: application/json`";

@@ -93,6 +93,10 @@ impl Problem {
         problem
     }
 
+    pub(super) fn status(&self) -> StatusCode {
+        self.status
+    }
+
     pub(super) fn with_near(mut self, near: Vec<String>) -> Self {
         self.wire.near = near;
         self

@@ -4,14 +4,14 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use hyper::Method;
 use hyper::http::request::Parts;
+use hyper::{HeaderMap, Method};
 
 use super::answer::Answer;
 use super::operation::Operation;
 use super::problem::Problem;
 use super::service::{Call, Context, Streaming};
-use super::{admin, catalog, metadata, openapi, plan, presets, qualify, stream, timing, usage};
+use super::{admin, catalog, memory, metadata, openapi, plan, plugin, presets, qualify, stream, timing, usage};
 use crate::access::{Grant, Scope};
 use crate::strict::Node;
 
@@ -52,6 +52,19 @@ pub(super) enum Handler {
     Stream(fn(Arc<Context>, Grant, Streaming) -> Later),
     /// Later, from the query.
     Later(fn(Arc<Context>, Option<&str>) -> Later),
+    /// Later, from the whole request; it has a JSON body if its operation says so.
+    Whole(fn(Arc<Context>, Whole) -> Later),
+}
+
+/// A request with all that a handler may want to know of it.
+pub(super) struct Whole {
+    pub(super) grant: Grant,
+    pub(super) headers: HeaderMap,
+    pub(super) query: Option<String>,
+    /// The path's parameter, decoded; nothing if it is no text.
+    pub(super) parameter: Option<String>,
+    /// Null if the route takes none.
+    pub(super) body: Node,
 }
 
 /// A handler of [`Handler::Body`].
@@ -84,7 +97,7 @@ pub(super) fn table() -> Vec<Route> {
         operation,
     };
     let get = |path, access, handler, operation| Route { method: Method::GET, path, access, handler, operation };
-    vec![
+    let mut routes = vec![
         get("/v1/tools", read, Handler::Work(catalog::list), catalog::list_operation),
         get(TOOL, read, Handler::Now(catalog::tool), catalog::tool_operation),
         get("/v1/tools/{name}/relations", read, Handler::Work(catalog::relations), catalog::relations_operation),
@@ -117,6 +130,7 @@ pub(super) fn table() -> Vec<Route> {
         get("/v1/timing", read, Handler::Work(timing::list), timing::list_operation),
         get("/v1/timing/{name}", read, Handler::Work(timing::tool), timing::tool_operation),
         get("/v1/sessions/{name}", read, Handler::Now(timing::session), timing::session_operation),
+        get("/v1/plugins", read, Handler::Now(plugin::list), plugin::list_operation),
         get("/live", Access::Open, Handler::Now(admin::live), admin::live_operation),
         get("/ready", Access::Open, Handler::Now(admin::ready), admin::ready_operation),
         get("/metrics", read, Handler::Now(admin::metrics), admin::metrics_operation),
@@ -128,6 +142,13 @@ pub(super) fn table() -> Vec<Route> {
             handler: Handler::Later(admin::reload),
             operation: admin::reload_operation,
         },
+        Route {
+            method: Method::POST,
+            path: "/-/plugins/{name}/reset",
+            access: Access::Socket,
+            handler: Handler::Work(plugin::reset),
+            operation: plugin::reset_operation,
+        },
         get("/-/status", Access::Socket, Handler::Now(admin::status), admin::status_operation),
         Route {
             method: Method::PUT,
@@ -136,5 +157,7 @@ pub(super) fn table() -> Vec<Route> {
             handler: Handler::Body(admin::log_level),
             operation: admin::log_level_operation,
         },
-    ]
+    ];
+    routes.extend(memory::routes());
+    routes
 }

@@ -22,13 +22,14 @@ use super::guard::{Door, Guard};
 use super::problem::Problem;
 use super::progress::Progress;
 use super::query::Query;
-use super::route::{Handler, Route, TOOL, table};
+use super::route::{Access, Handler, Route, TOOL, Whole, table};
 use super::{body, catalog, request_id};
 use crate::access::{Grant, Scope, Tokens};
 use crate::config::Http;
 use crate::control::Control;
 use crate::engine::{Engine, Generation};
 use crate::llm::Llm;
+use crate::strict::Node;
 use crate::telemetry::Metrics;
 
 const GENERATION: HeaderName = HeaderName::from_static("x-almanac-generation");
@@ -66,6 +67,7 @@ pub struct Service {
 
 struct Counted {
     route: Route,
+    has_body: bool,
     counts: Counts,
 }
 
@@ -77,7 +79,7 @@ struct Counts {
     requests: [OnceLock<Box<[OnceLock<IntCounter>]>>; METHODS.len()],
 }
 
-const METHODS: [&str; 5] = ["GET", "HEAD", "POST", "PUT", "other"];
+const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "other"];
 
 impl Counts {
     fn new(metrics: &Metrics, label: &'static str) -> Self {
@@ -150,7 +152,11 @@ impl Service {
     /// If two routes exclude each other, which a test rules out.
     pub fn new(context: Context, tokens: Arc<ArcSwap<Tokens>>, limits: &Http) -> Result<Self, matchit::InsertError> {
         let metrics = Arc::clone(&context.metrics);
-        let counted = |route: Route| Counted { counts: Counts::new(&metrics, route.path), route };
+        let counted = |route: Route| Counted {
+            counts: Counts::new(&metrics, route.path),
+            has_body: (route.operation)().body.is_some(),
+            route,
+        };
         let routes: Vec<Counted> = table().into_iter().map(counted).collect();
         let mut by_path: Vec<(&'static str, Vec<usize>)> = Vec::new();
         for (index, counted) in routes.iter().enumerate() {
@@ -235,7 +241,7 @@ impl Service {
         progress: &Arc<Progress>,
     ) -> Result<Answer, Problem> {
         let context = Arc::clone(&self.context);
-        let name = self.paths.at(parts.uri.path()).ok().and_then(|matched| decode(matched.params.get("name")?));
+        let name = self.paths.at(parts.uri.path()).ok().and_then(|matched| decode(matched.params.iter().next()?.1));
         match self.routes[index].route.handler {
             Handler::Body(handler) => {
                 let limits = &self.limits;
@@ -257,6 +263,20 @@ impl Service {
                 handler(context, grant, Streaming { parts, body: incoming, limits, progress, stopped }).await
             }
             Handler::Later(handler) => handler(context, parts.uri.query()).await,
+            Handler::Whole(handler) => {
+                let limits = &self.limits;
+                let most = match self.routes[index].route.access {
+                    Access::Socket => limits.max_body_bytes.max(body::ADMIN_BYTES),
+                    Access::Open | Access::Scope(_) => limits.max_body_bytes,
+                };
+                let body = if self.routes[index].has_body {
+                    body::json(&parts.headers, incoming, most, limits.request_timeout).await?
+                } else {
+                    Node::Null
+                };
+                let query = parts.uri.query().map(ToOwned::to_owned);
+                handler(context, Whole { grant, headers: parts.headers, query, parameter: name, body }).await
+            }
             Handler::Now(handler) | Handler::Work(handler) => {
                 work(move || {
                     let generation = Arc::clone(&context.engine.generation());
@@ -308,13 +328,13 @@ impl Service {
             let problem = Problem::method_not_allowed(&allowed.join(", ")).and_close();
             return Dispatched::Answered(&self.unmatched, problem.into_answer());
         };
-        let Counted { route, counts } = &self.routes[index];
+        let Counted { route, counts, .. } = &self.routes[index];
         let grant = match self.guard.check_access(door, route.access, headers) {
             Ok(grant) => grant,
             Err(problem) => return Dispatched::Answered(counts, problem.into_answer()),
         };
         let Handler::Now(handler) = route.handler else { return Dispatched::Taken(index, grant) };
-        let parameter = matched.params.get("name").and_then(decode).map(Cow::Owned);
+        let parameter = matched.params.iter().next().and_then(|(_, raw)| decode(raw)).map(Cow::Owned);
         let call = Call { generation: Arc::clone(generation), headers, grant, query: uri.query(), parameter };
         let answer = handler(&self.context, &call).unwrap_or_else(Problem::into_answer);
         Dispatched::Answered(counts, answer)

@@ -237,7 +237,7 @@ pub struct Live {
 pub struct Ready {
     /// Are questions answered?
     pub ready: bool,
-    /// What is missing: catalog, listeners, running.
+    /// What is missing: catalog, listeners, plugins, running.
     pub missing: Vec<String>,
 }
 
@@ -254,6 +254,19 @@ pub struct ReloadAnswer {
     pub errors: usize,
     /// Everything that is wrong.
     pub diagnostics: Vec<Diagnostic>,
+    /// Rule libraries that answer.
+    pub plugins_ready: usize,
+    /// Rule libraries whose file is not what serves.
+    pub plugins_failed: Vec<FailedPlugin>,
+}
+
+/// A rule library that failed.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct FailedPlugin {
+    /// Its id.
+    pub id: String,
+    /// Why.
+    pub reason: String,
 }
 
 /// Answer of `POST /-/reload?wait=false`.
@@ -284,6 +297,10 @@ pub struct StatusAnswer {
     pub tools: usize,
     /// Tools served in their last good version.
     pub stale: usize,
+    /// Rule libraries that answer.
+    pub plugins_ready: usize,
+    /// Rule libraries that are put aside or refused.
+    pub plugins_quarantined: usize,
     /// Errors in documents.
     pub errors: usize,
     /// Warnings in documents.

@@ -181,7 +181,10 @@ pub struct ExecutionBody {
 
 /// A moment: RFC 3339, or milliseconds since the epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema)]
-#[schemars(untagged)]
+#[schemars(untagged, extend("anyOf" = [
+    {"type": "string", "format": "date-time"},
+    {"type": "integer", "format": "int64", "description": "Milliseconds since the epoch."},
+]))]
 pub enum Timestamp {
     /// Milliseconds since the epoch.
     Millis(i64),

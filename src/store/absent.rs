@@ -1,5 +1,9 @@
 //! No store: for whoever only asks.
 
+use super::memories::{
+    Acknowledged, Added, Draft, Found, IdempotencyKey, Imported, Linked, Memories, Purge, Search, StoredMemory,
+    StoredVersion, Thread,
+};
 use super::{Execution, History, Note, Pending, ReplayLimits, Store, StoreError};
 
 /// Remembers nothing, and refuses to.
@@ -11,12 +15,16 @@ impl Store for Absent {
         Err(StoreError::Closed)
     }
 
+    fn replay(&self, _: ReplayLimits) -> Result<History, StoreError> {
+        Ok(History::default())
+    }
+
     fn note(&self, _: Vec<Note>) -> Result<(), StoreError> {
         Ok(())
     }
 
-    fn replay(&self, _: ReplayLimits) -> Result<History, StoreError> {
-        Ok(History::default())
+    fn memories(&self) -> &dyn Memories {
+        self
     }
 
     fn queued(&self) -> usize {
@@ -25,5 +33,47 @@ impl Store for Absent {
 
     fn trouble(&self) -> Option<String> {
         None
+    }
+}
+
+impl Memories for Absent {
+    fn add(&self, _: &str, _: Draft, _: Option<IdempotencyKey>) -> Result<Acknowledged<Added>, StoreError> {
+        Err(StoreError::Closed)
+    }
+
+    fn revise(&self, _: &str, _: &str, _: u64, _: Draft) -> Result<Acknowledged<StoredMemory>, StoreError> {
+        Err(StoreError::Closed)
+    }
+
+    fn import(&self, _: &str, _: Vec<Imported>) -> Result<Acknowledged<u64>, StoreError> {
+        Err(StoreError::Closed)
+    }
+
+    fn purge(&self, _: &str, _: Purge) -> Result<Acknowledged<u64>, StoreError> {
+        Err(StoreError::Closed)
+    }
+
+    fn get(&self, _: &str, _: &str) -> Result<Option<StoredMemory>, StoreError> {
+        Err(StoreError::Closed)
+    }
+
+    fn history(&self, _: &str, _: &str, _: u64, _: usize) -> Result<(Vec<StoredVersion>, u64), StoreError> {
+        Err(StoreError::Closed)
+    }
+
+    fn search(&self, _: &str, _: &Search) -> Result<Found, StoreError> {
+        Err(StoreError::Closed)
+    }
+
+    fn thread(&self, _: &str, _: Option<&str>, _: &str, _: u64, _: usize) -> Result<Thread, StoreError> {
+        Err(StoreError::Closed)
+    }
+
+    fn links(&self, _: &str, _: &[String], _: usize) -> Result<Vec<Linked>, StoreError> {
+        Err(StoreError::Closed)
+    }
+
+    fn export(&self, _: &str, _: &str, _: usize) -> Result<Vec<(StoredMemory, Vec<StoredVersion>)>, StoreError> {
+        Err(StoreError::Closed)
     }
 }

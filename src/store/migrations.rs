@@ -3,72 +3,11 @@
 use rusqlite::{Connection, Transaction};
 
 /// Each brings the schema from the version of its index to the next.
-const STEPS: [&str; 3] = [
-    "
-    CREATE TABLE executions (
-        id INTEGER PRIMARY KEY,
-        tenant TEXT NOT NULL,
-        tool TEXT NOT NULL,
-        mode TEXT,
-        failed INTEGER NOT NULL,
-        duration_ms INTEGER NOT NULL,
-        outcome TEXT NOT NULL,
-        content_length INTEGER,
-        num_perspectives INTEGER,
-        num_branches INTEGER,
-        thinking_budget INTEGER,
-        context_tokens INTEGER,
-        session TEXT,
-        at_ms INTEGER NOT NULL
-    ) STRICT;
-    CREATE INDEX executions_by_key ON executions (tool, mode, failed, id);
-    CREATE TABLE execution_keys (
-        tool TEXT NOT NULL,
-        mode TEXT NOT NULL,
-        failed INTEGER NOT NULL,
-        samples INTEGER NOT NULL,
-        PRIMARY KEY (tool, mode, failed)
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE idempotency_keys (
-        tenant TEXT NOT NULL,
-        key TEXT NOT NULL,
-        at_ms INTEGER NOT NULL,
-        PRIMARY KEY (tenant, key)
-    ) STRICT, WITHOUT ROWID;
-",
-    "
-    CREATE TABLE trails (
-        before TEXT NOT NULL,
-        last TEXT NOT NULL,
-        followers TEXT NOT NULL,
-        tick INTEGER NOT NULL,
-        PRIMARY KEY (before, last)
-    ) STRICT, WITHOUT ROWID;
-    CREATE INDEX trails_by_tick ON trails (tick);
-    CREATE INDEX executions_by_session ON executions (tenant, session, id) WHERE session IS NOT NULL;
-",
-    "
-    CREATE TABLE turns (
-        tenant TEXT NOT NULL,
-        session TEXT NOT NULL,
-        state TEXT NOT NULL,
-        at_us INTEGER NOT NULL,
-        PRIMARY KEY (tenant, session)
-    ) STRICT, WITHOUT ROWID;
-    CREATE INDEX turns_by_time ON turns (at_us);
-    CREATE TABLE choices (
-        id INTEGER PRIMARY KEY,
-        tenant TEXT NOT NULL,
-        tool TEXT NOT NULL,
-        message TEXT NOT NULL,
-        trust REAL NOT NULL,
-        at_us INTEGER NOT NULL
-    ) STRICT;
-    CREATE TABLE adaptations (
-        tenant TEXT PRIMARY KEY,
-        state BLOB NOT NULL
-    ) STRICT, WITHOUT ROWID;
-",
+const STEPS: &[&str] = &[
+    include_str!("migrations/executions.sql"),
+    include_str!("migrations/trails.sql"),
+    include_str!("migrations/selection.sql"),
+    include_str!("migrations/memories.sql"),
 ];
 
 /// The schema cannot be brought up to date.

@@ -1,5 +1,13 @@
 //! The store on SQLite: a file in the state directory, in WAL mode.
 
+pub mod backup;
+mod memories;
+mod pages;
+mod readers;
+mod search;
+mod shelf;
+mod text;
+
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
@@ -12,6 +20,7 @@ use arc_swap::ArcSwapOption;
 use rusqlite::{Connection, OpenFlags, Row};
 use tokio::sync::oneshot;
 
+use super::memories::Memories;
 use super::migrations::{MigrationError, migrate};
 use super::notes::{self, Noting};
 use super::writer::{Batch, Job, Writer};
@@ -19,6 +28,8 @@ use super::{
     Durability, Execution, History, KeyCount, Measures, Note, Outcome, Pending, ReplayLimits, SessionCall, Store,
     StoreError, tracker,
 };
+use readers::Readers;
+use shelf::Shelves;
 
 /// How the database is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +74,8 @@ pub struct Sqlite {
     /// Set once the database was opened, or was found not to be usable.
     opened: Arc<OnceLock<()>>,
     writer: Option<JoinHandle<()>>,
+    readers: Readers,
+    shelves: Shelves,
 }
 
 /// Called with the time each commit took and the number of records in it.
@@ -83,11 +96,11 @@ impl Sqlite {
             done.get_or_init(|| ());
             writer.run(&jobs);
         })?;
-        Ok(Self { options, jobs: Some(sender), queued, trouble, opened, writer: Some(thread) })
+        let (readers, shelves) = (Readers::of(&options.path), Shelves::default());
+        Ok(Self { options, jobs: Some(sender), queued, trouble, opened, writer: Some(thread), readers, shelves })
     }
-}
 
-impl Sqlite {
+    /// Puts a job in the queue.
     fn send(&self, job: Job) -> Result<(), StoreError> {
         let jobs = self.jobs.as_ref().ok_or(StoreError::Closed)?;
         self.queued.fetch_add(1, Ordering::Relaxed);
@@ -114,14 +127,10 @@ impl Drop for Sqlite {
 }
 
 impl Store for Sqlite {
-    fn append(&self, executions: Vec<Execution>) -> Result<Pending, StoreError> {
+    fn append(&self, batch: Vec<Execution>) -> Result<Pending, StoreError> {
         let (reply, pending) = oneshot::channel();
-        self.send(Job::Batch(Batch { executions, reply }))?;
+        self.send(Job::Batch(Batch { executions: batch, reply }))?;
         Ok(Pending(pending))
-    }
-
-    fn note(&self, notes: Vec<Note>) -> Result<(), StoreError> {
-        self.send(Job::Task(Box::new(Noting(notes))))
     }
 
     fn replay(&self, limits: ReplayLimits) -> Result<History, StoreError> {
@@ -142,6 +151,14 @@ impl Store for Sqlite {
             return Err(StoreError::Unavailable(trouble));
         }
         read().map_err(|error| StoreError::Unavailable(error.to_string()))
+    }
+
+    fn note(&self, notes: Vec<Note>) -> Result<(), StoreError> {
+        self.send(Job::Task(Box::new(Noting(notes))))
+    }
+
+    fn memories(&self) -> &dyn Memories {
+        self
     }
 
     fn queued(&self) -> usize {
@@ -171,7 +188,7 @@ pub(super) fn open(options: &Options) -> Result<Connection, MigrationError> {
         connection.pragma_update(None, "max_page_count", options.max_pages)?;
     }
     migrate(&mut connection)?;
-    connection.set_prepared_statement_cache_capacity(32);
+    connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
 }
 

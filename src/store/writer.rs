@@ -74,6 +74,11 @@ impl Clock {
         self.0 = (now().as_micros() as i64).max(self.0 + 1);
         self.0
     }
+
+    /// It is after `moment`.
+    pub(super) fn pass(&mut self, moment: i64) {
+        self.0 = self.0.max(moment);
+    }
 }
 
 pub(super) struct Writer {
@@ -204,6 +209,7 @@ impl Writer {
                 "DELETE FROM executions WHERE id IN (SELECT id FROM executions WHERE at_ms < ?1 ORDER BY id LIMIT ?2)";
             connection.execute(old, params![before(self.options.retention), PRUNED_AT_ONCE])?;
             connection.execute("DELETE FROM idempotency_keys WHERE at_ms < ?1", [before(IDEMPOTENCY)])?;
+            connection.execute("DELETE FROM memory_keys WHERE at_ms < ?1", [before(IDEMPOTENCY)])?;
             tracker::prune(connection)?;
             notes::prune(connection, before(self.options.retention).saturating_mul(1000))
         };
@@ -232,23 +238,19 @@ fn now() -> Duration {
 fn commit(connection: &mut Connection, clock: &mut Clock, jobs: &mut [Job]) -> rusqlite::Result<Vec<Stored>> {
     let now = now().as_millis() as i64;
     let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let mut samples = Vec::with_capacity(jobs.len());
-    for job in jobs.iter_mut() {
-        let Job::Task(task) = job else { continue };
-        task.run(&mut transaction, clock)?;
-    }
     let mut tracker = Tracker::new(&transaction);
-    for job in jobs {
-        samples.push(match job {
-            Job::Batch(batch) => batch
-                .executions
-                .iter()
-                .map(|execution| insert(&transaction, &mut tracker, execution, now))
-                .collect::<rusqlite::Result<Vec<_>>>()?,
-            Job::Task(_) => Vec::new(),
-        });
+    let mut samples = Vec::with_capacity(jobs.len());
+    for job in jobs.iter() {
+        let executions: &[Execution] = if let Job::Batch(batch) = job { &batch.executions } else { &[] };
+        let stored = executions.iter().map(|execution| insert(&transaction, &mut tracker, execution, now));
+        samples.push(stored.collect::<rusqlite::Result<_>>()?);
     }
     let followed = tracker.write()?;
+    for job in jobs {
+        if let Job::Task(task) = job {
+            task.run(&mut transaction, clock)?;
+        }
+    }
     transaction.commit()?;
     Ok(samples.into_iter().map(|samples| Stored { samples, followed: Arc::clone(&followed) }).collect())
 }

@@ -88,8 +88,13 @@ const MAX_FAULTS: usize = 100;
 
 /// Decodes a whole input. The value is there only if it has no fault.
 pub fn decode<T: FromNode>(node: Node) -> Result<T, Vec<Fault>> {
+    decode_with(node, T::from_node)
+}
+
+/// Decodes a whole input by `read`. The value is there only if it has no fault.
+pub fn decode_with<T>(node: Node, read: impl FnOnce(Node, &mut At) -> Option<T>) -> Result<T, Vec<Fault>> {
     let mut at = At::default();
-    match T::from_node(node, &mut at) {
+    match read(node, &mut at) {
         Some(value) if at.faults.is_empty() => Ok(value),
         _ => Err(at.faults),
     }
@@ -162,12 +167,26 @@ pub struct Fields<'a> {
 impl Fields<'_> {
     /// A field that must be there; its default stands in after a fault.
     pub fn required<T: FromNode + Default>(&mut self, key: &'static str) -> T {
-        if let Some(node) = self.take(key) {
-            self.at.within(Segment::Key(key.to_owned()), |at| T::from_node(node, at)).unwrap_or_default()
-        } else {
+        self.needed(key).unwrap_or_default()
+    }
+
+    /// A field that must be there, of a type that has no default. `None` means a fault was reported.
+    pub fn needed<T: FromNode>(&mut self, key: &'static str) -> Option<T> {
+        self.needed_part(key, T::from_node)
+    }
+
+    /// A field that must be there, decoded by `read`.
+    pub fn needed_part<T>(&mut self, key: &'static str, read: impl FnOnce(Node, &mut At) -> Option<T>) -> Option<T> {
+        let Some(node) = self.take(key) else {
             self.at.fault(FaultCode::MissingKey, format!("the key `{key}` is missing"), None);
-            T::default()
-        }
+            return None;
+        };
+        self.at_key(key, |at| read(node, at))
+    }
+
+    /// Runs `body` at the place of the field `key`.
+    pub fn at_key<T>(&mut self, key: &str, body: impl FnOnce(&mut At) -> T) -> T {
+        self.at.within(Segment::Key(key.to_owned()), body)
     }
 
     /// A field that may be absent or null.
@@ -175,6 +194,14 @@ impl Fields<'_> {
         match self.take(key)? {
             Node::Null => None,
             node => self.at.within(Segment::Key(key.to_owned()), |at| T::from_node(node, at)),
+        }
+    }
+
+    /// A field that may be absent or null, decoded by `read`.
+    pub fn part<T>(&mut self, key: &'static str, read: impl FnOnce(Node, &mut At) -> Option<T>) -> Option<T> {
+        match self.take(key)? {
+            Node::Null => None,
+            node => self.at.within(Segment::Key(key.to_owned()), |at| read(node, at)),
         }
     }
 
@@ -195,6 +222,26 @@ impl Fields<'_> {
         self.at.within(Segment::Key(key.to_owned()), |at| at.bad_value(message));
     }
 
+    /// Whatever was not asked for, as it is; but a key that is nearly one that was asked for is a fault. Comes last.
+    pub fn rest(&mut self) -> Map<String, Value> {
+        let entries = std::mem::take(&mut self.entries);
+        let (near, rest): (Vec<_>, Vec<_>) = entries.into_iter().partition(|(key, _)| self.near(key).is_some());
+        self.entries = near;
+        rest.into_iter().map(|(key, node)| (key, node.into())).collect()
+    }
+
+    /// Reports a key that nothing reads.
+    pub fn unknown(&mut self, key: &str, hint: Option<String>) {
+        let mut path = self.at.path.clone();
+        path.push(Segment::Key(key.to_owned()));
+        let message = format!("unknown key `{key}`");
+        self.at.push(Fault { path, on_key: true, code: FaultCode::UnknownKey, message, hint });
+    }
+
+    fn near(&self, key: &str) -> Option<&'static str> {
+        near::nearest(key, self.asked.iter().copied())
+    }
+
     fn take(&mut self, key: &'static str) -> Option<Node> {
         self.asked.push(key);
         let index = self.entries.iter().position(|(name, _)| name == key)?;
@@ -202,13 +249,10 @@ impl Fields<'_> {
         Some(self.entries.remove(index).1)
     }
 
-    fn refuse_the_rest(self) {
-        for (key, _) in self.entries {
-            let hint = near::nearest(&key, self.asked.iter().copied()).map(|name| format!("did you mean `{name}`?"));
-            let mut path = self.at.path.clone();
-            path.push(Segment::Key(key.clone()));
-            let message = format!("unknown key `{key}`");
-            self.at.push(Fault { path, on_key: true, code: FaultCode::UnknownKey, message, hint });
+    fn refuse_the_rest(mut self) {
+        for (key, _) in std::mem::take(&mut self.entries) {
+            let hint = self.near(&key).map(|name| format!("did you mean `{name}`?"));
+            self.unknown(&key, hint);
         }
     }
 }

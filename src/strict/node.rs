@@ -55,3 +55,17 @@ impl From<Node> for serde_json::Value {
         }
     }
 }
+
+impl From<serde_json::Value> for Node {
+    fn from(value: serde_json::Value) -> Self {
+        use serde_json::Value;
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(value) => Self::Bool(value),
+            Value::Number(value) => Self::Number(value),
+            Value::String(value) => Self::String(value),
+            Value::Array(items) => Self::List(items.into_iter().map(Self::from).collect()),
+            Value::Object(map) => Self::Map(map.into_iter().map(|(key, value)| (key, Self::from(value))).collect()),
+        }
+    }
+}

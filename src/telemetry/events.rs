@@ -1,6 +1,8 @@
 //! What happened, once: each event is one line of the log and the metrics that go with it.
 
 mod llm;
+mod memory;
+mod plugin;
 mod qualify;
 
 use std::net::SocketAddr;
@@ -8,6 +10,8 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use llm::{LlmAsked, LlmBreakerChanged, LlmOutcome};
+pub use memory::MemoryOperated;
+pub use plugin::{PluginFaulted, PluginGone, PluginReplaced, PluginSaid, PluginStateChanged, SandboxMissing};
 pub use qualify::{Qualified, ToolMissed};
 
 use super::Metrics;

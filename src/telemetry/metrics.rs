@@ -1,6 +1,8 @@
 //! All metrics, as typed handles. Names and labels are a contract with whoever alerts on them.
 
 mod llm;
+mod memory;
+mod plugin;
 
 use prometheus::core::Collector;
 use prometheus::{
@@ -9,6 +11,8 @@ use prometheus::{
 };
 
 pub use llm::LlmMetrics;
+pub use memory::MemoryMetrics;
+pub use plugin::PluginMetrics;
 
 use super::labels::Capped;
 
@@ -77,8 +81,12 @@ pub struct Metrics {
     pub store_queue: IntGauge,
     /// `almanac_store_usable`.
     pub store_usable: IntGauge,
+    /// `almanac_memory_*`.
+    pub memory: MemoryMetrics,
     /// `almanac_llm_*`.
     pub llm: LlmMetrics,
+    /// Rule libraries.
+    pub plugins: PluginMetrics,
 }
 
 /// Tools and modes with time series of their own.
@@ -228,7 +236,9 @@ impl Metrics {
             )?,
             store_queue: made.gauge("almanac_store_queue_depth", "Batches that wait to be written.")?,
             store_usable: made.gauge("almanac_store_usable", "1 if records can be stored.")?,
+            memory: MemoryMetrics::new(&made)?,
             llm: LlmMetrics::new(&made)?,
+            plugins: PluginMetrics::new(&made)?,
             registry,
         };
         metrics.announce();
@@ -248,6 +258,7 @@ impl Metrics {
             self.http_closed.with_label_values(&[reason]);
         }
         self.store_usable.set(1);
+        self.plugins.sandbox.set(1);
         self.interval_coverage.set(0.9);
         for inside in ["true", "false"] {
             self.interval_calls.with_label_values(&[inside]);

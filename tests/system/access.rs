@@ -45,7 +45,7 @@ fn tokens_open_what_their_scopes_say() {
         check(Some(&format!("bearer {reader}")), path, 200, None);
     }
     check(None, "/live", 200, None);
-    check(None, "/ready", 200, None);
+    wait_until("the daemon to be ready", || daemon.get("/ready").status == 200);
     assert_eq!(daemon.admin("GET", "/v1/tools/a", b"").status, 200, "the socket's permissions are the authority");
     assert!(!daemon.log.text().contains(&reader), "a token is in the log");
 }

@@ -76,7 +76,9 @@ pub struct Site {
 impl Site {
     pub fn new() -> Self {
         let root = TempDir::with_prefix("almanac-").unwrap();
-        fs::create_dir(root.path().join("tools")).unwrap();
+        for directory in ["tools", "plugins"] {
+            fs::create_dir(root.path().join(directory)).unwrap();
+        }
         fs::write(root.path().join("almanac.yaml"), "").unwrap();
         Self { root }
     }
@@ -114,6 +116,7 @@ impl Site {
             .arg(self.path("state"))
             // By the environment, so that a test can say otherwise by a flag.
             .env("ALMANAC_LISTEN", "127.0.0.1:0")
+            .env("ALMANAC_PLUGINS", self.path("plugins"))
             .args(["--log-format", "json"])
             .stdin(Stdio::null())
             .stdout(Stdio::null())

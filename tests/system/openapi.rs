@@ -1,9 +1,12 @@
 //! The OpenAPI document says what the handlers do.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-use crate::daemon::{Daemon, Reply, Site, document, shipped};
+use crate::daemon::{Daemon, Reply, Site, document, shipped, wait_until};
+use crate::fixtures::hostile;
 
 /// A request for each operation: path, body, and whether it goes to the admin socket.
 const REQUESTS: &[(&str, &str, &str)] = &[
@@ -13,7 +16,11 @@ const REQUESTS: &[(&str, &str, &str)] = &[
     ("getToolRelations", "/v1/tools/web_search/relations", ""),
     ("checkTools", "/v1/tools/check", r#"{"tools":["web_search","http_request","nope"],"envVars":[]}"#),
     ("getCatalog", "/v1/catalog", ""),
-    ("recordExecutions", "/v1/executions", r#"{"tool_name":"web_search","duration_ms":1200,"session_id":"s"}"#),
+    (
+        "recordExecutions",
+        "/v1/executions",
+        r#"{"tool_name":"web_search","duration_ms":1200,"session_id":"s","timestamp":"2026-01-31T12:00:00Z"}"#,
+    ),
     (
         "estimate",
         "/v1/estimate",
@@ -44,6 +51,46 @@ const REQUESTS: &[(&str, &str, &str)] = &[
     ("listTiming", "/v1/timing", ""),
     ("getTiming", "/v1/timing/web_search", ""),
     ("getSession", "/v1/sessions/s", ""),
+    ("listPlugins", "/v1/plugins", ""),
+    ("resetPlugin", "/-/plugins/test.hostile.counter/reset", ""),
+    ("addMessage", "/v1/memories/messages", MESSAGE),
+    (
+        "addCognitiveProcess",
+        "/v1/memories/cognitive-processes",
+        r#"{"content":"c","metadata":{"processType":"thought","agentId":"agent:agent:a","relatedTo":"x"}}"#,
+    ),
+    (
+        "addDocument",
+        "/v1/memories/documents",
+        r#"{"content":"d","metadata":{"source":"web","agentId":"agent:agent:a","creationDate":"2026-01-01T00:00:00Z"}}"#,
+    ),
+    (
+        "addTask",
+        "/v1/memories/tasks",
+        r#"{"content":"t","metadata":{"title":"t","status":"pending","priority":"low","agentId":"agent:agent:a"}}"#,
+    ),
+    (
+        "searchMessages",
+        "/v1/memories/messages/search",
+        r#"{"criteria":{"role":"user"},"options":{"query":"m","explain":true,"limit":5}}"#,
+    ),
+    ("searchCognitiveProcesses", "/v1/memories/cognitive-processes/search", "{}"),
+    ("searchDocuments", "/v1/memories/documents/search", r#"{"options":{"sortBy":"title"}}"#),
+    ("searchTasks", "/v1/memories/tasks/search", r#"{"criteria":{"minImportance":"high"}}"#),
+    ("getMemory", "/v1/memories/{memory}", ""),
+    ("updateMemory", "/v1/memories/{memory}", r#"{"content":"n","metadata":{"importance":"high"}}"#),
+    ("deleteMemory", "/v1/memories/{memory}", ""),
+    ("getMemoryHistory", "/v1/memories/{memory}/history", ""),
+    ("restoreMemory", "/v1/memories/{memory}/restore", ""),
+    ("getMemoryRelations", "/v1/memories/{memory}/relations", ""),
+    ("getThread", "/v1/threads/{thread}", ""),
+    ("exportMemories", "/-/memories/export", ""),
+    (
+        "importMemories",
+        "/-/memories/import",
+        r#"{"memories":[{"content":"d","metadata":{"source":"web","agentId":"agent:agent:a"}}]}"#,
+    ),
+    ("purgeMemories", "/-/memories/purge", r#"{"ids":["none"]}"#),
     ("getLive", "/live", ""),
     ("getReady", "/ready", ""),
     ("getMetrics", "/metrics", ""),
@@ -54,12 +101,30 @@ const REQUESTS: &[(&str, &str, &str)] = &[
     ("setLogLevel", "/-/log-level", r#"{"level":"info"}"#),
 ];
 
+/// A message in a thread of its own.
+const MESSAGE: &str = r#"{"content":"m","metadata":{"role":"user","userId":"user:user:u","agentId":"agent:agent:a","chatId":"chat:chat:c","thread":{"id":"{new}","position":0}}}"#;
+
+/// The path or body with what it speaks of made: `{new}` is a name that was not used before, `{memory}` and `{thread}` are
+/// those of a message that is kept.
+fn real(daemon: &Daemon, text: &str) -> String {
+    static NAMES: AtomicUsize = AtomicUsize::new(0);
+    let name = format!("thread{}", NAMES.fetch_add(1, Ordering::Relaxed));
+    let text = text.replace("{new}", &name);
+    if !text.contains("{memory}") && !text.contains("{thread}") {
+        return text;
+    }
+    let kept = daemon.post("/v1/memories/messages", &MESSAGE.replace("{new}", &name));
+    text.replace("{memory}", kept.json()["id"].as_str().unwrap()).replace("{thread}", &name)
+}
+
 fn start() -> (Site, Daemon) {
     let site = Site::new();
     site.save("faulty.yaml", &document("faulty", "t").replace("title", "titel"));
+    hostile("counter", &site.path("plugins"));
     let mut command = site.command();
     command.arg("--tool-metadata").arg(shipped());
     let daemon = Daemon::start(command, site.path("state/admin.sock"));
+    wait_until("the rule library", || daemon.get("/ready").status == 200);
     (site, daemon)
 }
 
@@ -83,6 +148,7 @@ fn operations(document: &Value) -> Vec<(String, Operation<'_>)> {
 
 impl Operation<'_> {
     fn send(&self, daemon: &Daemon, path: &str, body: &str) -> Reply {
+        let (path, body) = (&real(daemon, path), &real(daemon, body));
         if self.admin {
             return daemon.admin(&self.method, path, body.as_bytes());
         }
@@ -159,7 +225,8 @@ fn every_parameter_and_field_is_taken() {
         for parameter in operation.described["parameters"].as_array().unwrap() {
             if parameter["in"] == "query" {
                 let name = parameter["name"].as_str().unwrap();
-                let reply = operation.send(&daemon, &format!("{path}?{name}="), "");
+                let body = if operation.described.get("requestBody").is_some() { body } else { &"" };
+                let reply = operation.send(&daemon, &format!("{path}?{name}="), body);
                 let taken = reply.status < 300 || reply.code() != "unknown-parameter";
                 assert!(taken, "{path} does not take {name}: {}", reply.text());
             }

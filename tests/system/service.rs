@@ -141,7 +141,7 @@ fn the_deadline_and_a_second_signal_cut_short() {
 fn readiness_follows_the_end() {
     let site = site();
     let daemon = site.start();
-    assert_eq!(daemon.json("/ready")["ready"], true);
+    wait_until("the daemon to be ready", || daemon.get("/ready").status == 200);
     let mut watcher = daemon.connect();
     watcher.raw(b"POST /v1/tools/check HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 13\r\n\r\n{");
     // The administrator's connection is open before the end, and asks after it.

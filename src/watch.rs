@@ -4,21 +4,52 @@
 //! directory that was removed and made again keeps its name and loses its watch. Where inotify is not to be had (limits, some
 //! file systems) the reload's poll remains, and [`Watch::status`] says why.
 
-use std::ffi::OsStr;
+pub mod debounce;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind, RenameMode};
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 
-use super::debounce::Hint;
-use super::files::{Directories, Interest, is_document};
+pub use debounce::{Debounce, Hint};
+
+/// Directories to watch, and what in them matters.
+pub type Directories = BTreeMap<PathBuf, Interest>;
+
+/// Which names of a directory matter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Interest {
+    /// All of them: it holds what is read, or what links to that lead to.
+    All,
+    /// Only these: it holds a root, or a link on the way to one.
+    Names(BTreeSet<OsString>),
+}
+
+/// The directories of both, with the interest of both.
+pub fn union(directories: &Directories, others: &Directories) -> Directories {
+    let mut union = directories.clone();
+    for (path, interest) in others {
+        match (union.get_mut(path), interest) {
+            (Some(Interest::Names(known)), Interest::Names(names)) => known.extend(names.iter().cloned()),
+            (Some(Interest::All), _) => {}
+            (_, interest) => {
+                union.insert(path.clone(), interest.clone());
+            }
+        }
+    }
+    union
+}
 
 /// A set of watched directories.
 pub struct Watch {
     watcher: Option<RecommendedWatcher>,
     directories: Arc<Mutex<Directories>>,
+    /// Which files are read one by one, when they are saved whole.
+    is_wanted: fn(&Path) -> bool,
     /// Where hints go; nowhere if the watch is off.
     sink: Option<Arc<Sink>>,
     failure: Option<String>,
@@ -27,14 +58,17 @@ pub struct Watch {
 type Sink = dyn Fn(Hint) + Send + Sync;
 
 impl Watch {
-    /// Watches nothing yet; hints go to `sink`, from a thread of the watcher's.
-    pub fn new(sink: impl Fn(Hint) + Send + Sync + 'static) -> Self {
-        Self { watcher: None, directories: Arc::default(), sink: Some(Arc::new(sink)), failure: None }
+    /// Watches nothing yet; hints go to `sink`, from a thread of the watcher's. Of files that are `wanted` a save is told from
+    /// other changes.
+    pub fn new(wanted: fn(&Path) -> bool, sink: impl Fn(Hint) + Send + Sync + 'static) -> Self {
+        let sink: Option<Arc<Sink>> = Some(Arc::new(sink));
+        Self { watcher: None, directories: Arc::default(), is_wanted: wanted, sink, failure: None }
     }
 
     /// Watches nothing, ever: the poll is all there is.
     pub fn off(reason: &str) -> Self {
-        Self { watcher: None, directories: Arc::default(), sink: None, failure: Some(reason.to_owned()) }
+        let failure = Some(reason.to_owned());
+        Self { watcher: None, directories: Arc::default(), is_wanted: |_| false, sink: None, failure }
     }
 
     /// Watches exactly `directories` from now on.
@@ -48,7 +82,7 @@ impl Watch {
         let watcher = match &mut self.watcher {
             Some(watcher) => watcher,
             // Tried again at each scan: a limit that was reached may be so no longer.
-            None => match watcher(Arc::clone(&self.directories), Arc::clone(sink)) {
+            None => match watcher(Arc::clone(&self.directories), self.is_wanted, Arc::clone(sink)) {
                 Ok(watcher) => self.watcher.insert(watcher),
                 Err(error) => {
                     self.failure = Some(explain(&error));
@@ -76,12 +110,16 @@ impl Watch {
     }
 }
 
-fn watcher(directories: Arc<Mutex<Directories>>, sink: Arc<Sink>) -> notify::Result<RecommendedWatcher> {
+fn watcher(
+    directories: Arc<Mutex<Directories>>,
+    is_wanted: fn(&Path) -> bool,
+    sink: Arc<Sink>,
+) -> notify::Result<RecommendedWatcher> {
     notify::recommended_watcher(move |event: notify::Result<Event>| {
         // An error, such as a queue that overflowed, means that anything may have changed.
         let Ok(event) = event else { return sink(Hint::Moved) };
         let directories = directories.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(hint) = hint(&event, &directories) {
+        if let Some(hint) = hint(&event, &directories, is_wanted) {
             drop(directories);
             sink(hint);
         }
@@ -107,7 +145,7 @@ fn explain(error: &notify::Error) -> String {
 }
 
 /// What an event means, if anything.
-fn hint(event: &Event, directories: &Directories) -> Option<Hint> {
+fn hint(event: &Event, directories: &Directories, is_wanted: fn(&Path) -> bool) -> Option<Hint> {
     if event.need_rescan() {
         return Some(Hint::Moved);
     }
@@ -119,7 +157,7 @@ fn hint(event: &Event, directories: &Directories) -> Option<Hint> {
         _ => false,
     };
     let path = event.paths.iter().find(|path| matters(path, directories))?;
-    Some(if saved && is_document(path) { Hint::Saved(path.clone()) } else { Hint::Moved })
+    Some(if saved && is_wanted(path) { Hint::Saved(path.clone()) } else { Hint::Moved })
 }
 
 fn matters(path: &Path, directories: &Directories) -> bool {
@@ -145,12 +183,13 @@ fn is_temporary(name: &OsStr) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-    use std::path::PathBuf;
-
     use notify::event::{CreateKind, DataChange, Flag, RemoveKind};
 
     use super::*;
+
+    fn is_yaml(path: &Path) -> bool {
+        path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
+    }
 
     #[expect(clippy::needless_pass_by_value, reason = "the cases read better")]
     fn check(kind: EventKind, path: &str, expected: Option<Hint>) {
@@ -159,7 +198,7 @@ mod tests {
             (PathBuf::from("/"), Interest::Names(BTreeSet::from(["t".into()]))),
         ]);
         let event = Event::new(kind).add_path(PathBuf::from(path));
-        assert_eq!(hint(&event, &directories), expected, "{kind:?} of {path}");
+        assert_eq!(hint(&event, &directories, is_yaml), expected, "{kind:?} of {path}");
     }
 
     #[test]
@@ -183,6 +222,6 @@ mod tests {
         check(EventKind::Create(CreateKind::Folder), "/u", None);
         check(EventKind::Remove(RemoveKind::Folder), "/t", Some(Hint::Moved));
         let overflow = Event::new(EventKind::Other).set_flag(Flag::Rescan);
-        assert_eq!(hint(&overflow, &Directories::new()), Some(Hint::Moved));
+        assert_eq!(hint(&overflow, &Directories::new(), is_yaml), Some(Hint::Moved));
     }
 }

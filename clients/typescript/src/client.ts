@@ -1,0 +1,57 @@
+/**
+ * Every call of the daemon, typed by what the daemon says of itself.
+ *
+ * There is one method per operation of `GET /openapi.json`, under its `operationId`. It takes `{path, query, body}`, as far as
+ * the operation has them, and answers with what the operation answers.
+ */
+
+import { type CallOptions, Connection, type ConnectionOptions, type Request, segment } from './connection.js';
+import { OPERATIONS, type Operations } from './openapi.js';
+
+/** A method for each operation. */
+export type AlmanacClient = {
+  readonly [Name in keyof Operations]: (
+    ...request: Record<never, never> extends Operations[Name]['request']
+      ? [request?: Operations[Name]['request'] & CallOptions]
+      : [request: Operations[Name]['request'] & CallOptions]
+  ) => Promise<Operations[Name]['answer']>;
+};
+
+/** What any of the methods may be given. */
+interface AnyRequest extends CallOptions {
+  path?: Record<string, string>;
+  query?: NonNullable<Request['query']>;
+  body?: unknown;
+}
+
+/** One operation's place in the table. */
+interface Place {
+  method: string;
+  path: string;
+  /** The body's media type, if there is one. */
+  sends?: string;
+  /** Is the answer text, not JSON? */
+  isText?: boolean;
+}
+
+/** A client of the daemon at `options`. Operations of the admin socket answer through `socket` only. */
+export function createAlmanacClient(options?: ConnectionOptions): AlmanacClient {
+  const connection = new Connection(options);
+  const methods = Object.entries<Place>(OPERATIONS).map(([name, place]) => {
+    const method = (request: AnyRequest = {}) => call(connection, place, request);
+    return [name, method];
+  });
+  return Object.freeze(Object.fromEntries(methods)) as AlmanacClient;
+}
+
+async function call(connection: Connection, place: Place, { path, query, body, signal }: AnyRequest): Promise<unknown> {
+  const request: Request = {
+    method: place.method,
+    path: place.path.replace(/\{(\w+)\}/g, (_, name: string) => segment(path?.[name], name)),
+    query,
+    headers: { 'content-type': place.sends },
+    body: typeof body === 'string' && !place.sends?.includes('json') ? body : JSON.stringify(body),
+    ...(signal && { signal }),
+  };
+  return place.isText ? connection.text(request) : connection.json(request);
+}

@@ -1,0 +1,245 @@
+/**
+ * The way to the daemon: over TCP, or through a unix socket.
+ *
+ * A call that may be repeated without harm is: when the connection breaks, and when the daemon says that it is busy. All
+ * others fail at once, because nobody knows whether they were done.
+ */
+
+import type { IncomingMessage } from 'node:http';
+
+import { AlmanacError, type ProblemDocument } from './error.js';
+
+/** Where the daemon is, and how it is talked to. */
+export interface ConnectionOptions {
+  /** Where it listens; `http://127.0.0.1:7311` by default. A path is a prefix of all paths, as behind a proxy. */
+  url?: string | URL;
+  /** Path of a unix socket of the daemon, instead of `url`. */
+  socket?: string;
+  /** A token of the daemon's file of tokens. */
+  token?: string;
+  /** How long a call may take, repetitions included, in ms; 30000 by default. */
+  timeoutMs?: number;
+  /** How often a call that may be repeated is; 2 by default. */
+  retries?: number;
+}
+
+/** What can be said with any call. */
+export interface CallOptions {
+  /** Ends the call. */
+  signal?: AbortSignal;
+}
+
+/** A call. */
+export interface Request extends CallOptions {
+  /** Such as `GET`. */
+  method: string;
+  /** The path, percent-encoded. */
+  path: string;
+  /** The query; what is undefined is left out. */
+  query?: Readonly<Record<string, string | number | boolean | undefined>> | undefined;
+  /** Header fields, in lower case; what is undefined is left out. */
+  headers?: Readonly<Record<string, string | undefined>>;
+  /** The body, as it is sent. */
+  body?: string | undefined;
+  /** May it be done twice? By default only a `GET` may. */
+  isRepeatable?: boolean;
+}
+
+interface Reply {
+  status: number;
+  header(name: string): string | null | undefined;
+  text: string;
+}
+
+type Send = (path: string, request: Request, headers: Record<string, string>, signal: AbortSignal) => Promise<Reply>;
+
+/** What the daemon listens on unless it is told otherwise. */
+const DEFAULT_URL = 'http://127.0.0.1:7311';
+/** Longest `timeoutMs`, in ms: what timers can wait. */
+const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
+/** Longest wait before a call is repeated, whatever the daemon asks for, in ms. */
+const LONGEST_WAIT_MS = 5_000;
+
+/** A way to a daemon. Connections are kept and used again. */
+export class Connection {
+  readonly #send: Send;
+  readonly #token: string | undefined;
+  readonly #timeoutMs: number;
+  readonly #retries: number;
+
+  /**
+   * Throws a TypeError if the URL is none or there is a socket as well, and a RangeError if `timeoutMs` is not 1 to
+   * {@link LONGEST_TIMEOUT_MS} or `retries` is no whole number.
+   */
+  constructor({ url, socket, token, timeoutMs = 30_000, retries = 2 }: ConnectionOptions = {}) {
+    if (url !== undefined && socket !== undefined) throw new TypeError('either url or socket says where the daemon is');
+    if (!(timeoutMs >= 1 && timeoutMs <= LONGEST_TIMEOUT_MS)) throw new RangeError(`timeoutMs cannot be ${timeoutMs}`);
+    if (!Number.isSafeInteger(retries) || retries < 0) throw new RangeError(`retries cannot be ${retries}`);
+    this.#send = socket === undefined ? overTcp(new URL(url ?? DEFAULT_URL)) : throughSocket(socket);
+    this.#token = token;
+    this.#timeoutMs = timeoutMs;
+    this.#retries = retries;
+  }
+
+  /** The text of a good answer; throws an AlmanacError for any other, and the signal's reason if that ended it. */
+  async text(request: Request): Promise<string> {
+    request.signal?.throwIfAborted();
+    const controller = new AbortController();
+    const end = () => controller.abort();
+    const timer = setTimeout(end, this.#timeoutMs);
+    request.signal?.addEventListener('abort', end);
+    try {
+      return await this.#attempts(request, controller.signal);
+    } finally {
+      clearTimeout(timer);
+      request.signal?.removeEventListener('abort', end);
+    }
+  }
+
+  /** Tries until there is a good answer, or no hope of one. `ended` says that time is up, or that the caller gave up. */
+  async #attempts(request: Request, ended: AbortSignal): Promise<string> {
+    const headers = this.#headers(request);
+    const path = request.path + search(request.query);
+    const attempts = (request.isRepeatable ?? request.method === 'GET') ? this.#retries + 1 : 1;
+    for (let attempt = 1; ; attempt += 1) {
+      const outcome = await this.#send(path, request, headers, ended).catch((cause: unknown) => new Unanswered(cause));
+      // First, because an acknowledgement that came too late is one nevertheless.
+      if (!(outcome instanceof Unanswered) && outcome.status < 300) return outcome.text;
+      request.signal?.throwIfAborted();
+      if (ended.aborted) throw AlmanacError.local('timeout', `no answer within ${this.#timeoutMs} ms`);
+      const wait = attempt < attempts ? pause(outcome, attempt) : undefined;
+      if (wait === undefined) throw failure(outcome);
+      await sleep(wait, ended);
+    }
+  }
+
+  /** The JSON of a good answer; throws as {@link text} does. */
+  async json<T>(request: Request): Promise<T> {
+    const text = await this.text(request);
+    try {
+      return JSON.parse(text) as T;
+    } catch (cause) {
+      throw AlmanacError.local('not-almanac', 'the answer is no JSON; is that the daemon?', 200, cause);
+    }
+  }
+
+  /** Throws a TypeError for a token or key that no header can have. */
+  #headers({ headers, body }: Request): Record<string, string> {
+    const all = {
+      accept: 'application/json, application/problem+json;q=0.9, */*;q=0.1',
+      authorization: this.#token === undefined ? undefined : `Bearer ${this.#token}`,
+      ...headers,
+      'content-type': body === undefined ? undefined : (headers?.['content-type'] ?? 'application/json'),
+    };
+    const given = new Headers();
+    for (const [name, value] of Object.entries(all)) if (value !== undefined) given.set(name, value);
+    return Object.fromEntries(given);
+  }
+}
+
+/** There was no answer. */
+class Unanswered {
+  readonly cause: unknown;
+
+  constructor(cause: unknown) {
+    this.cause = cause;
+  }
+}
+
+/** Waits, but not beyond the signal. */
+function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((done) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', end);
+      done();
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener('abort', end);
+    if (signal.aborted) end();
+  });
+}
+
+/** How long to wait before the call is repeated, in ms; undefined if it should not be. */
+function pause(outcome: Reply | Unanswered, attempt: number): number | undefined {
+  const usual = 50 * 2 ** attempt;
+  if (outcome instanceof Unanswered) return usual;
+  if (outcome.status !== 429 && outcome.status !== 503) return undefined;
+  const asked = Number(outcome.header('retry-after') ?? Number.NaN) * 1000;
+  return Number.isFinite(asked) && asked >= 0 ? Math.min(asked, LONGEST_WAIT_MS) : usual;
+}
+
+function failure(outcome: Reply | Unanswered): AlmanacError {
+  if (outcome instanceof Unanswered) {
+    const why = reasons(outcome.cause).join(': ');
+    return AlmanacError.local('unreachable', `the daemon cannot be reached: ${why}`, 0, outcome.cause);
+  }
+  const problem = problemOf(outcome);
+  if (problem !== undefined) return AlmanacError.refused(problem, outcome.header('x-request-id') ?? undefined);
+  return AlmanacError.local(
+    'not-almanac',
+    `status ${outcome.status} without a reason; is that the daemon?`,
+    outcome.status,
+  );
+}
+
+function problemOf({ header, text }: Reply): ProblemDocument | undefined {
+  if (!header('content-type')?.startsWith('application/problem+json')) return undefined;
+  try {
+    const document = JSON.parse(text) as ProblemDocument;
+    return typeof document?.code === 'string' && typeof document.detail === 'string' ? document : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** An error's message and those of its causes; fetch says only in the cause what happened. */
+function reasons(error: unknown): string[] {
+  if (!(error instanceof Error)) return error === undefined ? [] : [String(error)];
+  const own = error.message || (error as NodeJS.ErrnoException).code;
+  return [...(own ? [own] : []), ...reasons(error.cause)];
+}
+
+/** A name as a segment of a path. Throws a RangeError for what no URL can have there: nothing, `.` and `..`. */
+export function segment(name: string | undefined, what: string): string {
+  if (name === undefined || name === '' || name === '.' || name === '..') {
+    throw new RangeError(`${what} cannot be ${JSON.stringify(name)}`);
+  }
+  return encodeURIComponent(name);
+}
+
+function search(query: Request['query']): string {
+  const given = new URLSearchParams();
+  for (const [name, value] of Object.entries(query ?? {})) if (value !== undefined) given.append(name, String(value));
+  return given.size === 0 ? '' : `?${given}`;
+}
+
+function overTcp(base: URL): Send {
+  const root = base.href.replace(/[?#].*$/, '').replace(/\/$/, '');
+  return async (path, { method, body }, headers, signal) => {
+    const init = { method, headers, signal, redirect: 'manual' } as const;
+    const response = await fetch(root + path, body === undefined ? init : { ...init, body });
+    return { status: response.status, header: (name) => response.headers.get(name), text: await response.text() };
+  };
+}
+
+/** The platform's fetch knows no unix sockets; Node's own client does, and is loaded only for them. */
+function throughSocket(socketPath: string): Send {
+  const loaded = import('node:http').then((http) => ({ http, agent: new http.Agent({ keepAlive: true }) }));
+  return async (path, { method, body }, headers, signal) => {
+    const { http, agent } = await loaded;
+    return new Promise((done, failed) => {
+      const options = { socketPath, agent, method, path, headers: { host: 'localhost', ...headers }, signal };
+      const request = http.request(options, (message) => read(message).then(done, failed));
+      request.once('error', failed);
+      request.end(body);
+    });
+  };
+}
+
+async function read(message: IncomingMessage): Promise<Reply> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of message) chunks.push(chunk as Buffer);
+  const header = (name: string) => [message.headers[name]].flat()[0];
+  return { status: message.statusCode ?? 0, header, text: Buffer.concat(chunks).toString('utf8') };
+}

@@ -1,0 +1,1918 @@
+// Made from the daemon's OpenAPI document by `npm run generate`; edits are lost.
+
+/** Body of `POST /v1/memories/{kind}`. */
+export interface AddRequest {
+  /** The text. */
+  content: string;
+  /** Its metadata. */
+  metadata: MessageMetadata;
+}
+
+/** Body of `POST /v1/memories/{kind}`. */
+export interface AddRequest2 {
+  /** The text. */
+  content: string;
+  /** Its metadata. */
+  metadata: CognitiveProcessMetadata;
+}
+
+/** Body of `POST /v1/memories/{kind}`. */
+export interface AddRequest3 {
+  /** The text. */
+  content: string;
+  /** Its metadata. */
+  metadata: DocumentMetadata;
+}
+
+/** Body of `POST /v1/memories/{kind}`. */
+export interface AddRequest4 {
+  /** The text. */
+  content: string;
+  /** Its metadata. */
+  metadata: TaskMetadata;
+}
+
+/** A tool that serves a scenario better. */
+export interface Alternative {
+  /** `tool_name` or `mcp:server_name`. */
+  tool: string;
+  /** The scenario. */
+  when: string;
+  /** What is gained. */
+  benefits?: string;
+}
+
+/** An alternative. */
+export interface AlternativeRelation {
+  /** The other tool, or `mcp:server`. */
+  tool: string;
+  /** Whose document says so: `outgoing` this tool's, `incoming` the other's. */
+  direction: string;
+  /** The tools that `tool` stands for. */
+  resolved: string[];
+  /** Does it stand for none? */
+  dangling: boolean;
+  /** The scenario. */
+  when: string;
+  /** What is gained. */
+  benefits?: string;
+}
+
+/** A memory with its history, to be kept elsewhere: a line of an export. */
+export interface ArchivedMemory {
+  /** Its id; a new one if it is left out. */
+  id?: string | null;
+  /** message, cognitive_process, document or task; told by the metadata if it is left out. */
+  kind?: string | null;
+  /** The text. */
+  content: string;
+  /** Its metadata. */
+  metadata: Record<string, unknown>;
+  /** 1 or more; 1 if it is left out. */
+  version?: number | null;
+  /** When it was added, RFC 3339; now if it is left out. */
+  createdAt?: string | null;
+  /** When it was last changed, RFC 3339; as it was added if it is left out. */
+  updatedAt?: string | null;
+  /** Its earlier versions, oldest first. */
+  history?: VersionAnswer[];
+}
+
+/** A tool that serves some scenario better. */
+export interface BetterTool {
+  /** The tool of the set. */
+  tool: string;
+  /** The better one. */
+  alternative: string;
+  /** In which scenario. */
+  when: string;
+  /** What is gained. */
+  benefits?: string;
+}
+
+/** What the call was. */
+export interface CallContext {
+  /** The mode, or `none`. */
+  mode_used: string;
+  /** As it was given. */
+  thinking_budget?: string | null;
+  /** As it was given. */
+  session_state?: string | null;
+}
+
+/** `GET /v1/catalog`. */
+export interface CatalogReport {
+  /** Rises with every change of content. */
+  generation: number;
+  /** Hash of the content. */
+  hash: string;
+  /** How many tools are served. */
+  loaded: number;
+  /** Tools served in their last good version. */
+  stale: string[];
+  /** Everything that is wrong. */
+  diagnostics: Diagnostic[];
+}
+
+/** Answer of `POST /v1/tools/check`. */
+export interface CheckAnswer {
+  /** Is nothing unknown, missing or in conflict? */
+  ok: boolean;
+  /** Names that the catalog does not have. */
+  unknown: UnknownTool[];
+  /** Conflicts inside the set, worst first. */
+  conflicts: CheckedConflict[];
+  /** Prerequisites of which environment variables are missing. */
+  missing_prerequisites: MissingPrerequisite[];
+  /** Tools that serve some scenarios better than one of the set. */
+  alternatives: BetterTool[];
+}
+
+/** Body of `POST /v1/tools/check`. */
+export interface CheckRequest {
+  /** Names of tools to load together, at most 1,000. */
+  tools: string[];
+  /** Names of the environment variables that the caller has. */
+  envVars?: string[];
+}
+
+/** Two tools of the set that should not be used together. */
+export interface CheckedConflict {
+  /** The two. */
+  tools: [string, string];
+  /** high, medium or low. */
+  severity: string;
+  /** Why they conflict. */
+  reason: string;
+  /** Which of the two to prefer when. */
+  prefer: [Preference, Preference];
+}
+
+/** Metadata of a thought, reflection, insight, plan, evaluation or decision. */
+export interface CognitiveProcessMetadata {
+  /** What kind of thinking it was. */
+  processType: CognitiveProcessType;
+  /** Who thought. */
+  agentId: StructuredId;
+  /** How much it matters; made from the score if only that is given. */
+  importance?: ImportanceLevel | null;
+  /** The same as a number of 0 to 1; made from the level if only that is given. */
+  importance_score?: Share | null;
+  /** Words to find it by. */
+  tags?: string[] | null;
+  /** Set by a soft delete; writers may not. */
+  is_deleted?: boolean | null;
+  /** When it was deleted; writers may not set it. */
+  deletion_time?: Moment | null;
+  /** The version of this format; the current one if it is not given. */
+  schemaVersion?: string;
+  /** What it was thought about, such as a conversation. */
+  contextId?: Reference | null;
+  /** Memories it has to do with. */
+  relatedTo?: References | null;
+  /** Memories it led to. */
+  influences?: References | null;
+  /** Memories it came from. */
+  influencedBy?: References | null;
+  /** How much it is to the point, 0 to 1. */
+  relevance?: Share | null;
+  /** Where it came from. */
+  source?: string | null;
+  /** What it belongs to. */
+  category?: string | null;
+  [key: string]: unknown;
+}
+
+/** What kind of thinking it was. */
+export type CognitiveProcessType = 'thought' | 'reflection' | 'insight' | 'planning' | 'evaluation' | 'decision';
+
+/** An error often met. */
+export interface CommonError {
+  /** The error as it shows. */
+  error: string;
+  /** Where it comes from. */
+  cause?: string;
+  /** What to do. */
+  solution: string;
+}
+
+/** What a message between agents is for. */
+export type CommunicationType = 'request' | 'response' | 'notification' | 'broadcast';
+
+/** A tool that works well with this one. */
+export interface Complement {
+  /** `tool_name` or `mcp:server_name`. */
+  tool: string;
+  /** The scenario. */
+  scenario: string;
+  /** How they are used together. */
+  example?: string;
+}
+
+/** A complement. */
+export interface ComplementRelation {
+  /** The other tool, or `mcp:server`. */
+  tool: string;
+  /** Whose document says so: `outgoing` this tool's, `incoming` the other's. */
+  direction: string;
+  /** The tools that `tool` stands for. */
+  resolved: string[];
+  /** Does it stand for none? */
+  dangling: boolean;
+  /** The scenario. */
+  scenario: string;
+  /** How they are used together. */
+  example?: string;
+}
+
+/** A tool, or `mcp:server`, that should not be used beside this one. */
+export interface Conflict {
+  /** `tool_name` or `mcp:server_name`. */
+  tool: string;
+  /** Why they conflict. */
+  reason: string;
+  /** When this tool is the right one. */
+  when_prefer_this: string;
+  /** When the other is. */
+  when_prefer_other: string;
+  /** Absent means medium. */
+  severity?: ConflictSeverity | null;
+}
+
+/** A conflict, seen from the tool that was asked about. */
+export interface ConflictRelation {
+  /** The other tool, or `mcp:server`. */
+  tool: string;
+  /** Whose document says so: `outgoing` this tool's, `incoming` the other's. */
+  direction: string;
+  /** The tools that `tool` stands for. */
+  resolved: string[];
+  /** Does it stand for none? */
+  dangling: boolean;
+  /** high, medium or low. */
+  severity: string;
+  /** Why they conflict. */
+  reason: string;
+  /** When the tool that was asked about is the right one. */
+  when_prefer_this: string;
+  /** When the other is. */
+  when_prefer_other: string;
+}
+
+/** How bad a conflict is. */
+export type ConflictSeverity = 'low' | 'medium' | 'high';
+
+/** A reference to what is not there. */
+export interface DanglingAnswer {
+  /** The memory that refers. */
+  from: string;
+  /** The key. */
+  relation: string;
+  /** The name it refers by. */
+  target: string;
+}
+
+/** One finding about one file. */
+export interface Diagnostic {
+  /** The file or directory. */
+  file: string;
+  /** 1-based; 0 when the finding is about the whole file. */
+  line: number;
+  /** 1-based, in characters; 0 when the finding is about the whole file. */
+  column: number;
+  /** Whether the document can be served in spite of it. */
+  severity: Severity;
+  /** Stable code, such as `unknown-key`. */
+  code: string;
+  /** Lower-case sentence. */
+  message: string;
+  /** What to do about it. */
+  hint?: string | null;
+  /** The line itself, cut to 200 characters. */
+  source?: string | null;
+}
+
+/** Metadata of a document. */
+export interface DocumentMetadata {
+  /** Where it came from. */
+  source: DocumentSource;
+  /** Who keeps it. */
+  agentId: StructuredId;
+  /** How much it matters; made from the score if only that is given. */
+  importance?: ImportanceLevel | null;
+  /** The same as a number of 0 to 1; made from the level if only that is given. */
+  importance_score?: Share | null;
+  /** Words to find it by. */
+  tags?: string[] | null;
+  /** Set by a soft delete; writers may not. */
+  is_deleted?: boolean | null;
+  /** When it was deleted; writers may not set it. */
+  deletion_time?: Moment | null;
+  /** The version of this format; the current one if it is not given. */
+  schemaVersion?: string;
+  /** Its title. */
+  title?: string | null;
+  /** Where it is. */
+  url?: string | null;
+  /** Its media type. */
+  contentType?: string | null;
+  /** Its file's name. */
+  fileName?: string | null;
+  /** Its size in bytes. */
+  fileSize?: number | null;
+  /** When it was made. */
+  creationDate?: Moment | null;
+  /** When it was last changed. */
+  lastModified?: Moment | null;
+  /** Who wrote it. */
+  authors?: string[] | null;
+  /** The person it belongs to. */
+  userId?: StructuredId | null;
+  [key: string]: unknown;
+}
+
+/** Where a document came from. */
+export type DocumentSource = 'file' | 'web' | 'api' | 'user' | 'agent' | 'tool' | 'system';
+
+/** Body of `POST /v1/enrich`. */
+export interface EnrichRequest {
+  /** The call. */
+  request: MetadataRequest;
+  /** The tool's response, to which `metadata` is added. */
+  response: Record<string, unknown>;
+}
+
+/** Answer of `POST /v1/estimate`. */
+export interface EstimateAnswer {
+  /** What is said of the call, or of the plan. */
+  timing: Timing;
+}
+
+/** Body of `POST /v1/estimate`: one call, or the steps of a plan. */
+export interface EstimateRequest {
+  /** The tool; not together with `steps`. */
+  tool_name?: string | null;
+  /** Its mode, if it has modes. */
+  mode_name?: string | null;
+  /** How much it has to do. */
+  complexity?: MeasuresBody;
+  /** When the caller gives up, in ms; the factory's limit by default. */
+  timeout_ms?: number | null;
+  /** How long the call has run already, in ms. */
+  elapsed_ms?: number | null;
+  /** A plan's calls, one after the other, at most 100. */
+  steps?: Step[] | null;
+}
+
+/** A worked example. */
+export interface Example {
+  /** Name of the example. */
+  name: string;
+  /** What it shows. */
+  description?: string;
+  /** The call's input. */
+  input: Record<string, unknown>;
+  /** The call's output, of any type. */
+  output: unknown;
+  /** Why the output is what it is. */
+  explanation?: string;
+}
+
+/** One call that ended. */
+export interface ExecutionBody {
+  /** The tool. */
+  tool_name: string;
+  /** Its mode, if it has modes. */
+  mode_name?: string | null;
+  /** How long it took, or was waited for: 0 to 86,400,000 ms, a day. */
+  duration_ms: number;
+  /** success (default), error, timeout or cancelled. */
+  outcome?: string | null;
+  /** What made it long. */
+  complexity?: MeasuresBody;
+  /** The session it belongs to. */
+  session_id?: string | null;
+  /** When it ended: RFC 3339, or milliseconds since the epoch; now by default. */
+  timestamp?: Timestamp | null;
+  /** A second record with this key is the same call told again. */
+  idempotency_key?: string | null;
+}
+
+/**
+ * What a score is made of. Words and meaning are each divided by their spread among the candidates, neighbours count a fifth,
+ * meaning 1.2 times.
+ */
+export interface Explanation {
+  /** BM25 of its words and its speaker's name. */
+  words: number;
+  /** Likeness of its meaning, -1 to 1. */
+  meaning: number;
+  /** The sum of `words` of the messages beside it in its thread. */
+  nearWords: number;
+  /** The sum of `meaning` of the messages beside it. */
+  nearMeaning: number;
+}
+
+/** Answer of `GET /-/memories/export`. */
+export interface ExportAnswer {
+  /** Memories by id, deleted ones included. */
+  items: ArchivedMemory[];
+  /** Where the next page starts, if there is one. */
+  next_cursor?: string | null;
+}
+
+/** A plan that is expected to be faster. */
+export interface FasterPlan {
+  /** Its steps. */
+  steps: string[];
+  /** When the other tool serves as well. */
+  when: string;
+  /** How long it will take, in ms. */
+  estimated_duration_ms: number;
+  /** How much less that is, in ms. */
+  saves_ms: number;
+}
+
+/** Positions that no message has. */
+export interface Gap {
+  /** The first. */
+  from: number;
+  /** The last. */
+  to: number;
+}
+
+/** `GET /v1/memories/{id}/history`. */
+export interface HistoryAnswer {
+  /** Earlier versions, latest first. */
+  items: VersionAnswer[];
+  /** How many there are on all pages. */
+  total: number;
+  /** Where the next page starts, if there is one. */
+  next_cursor?: string | null;
+}
+
+/** Answer of `POST /-/memories/import`. */
+export interface ImportAnswer {
+  /** Memories that were new. */
+  imported: number;
+}
+
+/** Body of `POST /-/memories/import`. */
+export interface ImportRequest {
+  /** At most 1,000, taken all or none. Those that are there already are left alone. */
+  memories: ArchivedMemory[];
+}
+
+/** How much a memory matters; its number is `ImportanceLevel::score`. */
+export type ImportanceLevel = 'low' | 'medium' | 'high' | 'critical';
+
+/** What was learnt of a tool and mode. */
+export interface KeyTiming {
+  /** The tool. */
+  tool: string;
+  /** Its mode; `#error` at its end means the calls that failed. */
+  mode: string;
+  /** Calls that were recorded, ever. */
+  samples: number;
+  /** What an estimate would rest on. */
+  basis: string;
+  /** What an estimate would say, in ms. */
+  estimated_duration_ms: number;
+  /** high, medium or low. */
+  confidence: string;
+  /** Half of all calls take less, in ms. */
+  p50_ms: number;
+  /** Nine in ten take less, in ms. */
+  p90_ms: number;
+  /** 19 in 20 take less, in ms. */
+  p95_ms: number;
+  /** Nine in ten end between these, in ms. */
+  interval_ms: [number, number];
+  /** How forecasts came true of late; absent before the first call. */
+  recent_accuracy?: RecentAccuracy | null;
+}
+
+/** `GET /live`. */
+export interface Live {
+  /** Always true. */
+  live: boolean;
+}
+
+/** Answer of `PUT /-/log-level`. */
+export interface LogLevelAnswer {
+  /** The level that is set. */
+  level: string;
+}
+
+/** Body of `PUT /-/log-level`. */
+export interface LogLevelRequest {
+  /** A level, or directives such as `info,almanac::http=debug`. */
+  level: string;
+}
+
+/** What makes a call long; absent means none. */
+export interface MeasuresBody {
+  /** Characters of the input. */
+  content_length?: number | null;
+  /** Perspectives asked for. */
+  num_perspectives?: number | null;
+  /** Branches asked for. */
+  num_branches?: number | null;
+  /** Thinking budget, in tokens. */
+  thinking_budget?: number | null;
+  /** Tokens of context. */
+  context_tokens?: number | null;
+}
+
+/** A memory. */
+export interface MemoryAnswer {
+  /** Unique within its tenant. */
+  id: string;
+  /** message, cognitive_process, document or task. */
+  kind: string;
+  /** The text. */
+  content: string;
+  /** Its metadata. */
+  metadata: Record<string, unknown>;
+  /** 1 when it is added, one more with each change. */
+  version: number;
+  /** When it was added, RFC 3339. */
+  createdAt: string;
+  /** When it was last changed, RFC 3339. */
+  updatedAt: string;
+  /** How well it matches the query; comparable within one answer only. */
+  score?: number | null;
+  /** The terms of the query that it has itself, stemmed. */
+  matched?: string[] | null;
+  /** What the score is made of. */
+  explanation?: Explanation | null;
+}
+
+/** What came with a message. */
+export interface MessageAttachment {
+  /** What it is, such as image or file. */
+  type: string;
+  /** Where it is. */
+  url?: string | null;
+  /** Itself, as text. */
+  data?: string | null;
+  /** Its file's name. */
+  filename?: string | null;
+  /** Its media type. */
+  contentType?: string | null;
+  /** Whatever else is to be said of it. */
+  metadata?: Record<string, unknown> | null;
+}
+
+/** Metadata of a message. */
+export interface MessageMetadata {
+  /** Who speaks. */
+  role: MessageRole;
+  /** The person. */
+  userId: StructuredId;
+  /** The agent. */
+  agentId: StructuredId;
+  /** The chat. */
+  chatId: StructuredId;
+  /** Where it stands in its thread. */
+  thread: ThreadInfo;
+  /** How much it matters; made from the score if only that is given. */
+  importance?: ImportanceLevel | null;
+  /** The same as a number of 0 to 1; made from the level if only that is given. */
+  importance_score?: Share | null;
+  /** Words to find it by. */
+  tags?: string[] | null;
+  /** Set by a soft delete; writers may not. */
+  is_deleted?: boolean | null;
+  /** When it was deleted; writers may not set it. */
+  deletion_time?: Moment | null;
+  /** The version of this format; the current one if it is not given. */
+  schemaVersion?: string;
+  /** Such as greeting. */
+  messageType?: string | null;
+  /** What came with it. */
+  attachments?: MessageAttachment[] | null;
+  /** Where it came from. */
+  source?: string | null;
+  /** What it belongs to. */
+  category?: string | null;
+  /** The agent that speaks, between agents. */
+  senderAgentId?: StructuredId | null;
+  /** The agent that is spoken to. */
+  receiverAgentId?: StructuredId | null;
+  /** What it is for, between agents. */
+  communicationType?: CommunicationType | null;
+  /** How pressing it is. */
+  priority?: MessagePriority | null;
+  /** Does the sender wait for an answer? */
+  requiresResponse?: boolean | null;
+  [key: string]: unknown;
+}
+
+/** How pressing a message is. */
+export type MessagePriority = 'low' | 'normal' | 'high' | 'urgent';
+
+/** Who speaks. */
+export type MessageRole = 'user' | 'assistant' | 'system' | 'tool';
+
+/** The metadata object. */
+export interface Metadata {
+  /** What is said of the call. */
+  timing: Timing;
+  /** What may come next. */
+  suggestions: Suggestions;
+  /** What the call was. */
+  context: CallContext;
+}
+
+/** Body of `POST /v1/metadata`. */
+export interface MetadataRequest {
+  /** The tool. */
+  tool_name: string;
+  /** Its mode, if it has modes. */
+  mode_name?: string | null;
+  /** How much it has to do. */
+  complexity?: MeasuresBody;
+  /** What the call gave. */
+  result_context?: ResultContext;
+  /** The tools called before, oldest first; the session's last 20 by default. */
+  tool_history?: string[] | null;
+  /** What the session is about. */
+  goal?: string | null;
+  /** none, standard, deep or maximum. */
+  thinking_budget?: string | null;
+  /** Whatever the tool says of its session. */
+  session_state?: string | null;
+  /** When the caller gives up, in ms. */
+  timeout_ms?: number | null;
+  /** How long the call has run already, in ms. */
+  elapsed_ms?: number | null;
+}
+
+/** A prerequisite of which environment variables are missing. */
+export interface MissingPrerequisite {
+  /** The tool that needs it. */
+  tool: string;
+  /** What is needed. */
+  name: string;
+  /** The variables that are missing. */
+  env_vars: string[];
+  /** Providers or modes that need it; empty means all. */
+  required_for: string[];
+  /** Where to get it. */
+  how_to_get: string;
+  /** What works without it. */
+  fallback?: string;
+}
+
+/** A moment as its writer spelt it, in RFC 3339. */
+export type Moment = string;
+
+/** Body of `PATCH /v1/memories/{id}`: a JSON Merge Patch. */
+export interface PatchRequest {
+  /** Another text. */
+  content?: string | null;
+  /** Merged into the metadata; null removes a key. */
+  metadata?: Record<string, unknown>;
+}
+
+/** Answer of `POST /v1/plans/check`. */
+export interface PlanAnswer {
+  /** Is nothing unknown, missing or in conflict? */
+  ok: boolean;
+  /** What is wrong with the order or the tools. */
+  faults: PlanFault[];
+  /** Tools that may serve better than a step's. */
+  instead: PlanInstead[];
+  /** The same plan with one step replaced, where that is expected to be faster; fastest first. */
+  faster: FasterPlan[];
+  /** What the whole plan will take. */
+  timing: Timing;
+}
+
+/** What is wrong with a step. */
+export interface PlanFault {
+  /** unknown-tool, conflict or missing-predecessor. */
+  code: string;
+  /** The step, 0-based. */
+  step: number;
+  /** Its tool. */
+  tool: string;
+  /** What is wrong, and what to do. */
+  detail: string;
+  /** Names that may have been meant. */
+  near?: string[];
+}
+
+/** A tool that may serve better. */
+export interface PlanInstead {
+  /** The step, 0-based. */
+  step: number;
+  /** Its tool. */
+  tool: string;
+  /** The tool that may serve better. */
+  instead: string;
+  /** The question to ask oneself. */
+  question: string;
+  /** When it serves better. */
+  when: string;
+  /** What is gained. */
+  benefits?: string;
+  /** What the step's own document says it is not for, if the goal reads like that. */
+  not_for?: string | null;
+}
+
+/** Body of `POST /v1/plans/check`. */
+export interface PlanRequest {
+  /** The tools in the order of their calls, at most 100. */
+  steps: string[];
+  /** What the plan is for. */
+  goal?: string | null;
+  /** When the caller of the whole plan gives up, in ms; the factory's limit by default. */
+  timeout_ms?: number | null;
+}
+
+/** One fault of a request's body. */
+export interface PointedError {
+  /** RFC 6901 pointer into the body. */
+  pointer: string;
+  /** Stable code. */
+  code: string;
+  /** What is wrong there. */
+  detail: string;
+}
+
+/** When to prefer a tool. */
+export interface Preference {
+  /** The tool. */
+  tool: string;
+  /** The situation. */
+  when: string;
+}
+
+/** Something the caller needs first. */
+export interface Prerequisite {
+  /** What is needed. */
+  name: string;
+  /** Providers or modes that need it; empty means all. */
+  required_for?: string[];
+  /** Environment variables that hold it. */
+  env_vars?: string[];
+  /** Where to get it. */
+  how_to_get: string;
+  /** What works without it. */
+  fallback?: string;
+}
+
+/** A preset that fits. */
+export interface PresetSuggestion {
+  /** The preset. */
+  preset_id: string;
+  /** What it is. */
+  description: string;
+  /** How long all of it takes, in ms. */
+  estimated_duration_ms: number;
+}
+
+/** US dollars for a million tokens. */
+export interface PricesBody {
+  /** Plain input. */
+  input: number;
+  /** Output. */
+  output: number;
+  /** Input read from a cache; as plain input by default. */
+  cacheRead?: number | null;
+  /** Input written to a cache; as plain input by default. */
+  cacheWrite?: number | null;
+  /** US dollars for a call. */
+  perCall?: number | null;
+  /** Prices of calls with a long input. */
+  tiers?: TierBody[];
+}
+
+/** The error on the wire. */
+export interface ProblemDocument {
+  /** The status in words. */
+  title: string;
+  /** The status. */
+  status: number;
+  /** A stable code to decide by. */
+  code: string;
+  /** What is wrong, and what to do. */
+  detail: string;
+  /** Every fault of the body. */
+  errors?: PointedError[];
+  /** Names that may have been meant. */
+  near?: string[];
+}
+
+/** Answer of `POST /-/memories/purge`. */
+export interface PurgeAnswer {
+  /** Memories that were removed. */
+  purged: number;
+}
+
+/** Body of `POST /-/memories/purge`: exactly one of these. */
+export interface PurgeRequest {
+  /** These memories. */
+  ids?: string[] | null;
+  /** All that is known of this person. */
+  userId?: StructuredId | null;
+  /** What was deleted softly before this, RFC 3339. */
+  deletedBefore?: string | null;
+  /** true: everything of the tenant. */
+  all?: boolean | null;
+}
+
+/** How often providers may be called. */
+export interface RateLimit {
+  /** Requests per month, by provider. */
+  limits?: Record<string, number>;
+  /** What the numbers do not say. */
+  notes?: string;
+}
+
+/** `GET /ready`. */
+export interface Ready {
+  /** Are questions answered? */
+  ready: boolean;
+  /** What is missing: catalog, listeners, running. */
+  missing: string[];
+}
+
+/** How forecasts came true of late, older calls fading. */
+export interface RecentAccuracy {
+  /** Share of calls within 20 % (or 50 ms) of the estimate, 0 to 1. */
+  within_20pct: number;
+  /** Share of calls inside `interval_ms`, 0 to 1; .9 is right. */
+  coverage90: number;
+}
+
+/** Answer of `POST /v1/executions`. */
+export interface RecordAnswer {
+  /** How many records were new and are durable now. */
+  recorded: number;
+}
+
+/** Body of `POST /v1/executions`. */
+export type RecordRequest = ExecutionBody | ExecutionBody[];
+
+/** The name of another thing: 1 to `MAX_PART` characters, none of them a control character. */
+export type Reference = string;
+
+/** One name or a list of names; answers have a list. */
+export type References = string | string[];
+
+/** A memory that another leads to. */
+export interface RelatedAnswer {
+  /** Its id. */
+  id: string;
+  /** Its kind. */
+  kind: string;
+  /** What it is to `via`: `ledTo` if `via` led to it, `cameFrom` if `via` came from it, else `related`. */
+  direction: string;
+  /** The key that says so, on either side. */
+  relation: string;
+  /** References between it and the memory that was asked about. */
+  depth: number;
+  /** The memory it was reached from. */
+  via: string;
+}
+
+/** `GET /v1/memories/{id}/relations`. */
+export interface RelationsAnswer {
+  /** Memories that it leads to, nearest first. */
+  items: RelatedAnswer[];
+  /** How many are listed. */
+  total: number;
+  /** References to what is not there. */
+  dangling: DanglingAnswer[];
+  /** Were there more than are listed? */
+  truncated: boolean;
+}
+
+/** Answer of `POST /-/reload`. */
+export interface ReloadAnswer {
+  /** changed, unchanged or rejected. */
+  outcome: string;
+  /** The generation that is served now. */
+  generation: number;
+  /** How many tools are served. */
+  tools: number;
+  /** Errors among the diagnostics. */
+  errors: number;
+  /** Everything that is wrong. */
+  diagnostics: Diagnostic[];
+}
+
+/** Answer of `POST /-/reload?wait=false`. */
+export interface ReloadStarted {
+  /** Always true. */
+  started: boolean;
+}
+
+/** What is left of a running call, in ms. */
+export interface Remaining {
+  /** Half of the calls that ran so long end sooner. */
+  p50_ms: number;
+  /** Nine in ten end sooner. */
+  p90_ms: number;
+  /** 19 in 20 end sooner. */
+  p95_ms: number;
+}
+
+/** What a call gave. */
+export interface ResultContext {
+  /** Results, perspectives, nodes. */
+  num_outputs?: number;
+  /** Did it branch? */
+  has_branches?: boolean;
+  /** The session it belongs to. */
+  session_id?: string | null;
+  /** simple, moderate or complex. */
+  complexity?: string | null;
+}
+
+/** Answer of a search. */
+export interface SearchAnswer {
+  /** The memories, in order. */
+  memories: MemoryAnswer[];
+  /** How many there are on all pages; of a text at most those of the candidates that match. */
+  total: number;
+  /** Where the next page starts, if there is one. */
+  nextCursor?: string | null;
+}
+
+/** How memories are searched for. */
+export interface SearchOptions {
+  /** What they are about; only those that match are found. */
+  query?: string | null;
+  /** At most so many, 1 to 200; 10 by default. */
+  limit?: number | null;
+  /** So many left out; not together with a cursor. */
+  offset?: number | null;
+  /**
+   * A path in the metadata, `createdAt`, `updatedAt` or, with a query, `score`. By default the score or, without a query,
+   * the newest first.
+   */
+  sortBy?: string | null;
+  /** asc or desc; asc by default, but desc for the score. */
+  sortDirection?: string | null;
+  /** Also what was deleted softly. */
+  includeDeleted?: boolean | null;
+  /** `nextCursor` of the page before. */
+  cursor?: string | null;
+  /** Say what each score is made of. */
+  explain?: boolean | null;
+}
+
+/** Body of `POST /v1/memories/{kind}/search`. */
+export interface SearchRequest {
+  /**
+   * What must hold, all of it: the kind's fields by their paths, of which a list must hold the value; `threadId` for
+   * `thread.id`; `tags`, one or a list of which all are meant; `minImportance`, a level or a score; `from` and `to`, when it was
+   * added; and `metadata.` and a path for keys of the writer's own.
+   */
+  criteria?: Record<string, unknown> | null;
+  /** How it is searched. */
+  options?: SearchOptions | null;
+}
+
+/** `GET /v1/sessions/{id}`. */
+export interface SessionAnswer {
+  /** The session. */
+  session_id: string;
+  /** Its calls, oldest first, repeats kept. */
+  tool_history: string[];
+}
+
+/** How bad a finding is. */
+export type Severity = 'error' | 'warning';
+
+/** A share, 0 to 1. */
+export type Share = number;
+
+/** `GET /-/status`. */
+export interface StatusAnswer {
+  /** The daemon's version. */
+  version: string;
+  /** One line for people. */
+  status: string;
+  /** Are questions answered? */
+  ready: boolean;
+  /** What is missing. */
+  missing: string[];
+  /** Seconds since the start. */
+  uptime_seconds: number;
+  /** The generation that is served. */
+  generation: number;
+  /** When it was published, RFC 3339. */
+  loaded_at: string;
+  /** Tools in it. */
+  tools: number;
+  /** Tools served in their last good version. */
+  stale: number;
+  /** Errors in documents. */
+  errors: number;
+  /** Warnings in documents. */
+  warnings: number;
+}
+
+/** One call of a plan. */
+export interface Step {
+  /** The tool. */
+  tool_name: string;
+  /** Its mode, if it has modes. */
+  mode_name?: string | null;
+  /** How much it has to do. */
+  complexity?: MeasuresBody;
+}
+
+/** Answer of `POST /v1/streams`. */
+export interface StreamAnswer {
+  /** Calls that were recorded. */
+  recorded: number;
+  /** Calls that ended, in the order in which they did. */
+  calls: StreamedCall[];
+  /** Calls without a result when the stream ended, which are not recorded. */
+  unfinished: UnfinishedCall[];
+  /** The last intent that the stream told, if it told one. */
+  intent_context?: unknown;
+  /** What the stream told of tokens and cost, in order. */
+  usage: unknown[];
+  /** Lines that could not be read, at most 100. */
+  faults: StreamFault[];
+}
+
+/** A line that could not be read. */
+export interface StreamFault {
+  /** The line, from 1. */
+  line: number;
+  /** What is wrong with it. */
+  message: string;
+}
+
+/** A call that ended. */
+export interface StreamedCall {
+  /** Its id in the stream. */
+  tool_call_id: string;
+  /** The tool. */
+  tool_name: string;
+  /** success, error, or cancelled when the stream was given up before it ended. */
+  outcome: string;
+  /**
+   * In ms; absent when the result arrived together with the call, so that the duration is not known: such a call is not
+   * recorded.
+   */
+  duration_ms?: number | null;
+}
+
+/** An id: its parts, or its text form `namespace:type:id[:version]`. Answers have the parts. */
+export type StructuredId = string | {
+  namespace: string;
+  type: string;
+  id: string;
+  version?: number | null;
+};
+
+/** What may come next. Empty until rule libraries are served. */
+export interface Suggestions {
+  /** Tools that may come next. */
+  next_tools: ToolSuggestion[];
+  /** Presets that fit. */
+  relevant_presets: PresetSuggestion[];
+}
+
+/** Metadata of a task. */
+export interface TaskMetadata {
+  /** What is to be done, in short. */
+  title: string;
+  /** How far it is. */
+  status: TaskStatus;
+  /** How pressing it is. */
+  priority: TaskPriority;
+  /** Who keeps it. */
+  agentId: StructuredId;
+  /** How much it matters; made from the score if only that is given. */
+  importance?: ImportanceLevel | null;
+  /** The same as a number of 0 to 1; made from the level if only that is given. */
+  importance_score?: Share | null;
+  /** Words to find it by. */
+  tags?: string[] | null;
+  /** Set by a soft delete; writers may not. */
+  is_deleted?: boolean | null;
+  /** When it was deleted; writers may not set it. */
+  deletion_time?: Moment | null;
+  /** The version of this format; the current one if it is not given. */
+  schemaVersion?: string;
+  /** What is to be done, at length. */
+  description?: string | null;
+  /** Who is to do it. */
+  assignedTo?: StructuredId | null;
+  /** When it should be done. */
+  dueDate?: Moment | null;
+  /** When it was done. */
+  completedDate?: Moment | null;
+  /** The task it is a part of: a memory's id. */
+  parentTaskId?: Reference | null;
+  /** How far it is, 0 to 1. */
+  progress?: Share | null;
+  /** How long it should take, in ms. */
+  estimatedDuration?: number | null;
+  /** How long it took, in ms. */
+  actualDuration?: number | null;
+  /** How often it was tried. */
+  attemptCount?: number | null;
+  [key: string]: unknown;
+}
+
+/** How pressing a task is. */
+export type TaskPriority = 'low' | 'medium' | 'high' | 'urgent';
+
+/** How far a task is. */
+export type TaskStatus = 'pending' | 'in_progress' | 'completed' | 'cancelled' | 'failed';
+
+/** `GET /v1/threads/{id}`. */
+export interface ThreadAnswer {
+  /** The thread. */
+  id: string;
+  /** The chat it is in. */
+  chatId: StructuredId;
+  /** Its messages by position. */
+  items: MemoryAnswer[];
+  /** How many there are on all pages. */
+  total: number;
+  /** Positions before the last that no message has; at most 1,000 ranges. */
+  gaps: Gap[];
+  /** Where the next page starts, if there is one. */
+  next_cursor?: string | null;
+}
+
+/** Where a message stands in its thread. */
+export interface ThreadInfo {
+  /** The thread. */
+  id: Reference;
+  /** 0 for the first message; each position of a thread is taken once. */
+  position: number;
+  /** The thread that this one branched off. */
+  parentId?: Reference | null;
+}
+
+/** Prices of calls with a long input. */
+export interface TierBody {
+  /** The tier begins above so many tokens of input in one call. */
+  aboveTokens: number;
+  /** Plain input. */
+  input: number;
+  /** Output. */
+  output: number;
+  /** Input read from a cache; as plain input by default. */
+  cacheRead?: number | null;
+  /** Input written to a cache; as plain input by default. */
+  cacheWrite?: number | null;
+}
+
+/** A moment: RFC 3339, or milliseconds since the epoch. */
+export type Timestamp = string | number;
+
+/** What is said of a call. */
+export interface Timing {
+  /** The duration that most calls come close to, in ms. */
+  estimated_duration_ms: number;
+  /** high, medium or low. */
+  confidence: string;
+  /** Is the estimate beyond the caller's limit? */
+  will_timeout_on_factory: boolean;
+  /** The caller's limit, in ms. */
+  factory_timeout_ms: number;
+  /** Half of all calls take less, in ms. */
+  p50_ms: number;
+  /** Nine in ten take less, in ms. */
+  p90_ms: number;
+  /** 19 in 20 take less, in ms. */
+  p95_ms: number;
+  /** Nine in ten end between these, in ms. */
+  interval_ms: [number, number];
+  /** The probability that the call takes longer than the limit, 0 to 1. */
+  timeout_probability: number;
+  /** unlikely, possible or likely. */
+  timeout: string;
+  /** Calls of this tool and mode that were recorded, ever. */
+  samples: number;
+  /** What the estimate rests on: history, tool, fleet, hint or default. */
+  basis: string;
+  /** What is left of a call that runs already. */
+  remaining?: Remaining | null;
+}
+
+/** What to expect before anything was recorded. */
+export interface TimingHint {
+  /** A typical call, in milliseconds, 1 to 86,400,000 (a day). */
+  estimated_duration_ms: number;
+}
+
+/** `GET /v1/timing` and `GET /v1/timing/{tool}`. */
+export interface TimingPage {
+  /** What was learnt, by tool and mode. */
+  items: KeyTiming[];
+  /** How many there are on all pages. */
+  total: number;
+  /** Where the next page starts, if there is one. */
+  next_cursor?: string | null;
+}
+
+/** Everything a document says about a tool. */
+export interface ToolMetadata {
+  /** Unique name, 1 to 128 characters without control characters and `/`. */
+  name: string;
+  /** Name for people. */
+  title: string;
+  /** What the tool does, to choose by. */
+  description: string;
+  /** Open vocabulary: web, file, communication, data; may be empty. */
+  category: string;
+  /** Semantic tags: search, http, `rest_api`. */
+  capabilities: string[];
+  /** Additional search terms. */
+  keywords: string[];
+  /** When to use the tool, and when not. */
+  use_cases: UseCase[];
+  /** Tools that should not be used beside this one. */
+  conflicts?: Conflict[];
+  /** Tools that serve some scenarios better. */
+  alternatives?: Alternative[];
+  /** Tools that work well with this one. */
+  complements?: Complement[];
+  /** Worked examples. */
+  examples?: Example[];
+  /** Guidelines, as one text. */
+  best_practices?: string;
+  /** Errors often met. */
+  common_errors?: CommonError[];
+  /** API keys, environment variables and the like. */
+  prerequisites?: Prerequisite[];
+  /** How often providers may be called. */
+  rate_limit?: RateLimit | null;
+  /** Providers of a tool that has several. */
+  providers?: string[];
+  /** Target backend, if specific. */
+  backend?: string;
+  /** JSON Schema of the tool's input (added by Almanac). */
+  input_schema?: Record<string, unknown> | null;
+  /** What to expect before anything was recorded (added by Almanac). */
+  timing?: TimingHint | null;
+}
+
+/** A page of `GET /v1/tools`. */
+export interface ToolPage {
+  /** The tools, by name, or by rank if `q` was given. */
+  items: ToolSummary[];
+  /** How many there are on all pages. */
+  total: number;
+  /** Where the next page starts, if there is one. */
+  next_cursor?: string | null;
+}
+
+/** `GET /v1/tools/{name}/relations`. */
+export interface ToolRelations {
+  /** The tool that was asked about. */
+  tool: string;
+  /** Tools that should not be used beside it. */
+  conflicts: ConflictRelation[];
+  /** Tools that serve some scenarios better. */
+  alternatives: AlternativeRelation[];
+  /** Tools that work well with it. */
+  complements: ComplementRelation[];
+}
+
+/** A tool that may come next. */
+export interface ToolSuggestion {
+  /** The tool. */
+  tool: string;
+  /** Why. */
+  reason: string;
+  /** How long it will take, in ms. */
+  estimated_duration_ms: number;
+}
+
+/** A tool in short. */
+export interface ToolSummary {
+  /** The tool's name. */
+  name: string;
+  /** Its name for people. */
+  title: string;
+  /** What it does. */
+  description: string;
+  /** Its category; may be empty. */
+  category: string;
+  /** Its semantic tags. */
+  capabilities: string[];
+  /** Further search terms. */
+  keywords: string[];
+  /** How well it fits `q`, above 0; comparable within one answer only. */
+  score?: number | null;
+}
+
+/** A call without a result. */
+export interface UnfinishedCall {
+  /** Its id in the stream. */
+  tool_call_id: string;
+  /** The tool. */
+  tool_name: string;
+}
+
+/** A name that the catalog does not have. */
+export interface UnknownTool {
+  /** The name. */
+  tool: string;
+  /** Names that may have been meant. */
+  near: string[];
+}
+
+/** The event that tells a client what a turn used. */
+export interface UsageEvent {
+  /** token_usage or path_info. */
+  type: string;
+  /** The account in words. */
+  message: string;
+  /** The path's name. */
+  path: string;
+  /** All input. */
+  tokensIn: number;
+  /** Output. */
+  tokensOut: number;
+  /** Input read from a cache. */
+  cachedTokens: number;
+  /** Input written to a cache; left out at 0. */
+  cacheWriteTokens?: number;
+  /** tokensIn + tokensOut − cachedTokens. */
+  totalTokens: number;
+  /** Tokens from which on a conversation should be summarised. */
+  threshold: number;
+  /** `totalTokens` ≥ `threshold`. */
+  thresholdReached: boolean;
+  /** User messages to keep when it is summarised. */
+  messageRetentionCount?: number | null;
+  /** US dollars; left out where no price is known. */
+  costUsd?: number | null;
+  /** Tools executed. */
+  toolsExecuted?: number | null;
+  /** Steps allowed. */
+  maxSteps?: number | null;
+  /** Were no more tools allowed? */
+  maxToolsReached?: boolean | null;
+  /** Did the turn run out of time? */
+  timedOut?: boolean | null;
+  /** When, RFC 3339. */
+  timestamp: string;
+  /** Why the turn went as it did. */
+  reasoning?: string | null;
+}
+
+/** Body of `POST /v1/usage`: what a turn used. */
+export interface UsageRequest {
+  /** token_usage (the default) or path_info. */
+  type?: string | null;
+  /** The path's name, such as PATH_1, which is the default. */
+  path?: string | null;
+  /** All input, cached or not. */
+  tokensIn?: number;
+  /** Output. */
+  tokensOut?: number;
+  /** Input read from a cache, a part of `tokensIn`. */
+  cachedTokens?: number;
+  /** Input written to a cache, a part of `tokensIn`. */
+  cacheWriteTokens?: number;
+  /** Only to be checked: tokensIn + tokensOut − cachedTokens. */
+  totalTokens?: number | null;
+  /** Tokens from which on a conversation should be summarised; 30000 by default. */
+  threshold?: number | null;
+  /** Only to be checked: `totalTokens` ≥ `threshold`. */
+  thresholdReached?: boolean | null;
+  /** User messages to keep when it is summarised. */
+  messageRetentionCount?: number | null;
+  /** What it cost, in US dollars; only to be checked where prices are known. */
+  costUsd?: number | null;
+  /** Tools executed. */
+  toolsExecuted?: number | null;
+  /** Steps allowed. */
+  maxSteps?: number | null;
+  /** Were no more tools allowed? */
+  maxToolsReached?: boolean | null;
+  /** Did the turn run out of time? */
+  timedOut?: boolean | null;
+  /** When, RFC 3339; now by default. */
+  timestamp?: string | null;
+  /** Why the turn went as it did. */
+  reasoning?: string | null;
+  /** Only to be checked: it is made from the other fields. */
+  message?: string | null;
+  /** Calls of the model among which the tokens are shared; 1 by default. Decides on the tier of prices. */
+  calls?: number | null;
+  /** A model whose prices the configuration has; not together with `prices`. */
+  model?: string | null;
+  /** The prices. */
+  prices?: PricesBody | null;
+}
+
+/** A scenario the tool is for. */
+export interface UseCase {
+  /** Name of the scenario. */
+  title: string;
+  /** The situation in which to use the tool. */
+  when_to_use: string;
+  /** A message a user might write. */
+  example?: string;
+  /** When not to use it. */
+  not_for?: string;
+}
+
+/** An earlier version of a memory. */
+export interface VersionAnswer {
+  /** 1 or more. */
+  version: number;
+  /** The text then. */
+  content: string;
+  /** The metadata then. */
+  metadata: Record<string, unknown>;
+  /** When it became so, RFC 3339. */
+  updatedAt: string;
+}
+
+/** What each operation takes and answers. */
+export interface Operations {
+  /** Keep a memory. With an `Idempotency-Key`, telling it again changes nothing. */
+  addCognitiveProcess: {
+    request: {
+      query?: {
+        /** Whose memories; for the admin socket only. */
+        tenant?: string;
+      };
+      body: AddRequest2;
+    };
+    answer: MemoryAnswer;
+  };
+  /** Keep a memory. With an `Idempotency-Key`, telling it again changes nothing. */
+  addDocument: {
+    request: {
+      query?: {
+        /** Whose memories; for the admin socket only. */
+        tenant?: string;
+      };
+      body: AddRequest3;
+    };
+    answer: MemoryAnswer;
+  };
+  /** Keep a memory. With an `Idempotency-Key`, telling it again changes nothing. */
+  addMessage: {
+    request: {
+      query?: {
+        /** Whose memories; for the admin socket only. */
+        tenant?: string;
+      };
+      body: AddRequest;
+    };
+    answer: MemoryAnswer;
+  };
+  /** Keep a memory. With an `Idempotency-Key`, telling it again changes nothing. */
+  addTask: {
+    request: {
+      query?: {
+        /** Whose memories; for the admin socket only. */
+        tenant?: string;
+      };
+      body: AddRequest4;
+    };
+    answer: MemoryAnswer;
+  };
+  /** Whether a sequence of calls is a good one, and how long it will take. */
+  checkPlan: {
+    request: {
+      body: PlanRequest;
+    };
+    answer: PlanAnswer;
+  };
+  /** Whether a set of tools is a good one to load together. */
+  checkTools: {
+    request: {
+      body: CheckRequest;
+    };
+    answer: CheckAnswer;
+  };
+  /** Delete a memory softly: nothing finds it any more that does not ask for deleted ones. */
+  deleteMemory: {
+    request: {
+      path: {
+        /** The memory's id, percent-encoded. */
+        id: string;
+      };
+      query?: {
+        /** Whose memories; for the admin socket only. */
+        tenant?: string;
+      };
+    };
+    answer: MemoryAnswer;
+  };
+  /** A tool's response with the metadata object added. */
+  enrich: {
+    request: {
+      body: EnrichRequest;
+    };
+    answer: Record<string, unknown>;
+  };
+  /** How long a call, or a plan, will take, and whether it will time out. */
+  estimate: {
+    request: {
+      body: EstimateRequest;
+    };
+    answer: EstimateAnswer;
+  };
+  /** All memories with their history, by id. */
+  exportMemories: {
+    request: {
+      query?: {
+        /** At most so many, 1 to 1000; 200 by default. */
+        limit?: number;
+        /** `next_cursor` of the page before. */
+        cursor?: string;
+        /** Whose memories; `default` by default. */
+        tenant?: string;
+      };
+    };
+    answer: ExportAnswer;
+  };
+  /** How the catalog came out. */
+  getCatalog: {
+    request: Record<never, never>;
+    answer: CatalogReport;
+  };
+  /** Whether the process answers. */
+  getLive: {
+    request: Record<never, never>;
+    answer: Live;
+  };
+  /** One memory. */
+  getMemory: {
+    request: {
+      path: {
+        /** The memory's id, percent-encoded. */
+        id: string;
+      };
+      query?: {
+        /** Also if it was deleted softly. */
+        includeDeleted?: boolean;
+        /** Whose memories; for the admin socket only. */
+        tenant?: string;
+      };
+    };
+    answer: MemoryAnswer;
+  };
+  /** Earlier versions of a memory. */
+  getMemoryHistory: {
+    request: {
+      path: {
+        /** The memory's id, percent-encoded. */
+        id: string;
+      };
+      query?: {
+        /** At most so many, 1 to 200; 100 by default. */
+        limit?: number;
+        /** `next_cursor` of the page before. */
+        cursor?: string;
+        /** Also if it was deleted softly. */
+        includeDeleted?: boolean;
+        /** Whose memories; for the admin socket only. */
+        tenant?: string;
+      };
+    };
+    answer: HistoryAnswer;
+  };
+  /** What a memory led to and came from, by what either side says. */
+  getMemoryRelations: {
+    request: {
+      path: {
+        /** The memory's id, percent-encoded. */
+        id: string;
+      };
+      query?: {
+        /** So many references far, 1 to 10; 1 by default. */
+        depth?: number;
+        /** Whose memories; for the admin socket only. */
+        tenant?: string;
+      };
+    };
+    answer: RelationsAnswer;
+  };
+  /** The metadata object for a call. */
+  getMetadata: {
+    request: {
+      body: MetadataRequest;
+    };
+    answer: Metadata;
+  };
+  /** Metrics for Prometheus. */
+  getMetrics: {
+    request: Record<never, never>;
+    answer: string;
+  };
+  /** This document. */
+  getOpenapi: {
+    request: Record<never, never>;
+    answer: Record<string, unknown>;
+  };
+  /** Whether questions are answered. */
+  getReady: {
+    request: Record<never, never>;
+    answer: Ready;
+  };
+  /** What a session did lately. */
+  getSession: {
+    request: {
+      path: {
+        /** The session, percent-encoded. */
+        name: string;
+      };
+    };
+    answer: SessionAnswer;
+  };
+  /** How the daemon is. */
+  getStatus: {
+    request: Record<never, never>;
+    answer: StatusAnswer;
+  };
+  /** A thread's messages in order, and the positions that are missing. */
+  getThread: {
+    request: {
+      path: {
+        /** The thread's id, percent-encoded. */
+        id: string;
+      };
+      query?: {
+        /** The chat it is in, as namespace:type:id; needed if several have one of that name. */
+        chatId?: string;
+        /** At most so many, 1 to 200; 100 by default. */
+        limit?: number;
+        /** `next_cursor` of the page before. */
+        cursor?: string;
+        /** Whose memories; for the admin socket only. */
+        tenant?: string;
+      };
+    };
+    answer: ThreadAnswer;
+  };
+  /** What was learnt of a tool, by mode. */
+  getTiming: {
+    request: {
+      path: {
+        /** The tool's name, percent-encoded. */
+        name: string;
+      };
+      query?: {
+        /** One mode only. */
+        mode?: string;
+      };
+    };
+    answer: TimingPage;
+  };
+  /** What this tool is. */
+  getTool: {
+    request: {
+      path: {
+        /** The tool's name, percent-encoded. */
+        name: string;
+      };
+    };
+    answer: ToolMetadata;
+  };
+  /** What goes with this tool, and what does not. */
+  getToolRelations: {
+    request: {
+      path: {
+        /** The tool's name, percent-encoded. */
+        name: string;
+      };
+    };
+    answer: ToolRelations;
+  };
+  /** Take memories that were kept elsewhere, all or none. */
+  importMemories: {
+    request: {
+      query?: {
+        /** Whose memories; `default` by default. */
+        tenant?: string;
+      };
+      body: ImportRequest;
+    };
+    answer: ImportAnswer;
+  };
+  /** What was learnt of all tools. */
+  listTiming: {
+    request: {
+      query?: {
+        /** At most so many, 1 to 1000; 100 by default. */
+        limit?: number;
+        /** `next_cursor` of the page before. */
+        cursor?: string;
+      };
+    };
+    answer: TimingPage;
+  };
+  /** Which tools exist, and which match. */
+  listTools: {
+    request: {
+      query?: {
+        /** Tools of this category. */
+        category?: string;
+        /** Tools with this capability. */
+        capability?: string;
+        /** Tools with this keyword. */
+        keyword?: string;
+        /** Tools with this provider. */
+        provider?: string;
+        /** Tools with a prerequisite in this environment variable. */
+        env_var?: string;
+        /** Tools with a common error that contains this. */
+        error?: string;
+        /** Rank by this query, and list only what matches. */
+        q?: string;
+        /** At most so many, 1 to 1000; 100 by default. */
+        limit?: number;
+        /** `next_cursor` of the page before. */
+        cursor?: string;
+      };
+    };
+    answer: ToolPage;
+  };
+  /** Remove memories for good, with their history and all that was made from them. */
+  purgeMemories: {
+    request: {
+      query?: {
+        /** Whose memories; `default` by default. */
+        tenant?: string;
+      };
+      body: PurgeRequest;
+    };
+    answer: PurgeAnswer;
+  };
+  /** Listen to an agent's chat stream as it arrives: its tool calls are recorded. */
+  readStream: {
+    request: {
+      query?: {
+        /** data-v1 or ui-v1; may be left out with the protocol's header. */
+        protocol?: string;
+        /** The session to which the calls belong. */
+        session_id?: string;
+      };
+      body: string;
+    };
+    answer: StreamAnswer;
+  };
+  /** Record calls that ended. */
+  recordExecutions: {
+    request: {
+      body: RecordRequest;
+    };
+    answer: RecordAnswer;
+  };
+  /** Read configuration, tokens and documents again. */
+  reload: {
+    request: {
+      query?: {
+        /** false: do not wait for the outcome. Default: true. */
+        wait?: boolean;
+      };
+    };
+    answer: ReloadAnswer | ReloadStarted;
+  };
+  /** What a turn used and cost, as the event that a client shows. */
+  reportUsage: {
+    request: {
+      body: UsageRequest;
+    };
+    answer: UsageEvent;
+  };
+  /** Take a soft delete back. */
+  restoreMemory: {
+    request: {
+      path: {
+        /** The memory's id, percent-encoded. */
+        id: string;
+      };
+      query?: {
+        /** Whose memories; for the admin socket only. */
+        tenant?: string;
+      };
+    };
+    answer: MemoryAnswer;
+  };
+  /** Find memories. */
+  searchCognitiveProcesses: {
+    request: {
+      query?: {
+        /** Whose memories; for the admin socket only. */
+        tenant?: string;
+      };
+      body: SearchRequest;
+    };
+    answer: SearchAnswer;
+  };
+  /** Find memories. */
+  searchDocuments: {
+    request: {
+      query?: {
+        /** Whose memories; for the admin socket only. */
+        tenant?: string;
+      };
+      body: SearchRequest;
+    };
+    answer: SearchAnswer;
+  };
+  /** Find memories. */
+  searchMessages: {
+    request: {
+      query?: {
+        /** Whose memories; for the admin socket only. */
+        tenant?: string;
+      };
+      body: SearchRequest;
+    };
+    answer: SearchAnswer;
+  };
+  /** Find memories. */
+  searchTasks: {
+    request: {
+      query?: {
+        /** Whose memories; for the admin socket only. */
+        tenant?: string;
+      };
+      body: SearchRequest;
+    };
+    answer: SearchAnswer;
+  };
+  /** Set the log's level until the next restart. */
+  setLogLevel: {
+    request: {
+      body: LogLevelRequest;
+    };
+    answer: LogLevelAnswer;
+  };
+  /** Change a memory by a JSON Merge Patch; with `If-Match` only if nobody else did. */
+  updateMemory: {
+    request: {
+      path: {
+        /** The memory's id, percent-encoded. */
+        id: string;
+      };
+      query?: {
+        /** Whose memories; for the admin socket only. */
+        tenant?: string;
+      };
+      body: PatchRequest;
+    };
+    answer: MemoryAnswer;
+  };
+}
+
+/** Where each operation is. */
+export const OPERATIONS = {
+  addCognitiveProcess: { method: 'POST', path: '/v1/memories/cognitive-processes', sends: 'application/json' },
+  addDocument: { method: 'POST', path: '/v1/memories/documents', sends: 'application/json' },
+  addMessage: { method: 'POST', path: '/v1/memories/messages', sends: 'application/json' },
+  addTask: { method: 'POST', path: '/v1/memories/tasks', sends: 'application/json' },
+  checkPlan: { method: 'POST', path: '/v1/plans/check', sends: 'application/json' },
+  checkTools: { method: 'POST', path: '/v1/tools/check', sends: 'application/json' },
+  deleteMemory: { method: 'DELETE', path: '/v1/memories/{id}' },
+  enrich: { method: 'POST', path: '/v1/enrich', sends: 'application/json' },
+  estimate: { method: 'POST', path: '/v1/estimate', sends: 'application/json' },
+  exportMemories: { method: 'GET', path: '/-/memories/export' },
+  getCatalog: { method: 'GET', path: '/v1/catalog' },
+  getLive: { method: 'GET', path: '/live' },
+  getMemory: { method: 'GET', path: '/v1/memories/{id}' },
+  getMemoryHistory: { method: 'GET', path: '/v1/memories/{id}/history' },
+  getMemoryRelations: { method: 'GET', path: '/v1/memories/{id}/relations' },
+  getMetadata: { method: 'POST', path: '/v1/metadata', sends: 'application/json' },
+  getMetrics: { method: 'GET', path: '/metrics', isText: true },
+  getOpenapi: { method: 'GET', path: '/openapi.json' },
+  getReady: { method: 'GET', path: '/ready' },
+  getSession: { method: 'GET', path: '/v1/sessions/{name}' },
+  getStatus: { method: 'GET', path: '/-/status' },
+  getThread: { method: 'GET', path: '/v1/threads/{id}' },
+  getTiming: { method: 'GET', path: '/v1/timing/{name}' },
+  getTool: { method: 'GET', path: '/v1/tools/{name}' },
+  getToolRelations: { method: 'GET', path: '/v1/tools/{name}/relations' },
+  importMemories: { method: 'POST', path: '/-/memories/import', sends: 'application/json' },
+  listTiming: { method: 'GET', path: '/v1/timing' },
+  listTools: { method: 'GET', path: '/v1/tools' },
+  purgeMemories: { method: 'POST', path: '/-/memories/purge', sends: 'application/json' },
+  readStream: { method: 'POST', path: '/v1/streams', sends: 'text/plain' },
+  recordExecutions: { method: 'POST', path: '/v1/executions', sends: 'application/json' },
+  reload: { method: 'POST', path: '/-/reload' },
+  reportUsage: { method: 'POST', path: '/v1/usage', sends: 'application/json' },
+  restoreMemory: { method: 'POST', path: '/v1/memories/{id}/restore' },
+  searchCognitiveProcesses: { method: 'POST', path: '/v1/memories/cognitive-processes/search', sends: 'application/json' },
+  searchDocuments: { method: 'POST', path: '/v1/memories/documents/search', sends: 'application/json' },
+  searchMessages: { method: 'POST', path: '/v1/memories/messages/search', sends: 'application/json' },
+  searchTasks: { method: 'POST', path: '/v1/memories/tasks/search', sends: 'application/json' },
+  setLogLevel: { method: 'PUT', path: '/-/log-level', sends: 'application/json' },
+  updateMemory: { method: 'PATCH', path: '/v1/memories/{id}', sends: 'application/json' },
+} as const;

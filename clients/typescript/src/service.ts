@@ -1,0 +1,209 @@
+/** The service that keeps memories and finds them again: the daemon, seen through its HTTP door. */
+
+import { type CallOptions, Connection, type ConnectionOptions, type Request, segment } from './connection.js';
+import type {
+  CriteriaOf,
+  Found,
+  Memory,
+  MemoryCollection,
+  MemoryPatch,
+  MemoryVersion,
+  MessageMemory,
+  RelatedMemory,
+  Relations,
+  SearchOptions,
+  SearchResults,
+  Thread,
+} from './memory.js';
+import { type StructuredId, type StructuredIdLike, structuredIdToString } from './structured-id.js';
+
+/** What can be said when a memory is added. */
+export interface AddOptions extends CallOptions {
+  /** Under one key a memory is added once, however often that is asked for; a random one by default. */
+  idempotencyKey?: string;
+}
+
+/** What can be said when a memory is changed. */
+export interface ChangeOptions extends CallOptions {
+  /** Only if it is still at this version; refused with status 412 otherwise. */
+  ifVersion?: number;
+}
+
+/** Which page of a list. */
+export interface PageOptions extends CallOptions {
+  /** At most so many, 1 to 200; 100 by default. */
+  limit?: number;
+  /** `nextCursor` of the page before. */
+  cursor?: string;
+}
+
+/** Keeps memories and finds them again. Every method throws an `AlmanacError` when the daemon refuses, or does not answer. */
+export interface MemoryService {
+  /** Adds a memory. It is durable when the promise is fulfilled. */
+  add<C extends MemoryCollection>(
+    collection: C,
+    content: string,
+    metadata: object,
+    options?: AddOptions,
+  ): Promise<Memory<C>>;
+  /** A page of what is looked for. */
+  search<C extends MemoryCollection>(
+    collection: C,
+    criteria?: CriteriaOf[C],
+    options?: SearchOptions,
+    call?: CallOptions,
+  ): Promise<SearchResults<Found<C>>>;
+  /** All that is looked for, page by page as it is needed; `limit` is the size of a page, 200 by default. */
+  each<C extends MemoryCollection>(
+    collection: C,
+    criteria?: CriteriaOf[C],
+    options?: Omit<SearchOptions, 'offset' | 'cursor'>,
+    call?: CallOptions,
+  ): AsyncIterableIterator<Found<C>>;
+  /** One memory; status 404 if there is none, or if it is deleted and `includeDeleted` does not say that this is meant. */
+  get(id: string, options?: CallOptions & { includeDeleted?: boolean }): Promise<Memory>;
+  /** Changes a memory; the version before is kept in its history. */
+  update(id: string, patch: MemoryPatch, options?: ChangeOptions): Promise<Memory>;
+  /** Deletes a memory softly: nothing finds it any more that does not ask for deleted ones. */
+  delete(id: string, options?: ChangeOptions): Promise<Memory>;
+  /** Takes a deletion back. */
+  restore(id: string, options?: ChangeOptions): Promise<Memory>;
+  /** Earlier versions of a memory, latest first. */
+  history(id: string, options?: PageOptions & { includeDeleted?: boolean }): Promise<SearchResults<MemoryVersion>>;
+  /** What a memory led to and came from, up to `depth` references far: 1 to 10, 1 by default. */
+  relations(id: string, options?: CallOptions & { depth?: number }): Promise<Relations>;
+  /** A thread in order; status 409 if several chats have one of that id and `chatId` does not say which is meant. */
+  thread(id: string, options?: PageOptions & { chatId?: StructuredIdLike }): Promise<Thread>;
+}
+
+/** A service of the daemon at `options`. */
+export function createMemoryService(options?: ConnectionOptions): MemoryService {
+  return new DaemonMemoryService(new Connection(options));
+}
+
+/** A list of the daemon's. */
+interface List<T> {
+  items: T[];
+  total: number;
+  next_cursor?: string;
+}
+
+class DaemonMemoryService implements MemoryService {
+  readonly #connection: Connection;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  async add<C extends MemoryCollection>(
+    collection: C,
+    content: string,
+    metadata: object,
+    options: AddOptions = {},
+  ): Promise<Memory<C>> {
+    const { idempotencyKey = globalThis.crypto.randomUUID(), ...call } = options;
+    return this.#call('POST', `memories/${segment(collection, 'a collection')}`, call, {
+      headers: { 'idempotency-key': idempotencyKey },
+      body: JSON.stringify({ content, metadata }),
+      isRepeatable: true,
+    });
+  }
+
+  async search<C extends MemoryCollection>(
+    collection: C,
+    criteria?: CriteriaOf[C],
+    options?: SearchOptions,
+    call: CallOptions = {},
+  ): Promise<SearchResults<Found<C>>> {
+    const path = `memories/${segment(collection, 'a collection')}/search`;
+    const request = { body: JSON.stringify({ criteria, options }), isRepeatable: true };
+    const found = await this.#call<{ memories: Found<C>[]; total: number; nextCursor?: string }>(
+      'POST',
+      path,
+      call,
+      request,
+    );
+    return page(found.memories, found.total, found.nextCursor);
+  }
+
+  async *each<C extends MemoryCollection>(
+    collection: C,
+    criteria?: CriteriaOf[C],
+    options: Omit<SearchOptions, 'offset' | 'cursor'> = {},
+    call?: CallOptions,
+  ): AsyncIterableIterator<Found<C>> {
+    let next: SearchOptions | undefined = { limit: 200, ...options };
+    while (next !== undefined) {
+      const found: SearchResults<Found<C>> = await this.search(collection, criteria, next, call);
+      yield* found;
+      next = found.nextCursor === undefined ? undefined : { ...next, cursor: found.nextCursor };
+    }
+  }
+
+  async get(id: string, { includeDeleted, ...call }: CallOptions & { includeDeleted?: boolean } = {}): Promise<Memory> {
+    return this.#call('GET', memory(id), call, { query: { includeDeleted } });
+  }
+
+  async update(id: string, patch: MemoryPatch, options: ChangeOptions = {}): Promise<Memory> {
+    return this.#change('PATCH', memory(id), options, JSON.stringify(patch));
+  }
+
+  async delete(id: string, options: ChangeOptions = {}): Promise<Memory> {
+    return this.#change('DELETE', memory(id), options);
+  }
+
+  async restore(id: string, options: ChangeOptions = {}): Promise<Memory> {
+    return this.#change('POST', `${memory(id)}/restore`, options);
+  }
+
+  async history(
+    id: string,
+    options: PageOptions & { includeDeleted?: boolean } = {},
+  ): Promise<SearchResults<MemoryVersion>> {
+    const { limit, cursor, includeDeleted, ...call } = options;
+    const query = { limit, cursor, includeDeleted };
+    const list = await this.#call<List<MemoryVersion>>('GET', `${memory(id)}/history`, call, { query });
+    return page(list.items, list.total, list.next_cursor);
+  }
+
+  async relations(id: string, { depth, ...call }: CallOptions & { depth?: number } = {}): Promise<Relations> {
+    type Answer = List<RelatedMemory> & Omit<Relations, 'related'>;
+    const { items, dangling, truncated } = await this.#call<Answer>('GET', `${memory(id)}/relations`, call, {
+      query: { depth },
+    });
+    return { related: items, dangling, truncated };
+  }
+
+  async thread(id: string, options: PageOptions & { chatId?: StructuredIdLike } = {}): Promise<Thread> {
+    const { chatId: chat, limit, cursor, ...call } = options;
+    const query = { chatId: typeof chat === 'object' ? structuredIdToString(chat) : chat, limit, cursor };
+    type Answer = List<MessageMemory> & { chatId: StructuredId; gaps: Thread['gaps'] };
+    const found = await this.#call<Answer>('GET', `threads/${segment(id, 'a thread')}`, call, { query });
+    const messages = page(found.items, found.total, found.next_cursor);
+    return { id, chatId: found.chatId, messages, gaps: found.gaps };
+  }
+
+  #change(method: string, path: string, { ifVersion, ...call }: ChangeOptions, body?: string): Promise<Memory> {
+    const headers = { 'if-match': ifVersion === undefined ? undefined : `"${ifVersion}"` };
+    return this.#call(method, path, call, { headers, body });
+  }
+
+  #call<T>(
+    method: string,
+    path: string,
+    call: CallOptions,
+    request: Omit<Request, 'method' | 'path' | 'signal'>,
+  ): Promise<T> {
+    return this.#connection.json({ method, path: `/v1/${path}`, ...request, ...call });
+  }
+}
+
+function memory(id: string): string {
+  return `memories/${segment(id, "a memory's id")}`;
+}
+
+/** Not enumerable, so that a page compares and prints as the plain array that it also is. */
+function page<T>(items: T[], total: number, nextCursor: string | undefined): SearchResults<T> {
+  const also = { total: { value: total }, nextCursor: { value: nextCursor } };
+  return Object.defineProperties(items, also) as SearchResults<T>;
+}

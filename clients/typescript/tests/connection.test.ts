@@ -1,0 +1,186 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+
+import { type ConnectionOptions, createAlmanacClient, createMemoryService } from '../src/index.js';
+import { failure } from './failure.js';
+
+/** A server that answers as it is told, once per request, and what it was asked. */
+async function serving(...answers: RequestListener[]): Promise<{ url: string; asked: IncomingMessage[] }> {
+  const asked: IncomingMessage[] = [];
+  const server = createServer((request, response) => {
+    asked.push(request);
+    request.resume();
+    (answers.shift() ?? ((_, response) => response.writeHead(500).end()))(request, response);
+  });
+  server.listen(0, '127.0.0.1');
+  after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  await once(server, 'listening');
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
+}
+
+const json =
+  (status: number, body: unknown, headers: Record<string, string> = {}) =>
+  (_: IncomingMessage, response: ServerResponse) => {
+    const type = status < 300 ? 'application/json' : 'application/problem+json';
+    response.writeHead(status, { 'content-type': type, ...headers }).end(JSON.stringify(body));
+  };
+const broken: RequestListener = (request) => request.socket.destroy();
+const silent: RequestListener = () => {};
+const busy = (wait: string) =>
+  json(
+    503,
+    { title: 'Service Unavailable', status: 503, code: 'store-unavailable', detail: 'busy' },
+    { 'retry-after': wait },
+  );
+const memory = { id: 'm', kind: 'document', content: 'c', metadata: {}, version: 1, createdAt: '', updatedAt: '' };
+
+test('an add is repeated under one key, until it is acknowledged', async () => {
+  const { url, asked } = await serving(broken, busy('0'), json(201, memory));
+  assert.deepEqual(await createMemoryService({ url }).add('documents', 'c', {}), memory);
+  const keys = asked.map((request) => request.headers['idempotency-key']);
+  assert.equal(keys.length, 3);
+  assert.match(String(keys[0]), /^[0-9a-f-]{36}$/);
+  assert.equal(new Set(keys).size, 1);
+});
+
+test('what might be done twice is not repeated', async () => {
+  const { url, asked } = await serving(broken, json(200, memory));
+  const error = await failure(createMemoryService({ url }).update('m', { content: 'd' }));
+  assert.deepEqual([error.code, error.status, asked.length], ['unreachable', 0, 1]);
+  assert.ok(error.cause instanceof Error);
+});
+
+test('patience ends, after so many attempts or so long', async () => {
+  const busyOnes = await serving(busy('0'), busy('0'), busy('0'), busy('0'));
+  const refused = await failure(createMemoryService({ url: busyOnes.url }).search('documents'));
+  assert.deepEqual([refused.code, refused.status, busyOnes.asked.length], ['store-unavailable', 503, 3]);
+  const deaf = await serving(silent);
+  const timeout = await failure(createMemoryService({ url: deaf.url, timeoutMs: 50 }).get('m'));
+  assert.deepEqual([timeout.code, timeout.status], ['timeout', 0]);
+  // The daemon asks to wait longer than the caller is willing to.
+  const later = await serving(busy('3600'));
+  const waited = await failure(createMemoryService({ url: later.url, timeoutMs: 50 }).get('m'));
+  assert.deepEqual([waited.code, later.asked.length], ['timeout', 1]);
+  const once = await serving(busy('0'), json(200, memory));
+  assert.equal((await failure(createMemoryService({ url: once.url, retries: 0 }).get('m'))).status, 503);
+});
+
+test('a caller may end a call, with a reason of its own', async () => {
+  for (const answer of [silent, busy('3600')]) {
+    const { url, asked } = await serving(answer);
+    const controller = new AbortController();
+    const reason = new Error('enough');
+    const call = createMemoryService({ url }).get('m', { signal: controller.signal });
+    setImmediate(() => controller.abort(reason));
+    await assert.rejects(call, (error) => error === reason);
+    const before = asked.length;
+    await assert.rejects(
+      createMemoryService({ url }).get('m', { signal: controller.signal }),
+      (error) => error === reason,
+    );
+    assert.equal(asked.length, before, 'what is ended already is not sent');
+  }
+});
+
+test('a problem document is carried whole', async () => {
+  const problem = {
+    title: 'Unprocessable Content',
+    status: 422,
+    code: 'invalid-body',
+    detail: 'the body is faulty',
+    errors: [{ pointer: '/metadata/role', code: 'bad-value', detail: 'no role' }],
+    near: ['a', 'b'],
+  };
+  const { url } = await serving(json(422, problem, { 'x-request-id': 'r-1' }));
+  const error = await failure(createMemoryService({ url }).add('messages', '', {}));
+  assert.deepEqual(error.problem, problem);
+  assert.deepEqual([error.errors, error.near, error.requestId], [problem.errors, problem.near, 'r-1']);
+  assert.equal(error.message, 'the body is faulty\n  /metadata/role: no role\n  did you mean a or b?');
+});
+
+test('what is no daemon is told', async () => {
+  const html: RequestListener = (_, response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<p>');
+  const moved: RequestListener = (_, response) => response.writeHead(302, { location: '/elsewhere' }).end();
+  const lying: RequestListener = (_, response) =>
+    response.writeHead(400, { 'content-type': 'application/problem+json' }).end('null');
+  for (const [answer, status] of [
+    [html, 200],
+    [moved, 302],
+    [lying, 400],
+  ] as const) {
+    const { url } = await serving(answer);
+    const error = await failure(createMemoryService({ url }).get('m'));
+    assert.deepEqual([error.code, error.status], ['not-almanac', status]);
+  }
+  const nobody = await failure(createMemoryService({ socket: '/nowhere/almanac.sock', retries: 0 }).get('m'));
+  assert.equal(nobody.code, 'unreachable');
+  assert.match(nobody.message, /ENOENT/);
+});
+
+test('the token, the prefix and the query arrive', async () => {
+  const { url, asked } = await serving(json(200, memory), json(200, { items: [], total: 0 }));
+  await createMemoryService({ url: `${url}/prefix/`, token: 'secret' }).get('a/b c', { includeDeleted: true });
+  assert.equal(asked[0]?.url, '/prefix/v1/memories/a%2Fb%20c?includeDeleted=true');
+  assert.equal(asked[0]?.headers.authorization, 'Bearer secret');
+  await createAlmanacClient({ url }).listTools({ query: { q: 'a & b' } });
+  assert.equal(asked[1]?.url, '/v1/tools?q=a+%26+b');
+  assert.equal(asked[1]?.headers.authorization, undefined);
+});
+
+test('a name that no path can have is refused before it is sent', async () => {
+  const service = createMemoryService({ url: 'http://127.0.0.1:9' });
+  for (const name of ['', '.', '..']) {
+    await assert.rejects(service.get(name), RangeError);
+    await assert.rejects(service.thread(name), RangeError);
+  }
+  const client = createAlmanacClient({ url: 'http://127.0.0.1:9' });
+  await assert.rejects(client.getTool({ path: { name: '' } }), RangeError);
+});
+
+test('what no header can have is not sent', async () => {
+  const { url, asked } = await serving();
+  await assert.rejects(createMemoryService({ url, token: 'a\nb' }).get('m'), TypeError);
+  await assert.rejects(createMemoryService({ url }).add('documents', 'c', {}, { idempotencyKey: '東' }), TypeError);
+  assert.equal(asked.length, 0);
+});
+
+test('a service is somewhere', () => {
+  const both: ConnectionOptions = { url: 'http://127.0.0.1:9', socket: '/x' };
+  assert.throws(() => createMemoryService(both), TypeError);
+  assert.throws(() => createMemoryService({ url: 'no url' }), TypeError);
+  for (const timeoutMs of [0, -1, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 31]) {
+    assert.throws(() => createMemoryService({ timeoutMs }), RangeError, `${timeoutMs}`);
+  }
+  for (const retries of [-1, 0.5]) assert.throws(() => createMemoryService({ retries }), RangeError);
+});
+
+test('a unix socket carries requests and answers whole', async () => {
+  const root = await mkdtemp(join(tmpdir(), 'almanac-'));
+  const socket = join(root, 's.sock');
+  const bodies: string[] = [];
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    bodies.push(Buffer.concat(chunks).toString());
+    json(201, { ...memory, content: 'é'.repeat(100_000) })(request, response);
+  }).listen(socket);
+  await once(server, 'listening');
+  try {
+    const added = await createMemoryService({ socket }).add('documents', 'ü', {});
+    assert.equal(added.content.length, 100_000);
+    assert.deepEqual(bodies, ['{"content":"ü","metadata":{}}']);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+    await rm(root, { recursive: true });
+  }
+});

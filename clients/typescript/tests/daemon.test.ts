@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+
+import { type Daemon, startDaemon } from '../scripts/daemon.js';
+import { type OpenApi, render } from '../scripts/openapi.js';
+import { createAlmanacClient } from '../src/index.js';
+import { failure } from './failure.js';
+
+let daemon: Daemon;
+before(async () => {
+  daemon = await startDaemon('', join('..', '..', 'tool_metadata'));
+});
+after(() => daemon.stop());
+
+test('the types are what the daemon says of itself', async () => {
+  const document = (await createAlmanacClient({ url: daemon.url }).getOpenapi()) as unknown as OpenApi;
+  const committed = await readFile('src/openapi.ts', 'utf8');
+  const isCurrent = render(document) === committed;
+  assert.ok(isCurrent, 'src/openapi.ts is not of this daemon: run `make client`');
+});
+
+test('tools are found, read and checked', async () => {
+  const client = createAlmanacClient({ url: daemon.url });
+  const page = await client.listTools({ query: { q: 'search the web', limit: 2 } });
+  assert.equal(page.items.length, 2);
+  assert.ok(page.total > 2 && page.items.some(({ name }) => name === 'web_search'), JSON.stringify(page));
+  const tool = await client.getTool({ path: { name: 'web_search' } });
+  assert.deepEqual([tool.name, Array.isArray(tool.use_cases)], ['web_search', true]);
+  const check = await client.checkTools({ body: { tools: ['web_search', 'nope'] } });
+  assert.deepEqual(
+    check.unknown.map(({ tool }) => tool),
+    ['nope'],
+  );
+});
+
+test('durations are recorded, and estimates learn from them', async () => {
+  const client = createAlmanacClient({ url: daemon.url });
+  const timestamp = '2026-01-31T12:00:00Z';
+  const calls = Array.from({ length: 20 }, () => ({ tool_name: 'web_search', duration_ms: 1_200, timestamp }));
+  assert.deepEqual(await client.recordExecutions({ body: calls }), { recorded: 20 });
+  const { timing } = await client.estimate({ body: { tool_name: 'web_search', timeout_ms: 60_000 } });
+  assert.deepEqual([timing.samples, timing.factory_timeout_ms], [20, 60_000]);
+});
+
+test('text is sent and answered as text', async () => {
+  const client = createAlmanacClient({ url: daemon.url });
+  assert.match(await client.getMetrics(), /^# HELP almanac_/m);
+  const read = await client.readStream({ query: { protocol: 'data-v1' }, body: '0:"hi"\n' });
+  assert.deepEqual(read.faults, []);
+});
+
+test('a refusal names what was meant, and each fault where it is', async () => {
+  const client = createAlmanacClient({ url: daemon.url });
+  const unknown = await failure(client.getTool({ path: { name: 'web_serch' } }));
+  assert.deepEqual([unknown.status, unknown.code, unknown.near[0]], [404, 'unknown-tool', 'web_search']);
+  assert.ok(unknown.requestId);
+  const body = { tool: 'web_search', timeout_ms: 'long' } as unknown as { tool_name: string };
+  const faulty = await failure(client.estimate({ body }));
+  assert.deepEqual([faulty.status, faulty.code], [422, 'invalid-body']);
+  assert.deepEqual(faulty.errors.map(({ pointer }) => pointer).sort(), ['/timeout_ms', '/tool', '/tool_name']);
+  assert.match(faulty.message, /\n {2}\/timeout_ms: /);
+});
+
+test('the admin socket administers, and the address does not', async () => {
+  assert.equal((await createAlmanacClient({ socket: daemon.socket }).getStatus()).ready, true);
+  const refused = await failure(createAlmanacClient({ url: daemon.url }).getStatus());
+  assert.ok([403, 404].includes(refused.status), refused.message);
+});
+
+test('tokens are asked for and taken', async () => {
+  const tokens = join(daemon.root, 'tokens');
+  const sha256 = createHash('sha256').update('secret').digest('hex');
+  await writeFile(tokens, `tokens:\n  - {name: reader, sha256: ${sha256}, scopes: [read]}\n`, { mode: 0o600 });
+  const guarded = await startDaemon(`auth: {tokens_file: ${tokens}}\n`);
+  try {
+    assert.equal((await failure(createAlmanacClient({ url: guarded.url }).getCatalog())).status, 401);
+    assert.equal((await createAlmanacClient({ url: guarded.url, token: 'secret' }).getCatalog()).loaded, 0);
+    const record = { body: { tool_name: 'a', duration_ms: 1 } };
+    assert.equal(
+      (await failure(createAlmanacClient({ url: guarded.url, token: 'secret' }).recordExecutions(record))).status,
+      403,
+    );
+  } finally {
+    await guarded.stop();
+  }
+});

@@ -1,0 +1,172 @@
+//! The way to memories: the running daemon, or the database itself where none runs.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::client::{Client, ClientError};
+use super::memory::MemoryCliError;
+use super::{CliError, DaemonArgs};
+use crate::access::DEFAULT_TENANT;
+use crate::config::{Config, DaemonOverrides, Overrides};
+use crate::daemon::{DaemonError, lock_state};
+use crate::engine::Engine;
+use crate::engine::memory::RecallError;
+use crate::http::wire_memory::{MemoryAnswer, SearchAnswer, read_addition};
+use crate::http::wire_memory_archive::{
+    ArchivedMemory, ExportAnswer, ImportAnswer, ImportBody, PurgeAnswer, PurgeBody,
+};
+use crate::memory::Kind;
+use crate::memory::search::Recall;
+use crate::store::Sqlite;
+use crate::store::sqlite::{self, file_in};
+use crate::strict::decode::{decode, decode_with};
+use crate::timing::Defaults;
+
+/// Memories on a page of an export.
+const PAGE: usize = 200;
+
+/// The way to one tenant's memories.
+pub(super) struct Door {
+    way: Way,
+    tenant: Option<String>,
+}
+
+enum Way {
+    Daemon(Client),
+    /// The engine on the database, and the lock that keeps a daemon away meanwhile.
+    Files(Box<Engine>, #[expect(dead_code, reason = "held for as long as the files are used")] Box<dyn Send>),
+}
+
+/// Where the state is, as the configuration says.
+pub(super) fn state_dir(given: Option<&Path>) -> Result<PathBuf, CliError> {
+    let daemon = DaemonOverrides { state_dir: given.map(Path::to_owned), ..DaemonOverrides::default() };
+    Ok(Config::load(&Overrides::default(), &daemon)?.state_dir)
+}
+
+impl Door {
+    /// The daemon that is named, or runs; else the database of the state directory.
+    pub(super) async fn open(
+        daemon: &DaemonArgs,
+        state: Option<&Path>,
+        tenant: Option<&str>,
+    ) -> Result<Self, CliError> {
+        let tenant = tenant.map(str::to_owned);
+        if state.is_none() || daemon.is_explicit() {
+            let client = daemon.client()?;
+            match client.send("GET", "/live", None).await {
+                Err(ClientError::Connect { .. }) if !daemon.is_explicit() => {}
+                Err(error) => return Err(error.into()),
+                Ok(_) => return Ok(Self { way: Way::Daemon(client), tenant }),
+            }
+        }
+        let directory = state_dir(state)?;
+        let lock = lock_state(&directory).map_err(DaemonError::from)?;
+        let store = Sqlite::start(sqlite::Options::file(file_in(&directory)), Box::new(|_, _| ()));
+        let store = store.map_err(CliError::Runtime)?;
+        let engine = Engine::with_store(Arc::new(store), Defaults::default(), 1);
+        Ok(Self { way: Way::Files(Box::new(engine), Box::new(lock)), tenant })
+    }
+
+    fn tenant(&self) -> &str {
+        self.tenant.as_deref().unwrap_or(DEFAULT_TENANT)
+    }
+
+    async fn ask<T: DeserializeOwned>(
+        &self,
+        client: &Client,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<T, ClientError> {
+        let mut path = path.to_owned();
+        if let Some(tenant) = &self.tenant {
+            let separator = if path.contains('?') { '&' } else { '?' };
+            path.push_str(&format!("{separator}tenant={}", encode(tenant)));
+        }
+        client.ask(method, &path, body.map(|body| body.to_string().into())).await
+    }
+
+    pub(super) async fn remember(&self, kind: Kind, body: Value) -> Result<MemoryAnswer, CliError> {
+        match &self.way {
+            Way::Daemon(client) => {
+                let path = format!("/v1/memories/{}", kind.plural());
+                Ok(self.ask(client, "POST", &path, Some(&body)).await?)
+            }
+            Way::Files(engine, _) => {
+                let (content, metadata) = read_addition(kind, body.into()).map_err(RecallError::Faulty)?;
+                Ok(engine.remember(self.tenant(), content, &metadata, None).await?.0.into())
+            }
+        }
+    }
+
+    pub(super) async fn recall(&self, kind: Kind, body: Value) -> Result<SearchAnswer, CliError> {
+        match &self.way {
+            Way::Daemon(client) => {
+                let path = format!("/v1/memories/{}/search", kind.plural());
+                Ok(self.ask(client, "POST", &path, Some(&body)).await?)
+            }
+            Way::Files(engine, _) => {
+                let recall = decode_with(body.into(), |node, at| Recall::read(kind, node, at));
+                let recall = recall.map_err(RecallError::Faulty)?;
+                let page = engine.recall(self.tenant(), &recall).await?;
+                let memories = page.memories.into_iter().map(|found| MemoryAnswer::found(found, recall.explain));
+                Ok(SearchAnswer { memories: memories.collect(), total: page.total, next_cursor: page.next_cursor })
+            }
+        }
+    }
+
+    pub(super) async fn export(&self, cursor: &str) -> Result<ExportAnswer, CliError> {
+        match &self.way {
+            Way::Daemon(client) => {
+                let path = format!("/-/memories/export?limit={PAGE}&cursor={}", encode(cursor));
+                Ok(self.ask(client, "GET", &path, None).await?)
+            }
+            Way::Files(engine, _) => {
+                let page = engine.export_memories(self.tenant(), cursor, PAGE).await?;
+                let next_cursor = page.last().filter(|_| page.len() == PAGE).map(|(memory, _)| memory.id.clone());
+                Ok(ExportAnswer { items: page.into_iter().map(ArchivedMemory::from).collect(), next_cursor })
+            }
+        }
+    }
+
+    pub(super) async fn import(&self, memories: Vec<Value>) -> Result<u64, CliError> {
+        let body = serde_json::json!({"memories": memories});
+        match &self.way {
+            Way::Daemon(client) => {
+                let answer: ImportAnswer = self.ask(client, "POST", "/-/memories/import", Some(&body)).await?;
+                Ok(answer.imported)
+            }
+            Way::Files(engine, _) => {
+                let ImportBody(archive) = decode(body.into()).map_err(RecallError::Faulty)?;
+                Ok(engine.import_memories(self.tenant(), archive).await?)
+            }
+        }
+    }
+
+    pub(super) async fn purge(&self, body: Value) -> Result<u64, CliError> {
+        match &self.way {
+            Way::Daemon(client) => {
+                let answer: PurgeAnswer = self.ask(client, "POST", "/-/memories/purge", Some(&body)).await?;
+                Ok(answer.purged)
+            }
+            Way::Files(engine, _) => match decode(body.into()).map_err(RecallError::Faulty)? {
+                PurgeBody::User(user) => Ok(engine.forget_user(self.tenant(), &user).await?),
+                PurgeBody::Memories(which) => Ok(engine.purge_memories(self.tenant(), which).await?),
+            },
+        }
+    }
+}
+
+fn encode(text: &str) -> String {
+    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
+}
+
+impl From<RecallError> for CliError {
+    fn from(error: RecallError) -> Self {
+        Self::Memory(MemoryCliError::Engine(error))
+    }
+}

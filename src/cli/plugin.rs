@@ -1,0 +1,249 @@
+//! `almanacd plugin`: for the authors of rule libraries, and for whoever is handed one.
+
+mod project;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Value, json};
+
+use super::output::Output;
+use super::{CliError, Exit, block_on};
+use crate::catalog::load::{Options, load};
+use crate::engine::snapshot_of;
+use crate::plugin_host::{Ask, Complexity, Finding, Hash, Launch, Library, Trial, check, identify};
+use crate::strict::decode::decode;
+use crate::strict::read::{Limits, json as read_json};
+use crate::strict::{At, FromNode, Node};
+
+#[derive(Debug, Args)]
+pub(super) struct PluginArgs {
+    #[command(subcommand)]
+    command: PluginCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum PluginCommand {
+    /// Say what a rule library is, without running any of it
+    Inspect {
+        /// The library
+        file: PathBuf,
+    },
+    /// Try everything on a rule library that a host might do to it, and more; exits 1 if there is a fault
+    Check {
+        /// The library
+        file: PathBuf,
+        /// Its configuration, a JSON object
+        #[arg(long, value_name = "JSON", default_value = "{}")]
+        settings: String,
+    },
+    /// Ask a rule library what to call next
+    Try(TryArgs),
+    /// Write a project for a rule library
+    New {
+        /// Its name: letters, digits and hyphens
+        name: String,
+        /// In which language
+        #[arg(long, value_enum, default_value = "rust")]
+        lang: Language,
+    },
+}
+
+#[derive(Debug, Args)]
+struct TryArgs {
+    /// The library
+    file: PathBuf,
+    /// The tool that was called
+    #[arg(long)]
+    tool: String,
+    /// What is known of its result: a JSON object or a file with one, of mode, complexity, num_outputs, has_branches,
+    /// session_id, goal, history, facts
+    #[arg(long, value_name = "JSON|FILE", default_value = "{}")]
+    context: String,
+    /// Directory of tool documents that the library is told
+    #[arg(long, value_name = "DIR")]
+    tool_metadata: Option<PathBuf>,
+    /// The library's configuration, a JSON object
+    #[arg(long, value_name = "JSON", default_value = "{}")]
+    settings: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Language {
+    Rust,
+    C,
+}
+
+/// Longest `--context`, in bytes.
+const MAX_CONTEXT_BYTES: usize = 1 << 20;
+
+pub(super) fn run(args: &PluginArgs, output: &mut Output) -> Result<Exit, CliError> {
+    match &args.command {
+        PluginCommand::Inspect { file } => inspect(file, output),
+        PluginCommand::Check { file, settings } => run_check(file, settings, output),
+        PluginCommand::Try(args) => try_out(args, output),
+        PluginCommand::New { name, lang } => project::write(name, *lang, output),
+    }
+}
+
+fn refused(file: &Path, error: impl std::error::Error + Send + Sync + 'static) -> CliError {
+    CliError::Plugin { file: file.display().to_string(), source: Box::new(error) }
+}
+
+fn inspect(file: &Path, output: &mut Output) -> Result<Exit, CliError> {
+    let content = fs::read(file).map_err(|error| refused(file, error))?;
+    let identity = identify(&content).map_err(|error| refused(file, error))?;
+    let hash = Hash::of(&content);
+    let abi = format!("{}.{}", identity.abi.0, identity.abi.1);
+    // A daemon run by the same user would say so as well.
+    let trouble = Library::open(file, &[]).err().map(|error| error.to_string());
+    let report = json!({
+        "id": identity.id, "version": identity.version, "abi": abi, "sha256": hash.to_string(), "bytes": content.len(),
+        "refused": trouble,
+    });
+    output.show(&report, |out| {
+        out.line(&out.bold(&format!("{} {}", identity.id, identity.version)));
+        out.line(&format!("interface {abi}, {} bytes", content.len()));
+        out.line(&format!("sha256 {hash}"));
+        if let Some(trouble) = &trouble {
+            out.line(&format!("would be refused: {trouble}"));
+        }
+    });
+    Ok(Exit::Success)
+}
+
+/// What the author is about to run may lie where a daemon would not take it from.
+fn open(file: &Path, output: &mut Output) -> Result<Library, CliError> {
+    let library = Library::open_anyway(file).map_err(|error| refused(file, error))?;
+    if let Err(error) = Library::open(file, &[]) {
+        output.note(&format!("note: a daemon would refuse it: {error}"));
+    }
+    Ok(library)
+}
+
+fn run_check(file: &Path, settings: &str, output: &mut Output) -> Result<Exit, CliError> {
+    let library = open(file, output)?;
+    let launch = Launch::default();
+    let tell = |finding: &Finding| {
+        if !output.is_json() {
+            output.line(&describe(finding));
+        }
+    };
+    // What it says while it is provoked is of no interest.
+    let findings = block_on(async { Ok::<_, CliError>(check(&library, &launch, settings, tell, |_| {}).await) })?;
+    let faults = findings.iter().filter(|finding| finding.outcome.is_err()).count();
+    let item = |finding: &Finding| {
+        let (ok, detail) = match &finding.outcome {
+            Ok(seen) => (true, seen),
+            Err(fault) => (false, fault),
+        };
+        json!({"tried": finding.what, "ok": ok, "detail": detail})
+    };
+    let report = json!({
+        "id": library.identity.id, "version": library.identity.version, "sha256": library.hash.to_string(),
+        "faults": faults, "findings": findings.iter().map(item).collect::<Vec<_>>(),
+    });
+    output.show(&report, |out| {
+        let summary = match faults {
+            0 => format!("{} {} passes", library.identity.id, library.identity.version),
+            1 => "1 fault".to_owned(),
+            faults => format!("{faults} faults"),
+        };
+        out.line(&out.bold(&summary));
+    });
+    Ok(if faults == 0 { Exit::Success } else { Exit::Failure })
+}
+
+fn describe(finding: &Finding) -> String {
+    match &finding.outcome {
+        Ok(seen) => format!("ok     {}: {seen}", finding.what),
+        Err(fault) => format!("FAULT  {}: {fault}", finding.what),
+    }
+}
+
+fn try_out(args: &TryArgs, output: &mut Output) -> Result<Exit, CliError> {
+    let library = open(&args.file, output)?;
+    let ask = context(args)?;
+    let loaded = args.tool_metadata.as_ref().map(|directory| load(Options::directory(directory)));
+    let snapshot = loaded.map(|loaded| snapshot_of(1, &loaded.catalog)).unwrap_or_default();
+    let launch = Launch::default();
+    let said = block_on(async {
+        let print = |line: &str| Output::new(false).note(line);
+        let mut trial = Trial::start(&library, &launch, args.settings.clone(), &snapshot, print)
+            .await
+            .map_err(|fault| refused(&args.file, fault))?;
+        trial.ask(&ask, launch.deadline).await.map_err(|error| refused(&args.file, error))
+    })?;
+    let item = |proposal: &crate::plugin_host::Proposal| json!({"tool": proposal.tool, "reason": proposal.reason, "score": proposal.score});
+    output.show(&json!({"suggestions": said.iter().map(item).collect::<Vec<Value>>()}), |out| {
+        for proposal in &said {
+            out.line(&format!("{} ({:.2}): {}", out.bold(&proposal.tool), proposal.score, proposal.reason));
+        }
+        if said.is_empty() {
+            out.note("no suggestion");
+        }
+    });
+    Ok(Exit::Success)
+}
+
+/// `--context` as JSON, or as a file with it.
+fn context(args: &TryArgs) -> Result<Ask, CliError> {
+    let text = if args.context.trim_start().starts_with('{') {
+        args.context.clone().into_bytes()
+    } else {
+        let read = |error| CliError::Read { file: args.context.clone(), source: Box::new(error) };
+        fs::read(&args.context).map_err(read)?
+    };
+    let wrong = |what: String| CliError::Read { file: "--context".to_owned(), source: what.into() };
+    let node = read_json(&text, &Limits::of_bytes(MAX_CONTEXT_BYTES)).map_err(|error| wrong(error.to_string()))?;
+    let decoded: Result<Context, _> = decode(node);
+    let Context(ask) = decoded.map_err(|faults| {
+        let told = faults.iter().map(|fault| format!("{}: {}", fault.pointer(), fault.message));
+        wrong(told.collect::<Vec<_>>().join("; "))
+    })?;
+    Ok(Ask { tool: args.tool.clone(), ..ask })
+}
+
+struct Context(Ask);
+
+impl FromNode for Context {
+    fn from_node(node: Node, at: &mut At) -> Option<Self> {
+        at.map(node, |fields| {
+            let facts: serde_json::Map<String, Value> = fields.or_default("facts");
+            Self(Ask {
+                mode: fields.optional("mode"),
+                complexity: fields.optional("complexity"),
+                num_outputs: fields.or_default("num_outputs"),
+                has_branches: fields.or_default("has_branches"),
+                session_id: fields.optional("session_id"),
+                goal: fields.optional("goal"),
+                history: fields.or_default("history"),
+                context: facts.into_iter().map(|(key, value)| (key, plain(value))).collect(),
+                ..Ask::default()
+            })
+        })
+    }
+}
+
+/// A text as it is, anything else as JSON.
+fn plain(value: Value) -> String {
+    match value {
+        Value::String(text) => text,
+        other => other.to_string(),
+    }
+}
+
+impl FromNode for Complexity {
+    fn from_node(node: Node, at: &mut At) -> Option<Self> {
+        match String::from_node(node, at)?.as_str() {
+            "simple" => Some(Self::Simple),
+            "moderate" => Some(Self::Moderate),
+            "complex" => Some(Self::Complex),
+            other => {
+                at.bad_value(format!("complexity is simple, moderate or complex, not `{other}`"));
+                None
+            }
+        }
+    }
+}

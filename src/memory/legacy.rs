@@ -1,0 +1,193 @@
+//! Metadata from before version 1.0.0: ids were strings, threads were `inResponseTo` and `isPartOfThread`, words came in any
+//! spelling, and there was no version.
+//!
+//! What can be told for sure is converted. What is missing is not made up: reading the result reports it.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value, json};
+
+use super::id::StructuredId;
+use super::kind::Kind;
+use super::schema::CURRENT;
+
+/// Keys that hold ids, with the namespace and type of a bare name there.
+const IDS: [(&str, &str, &str); 6] = [
+    ("userId", "user", "user"),
+    ("agentId", "agent", "agent"),
+    ("chatId", "chat", "chat"),
+    ("senderAgentId", "agent", "agent"),
+    ("receiverAgentId", "agent", "agent"),
+    ("assignedTo", "agent", "agent"),
+];
+
+/// Keys that hold a word of a vocabulary.
+const WORDS: [&str; 7] = ["role", "importance", "processType", "source", "status", "priority", "communicationType"];
+
+/// The step to version 1.0.0.
+pub(super) fn modernise(kind: Kind, metadata: &mut Map<String, Value>) {
+    for (key, namespace, entity) in IDS {
+        if let Some(Value::String(name)) = metadata.get(key)
+            && name.parse::<StructuredId>().is_err()
+            && let Ok(id) = StructuredId::new(namespace, entity, name.as_str(), None)
+        {
+            metadata.insert(key.to_owned(), json!(id));
+        }
+    }
+    for key in WORDS {
+        // A message's or a thought's source and category are free text.
+        let is_free = key == "source" && kind != Kind::Document;
+        if let Some(Value::String(word)) = metadata.get(key)
+            && !is_free
+        {
+            let word = word_of(key, word);
+            metadata.insert(key.to_owned(), word.into());
+        }
+    }
+    if let Some(Value::String(role)) = metadata.get("role") {
+        let role = role_of(role);
+        metadata.insert("role".to_owned(), role.into());
+    }
+    if kind == Kind::Message {
+        give_thread(metadata);
+    }
+}
+
+/// Today's spelling of a word: `InProgress`, `IN_PROGRESS` and `in-progress` are `in_progress`.
+fn word_of(key: &str, word: &str) -> String {
+    let mut spelt = String::new();
+    let mut was_lower = false;
+    for character in word.trim().chars() {
+        if character.is_uppercase() && was_lower {
+            spelt.push('_');
+        }
+        was_lower = character.is_lowercase();
+        if matches!(character, '-' | ' ') { spelt.push('_') } else { spelt.extend(character.to_lowercase()) }
+    }
+    match (key, spelt.as_str()) {
+        ("importance", "very_low") => "low".to_owned(),
+        ("importance", "very_high") => "critical".to_owned(),
+        ("status", "canceled") => "cancelled".to_owned(),
+        _ => spelt,
+    }
+}
+
+fn role_of(role: &str) -> &str {
+    match role {
+        "human" | "person" => "user",
+        "agent" | "ai" | "bot" | "model" => "assistant",
+        "function" => "tool",
+        role => role,
+    }
+}
+
+/// A thread from what there was instead of one. Where in it a message stands, a single message cannot tell: an answer comes
+/// after what it answers.
+fn give_thread(metadata: &mut Map<String, Value>) {
+    let part_of = metadata.remove("isPartOfThread");
+    if metadata.contains_key("thread") {
+        return;
+    }
+    let answered = metadata.get("inResponseTo").and_then(Value::as_str);
+    let named = part_of.as_ref().and_then(Value::as_str);
+    if let Some(id) = named.or(answered) {
+        let thread = json!({"id": id, "position": u8::from(answered.is_some())});
+        metadata.insert("thread".to_owned(), thread);
+    }
+}
+
+/// Brings the memories of a file up to date, in its order: an answer belongs to the thread of what it answers, and positions
+/// are given one after the other.
+#[derive(Debug, Default)]
+pub struct Importer {
+    threads: HashMap<String, String>,
+    next: HashMap<(String, String), u64>,
+}
+
+impl Importer {
+    /// Brings one memory up to date. `id` is what others refer to it by.
+    pub fn modernise(&mut self, kind: Kind, id: Option<&str>, metadata: &mut Map<String, Value>) {
+        if kind == Kind::Message && !metadata.contains_key("thread") {
+            self.place(id, metadata);
+        }
+        modernise(kind, metadata);
+        metadata.insert("schemaVersion".to_owned(), CURRENT.to_string().into());
+    }
+
+    fn place(&mut self, id: Option<&str>, metadata: &mut Map<String, Value>) {
+        let text = |key: &str| metadata.get(key).and_then(Value::as_str).map(str::to_owned);
+        let answered = text("inResponseTo");
+        let thread = text("isPartOfThread")
+            .or_else(|| answered.as_ref().map(|message| self.threads.get(message).unwrap_or(message).clone()))
+            // A message that others may answer begins a thread of its own.
+            .or_else(|| id.map(|id| format!("thread_{id}")));
+        let Some(thread) = thread else { return };
+        let chat = metadata.get("chatId").map(Value::to_string).unwrap_or_default();
+        let next = self.next.entry((chat, thread.clone())).or_default();
+        metadata.insert("thread".to_owned(), json!({"id": thread, "position": *next}));
+        *next += 1;
+        if let Some(id) = id {
+            self.threads.insert(id.to_owned(), thread);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[expect(clippy::needless_pass_by_value, reason = "the cases read better")]
+    fn check(kind: Kind, before: Value, after: Value) {
+        let (Value::Object(mut metadata), shown) = (before.clone(), before) else { unreachable!() };
+        modernise(kind, &mut metadata);
+        assert_eq!(Value::Object(metadata), after, "of {shown}");
+    }
+
+    #[test]
+    fn what_can_be_told_is_converted() {
+        let id = |namespace: &str, entity: &str, id: &str| json!({"namespace": namespace, "type": entity, "id": id});
+        check(
+            Kind::Message,
+            json!({"role": "ASSISTANT", "userId": "a:b", "agentId": "agent:agent:x", "isPartOfThread": "t", "mood": 1}),
+            json!({
+                "role": "assistant", "userId": id("user", "user", "a:b"), "agentId": "agent:agent:x", "mood": 1,
+                "thread": {"id": "t", "position": 0},
+            }),
+        );
+        check(
+            Kind::Message,
+            json!({"role": "Human", "inResponseTo": "m1", "source": "Some Web"}),
+            json!({"role": "user", "inResponseTo": "m1", "source": "Some Web", "thread": {"id": "m1", "position": 1}}),
+        );
+        check(Kind::Task, json!({"status": "InProgress", "priority": "HIGH", "assignedTo": "x"}), {
+            json!({"status": "in_progress", "priority": "high", "assignedTo": id("agent", "agent", "x")})
+        });
+        check(Kind::Document, json!({"source": "WEB", "importance": "very-high"}), {
+            json!({"source": "web", "importance": "critical"})
+        });
+        // Nothing is made up.
+        check(Kind::Message, json!({"isPartOfThread": true}), json!({}));
+    }
+
+    #[test]
+    fn a_file_s_answers_join_their_threads() {
+        let mut importer = Importer::default();
+        let mut place = |id: &str, metadata: Value| {
+            let Value::Object(mut metadata) = metadata else { unreachable!() };
+            importer.modernise(Kind::Message, Some(id), &mut metadata);
+            assert_eq!(metadata["schemaVersion"], "1.0.0");
+            metadata["thread"].clone()
+        };
+        assert_eq!(place("m1", json!({"chatId": "c"})), json!({"id": "thread_m1", "position": 0}));
+        assert_eq!(
+            place("m2", json!({"chatId": "c", "inResponseTo": "m1"})),
+            json!({"id": "thread_m1", "position": 1})
+        );
+        assert_eq!(
+            place("m3", json!({"chatId": "c", "inResponseTo": "m2"})),
+            json!({"id": "thread_m1", "position": 2})
+        );
+        assert_eq!(place("m4", json!({"chatId": "c", "isPartOfThread": "t"})), json!({"id": "t", "position": 0}));
+        assert_eq!(place("m5", json!({"chatId": "d", "isPartOfThread": "t"})), json!({"id": "t", "position": 0}));
+    }
+}

@@ -1,0 +1,302 @@
+//! A search as it is asked for: criteria, options, and the cursor that leads to the next page.
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::criteria;
+use super::kind::Kind;
+use super::rank::rank;
+use super::text;
+use crate::store::memories::{Filter, Hit, Search, SortBy, SortValue, TextQuery};
+use crate::strict::{At, Fields, Node};
+
+/// Memories on a page, if nobody says.
+pub const DEFAULT_LIMIT: usize = 10;
+
+/// Memories on the largest page.
+pub const MAX_LIMIT: usize = 200;
+
+/// Longest text that is searched for, in characters.
+const MAX_QUERY: usize = 10_000;
+
+/// A search for memories of one kind.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recall {
+    /// Which kind.
+    pub kind: Kind,
+    /// Which of them.
+    pub filter: Filter,
+    /// What they are about.
+    pub query: Option<String>,
+    /// In which order.
+    pub sort: SortBy,
+    /// Largest first?
+    pub descending: bool,
+    /// So many left out.
+    pub offset: usize,
+    /// At most so many, 1 to [`MAX_LIMIT`].
+    pub limit: usize,
+    /// Where the page before ended.
+    pub cursor: Option<String>,
+    /// Say what the scores are made of.
+    pub explain: bool,
+}
+
+/// A cursor that does not belong to the search, or is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("this is no cursor of this search; take `nextCursor` of its page before, and change nothing else")]
+pub struct ForeignCursor;
+
+impl Recall {
+    /// Reads `{"criteria", "options"}`.
+    pub fn read(kind: Kind, node: Node, at: &mut At) -> Option<Self> {
+        at.map(node, |fields| {
+            let filter = fields.part("criteria", |node, at| criteria::read(kind, node, at));
+            let filter = filter.unwrap_or_else(|| Filter { kind: Some(kind.number()), ..Filter::default() });
+            let recall = Self::all(kind, filter);
+            let options = recall.clone();
+            fields.part("options", |node, at| at.map(node, |fields| options.with(fields))).unwrap_or(recall)
+        })
+    }
+
+    /// Newest first, without a text.
+    pub fn all(kind: Kind, filter: Filter) -> Self {
+        Self {
+            kind,
+            filter,
+            query: None,
+            sort: SortBy::Created,
+            descending: true,
+            offset: 0,
+            limit: DEFAULT_LIMIT,
+            cursor: None,
+            explain: false,
+        }
+    }
+
+    fn with(mut self, fields: &mut Fields<'_>) -> Self {
+        self.query = fields.optional::<String>("query").filter(|query| !query.trim().is_empty());
+        // Bytes first: counting the characters of a hostile text is work.
+        if self.query.as_ref().is_some_and(|query| query.len() > MAX_QUERY && query.chars().count() > MAX_QUERY) {
+            fields.bad_value("query", format!("a query has at most {MAX_QUERY} characters"));
+            self.query = None;
+        }
+        fields.set("limit", &mut self.limit);
+        if !(1..=MAX_LIMIT).contains(&self.limit) {
+            fields.bad_value("limit", format!("must be 1 to {MAX_LIMIT}"));
+        }
+        fields.set("offset", &mut self.offset);
+        if self.offset > MAX_OFFSET {
+            fields.bad_value("offset", format!("at most {MAX_OFFSET}; a cursor leads further"));
+        }
+        self.read_order(fields);
+        fields.set("includeDeleted", &mut self.filter.include_deleted);
+        fields.set("explain", &mut self.explain);
+        self.cursor = fields.optional("cursor");
+        if self.cursor.is_some() && self.offset > 0 {
+            fields.bad_value("offset", "either an offset or a cursor");
+        }
+        self
+    }
+
+    fn read_order(&mut self, fields: &mut Fields<'_>) {
+        if self.query.is_some() {
+            (self.sort, self.descending) = (SortBy::Score, true);
+        }
+        if let Some(text) = fields.optional::<String>("sortBy") {
+            match criteria::sort_by(self.kind, &text) {
+                Ok(SortBy::Score) if self.query.is_none() => {
+                    fields.bad_value("sortBy", "without a `query` there is no score to sort by");
+                }
+                Ok(sort) => (self.descending, self.sort) = (sort == SortBy::Score, sort),
+                Err(said) => fields.bad_value("sortBy", said),
+            }
+        }
+        match fields.optional::<String>("sortDirection").as_deref() {
+            None => {}
+            Some("asc") => self.descending = false,
+            Some("desc") => self.descending = true,
+            Some(_) => fields.bad_value("sortDirection", "must be asc or desc"),
+        }
+    }
+
+    /// The search as the store takes it. Nothing if the text has nothing to search by: then nothing matches.
+    pub fn search(&self, tenant: &str) -> Result<Option<Search>, ForeignCursor> {
+        let after = self.cursor.as_deref().map(|cursor| self.after(tenant, cursor)).transpose()?;
+        let text = match &self.query {
+            None => None,
+            Some(query) => {
+                let (terms, vector) = text::query(query);
+                if terms.is_empty() {
+                    return Ok(None);
+                }
+                Some(TextQuery { terms, vector, rank })
+            }
+        };
+        Ok(Some(Search {
+            filter: self.filter.clone(),
+            text,
+            sort: self.sort.clone(),
+            descending: self.descending,
+            after,
+            offset: self.offset,
+            // One more than is shown tells that there is a next page.
+            limit: self.limit + 1,
+        }))
+    }
+
+    /// What makes two searches pages of one.
+    fn digest(&self, tenant: &str) -> String {
+        let Self { kind, filter, query, sort, descending, .. } = self;
+        let said = format!("{tenant:?} {kind:?} {filter:?} {query:?} {sort:?} {descending}");
+        Sha256::digest(said)[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The cursor to the page after `last`.
+    pub fn cursor_after(&self, tenant: &str, last: &Hit) -> String {
+        let value = match &last.value {
+            SortValue::Nothing => Value::Null,
+            SortValue::Integer(number) => json!({"i": number}),
+            SortValue::Real(number) => json!({"r": number.to_bits()}),
+            SortValue::Text(text) => json!({"t": text}),
+        };
+        let cursor = json!([self.digest(tenant), value, last.memory.id]).to_string();
+        cursor.bytes().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    fn after(&self, tenant: &str, cursor: &str) -> Result<(SortValue, String), ForeignCursor> {
+        let parsed = (|| {
+            let digits = cursor.as_bytes().chunks(2);
+            let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+            let bytes: Vec<u8> = digits.map(byte).collect::<Option<_>>()?;
+            let (digest, value, id): (String, Value, String) = serde_json::from_slice(&bytes).ok()?;
+            let value = match value.as_object().and_then(|value| value.iter().next()) {
+                None => SortValue::Nothing,
+                Some((key, value)) => match key.as_str() {
+                    "i" => SortValue::Integer(value.as_i64()?),
+                    "r" => SortValue::Real(f64::from_bits(value.as_u64()?)),
+                    "t" => SortValue::Text(value.as_str()?.to_owned()),
+                    _ => return None,
+                },
+            };
+            (digest == self.digest(tenant)).then_some((value, id))
+        })();
+        parsed.ok_or(ForeignCursor)
+    }
+}
+
+/// Largest offset; whoever looks further down follows the cursor.
+const MAX_OFFSET: usize = 10_000_000;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::strict::{FromNode, Limits, decode::decode, read};
+
+    #[derive(Debug)]
+    struct Messages(Recall);
+
+    impl FromNode for Messages {
+        fn from_node(node: Node, at: &mut At) -> Option<Self> {
+            Recall::read(Kind::Message, node, at).map(Self)
+        }
+    }
+
+    fn parse(text: &str) -> Result<Recall, Vec<String>> {
+        let node = read::json(text.as_bytes(), &Limits::of_bytes(100_000)).unwrap();
+        decode::<Messages>(node).map(|Messages(recall)| recall).map_err(|faults| {
+            faults.iter().map(|fault| format!("{} {}", fault.pointer(), fault.code.as_str())).collect()
+        })
+    }
+
+    #[test]
+    fn an_id_and_its_text_ask_the_same() {
+        let object = parse(r#"{"criteria":{"userId":{"namespace":"user","type":"user","id":"a:b"}}}"#).unwrap();
+        let text = parse(r#"{"criteria":{"userId":"user:user:a%3Ab"}}"#).unwrap();
+        assert_eq!(object, text);
+        assert_eq!(text.filter.user.as_deref(), Some("user:user:a%3Ab"));
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_contract() {
+        let recall = parse("{}").unwrap();
+        assert_eq!((recall.limit, recall.offset, &recall.sort, recall.descending), (10, 0, &SortBy::Created, true));
+        let ranked = parse(r#"{"options":{"query":"x"}}"#).unwrap();
+        assert_eq!((&ranked.sort, ranked.descending), (&SortBy::Score, true));
+        let sorted = parse(r#"{"options":{"sortBy":"thread.position"}}"#).unwrap();
+        assert!(!sorted.descending && matches!(sorted.sort, SortBy::Field(_)));
+        assert_eq!(parse(r#"{"options":{"query":"  "}}"#).unwrap(), recall, "an empty query is none");
+        assert!(matches!(parse(r#"{"options":{"sortBy":"x"}}"#).unwrap().sort, SortBy::Field(_)));
+        assert!(matches!(parse(r#"{"options":{"sortBy":"agentId"}}"#).unwrap().sort, SortBy::Id(_)));
+    }
+
+    #[test]
+    fn every_fault_has_its_place() {
+        let check = |text: &str, faults: &[&str]| assert_eq!(parse(text).unwrap_err(), faults, "{text}");
+        check(
+            r#"{"criteria":{"role":"robot","userId":"x","agntId":"a:b:c","foo":1},"options":{"limit":0,"sort":1}}"#,
+            &[
+                "/criteria/role bad-value",
+                "/criteria/userId bad-value",
+                "/criteria/foo unknown-key",
+                "/criteria/agntId unknown-key",
+                "/options/limit bad-value",
+                "/options/sort unknown-key",
+            ],
+        );
+        check(r#"{"options":{"limit":201}}"#, &["/options/limit bad-value"]);
+        check(r#"{"options":{"limit":1.5}}"#, &["/options/limit wrong-type"]);
+        check(r#"{"options":{"offset":-1}}"#, &["/options/offset wrong-type"]);
+        check(r#"{"options":{"sortBy":"score"}}"#, &["/options/sortBy bad-value"]);
+        check(r#"{"options":{"sortBy":"thread.positon"}}"#, &["/options/sortBy bad-value"]);
+        check(r#"{"options":{"sortBy":"a' OR 1=1"}}"#, &["/options/sortBy bad-value"]);
+        check(r#"{"options":{"sortDirection":"up"}}"#, &["/options/sortDirection bad-value"]);
+        check(r#"{"criteria":{"metadata.a b":1}}"#, &["/criteria/metadata.a b bad-value"]);
+        check(r#"{"criteria":{"metadata.a":[1]}}"#, &["/criteria/metadata.a bad-value"]);
+        check(
+            r#"{"criteria":{"from":"yesterday","minImportance":2}}"#,
+            &["/criteria/minImportance bad-value", "/criteria/from bad-value"],
+        );
+        check(r#"{"criteria":7,"query":"x"}"#, &["/criteria wrong-type", "/query unknown-key"]);
+    }
+
+    #[test]
+    fn a_cursor_is_of_its_search_and_tenant() {
+        let recall = parse(r#"{"criteria":{"role":"user"}}"#).unwrap();
+        let other = parse(r#"{"criteria":{"role":"tool"}}"#).unwrap();
+        let hit = Hit {
+            memory: crate::store::memories::StoredMemory {
+                id: "i".into(),
+                kind: 1,
+                content: String::new(),
+                metadata: "{}".into(),
+                version: 1,
+                created_us: 0,
+                updated_us: 0,
+                deleted: false,
+            },
+            value: SortValue::Real(0.1 + 0.2),
+            score: None,
+        };
+        let cursor = recall.cursor_after("t", &hit);
+        let with = |recall: &Recall, cursor: &str| Recall { cursor: Some(cursor.to_owned()), ..recall.clone() };
+        let search = with(&recall, &cursor).search("t").unwrap().unwrap();
+        assert_eq!(search.after, Some((SortValue::Real(0.1 + 0.2), "i".to_owned())));
+        assert_eq!(with(&other, &cursor).search("t").unwrap_err(), ForeignCursor);
+        assert_eq!(with(&recall, &cursor).search("u").unwrap_err(), ForeignCursor);
+        for bad in ["", "zz", "7b7d", "é", "5b"] {
+            assert_eq!(with(&recall, bad).search("t").unwrap_err(), ForeignCursor, "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_query_is_made_of_harmless_terms(query in "\\PC{0,60}|[\"*():^{}+-]{0,20}|NEAR\\(a b\\)|a\" OR \"b") {
+            for term in text::query(&query).0 {
+                prop_assert!(term.chars().all(char::is_alphanumeric), "{term:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The text that a memory is found by, and the text that is looked for, as terms and as a vector.
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use super::id::StructuredId;
+use super::kind::Metadata;
+use crate::store::memories::Index;
+use crate::text::analysis;
+use crate::text::embedding::{DOCUMENT_PIECES, Pool, QUERY_PIECES, Quantized, Table, Vector};
+
+/// What the speaker's name weighs beside the text, whose weight is 1.
+const SPEAKER: f32 = 0.4;
+
+/// Terms of one query; more say nothing more, and each costs a look into the index.
+const MAX_TERMS: usize = 64;
+
+/// What a memory is found by.
+pub fn index(metadata: &Metadata, content: &str) -> Index {
+    let speaker = metadata.speaker().map(StructuredId::id).unwrap_or_default();
+    let title = match metadata {
+        Metadata::Document(document) => document.details.title.as_deref(),
+        Metadata::Task(task) => Some(task.title.as_str()),
+        Metadata::Message(_) | Metadata::CognitiveProcess(_) => None,
+    };
+    let description = match metadata {
+        Metadata::Task(task) => task.details.description.as_deref(),
+        _ => None,
+    };
+    let parts: Vec<&str> = title.into_iter().chain([content]).chain(description).collect();
+    let text = parts.join("\n");
+    let mut pool = Pool::default();
+    pool.add(&meaning(&text, DOCUMENT_PIECES), 1.0);
+    if !speaker.is_empty() {
+        pool.add(&meaning(speaker, QUERY_PIECES), SPEAKER);
+    }
+    Index { words: words(&text), speaker: words(speaker), vector: Quantized::from(&pool.vector()) }
+}
+
+/// What is looked for: its terms, each once, and what it means.
+pub fn query(text: &str) -> (Vec<String>, Quantized) {
+    let (mut terms, mut seen) = (Vec::new(), HashSet::new());
+    analysis::terms(text, |term| {
+        if terms.len() < MAX_TERMS && seen.insert(term.to_owned()) {
+            terms.push(term.to_owned());
+        }
+    });
+    // Nobody looks for `the`, unless for nothing else.
+    if terms.iter().any(|term| !FUNCTION_WORDS.contains(term)) {
+        terms.retain(|term| !FUNCTION_WORDS.contains(term));
+    }
+    (terms, Quantized::from(&meaning(text, QUERY_PIECES)))
+}
+
+/// Words that hold a sentence together and say nothing of what it is about, stemmed.
+static FUNCTION_WORDS: LazyLock<HashSet<String>> = LazyLock::new(|| {
+    let mut words = HashSet::new();
+    analysis::terms(
+        "a about am an and any are as at be been but by can could did do does for from had has have he her hers him his how \
+         i if in into is it its me my of on or our s she should so t than that the their them then there these they this \
+         those to us was we were what when where which who whom whose why will with would you your",
+        |term| {
+            words.insert(term.to_owned());
+        },
+    );
+    words
+});
+
+fn words(text: &str) -> String {
+    let mut words = String::with_capacity(text.len());
+    analysis::terms(text, |term| {
+        if !words.is_empty() {
+            words.push(' ');
+        }
+        words.push_str(term);
+    });
+    words
+}
+
+/// What a text means, rare pieces counting more. Where a word stands in the vocabulary, most common first, tells how rare it
+/// is, without counts that would change while memories come and go: what was stored stays comparable.
+fn meaning(text: &str, pieces: usize) -> Vector {
+    Table::shipped().embed_weighted(text, pieces, |piece| rarity(piece.index()))
+}
+
+/// The square root of the inverse document frequency that Zipf's law gives a word of that rank: found better than either alone
+/// on requests for tools.
+fn rarity(index: usize) -> f32 {
+    let rank = match index {
+        ..FIRST_SIGN_END => 0,
+        FIRST_SIGN_END..FIRST_WORD => SINGLE,
+        _ => index - FIRST_WORD,
+    };
+    (2.0 + rank as f32).ln().sqrt()
+}
+
+/// Up to here the vocabulary has the ASCII signs, which mean next to nothing.
+const FIRST_SIGN_END: usize = 16;
+
+/// Single characters end here, and words begin.
+const FIRST_WORD: usize = 998;
+
+/// A rank for single characters, which are not sorted by it.
+const SINGLE: usize = 200;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_commonest_word_is_the_first_of_the_vocabulary() {
+        let mut pieces = Vec::new();
+        Table::shipped().pieces("the . 5 beagle", 9, |piece| pieces.push(piece.index()));
+        assert_eq!(pieces[0], FIRST_WORD);
+        let weights: Vec<f32> = pieces.iter().map(|&piece| rarity(piece)).collect();
+        assert!(weights[1] <= weights[0] && weights[0] < weights[2] && weights[2] < weights[3], "{weights:?}");
+    }
+
+    fn check(text: &str, expected: &[&str]) {
+        assert_eq!(query(text).0, expected, "terms of {text:?}");
+    }
+
+    #[test]
+    fn function_words_are_not_looked_for() {
+        check("What is the name of his dog?", &["name", "dog"]);
+        check("the what", &["the", "what"]);
+        check("dogs dog DOG", &["dog"]);
+        check("\" OR NEAR(x) *", &["near", "x"]);
+        check("***", &[]);
+        assert_eq!(query(&"word1 word2 ".repeat(9000)).0.len(), 2);
+    }
+}

@@ -1,0 +1,79 @@
+//! What rule libraries are asked, and what they propose: plain owned data, apart from every room and every door.
+
+use serde::{Deserialize, Serialize};
+
+/// What has just happened, for rule libraries to propose what is called next.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ask {
+    /// The tool that was called.
+    pub tool: String,
+    /// The mode it ran in.
+    pub mode: Option<String>,
+    /// How complex its result was, if somebody said.
+    pub complexity: Option<Complexity>,
+    /// How many results it gave; 0 if nobody said.
+    pub num_outputs: u64,
+    /// Has the result open branches?
+    pub has_branches: bool,
+    /// The session it belongs to.
+    pub session_id: Option<String>,
+    /// What the agent is after, in words.
+    pub goal: Option<String>,
+    /// Tools called recently, the oldest first, repeats kept.
+    pub history: Vec<String>,
+    /// Further facts about the result.
+    pub context: Vec<(String, String)>,
+}
+
+/// How complex a result was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Complexity {
+    /// Simple.
+    Simple,
+    /// Moderate.
+    Moderate,
+    /// Complex.
+    Complex,
+}
+
+/// A tool to call next.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Proposal {
+    /// Its name, not looked up in any catalog; 1 to 128 bytes.
+    pub tool: String,
+    /// Why, in the library's words; at most 1,024 bytes.
+    pub reason: String,
+    /// How strongly, 0 to 1.
+    pub score: f64,
+}
+
+/// What all libraries together propose.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Proposals {
+    /// Each library's proposals, best first, under its id; libraries in the order of their precedence.
+    pub lists: Vec<(String, Vec<Proposal>)>,
+    /// Libraries that did not answer, and why.
+    pub degraded: Vec<(String, String)>,
+}
+
+/// A tool as rule libraries see it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tool {
+    /// Its name.
+    pub name: String,
+    /// Its category; may be empty.
+    pub category: String,
+    /// Its semantic tags.
+    pub capabilities: Vec<String>,
+    /// Further search terms.
+    pub keywords: Vec<String>,
+}
+
+/// All tools of one generation of the catalog.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// The generation's number.
+    pub generation: u64,
+    /// Its tools, by name.
+    pub tools: Vec<Tool>,
+}

@@ -1,0 +1,184 @@
+//! The validator: everything that a host may do to a library, and more, tried before a daemon does it.
+
+use std::time::{Duration, Instant};
+
+use super::ask::{Ask, Complexity, Snapshot, Tool};
+use super::fault::Fault;
+use super::library::Library;
+use super::process::describe;
+use super::settings::Launch;
+use super::trial::{EXPERIMENT_TIME, Trial, TrialError};
+use super::wire::{Experiment, Hello};
+
+/// Calls that are watched for leaks; the first fifth is to settle in.
+const CALLS: usize = 10_000;
+
+/// What the memory may grow by after settling in, in bytes: pages that an allocator keeps, not 64 bytes a call.
+const GROWTH: u64 = 512 << 10;
+
+/// What was tried, and how it came out: what was seen, or what is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// What was tried.
+    pub what: &'static str,
+    /// How it came out.
+    pub outcome: Result<String, String>,
+}
+
+/// Tries everything on a library that a host might do to it, and more. Each trial has a worker of its own.
+pub async fn check(
+    library: &Library,
+    launch: &Launch,
+    settings: &str,
+    mut tell: impl FnMut(&Finding),
+    print: impl Fn(&str) + Clone + Send + 'static,
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut found = |what, outcome| {
+        let finding = Finding { what, outcome };
+        tell(&finding);
+        findings.push(finding);
+    };
+    let start = || Trial::start(library, launch, settings.to_owned(), &CATALOG, print.clone());
+    let begun = Instant::now();
+    let started = match start().await {
+        Ok(trial) => trial,
+        Err(fault) => {
+            found("start", Err(fault.to_string()));
+            return findings;
+        }
+    };
+    let Hello { id, version, abi_minor, sandbox, .. } = started.hello();
+    let took = begun.elapsed().as_secs_f64() * 1e3;
+    let said = format!("{id} {version}, interface 1.{abi_minor}, ready in {took:.1} ms, sandbox: {}", sandbox.as_str());
+    found("start", Ok(said));
+    found("calls", calls(started, launch.deadline).await);
+    found("catalogs", trial(start().await, async |trial| catalogs(trial).await).await);
+    for (what, experiment) in EXPERIMENTS {
+        found(what, trial(start().await, async |trial| trial.experiment(experiment).await).await);
+    }
+    found("end", end(start().await).await);
+    findings
+}
+
+const EXPERIMENTS: [(&str, Experiment); 7] = [
+    ("instances", Experiment::Instances),
+    ("destroyed and made again", Experiment::Rebirth),
+    ("smaller structs", Experiment::SmallStructs),
+    ("larger structs", Experiment::LargeStructs),
+    ("a sink that stops", Experiment::StopAtOnce),
+    ("odd configurations", Experiment::BadSettings),
+    ("hostile inputs", Experiment::HostileInputs),
+];
+
+/// The catalog that a library under trial is told.
+static CATALOG: std::sync::LazyLock<Snapshot> = std::sync::LazyLock::new(|| catalog(1));
+
+fn catalog(generation: u64) -> Snapshot {
+    let tool = |number: usize| Tool {
+        name: format!("tool_{number:04}"),
+        category: format!("category_{}", number % 10),
+        capabilities: vec![format!("capability_{}", number % 7)],
+        keywords: vec!["keyword".to_owned(), format!("keyword_{}", number % 50)],
+    };
+    let reasoning = ["reasoning_decision", "reasoning_divergent", "reasoning_linear", "reasoning_reflection"];
+    let named = reasoning.iter().map(|name| Tool { name: (*name).to_owned(), ..Tool::default() });
+    Snapshot { generation, tools: named.chain((0..1000).map(tool)).collect() }
+}
+
+async fn trial(
+    started: Result<Trial, Fault>,
+    body: impl AsyncFnOnce(&mut Trial) -> Result<String, String>,
+) -> Result<String, String> {
+    let mut trial = started.map_err(|fault| format!("it did not start again: {fault}"))?;
+    body(&mut trial).await
+}
+
+/// Ordinary calls, many of them, each in time, without anything being left behind.
+async fn calls(mut trial: Trial, deadline: Duration) -> Result<String, String> {
+    let usage = |trial: &Trial| trial.usage().map_err(|error| format!("its process cannot be looked at: {error}"));
+    let (mut took, mut proposed, mut refused) = (Vec::with_capacity(CALLS), 0, 0);
+    let mut settled = usage(&trial)?;
+    for number in 0..CALLS {
+        let begun = Instant::now();
+        match trial.ask(&ordinary(number), deadline).await {
+            Ok(proposals) => proposed += proposals.len(),
+            Err(TrialError::Refusal(_)) => refused += 1,
+            Err(TrialError::Fault(fault)) => return Err(format!("at call {number}: {fault}")),
+        }
+        took.push(begun.elapsed());
+        if number == CALLS / 5 {
+            settled = usage(&trial)?;
+        }
+    }
+    let after = usage(&trial)?;
+    if after.memory > settled.memory + GROWTH {
+        let bytes = (after.memory - settled.memory) / (CALLS as u64 * 4 / 5);
+        return Err(format!("it leaks some {bytes} bytes a call"));
+    }
+    if after.threads > 1 {
+        return Err(format!("it leaves {} threads behind", after.threads - 1));
+    }
+    if after.files > settled.files {
+        return Err(format!("it leaves {} files open", after.files - settled.files));
+    }
+    took.sort();
+    let (median, longest) = (took[CALLS / 2].as_secs_f64() * 1e6, took[CALLS - 1].as_secs_f64() * 1e3);
+    Ok(format!(
+        "{CALLS} calls, {proposed} proposals, {refused} errors; {median:.0} µs at the median, {longest:.1} ms at most; \
+         nothing leaked"
+    ))
+}
+
+fn ordinary(number: usize) -> Ask {
+    const TOOLS: [&str; 5] =
+        ["reasoning_divergent", "reasoning_linear", "reasoning_decision", "tool_0001", "not_in_the_catalog"];
+    const COMPLEXITIES: [Option<Complexity>; 4] =
+        [None, Some(Complexity::Simple), Some(Complexity::Moderate), Some(Complexity::Complex)];
+    let tool = |number: usize| TOOLS[number % TOOLS.len()].to_owned();
+    Ask {
+        tool: tool(number),
+        mode: number.is_multiple_of(3).then(|| format!("mode_{}", number % 9)),
+        complexity: COMPLEXITIES[number % COMPLEXITIES.len()],
+        num_outputs: number as u64 % 6,
+        has_branches: number.is_multiple_of(2),
+        session_id: number.is_multiple_of(5).then(|| format!("session_{}", number % 20)),
+        goal: number.is_multiple_of(7).then(|| "decide which of several plans to follow".to_owned()),
+        history: (0..number % 21).map(tool).collect(),
+        context: vec![("source".to_owned(), "check".to_owned())],
+    }
+}
+
+/// New catalogs, many of them.
+async fn catalogs(trial: &mut Trial) -> Result<String, String> {
+    const CATALOGS: u64 = 200;
+    let usage = |trial: &Trial| trial.usage().map_err(|error| format!("its process cannot be looked at: {error}"));
+    let mut settled = usage(trial)?;
+    for generation in 2..2 + CATALOGS {
+        let told = trial.tell(catalog(generation), EXPERIMENT_TIME).await;
+        told.map_err(|error| format!("at catalog {generation}: {error}"))?;
+        if generation == CATALOGS / 5 {
+            settled = usage(trial)?;
+        }
+    }
+    let after = usage(trial)?;
+    // One catalog more or less is what an allocator may hold back.
+    if after.memory > settled.memory + 4 * GROWTH {
+        return Err(format!("it leaks some {} bytes a catalog", (after.memory - settled.memory) / (CATALOGS * 4 / 5)));
+    }
+    Ok(format!("{CATALOGS} catalogs of 1,004 tools; nothing leaked"))
+}
+
+/// The end of the orders is the end of the process.
+async fn end(started: Result<Trial, Fault>) -> Result<String, String> {
+    let trial = started.map_err(|fault| format!("it did not start again: {fault}"))?;
+    let begun = Instant::now();
+    let status = trial.hang_up(Duration::from_millis(500)).await;
+    match status {
+        Some(status) if status.success() => {
+            Ok(format!("destroyed and ended in {:.1} ms", begun.elapsed().as_secs_f64() * 1e3))
+        }
+        Some(status) => Err(describe(status)),
+        None => Err("it goes on after its instance was destroyed".to_owned()),
+    }
+}

@@ -1,0 +1,296 @@
+//! A library's file: whether it may be run, and its content as a sealed copy in memory.
+//!
+//! Whoever can write to the file, or to a directory above it, decides what runs. So the way to the file is walked on open
+//! descriptors from the root down, each step judged before the next is taken: nobody who is not trusted can have put anything
+//! else there between the look and the read. The copy is what is hashed, mapped and run; a file that is overwritten in place
+//! changes nothing that runs.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, SealFlags, Stat, fcntl_add_seals, fstat, memfd_create, openat};
+use sha2::{Digest, Sha256};
+
+use super::note::{Identity, NoteError, identify};
+
+/// Largest library, in bytes.
+const MAX_BYTES: u64 = 256 << 20;
+
+/// A SHA-256 sum of a library's content.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Hash(pub [u8; 32]);
+
+impl Hash {
+    /// The sum of this content.
+    pub fn of(content: &[u8]) -> Self {
+        Self(Sha256::digest(content).into())
+    }
+}
+
+impl std::fmt::Display for Hash {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
+    }
+}
+
+impl std::fmt::Debug for Hash {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, formatter)
+    }
+}
+
+impl std::str::FromStr for Hash {
+    type Err = ();
+
+    /// 64 hexadecimal digits.
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let mut sum = [0; 32];
+        if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(());
+        }
+        for (byte, at) in sum.iter_mut().zip((0..64).step_by(2)) {
+            *byte = u8::from_str_radix(&text[at..at + 2], 16).map_err(|_| ())?;
+        }
+        Ok(Self(sum))
+    }
+}
+
+/// A library's content, ready to be run.
+#[derive(Debug, Clone)]
+pub struct Library {
+    /// Where it was read from.
+    pub path: PathBuf,
+    /// Of its content.
+    pub hash: Hash,
+    /// What it says it is.
+    pub identity: Identity,
+    image: Arc<OwnedFd>,
+}
+
+/// A library that may not be run, or cannot.
+#[derive(Debug, thiserror::Error)]
+pub enum LibraryError {
+    /// It cannot be read.
+    #[error("{place} cannot be opened: {source}")]
+    Unreadable {
+        /// The file, or a directory above it.
+        place: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Not what could be a library.
+    #[error("{0} is no regular file")]
+    Irregular(String),
+    /// Somebody else could change it.
+    #[error("{place} {why}, who could put anything there")]
+    Untrusted {
+        /// The file, or a directory above it.
+        place: String,
+        /// Who else has a hand in it.
+        why: String,
+    },
+    /// Not on the list of what may be run.
+    #[error("its SHA-256 sum {0} is not in `plugins.allow`")]
+    NotAllowed(Hash),
+    /// Larger than any library should be.
+    #[error("it has {0} bytes, and {MAX_BYTES} is the limit")]
+    Large(u64),
+    /// It is being written.
+    #[error("it changed while it was read")]
+    Changing,
+    /// No library by its content.
+    #[error(transparent)]
+    Note(#[from] NoteError),
+    /// No copy can be made.
+    #[error("it cannot be copied into memory: {0}")]
+    Copy(io::Error),
+}
+
+impl Library {
+    /// Reads the library at `path`, if it is trusted and, unless `allow` is empty, on that list.
+    pub fn open(path: &Path, allow: &[Hash]) -> Result<Self, LibraryError> {
+        Self::read(path, &walk(path)?, allow)
+    }
+
+    /// Reads the library at `path`, whoever can write there: for one that somebody names to be tried in a sandbox.
+    pub fn open_anyway(path: &Path) -> Result<Self, LibraryError> {
+        let file = File::open(path);
+        let file = file.map_err(|source| LibraryError::Unreadable { place: path.display().to_string(), source })?;
+        Self::read(path, &file, &[])
+    }
+
+    fn read(path: &Path, file: &File, allow: &[Hash]) -> Result<Self, LibraryError> {
+        let before = stat(file, path)?;
+        let length = before.st_size as u64;
+        if length > MAX_BYTES {
+            return Err(LibraryError::Large(length));
+        }
+        let mut content = Vec::with_capacity(length as usize + 1);
+        let unreadable = |source| LibraryError::Unreadable { place: path.display().to_string(), source };
+        file.take(MAX_BYTES + 1).read_to_end(&mut content).map_err(unreadable)?;
+        let after = stat(file, path)?;
+        let stamp = |stat: &Stat| (stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
+        if stamp(&before) != stamp(&after) || content.len() as u64 != length {
+            return Err(LibraryError::Changing);
+        }
+        let hash = Hash::of(&content);
+        if !allow.is_empty() && !allow.contains(&hash) {
+            return Err(LibraryError::NotAllowed(hash));
+        }
+        let identity = identify(&content)?;
+        let image = Arc::new(seal(&content).map_err(LibraryError::Copy)?);
+        Ok(Self { path: path.to_owned(), hash, identity, image })
+    }
+
+    /// The sealed copy.
+    pub fn image(&self) -> BorrowedFd<'_> {
+        self.image.as_fd()
+    }
+}
+
+/// Opens the file at `path` by way of every directory above it.
+fn walk(path: &Path) -> Result<File, LibraryError> {
+    let unreadable = |place: &Path, source| LibraryError::Unreadable { place: place.display().to_string(), source };
+    // Links are resolved first; whoever could turn one elsewhere would have to pass the walk with where it leads.
+    let path = path.canonicalize().map_err(|source| unreadable(path, source))?;
+    let mut place = PathBuf::from("/");
+    let directory = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let open = |from: BorrowedFd<'_>, name: &OsStr, place: &Path, flags: OFlags| {
+        openat(from, name, flags, Mode::empty()).map_err(|error| unreadable(place, error.into()))
+    };
+    let mut at = open(CWD, OsStr::new("/"), &place, directory)?;
+    let names: Vec<&OsStr> = path
+        .components()
+        .filter_map(|component| match component {
+            Component::Normal(name) => Some(name),
+            _ => None,
+        })
+        .collect();
+    let (name, above) = names.split_last().ok_or_else(|| LibraryError::Irregular(path.display().to_string()))?;
+    for (number, name) in above.iter().enumerate() {
+        trust(&stat(&at, &place)?, &place, true)?;
+        place.push(name);
+        at = open(at.as_fd(), name, &place, directory)?;
+        if number + 1 == above.len() {
+            trust(&stat(&at, &place)?, &place, false)?;
+        }
+    }
+    place.push(name);
+    // Without waiting, in case it is a pipe.
+    let file = open(at.as_fd(), name, &place, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC)?;
+    let found = stat(&file, &place)?;
+    if rustix::fs::FileType::from_raw_mode(found.st_mode) != rustix::fs::FileType::RegularFile {
+        return Err(LibraryError::Irregular(place.display().to_string()));
+    }
+    trust(&found, &place, false)?;
+    Ok(File::from(file))
+}
+
+fn stat(file: impl AsFd, place: &Path) -> Result<Stat, LibraryError> {
+    fstat(file).map_err(|error| LibraryError::Unreadable { place: place.display().to_string(), source: error.into() })
+}
+
+/// Can only root and the daemon's own user change this? Of a directory further up that all may write to, such as /tmp, the
+/// sticky bit is enough: nobody can replace in it what is not theirs.
+fn trust(stat: &Stat, place: &Path, sticky_will_do: bool) -> Result<(), LibraryError> {
+    let own = rustix::process::geteuid().as_raw();
+    let untrusted = |why: String| Err(LibraryError::Untrusted { place: place.display().to_string(), why });
+    if stat.st_uid != 0 && stat.st_uid != own {
+        return untrusted(format!("belongs to user {}", stat.st_uid));
+    }
+    let mode = Mode::from_raw_mode(stat.st_mode);
+    if sticky_will_do && mode.contains(Mode::SVTX) {
+        return Ok(());
+    }
+    if mode.contains(Mode::WOTH) {
+        return untrusted("can be written by everybody".to_owned());
+    }
+    if mode.contains(Mode::WGRP) {
+        return untrusted(format!("can be written by group {}", stat.st_gid));
+    }
+    Ok(())
+}
+
+/// A copy in memory that nobody can change any more.
+fn seal(content: &[u8]) -> io::Result<OwnedFd> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    // Kernels since 6.3 want to be told; older ones do not know the flag.
+    let image =
+        memfd_create("almanac-plugin", flags | MemfdFlags::EXEC).or_else(|_| memfd_create("almanac-plugin", flags))?;
+    let mut file = File::from(image);
+    file.write_all(content)?;
+    file.rewind()?;
+    fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+    Ok(file.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn only_what_nobody_else_can_change_is_trusted() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().join("root");
+        fs::create_dir_all(root.join("below")).unwrap();
+        let file = root.join("below/x.so");
+        fs::write(&file, "content").unwrap();
+        let mode = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        let check = |file: &Path, expected: &str| {
+            let error = Library::open(file, &[]).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        };
+        for path in [root.clone(), root.join("below")] {
+            mode(&path, 0o755);
+        }
+        mode(&file, 0o644);
+        check(&file, "no ELF header");
+        symlink(&file, directory.path().join("link")).unwrap();
+        check(&directory.path().join("link"), "no ELF header");
+        mode(&file, 0o664);
+        check(&file, "x.so can be written by group");
+        mode(&file, 0o646);
+        check(&file, "x.so can be written by everybody");
+        mode(&file, 0o644);
+        mode(&root.join("below"), 0o1777);
+        check(&file, "below can be written by everybody");
+        mode(&root.join("below"), 0o755);
+        mode(&root, 0o775);
+        check(&directory.path().join("link"), "root can be written by group");
+        mode(&root, 0o1777);
+        check(&file, "no ELF header");
+        mode(&root, 0o755);
+        check(&root.join("below"), "no regular file");
+        check(&root.join("none.so"), "cannot be opened");
+        let other = Hash([7; 32]);
+        assert!(matches!(Library::open(&file, &[other]), Err(LibraryError::NotAllowed(_))));
+    }
+
+    #[test]
+    fn a_sum_is_read_as_it_is_written() {
+        let hash = Hash(std::array::from_fn(|at| at as u8 * 7));
+        assert_eq!(hash.to_string().parse(), Ok(hash));
+        assert_eq!(hash.to_string().to_uppercase().parse(), Ok(hash));
+        for wrong in ["", "zz", &"g".repeat(64), &"0".repeat(63), &"é".repeat(32)] {
+            assert_eq!(wrong.parse::<Hash>(), Err(()), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_sealed_copy_stays_as_it_is() {
+        let image = seal(b"content").unwrap();
+        let mut file = File::from(image);
+        assert!(file.write_all(b"x").is_err());
+        let mut content = String::new();
+        file.rewind().unwrap();
+        file.read_to_string(&mut content).unwrap();
+        assert_eq!(content, "content");
+    }
+}

@@ -1,0 +1,272 @@
+//! A conversation with one worker: calls one after the other, each within its time.
+//!
+//! A caller that waits no longer leaves its call behind: the answer is still read, so that it is not taken for the next one's,
+//! and a worker that does not give it in time is at fault whether anybody waits or not. Both directions keep what was begun,
+//! so a future may be dropped at any point.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::net::UnixStream;
+use tokio::runtime::Handle;
+use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::time::{Instant, timeout_at};
+
+use super::ask::Proposal;
+use super::fault::Fault;
+use super::wire::{MAX_REPLY, Order, Reply, WireError, clamp, decode, encode, frame_length};
+
+/// How long a library may take to read a catalog.
+const SNAPSHOT_TIME: Duration = Duration::from_secs(5);
+
+/// Why a call was not answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Unanswered {
+    /// Nobody waits any more; the library was busy with earlier calls.
+    Busy,
+    /// Not asked: this worker is being replaced, or is at fault. Another may be there.
+    Gone,
+    /// It took too long.
+    Late,
+    /// It failed, and may answer the next call.
+    Failed(String),
+    /// It is at fault, now or since.
+    Fault(Fault),
+}
+
+/// A conversation.
+pub(super) struct Link {
+    line: Arc<Mutex<Line>>,
+    is_broken: AtomicBool,
+    limit: Duration,
+    runtime: Handle,
+    on_fault: Box<dyn Fn(Fault) + Send + Sync>,
+}
+
+impl Link {
+    /// A conversation over `line`, on which a call may take `limit`. The first fault goes to `on_fault`.
+    pub(super) fn new(
+        line: Line,
+        limit: Duration,
+        runtime: Handle,
+        on_fault: impl Fn(Fault) + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            line: Arc::new(Mutex::new(line)),
+            is_broken: AtomicBool::new(false),
+            limit,
+            runtime,
+            on_fault: Box::new(on_fault),
+        }
+    }
+
+    /// Asks the library; the answer is waited for until `until`.
+    ///
+    /// `order` is the encoded [`Order::Ask`] of this `number`, which no other call to this worker has.
+    pub(super) async fn ask(
+        self: &Arc<Self>,
+        number: u64,
+        order: &[u8],
+        until: Instant,
+    ) -> Result<Vec<Proposal>, Unanswered> {
+        let Ok(mut line) = timeout_at(until, Arc::clone(&self.line).lock_owned()).await else {
+            return Err(Unanswered::Busy);
+        };
+        if self.is_broken() {
+            return Err(Unanswered::Gone);
+        }
+        line.raw(order);
+        let mut call = Call { link: Arc::clone(self), line: Some(line), due: Instant::now() + self.limit };
+        let reply = timeout_at(until.min(call.due), call.converse()).await;
+        if Instant::now() < call.due && reply.is_err() {
+            return Err(Unanswered::Late);
+        }
+        let judged = match reply {
+            Err(_) => Err(Fault::Timeout(self.limit.as_millis())),
+            Ok(Err(fault)) => Err(fault),
+            Ok(Ok(Reply::Answer { number: of, outcome })) if of == number => Ok(outcome),
+            Ok(Ok(other)) => Err(unexpected(&other)),
+        };
+        call.line = None;
+        match judged {
+            Ok(Ok(mut proposals)) => {
+                clamp(&mut proposals);
+                Ok(proposals)
+            }
+            Ok(Err(refusal)) if refusal.for_good => {
+                let fault = Fault::Broken(refusal.message);
+                self.fail(fault.clone());
+                Err(Unanswered::Fault(fault))
+            }
+            Ok(Err(refusal)) => Err(Unanswered::Failed(refusal.message)),
+            Err(fault) => {
+                self.fail(fault.clone());
+                Err(Unanswered::Fault(fault))
+            }
+        }
+    }
+
+    /// Tells the catalog, as an order that was encoded once for all.
+    pub(super) async fn tell(self: &Arc<Self>, snapshot: &[u8]) -> Result<(), String> {
+        let mut line = Arc::clone(&self.line).lock_owned().await;
+        if self.is_broken() {
+            return Ok(());
+        }
+        line.raw(snapshot);
+        match timeout_at(Instant::now() + SNAPSHOT_TIME, line.converse()).await {
+            Ok(Ok(Reply::Snapshotted(told))) => return told,
+            Ok(Ok(other)) => self.fail(unexpected(&other)),
+            Ok(Err(fault)) => self.fail(fault),
+            Err(_) => self.fail(Fault::Timeout(SNAPSHOT_TIME.as_millis())),
+        }
+        Ok(())
+    }
+
+    /// Waits until no call is under way, and lets none begin.
+    pub(super) async fn drain(&self) {
+        self.retire();
+        let _ = self.line.lock().await;
+    }
+
+    /// Lets no further call begin, and no fault count.
+    pub(super) fn retire(&self) {
+        self.is_broken.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_broken(&self) -> bool {
+        self.is_broken.load(Ordering::Relaxed)
+    }
+
+    /// The worker is at fault. Only the first time counts.
+    pub(super) fn fail(&self, fault: Fault) {
+        if !self.is_broken.swap(true, Ordering::Relaxed) {
+            (self.on_fault)(fault);
+        }
+    }
+}
+
+/// What the worker said makes no sense here.
+fn unexpected(reply: &Reply) -> Fault {
+    Fault::Protocol(match reply {
+        Reply::Answer { number, .. } => format!("an answer to call {number}, which is not the one under way"),
+        _ => "an answer of another kind than the question".to_owned(),
+    })
+}
+
+/// A call under way. Dropped before its end, it is seen to its end without the caller.
+struct Call {
+    link: Arc<Link>,
+    line: Option<OwnedMutexGuard<Line>>,
+    due: Instant,
+}
+
+impl Call {
+    async fn converse(&mut self) -> Result<Reply, Fault> {
+        let line = self.line.as_mut().expect("a call has its line until it ended");
+        line.converse().await
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        let Some(mut line) = self.line.take() else { return };
+        let (link, due) = (Arc::clone(&self.link), self.due);
+        self.link.runtime.spawn(async move {
+            match timeout_at(due, line.converse()).await {
+                Ok(Ok(Reply::Answer { .. })) => {}
+                Ok(Ok(other)) => link.fail(unexpected(&other)),
+                Ok(Err(fault)) => link.fail(fault),
+                Err(_) => link.fail(Fault::Timeout(link.limit.as_millis())),
+            }
+        });
+    }
+}
+
+/// The socket to a worker, with what is still to be sent and what has come in.
+pub(super) struct Line {
+    socket: UnixStream,
+    unsent: Vec<u8>,
+    sent: usize,
+    received: Vec<u8>,
+}
+
+/// Read at once, in bytes, or more.
+const CHUNK: usize = 4 << 10;
+
+impl Line {
+    /// A line over `socket`. Needs a runtime.
+    pub(super) fn new(socket: std::os::unix::net::UnixStream) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        let socket = UnixStream::from_std(socket)?;
+        Ok(Self { socket, unsent: Vec::new(), sent: 0, received: Vec::new() })
+    }
+
+    /// Has the order sent with the next conversation.
+    pub(super) fn order(&mut self, order: &Order) {
+        encode(order, &mut self.unsent);
+    }
+
+    /// Sends nothing any more.
+    pub(super) fn hang_up(&self) {
+        // It fails if the other end is gone.
+        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Write);
+    }
+
+    /// Has bytes sent that are an order already.
+    pub(super) fn raw(&mut self, order: &[u8]) {
+        self.unsent.extend_from_slice(order);
+    }
+
+    /// Sends what is to be sent, and reads one reply. May be dropped and called again.
+    pub(super) async fn converse(&mut self) -> Result<Reply, Fault> {
+        if let Some(reply) = self.take()? {
+            return Ok(reply);
+        }
+        while self.sent < self.unsent.len() {
+            match self.socket.try_write(&self.unsent[self.sent..]) {
+                Ok(length) => self.sent += length,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.socket.writable().await.map_err(|error| broken(&error))?;
+                }
+                Err(error) => return Err(broken(&error)),
+            }
+        }
+        self.unsent.clear();
+        self.sent = 0;
+        loop {
+            if let Some(reply) = self.take()? {
+                return Ok(reply);
+            }
+            self.socket.readable().await.map_err(|error| broken(&error))?;
+            self.received.reserve(CHUNK);
+            match self.socket.try_read_buf(&mut self.received) {
+                Ok(0) => return Err(Fault::Crash("it closed its socket".to_owned())),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(broken(&error)),
+            }
+        }
+    }
+
+    /// The reply that has come in whole, if one has.
+    fn take(&mut self) -> Result<Option<Reply>, Fault> {
+        let length = frame_length(&self.received, MAX_REPLY).map_err(|error| garbled(&error))?;
+        let Some(length) = length.filter(|&length| length <= self.received.len()) else { return Ok(None) };
+        let reply = decode(&self.received[..length]).map_err(|error| garbled(&error))?;
+        self.received.drain(..length);
+        Ok(Some(reply))
+    }
+}
+
+fn broken(error: &io::Error) -> Fault {
+    Fault::Crash(format!("its socket broke: {error}"))
+}
+
+fn garbled(error: &WireError) -> Fault {
+    match error {
+        WireError::Long(_) => Fault::Oversized(error.to_string()),
+        WireError::Garbled(_) | WireError::Trailing(_) => Fault::Protocol(error.to_string()),
+    }
+}

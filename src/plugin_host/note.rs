@@ -1,0 +1,162 @@
+//! What a shared object says it is, read from its bytes without running any of it.
+//!
+//! Also the place where a file that is half written, for another machine, or no library at all is told apart, so that the
+//! dynamic loader never sees one: it maps what the headers promise, and dies of what is not there.
+
+use almanac_plugin_abi::{ABI_MAJOR, NOTE_ID_SIZE, NOTE_OWNER, NOTE_TYPE, NOTE_VERSION_SIZE, Note};
+use object::Endianness;
+use object::elf::{self, FileHeader64};
+use object::read::elf::{FileHeader, ProgramHeader};
+use serde::{Deserialize, Serialize};
+
+/// Id, version and interface of a library.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// Reverse DNS.
+    pub id: String,
+    /// Of the library.
+    pub version: String,
+    /// The interface it was built for: major and minor.
+    pub abi: (u32, u32),
+}
+
+/// The bytes are no library that could be loaded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoteError {
+    /// No ELF, or a broken one.
+    #[error("it is no shared object, or is damaged: {0}")]
+    NotElf(&'static str),
+    /// Not all of it is there.
+    #[error("it is cut off: its headers promise {promised} bytes, and {there} are there")]
+    Truncated {
+        /// Bytes that its segments take.
+        promised: u64,
+        /// Bytes of the file.
+        there: u64,
+    },
+    /// For another machine.
+    #[error("it is built for another machine")]
+    Machine,
+    /// A shared object like any other.
+    #[error("it has no note of a rule library (ALMANAC_PLUGIN_NOTE in almanac_plugin.h)")]
+    Missing,
+    /// The note is not what the interface says.
+    #[error("its note is wrong: {0}")]
+    Wrong(&'static str),
+    /// Another major version.
+    #[error("it was built for version {0} of the interface, and this host speaks version {ABI_MAJOR}")]
+    Major(u32),
+}
+
+#[cfg(target_arch = "x86_64")]
+const MACHINE: u16 = elf::EM_X86_64.0;
+#[cfg(target_arch = "aarch64")]
+const MACHINE: u16 = elf::EM_AARCH64.0;
+
+/// What the library says it is.
+pub fn identify(bytes: &[u8]) -> Result<Identity, NoteError> {
+    let broken = |_| NoteError::NotElf("its headers cannot be read");
+    let header = FileHeader64::<Endianness>::parse(bytes).map_err(|_| NoteError::NotElf("it has no ELF header"))?;
+    let endian = header.endian().map_err(broken)?;
+    if header.e_machine(endian).0 != MACHINE {
+        return Err(NoteError::Machine);
+    }
+    if header.e_type(endian) != elf::ET_DYN {
+        return Err(NoteError::NotElf("it is no shared object"));
+    }
+    let segments = header.program_headers(endian, bytes).map_err(broken)?;
+    let end =
+        |segment: &elf::ProgramHeader64<Endianness>| segment.p_offset(endian).saturating_add(segment.p_filesz(endian));
+    let promised = segments.iter().map(end).max().unwrap_or_default();
+    let there = bytes.len() as u64;
+    if promised > there {
+        return Err(NoteError::Truncated { promised, there });
+    }
+    for segment in segments {
+        let Ok(Some(mut notes)) = segment.notes(endian, bytes) else { continue };
+        while let Ok(Some(note)) = notes.next() {
+            if note.name() == &NOTE_OWNER[..NOTE_OWNER.len() - 1] && note.n_type(endian).0 == NOTE_TYPE {
+                return read(note.desc(), endian);
+            }
+        }
+    }
+    Err(NoteError::Missing)
+}
+
+fn read(description: &[u8], endian: Endianness) -> Result<Identity, NoteError> {
+    if description.len() < Note::DESC_SIZE {
+        return Err(NoteError::Wrong("it is shorter than that of version 1.0"));
+    }
+    let number = |at: usize| {
+        let bytes = description[at..].first_chunk().expect("the length was compared");
+        if endian == Endianness::Little { u32::from_le_bytes(*bytes) } else { u32::from_be_bytes(*bytes) }
+    };
+    let (major, minor) = (number(0), number(4));
+    if major != ABI_MAJOR {
+        return Err(NoteError::Major(major));
+    }
+    let id = text(&description[8..8 + NOTE_ID_SIZE]).ok_or(NoteError::Wrong("its id is empty or not ended"))?;
+    let is_of_id = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.".contains(&byte);
+    if !id.bytes().all(is_of_id) || id.bytes().all(|byte| byte == b'.') {
+        return Err(NoteError::Wrong("an id is made of a-z, 0-9, `-`, `_` and `.`"));
+    }
+    let version = &description[8 + NOTE_ID_SIZE..8 + NOTE_ID_SIZE + NOTE_VERSION_SIZE];
+    let version = text(version).ok_or(NoteError::Wrong("its version is empty or not ended"))?;
+    if !version.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(NoteError::Wrong("a version is made of printable ASCII"));
+    }
+    Ok(Identity { id: id.to_owned(), version: version.to_owned(), abi: (major, minor) })
+}
+
+/// A text that is padded with at least one NUL.
+fn text(padded: &[u8]) -> Option<&str> {
+    let end = padded.iter().position(|&byte| byte == 0).filter(|&end| end > 0)?;
+    str::from_utf8(&padded[..end]).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn bytes(note: &Note) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for number in [note.abi_major, note.abi_minor] {
+            bytes.extend(number.to_le_bytes());
+        }
+        bytes.extend(note.id);
+        bytes.extend(note.version);
+        bytes
+    }
+
+    #[test]
+    fn a_note_says_what_its_library_is() {
+        let check = |change: &dyn Fn(&mut Note), expected: Result<&str, NoteError>| {
+            let mut note = Note::new("org.example.rules", "1.2.0");
+            change(&mut note);
+            let said = read(&bytes(&note), Endianness::Little);
+            let said = said.map(|said| format!("{} {} {:?}", said.id, said.version, said.abi));
+            assert_eq!(said, expected.map(str::to_owned));
+        };
+        check(&|_| {}, Ok("org.example.rules 1.2.0 (1, 0)"));
+        check(&|note| note.abi_minor = 7, Ok("org.example.rules 1.2.0 (1, 7)"));
+        check(&|note| note.abi_major = 2, Err(NoteError::Major(2)));
+        check(&|note| note.id = [b'a'; NOTE_ID_SIZE], Err(NoteError::Wrong("its id is empty or not ended")));
+        check(&|note| note.version[0] = 0, Err(NoteError::Wrong("its version is empty or not ended")));
+        check(&|note| note.version[1] = b' ', Err(NoteError::Wrong("a version is made of printable ASCII")));
+        check(&|note| note.id[0] = b'/', Err(NoteError::Wrong("an id is made of a-z, 0-9, `-`, `_` and `.`")));
+    }
+
+    proptest! {
+        /// Bytes of any kind are an identity or an error.
+        #[test]
+        fn no_bytes_are_too_odd(noise in prop::collection::vec(any::<u8>(), 0..400)) {
+            prop_assert!(identify(&noise).is_err());
+            let mut elf = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0".to_vec();
+            elf.extend(noise);
+            let _ = identify(&elf);
+            let _ = read(&elf, Endianness::Little);
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! One library's file and the workers that run it: which content is wanted, which serves, and what state that makes.
+
+use std::collections::HashMap;
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::task::AbortHandle;
+
+use super::host::{Entry, Serving};
+use super::library::{Hash, Library};
+use super::process::Process;
+use super::quarantine::Record;
+use super::settings::Launch;
+use super::state::{Figures, PastFault, State, Status};
+use super::wire::Hello;
+use crate::telemetry::Metrics;
+use crate::telemetry::events::PluginGone;
+
+/// What is held against contents.
+pub(super) type Records = HashMap<Hash, Record>;
+
+/// A library's file, and all that runs for it.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) path: PathBuf,
+    pub(super) id: String,
+    pub(super) stamp: Option<Stamp>,
+    /// What the file holds, if it may be run.
+    pub(super) library: Option<Library>,
+    /// Why it may not.
+    pub(super) refusal: Option<String>,
+    /// The last content that served: it stands in for one that fails.
+    pub(super) good: Option<Library>,
+    pub(super) serving: Option<Worker>,
+    pub(super) starting: Option<Worker>,
+    /// Before that, nothing is started.
+    pub(super) retry_at: Option<Instant>,
+    pub(super) failures: usize,
+    pub(super) last_fault: Option<PastFault>,
+    pub(super) restarts: u64,
+    /// Known as soon as the file was looked at.
+    pub(super) figures: Option<Arc<Figures>>,
+    /// The state that was announced last.
+    pub(super) announced: Option<State>,
+}
+
+/// A file's identity, size and times.
+pub(super) type Stamp = (u64, u64, u64, (i64, i64), (i64, i64));
+
+/// One run of a library: a process, or a thread of the daemon's.
+#[derive(Debug)]
+pub(super) struct Worker {
+    pub(super) number: u64,
+    pub(super) library: Library,
+    pub(super) launch: Launch,
+    pub(super) settings: String,
+    pub(super) hello: Hello,
+    pub(super) serving: Option<Serving>,
+    /// Nothing for a library in the daemon.
+    pub(super) process: Option<(Process, UnixStream)>,
+    pub(super) tasks: Vec<AbortHandle>,
+    /// The generation it is told at the start.
+    pub(super) told: u64,
+}
+
+impl Worker {
+    /// Does it run this content in this way?
+    fn is_of(&self, library: &Library, launch: &Launch, settings: &str) -> bool {
+        self.library.hash == library.hash && self.launch == *launch && self.settings == settings
+    }
+
+    /// Lets it end by itself: it reads the end of its orders.
+    pub(super) fn hang_up(&self) {
+        if let Some((_, socket)) = &self.process {
+            // It fails if the other end is gone.
+            let _ = socket.shutdown(Shutdown::Write);
+        }
+    }
+
+    /// Ends it now, and reaps it. Returns how it had ended, if it is a process.
+    pub(super) fn end(mut self) -> Option<std::process::ExitStatus> {
+        self.tasks.iter().for_each(AbortHandle::abort);
+        self.process.as_mut().and_then(|(process, _)| process.kill())
+    }
+}
+
+impl Slot {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self {
+            id: name_of(&path),
+            path,
+            stamp: None,
+            library: None,
+            refusal: None,
+            good: None,
+            serving: None,
+            starting: None,
+            retry_at: None,
+            failures: 0,
+            last_fault: None,
+            restarts: 0,
+            figures: None,
+            announced: None,
+        }
+    }
+
+    /// Gives it another id, under which it is counted anew.
+    pub(super) fn rename(&mut self, id: String, metrics: &Metrics) {
+        if self.id == id {
+            return;
+        }
+        if self.announced.take().is_some() {
+            PluginGone { plugin: &self.id }.emit(metrics);
+        }
+        self.figures = Some(Arc::new(Figures::new(metrics, &id)));
+        self.id = id;
+    }
+
+    /// The content to run: the file's, or while that is put aside or unusable the last good one.
+    pub(super) fn wanted(&self, records: &Records, now: Instant) -> Option<&Library> {
+        let is_put_aside = |library: &&Library| put_aside_until(library, records, now).is_some();
+        [&self.library, &self.good].into_iter().flatten().find(|library| !is_put_aside(library))
+    }
+
+    /// Does what is wanted serve?
+    pub(super) fn is_served(&self, library: &Library, launch: &Launch, settings: &str) -> bool {
+        self.serving.as_ref().is_some_and(|worker| worker.is_of(library, launch, settings))
+    }
+
+    /// Is what is wanted on its way?
+    pub(super) fn is_starting(&self, library: &Library, launch: &Launch, settings: &str) -> bool {
+        self.starting.as_ref().is_some_and(|worker| worker.is_of(library, launch, settings))
+    }
+
+    /// How it is.
+    pub(super) fn state(&self, records: &Records, now: Instant) -> State {
+        if self.serving.is_some() {
+            return State::Ready;
+        }
+        let Some(wanted) = self.wanted(records, now) else {
+            return if self.library.is_some() { State::Quarantined } else { State::Refused };
+        };
+        if self.failures > 0 && self.last_fault.as_ref().is_some_and(|fault| fault.hash == wanted.hash) {
+            return State::Backoff(self.failures);
+        }
+        State::Starting
+    }
+
+    /// Why it is not as it should be, if so.
+    pub(super) fn reason(&self) -> Option<String> {
+        self.refusal.clone().or_else(|| self.last_fault.as_ref().map(|fault| fault.message.clone()))
+    }
+
+    /// Why the file's content does not serve, if it does not.
+    pub(super) fn failure(&self) -> Option<String> {
+        let serves = self.serving.as_ref().map(|worker| worker.library.hash);
+        let wanted = self.library.as_ref().map(|library| library.hash);
+        if self.refusal.is_none() && serves.is_some() && serves == wanted {
+            return None;
+        }
+        Some(self.reason().unwrap_or_else(|| "it has not started yet".to_owned()))
+    }
+
+    /// As it is to be called and shown.
+    pub(super) fn entry(&self, state: State, records: &Records, now: Instant) -> Option<Entry> {
+        let worker = self.serving.as_ref();
+        let until = self.library.as_ref().and_then(|library| put_aside_until(library, records, now));
+        Some(Entry {
+            status: Status {
+                id: self.id.clone(),
+                path: self.path.clone(),
+                state,
+                file: self.library.as_ref().map(|library| (library.hash, library.identity.clone())),
+                serving: worker.map(|worker| (worker.library.hash, worker.hello.clone())),
+                pid: worker.and_then(|worker| worker.process.as_ref()).map(|(process, _)| process.id()),
+                refusal: self.refusal.clone(),
+                last_fault: self.last_fault.clone(),
+                retry_in: until.map(|until| until - now),
+                restarts: self.restarts,
+            },
+            serving: worker.and_then(|worker| worker.serving.clone()),
+            figures: self.figures.clone()?,
+        })
+    }
+}
+
+/// When this content may be run again, if it is put aside.
+pub(super) fn put_aside_until(library: &Library, records: &Records, now: Instant) -> Option<Instant> {
+    records.get(&library.hash).and_then(|record| record.put_aside_until(now))
+}
+
+/// What a library is called until its note is known.
+pub(super) fn name_of(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}

@@ -1,0 +1,150 @@
+//! A library in a worker of its own, without a host.
+
+use std::fs;
+use std::io;
+use std::time::Duration;
+
+use super::ask::{Ask, Proposal, Snapshot};
+use super::fault::Fault;
+use super::library::Library;
+use super::link::Line;
+use super::output::{Said, capture};
+use super::process::{Ends, Process, explain};
+use super::settings::Launch;
+use super::supervisor::greet_in_time;
+use super::wire::{Experiment, Hello, Order, Reply, Setup, clamp, encode};
+
+/// One worker. It is killed if the thread that started it ends, and when this is dropped.
+pub struct Trial {
+    process: Process,
+    line: Line,
+    hello: Hello,
+    numbers: u64,
+}
+
+impl std::fmt::Debug for Trial {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Trial").field("hello", &self.hello).finish_non_exhaustive()
+    }
+}
+
+/// How long one experiment may take.
+pub(super) const EXPERIMENT_TIME: Duration = Duration::from_secs(30);
+
+/// Why a call was not answered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TrialError {
+    /// The worker is at fault, and gone.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+    /// The library's own error.
+    #[error("it answers with an error: {0}")]
+    Refusal(String),
+}
+
+impl Trial {
+    /// Starts a library. What it prints goes to `tell`, line by line. Needs a runtime.
+    pub async fn start(
+        library: &Library,
+        launch: &Launch,
+        settings: String,
+        snapshot: &Snapshot,
+        mut tell: impl FnMut(&str) + Send + 'static,
+    ) -> Result<Self, Fault> {
+        let spawned = Process::start(&launch.program, library.image());
+        let (mut process, Ends { socket, output }) = spawned.map_err(|error| Fault::Spawn(error.to_string()))?;
+        tokio::spawn(capture(output, move |said| {
+            if let Said::Line(_, line) = said {
+                tell(&line);
+            }
+        }));
+        let setup = Setup {
+            max_memory: launch.max_memory,
+            require_sandbox: launch.require_sandbox,
+            settings,
+            noted: (library.identity.id.clone(), library.identity.version.clone()),
+        };
+        let mut told = Vec::new();
+        encode(&Order::Snapshot(snapshot.clone()), &mut told);
+        match greet_in_time(socket, setup, &told).await {
+            Ok((line, hello)) => Ok(Self { process, line, hello, numbers: 0 }),
+            Err(fault) => Err(explain(fault, process.kill())),
+        }
+    }
+
+    /// What the library says about itself.
+    pub fn hello(&self) -> &Hello {
+        &self.hello
+    }
+
+    /// Asks it, and waits for at most `limit`.
+    pub async fn ask(&mut self, ask: &Ask, limit: Duration) -> Result<Vec<Proposal>, TrialError> {
+        self.numbers += 1;
+        let number = self.numbers;
+        self.line.order(&Order::Ask { number, patience: limit, ask: ask.clone() });
+        match self.converse(limit).await? {
+            Reply::Answer { number: of, outcome: Ok(mut proposals) } if of == number => {
+                clamp(&mut proposals);
+                Ok(proposals)
+            }
+            Reply::Answer { number: of, outcome: Err(refusal) } if of == number => {
+                Err(TrialError::Refusal(refusal.message))
+            }
+            _ => Err(Fault::Protocol("an answer to something else".to_owned()).into()),
+        }
+    }
+
+    pub(super) async fn tell(&mut self, snapshot: Snapshot, limit: Duration) -> Result<(), TrialError> {
+        self.line.order(&Order::Snapshot(snapshot));
+        match self.converse(limit).await? {
+            Reply::Snapshotted(told) => told.map_err(TrialError::Refusal),
+            _ => Err(Fault::Protocol("an answer to something else".to_owned()).into()),
+        }
+    }
+
+    pub(super) async fn experiment(&mut self, experiment: Experiment) -> Result<String, String> {
+        self.line.order(&Order::Try(experiment));
+        match self.converse(EXPERIMENT_TIME).await {
+            Ok(Reply::Tried(outcome)) => outcome,
+            Ok(_) => Err("it broke the protocol".to_owned()),
+            Err(fault) => Err(fault.to_string()),
+        }
+    }
+
+    async fn converse(&mut self, limit: Duration) -> Result<Reply, Fault> {
+        let reply = tokio::time::timeout(limit, self.line.converse()).await;
+        let outcome = reply.unwrap_or(Err(Fault::Timeout(limit.as_millis())));
+        outcome.map_err(|fault| explain(fault, self.process.kill()))
+    }
+
+    /// Resident memory, in bytes; threads; open files.
+    pub(super) fn usage(&self) -> io::Result<Usage> {
+        let directory = format!("/proc/{}", self.process.id());
+        let pages = fs::read_to_string(format!("{directory}/statm"))?;
+        let pages: u64 = pages.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or_default();
+        let count = |what: &str| fs::read_dir(format!("{directory}/{what}")).map(Iterator::count);
+        Ok(Usage { memory: pages * rustix::param::page_size() as u64, threads: count("task")?, files: count("fd")? })
+    }
+}
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        self.process.kill();
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Usage {
+    pub(super) memory: u64,
+    pub(super) threads: usize,
+    pub(super) files: usize,
+}
+
+impl Trial {
+    /// Closes the socket, and waits for the end.
+    pub(super) async fn hang_up(mut self, limit: Duration) -> Option<std::process::ExitStatus> {
+        self.line.hang_up();
+        tokio::time::timeout(limit, self.process.exit().ok()?).await.ok()?;
+        self.process.ended()
+    }
+}

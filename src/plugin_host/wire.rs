@@ -1,0 +1,267 @@
+//! What daemon and worker say to each other: frames of a length and a postcard body.
+//!
+//! Private to one build, since both ends are the same binary. The daemon takes nothing a worker says on trust: foreign code
+//! lives there and can write to the socket itself. A frame has a limit, a body must decode to its last byte, and an answer must
+//! carry the number of its question.
+
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::ask::{Ask, Proposal, Snapshot};
+
+/// Bytes of a frame's length, little-endian.
+pub(super) const HEAD: usize = 4;
+
+/// Longest frame to a worker, in bytes: a catalog of 10,000 tools takes some two million.
+pub(super) const MAX_ORDER: usize = 1 << 28;
+
+/// Longest frame from a worker, in bytes: [`MAX_PROPOSALS`] of the longest take some 40,000.
+pub(super) const MAX_REPLY: usize = 1 << 18;
+
+/// Proposals of one library for one call; what comes after is dropped.
+pub(super) const MAX_PROPOSALS: usize = 32;
+
+/// Longest name of a proposed tool, in bytes: the catalog's limit is 128 characters.
+pub(super) const MAX_TOOL_BYTES: usize = 512;
+
+/// Longest reason, in bytes; longer ones are cut.
+pub(super) const MAX_REASON_BYTES: usize = 1024;
+
+/// Longest message about a failure, in bytes; longer ones are cut.
+pub(super) const MAX_MESSAGE_BYTES: usize = 512;
+
+/// What the daemon tells a worker.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) enum Order {
+    /// The first: how to live, and what the library says it is.
+    Setup(Setup),
+    /// The catalog; the second, and then each new generation.
+    Snapshot(Snapshot),
+    /// A call.
+    Ask {
+        /// Comes back with the answer.
+        number: u64,
+        /// How long somebody waits for it.
+        patience: Duration,
+        /// What has happened.
+        ask: Ask,
+    },
+    /// One experiment of the validator.
+    Try(Experiment),
+}
+
+/// How a worker is to live.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Setup {
+    /// Address space, in bytes.
+    pub(super) max_memory: u64,
+    /// Give up where the kernel cannot confine files.
+    pub(super) require_sandbox: bool,
+    /// The library's configuration, a JSON object.
+    pub(super) settings: String,
+    /// What the note in the file says: id and version.
+    pub(super) noted: (String, String),
+}
+
+/// What the validator does with a library beyond calling it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Experiment {
+    /// Make a second instance, ask it, destroy it, several times over.
+    Instances,
+    /// Structs as an older host makes them: shorter ones.
+    SmallStructs,
+    /// Structs and elements as a newer host makes them: longer ones, with bytes nobody knows.
+    LargeStructs,
+    /// A sink that says stop at once.
+    StopAtOnce,
+    /// A configuration that is no JSON; the library may refuse it, not fall over.
+    BadSettings,
+    /// Texts, numbers and enums at and beyond their edges.
+    HostileInputs,
+    /// Destroy the instance, and make it again.
+    Rebirth,
+}
+
+/// What a worker tells the daemon.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) enum Reply {
+    /// The library is loaded, made and has answered a first call.
+    Ready(Hello),
+    /// It cannot be used.
+    Failed(String),
+    /// The catalog was told, or why not.
+    Snapshotted(Result<(), String>),
+    /// The answer to a call.
+    Answer {
+        /// The call's number.
+        number: u64,
+        /// Proposals, or the library's error.
+        outcome: Result<Vec<Proposal>, Refusal>,
+    },
+    /// How an experiment ended.
+    Tried(Result<String, String>),
+}
+
+/// A library's own error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Refusal {
+    /// What it said, or its code.
+    pub(super) message: String,
+    /// The instance will answer nothing else.
+    pub(super) for_good: bool,
+}
+
+/// A library that is ready.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// Its id.
+    pub id: String,
+    /// Its name for people.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Who made it; may be empty.
+    pub vendor: String,
+    /// Where to read on; may be empty.
+    pub url: String,
+    /// The minor version of the interface that it was built with.
+    pub abi_minor: u32,
+    /// Does it want to be told the catalog?
+    pub wants_snapshots: bool,
+    /// How it is confined.
+    pub sandbox: Confined,
+}
+
+/// How far the kernel confines a worker.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Confined {
+    /// Not at all: it runs in the daemon.
+    #[default]
+    No,
+    /// System calls only: the kernel has no Landlock.
+    Calls,
+    /// System calls, and files and sockets as far as this kernel's Landlock goes.
+    Partly,
+    /// System calls, files and sockets.
+    Fully,
+}
+
+impl Confined {
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::No => "none",
+            Self::Calls => "system_calls",
+            Self::Partly => "partial",
+            Self::Fully => "full",
+        }
+    }
+}
+
+/// Something that is no frame of ours.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum WireError {
+    #[error("a frame of {0} bytes is too long")]
+    Long(usize),
+    #[error("a frame is not what this version writes: {0}")]
+    Garbled(#[from] postcard::Error),
+    #[error("a frame has {0} bytes too many")]
+    Trailing(usize),
+}
+
+/// The message as a frame, appended to `frame`.
+pub(super) fn encode(message: &impl Serialize, frame: &mut Vec<u8>) {
+    let start = frame.len();
+    frame.extend_from_slice(&[0; HEAD]);
+    let written = postcard::to_extend(message, std::mem::take(frame));
+    *frame = written.expect("messages are structs and enums of known length, and a vector grows");
+    let length = u32::try_from(frame.len() - start - HEAD).expect("a message has less than 4 GiB");
+    frame[start..start + HEAD].copy_from_slice(&length.to_le_bytes());
+}
+
+/// The length of the first frame in `bytes` with its head, as soon as that is there.
+pub(super) fn frame_length(bytes: &[u8], limit: usize) -> Result<Option<usize>, WireError> {
+    let Some(head) = bytes.first_chunk::<HEAD>() else { return Ok(None) };
+    let length = u32::from_le_bytes(*head) as usize;
+    if length > limit { Err(WireError::Long(length)) } else { Ok(Some(HEAD + length)) }
+}
+
+/// The message of a whole frame.
+pub(super) fn decode<T: DeserializeOwned>(frame: &[u8]) -> Result<T, WireError> {
+    let (message, rest) = postcard::take_from_bytes(&frame[HEAD..])?;
+    if rest.is_empty() { Ok(message) } else { Err(WireError::Trailing(rest.len())) }
+}
+
+/// Brings proposals into their bounds, whoever sent them: a library through its sink, or by writing to the socket itself.
+pub(super) fn clamp(proposals: &mut Vec<Proposal>) {
+    proposals.truncate(MAX_PROPOSALS);
+    proposals.retain(|proposal| {
+        !proposal.tool.is_empty() && proposal.tool.len() <= MAX_TOOL_BYTES && !proposal.score.is_nan()
+    });
+    for proposal in proposals {
+        cut(&mut proposal.reason, MAX_REASON_BYTES);
+        proposal.score = proposal.score.clamp(0.0, 1.0);
+    }
+}
+
+/// Cuts text to at most `limit` bytes, between two characters.
+pub(super) fn cut(text: &mut String, limit: usize) {
+    if text.len() > limit {
+        let end = (0..=limit).rev().find(|&end| text.is_char_boundary(end));
+        text.truncate(end.unwrap_or_default());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Whatever a worker writes is a message or an error, and a message is read as it was written.
+        #[test]
+        fn frames_hold(reason in ".{0,40}", score: f64, number: u64, noise in prop::collection::vec(any::<u8>(), 0..200)) {
+            let proposal = Proposal { tool: "t".to_owned(), reason, score };
+            let reply = Reply::Answer { number, outcome: Ok(vec![proposal]) };
+            let mut frame = Vec::new();
+            encode(&reply, &mut frame);
+            prop_assert_eq!(frame_length(&frame, MAX_REPLY).unwrap(), Some(frame.len()));
+            prop_assert_eq!(format!("{:?}", decode::<Reply>(&frame).unwrap()), format!("{reply:?}"));
+            frame.push(0);
+            prop_assert!(decode::<Reply>(&frame).is_err());
+            let mut made_up = vec![0; HEAD];
+            made_up.extend(&noise);
+            let _ = decode::<Reply>(&made_up);
+            let _ = frame_length(&noise, MAX_REPLY);
+        }
+
+        /// What is clamped is in its bounds, and stays as it is when clamped again.
+        #[test]
+        fn proposals_are_brought_into_bounds(
+            entries in prop::collection::vec((".{0,3}", ".{0,3}", any::<f64>(), 0usize..600), 0..40),
+        ) {
+            let long = |(tool, reason, score, times): (String, String, f64, usize)| {
+                Proposal { tool: tool.repeat(times % 200), reason: reason.repeat(times), score }
+            };
+            let mut proposals: Vec<Proposal> = entries.into_iter().map(long).collect();
+            clamp(&mut proposals);
+            prop_assert!(proposals.len() <= MAX_PROPOSALS);
+            for proposal in &proposals {
+                prop_assert!((1..=MAX_TOOL_BYTES).contains(&proposal.tool.len()));
+                prop_assert!(proposal.reason.len() <= MAX_REASON_BYTES && (0.0..=1.0).contains(&proposal.score));
+            }
+            let again = { let mut again = proposals.clone(); clamp(&mut again); again };
+            prop_assert_eq!(again, proposals);
+        }
+    }
+
+    #[test]
+    fn a_long_frame_is_refused_by_its_head() {
+        let head = u32::try_from(MAX_REPLY + 1).unwrap().to_le_bytes();
+        assert!(matches!(frame_length(&head, MAX_REPLY), Err(WireError::Long(_))));
+        assert!(matches!(frame_length(&head[..3], MAX_REPLY), Ok(None)));
+    }
+}

@@ -1,0 +1,278 @@
+//! What a store does with memories. It knows no kinds and no fields: whoever writes says what a memory is looked up by.
+//!
+//! Writing waits in the one queue of the store and is acknowledged when it is durable. Reading blocks its thread and nobody
+//! else: it sees what was acknowledged, never half of a write.
+
+mod search;
+
+use std::fmt;
+
+use tokio::sync::oneshot;
+
+pub use search::{FieldPath, Filter, Found, Hit, Search, Signals, SortBy, SortValue, TextQuery, Wanted};
+
+use super::StoreError;
+use crate::text::embedding::Quantized;
+
+/// A memory as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredMemory {
+    /// Unique within its tenant.
+    pub id: String,
+    /// A number of its kind, which never changes.
+    pub kind: u8,
+    /// The text.
+    pub content: String,
+    /// A JSON object.
+    pub metadata: String,
+    /// 1 when it is added, one more with each change.
+    pub version: u64,
+    /// When it was added, µs since the epoch. No two of a store are added at the same.
+    pub created_us: i64,
+    /// When it was last changed, µs since the epoch.
+    pub updated_us: i64,
+    /// Was it deleted softly?
+    pub deleted: bool,
+}
+
+/// An earlier version of a memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredVersion {
+    /// 1 or more.
+    pub version: u64,
+    /// The text then.
+    pub content: String,
+    /// The JSON object then.
+    pub metadata: String,
+    /// When it became so, µs since the epoch.
+    pub updated_us: i64,
+}
+
+/// A memory to be written.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    /// A number of its kind.
+    pub kind: u8,
+    /// The text.
+    pub content: String,
+    /// A JSON object.
+    pub metadata: String,
+    /// Is it deleted softly?
+    pub deleted: bool,
+    /// What it is looked up by.
+    pub keys: Keys,
+    /// What it is searched by.
+    pub index: Index,
+    /// What it refers to: the name of the relation, and the id of the other.
+    pub links: Vec<(&'static str, String)>,
+}
+
+/// What a memory is looked up by.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Keys {
+    /// The person, as text.
+    pub user: Option<String>,
+    /// The agent, as text.
+    pub agent: Option<String>,
+    /// The chat, as text.
+    pub chat: Option<String>,
+    /// The thread and the position in it. No two memories of a chat that are not deleted share one.
+    pub place: Option<(String, u64)>,
+    /// 0 to 1.
+    pub importance: Option<f64>,
+}
+
+/// What a memory is searched by.
+#[derive(Debug, Clone)]
+pub struct Index {
+    /// Terms of its text, separated by spaces.
+    pub words: String,
+    /// Terms of its speaker's name.
+    pub speaker: String,
+    /// What it means.
+    pub vector: Quantized,
+}
+
+/// A key under which a call is the same call told again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdempotencyKey {
+    /// The key.
+    pub key: String,
+    /// Of what was sent with it: another one under the same key is refused.
+    pub digest: [u8; 32],
+}
+
+/// A memory that was kept elsewhere.
+#[derive(Debug, Clone)]
+pub struct Imported {
+    /// Its id; a new one if it has none.
+    pub id: Option<String>,
+    /// Itself.
+    pub draft: Draft,
+    /// 1 or more.
+    pub version: u64,
+    /// When it was added, µs since the epoch; now if it is not known.
+    pub created_us: Option<i64>,
+    /// When it was last changed, µs since the epoch; as it was added if it is not known.
+    pub updated_us: Option<i64>,
+    /// Its earlier versions.
+    pub history: Vec<StoredVersion>,
+}
+
+/// Which memories to remove for good.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Purge {
+    /// Those of these ids.
+    Ids(Vec<String>),
+    /// Those about a person, whatever version of it: an id's text without version.
+    User(String),
+    /// Those that were deleted before this, µs since the epoch.
+    DeletedBefore(i64),
+    /// All of the tenant's.
+    All,
+}
+
+/// Why a memory was not written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MemoryError {
+    /// Nothing can be written, or read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The tenant has no such memory.
+    #[error("there is no memory `{0}`")]
+    Unknown(String),
+    /// It is another version by now.
+    #[error("the memory `{id}` is at version {found} by now")]
+    Changed {
+        /// The memory.
+        id: String,
+        /// Its version.
+        found: u64,
+    },
+    /// Another message stands there.
+    #[error("position {position} of the thread `{thread}` is taken by the memory `{by}`")]
+    Taken {
+        /// The thread.
+        thread: String,
+        /// The position.
+        position: u64,
+        /// What stands there.
+        by: String,
+    },
+    /// The idempotency key was used for something else.
+    #[error("the idempotency key `{0}` was used for another memory")]
+    KeyReused(String),
+    /// A memory of that id is there already, and is another one.
+    #[error("there is another memory `{0}` already")]
+    Exists(String),
+}
+
+/// A memory that was added, or had been before under the same idempotency key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Added {
+    /// The memory as it is now.
+    pub memory: StoredMemory,
+    /// Is it new?
+    pub is_new: bool,
+}
+
+/// An acknowledgement that will come when the write is durable.
+#[derive(Debug)]
+pub struct Acknowledged<T>(pub(super) oneshot::Receiver<Result<T, MemoryError>>);
+
+impl<T> Acknowledged<T> {
+    /// Waits for it.
+    pub async fn durable(self) -> Result<T, MemoryError> {
+        self.0.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Waits for it on a thread that may block.
+    pub fn durable_blocking(self) -> Result<T, MemoryError> {
+        self.0.blocking_recv().map_err(|_| StoreError::Closed)?
+    }
+}
+
+/// A page of a thread.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Thread {
+    /// Chats that have a thread of that name; the rest is empty unless it is one.
+    pub chats: Vec<String>,
+    /// The messages, by position.
+    pub memories: Vec<StoredMemory>,
+    /// How many there are on all pages.
+    pub total: u64,
+    /// Ranges of positions before the last that no message has, both ends included; at most 1,000 of them.
+    pub gaps: Vec<(u64, u64)>,
+}
+
+/// One reference from a memory that is not deleted to another, which may not exist.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Linked {
+    /// The one that refers.
+    pub from: String,
+    /// Its kind.
+    pub from_kind: u8,
+    /// The name of the relation.
+    pub relation: String,
+    /// The one that is referred to.
+    pub target: String,
+    /// Its kind; nothing if there is none, or it is deleted.
+    pub target_kind: Option<u8>,
+}
+
+/// A place for memories. Every operation sees one tenant's only.
+pub trait Memories: Send + Sync + fmt::Debug {
+    /// Adds a memory.
+    fn add(&self, tenant: &str, draft: Draft, key: Option<IdempotencyKey>) -> Result<Acknowledged<Added>, StoreError>;
+
+    /// Replaces `version` of a memory, and keeps it in the history.
+    fn revise(
+        &self,
+        tenant: &str,
+        id: &str,
+        version: u64,
+        draft: Draft,
+    ) -> Result<Acknowledged<StoredMemory>, StoreError>;
+
+    /// Takes memories that were kept elsewhere, all or none; says how many were not there already.
+    fn import(&self, tenant: &str, batch: Vec<Imported>) -> Result<Acknowledged<u64>, StoreError>;
+
+    /// Removes memories with all traces; says how many.
+    fn purge(&self, tenant: &str, which: Purge) -> Result<Acknowledged<u64>, StoreError>;
+
+    /// One memory, also if it is deleted softly.
+    fn get(&self, tenant: &str, id: &str) -> Result<Option<StoredMemory>, StoreError>;
+
+    /// Earlier versions of a memory before the version `before`, latest first, and how many there are of all.
+    fn history(
+        &self,
+        tenant: &str,
+        id: &str,
+        before: u64,
+        limit: usize,
+    ) -> Result<(Vec<StoredVersion>, u64), StoreError>;
+
+    /// A page of what is looked for.
+    fn search(&self, tenant: &str, search: &Search) -> Result<Found, StoreError>;
+
+    /// Messages of a thread from `position` on. Without a chat, the one chat that has such a thread is meant.
+    fn thread(
+        &self,
+        tenant: &str,
+        chat: Option<&str>,
+        thread: &str,
+        position: u64,
+        limit: usize,
+    ) -> Result<Thread, StoreError>;
+
+    /// References from and to each of `ids`, in order of their ids, at most `limit`.
+    fn links(&self, tenant: &str, ids: &[String], limit: usize) -> Result<Vec<Linked>, StoreError>;
+
+    /// Memories with their history in order of ids, deleted ones included, those after `after`.
+    fn export(
+        &self,
+        tenant: &str,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<(StoredMemory, Vec<StoredVersion>)>, StoreError>;
+}

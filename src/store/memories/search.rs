@@ -1,0 +1,224 @@
+//! What memories are looked for by, in which order they come, and what is found.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use super::StoredMemory;
+use crate::text::embedding::Quantized;
+
+/// Which memories are meant. All that is given holds.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Filter {
+    /// Of this kind.
+    pub kind: Option<u8>,
+    /// About this person.
+    pub user: Option<String>,
+    /// Of this agent.
+    pub agent: Option<String>,
+    /// Of this chat.
+    pub chat: Option<String>,
+    /// Of this thread, in any chat.
+    pub thread: Option<String>,
+    /// With these values.
+    pub fields: Vec<(FieldPath, Wanted)>,
+    /// With all of these tags.
+    pub tags: Vec<String>,
+    /// At least so important.
+    pub min_importance: Option<f64>,
+    /// Added then or later, µs since the epoch.
+    pub from_us: Option<i64>,
+    /// Added then or before, µs since the epoch.
+    pub to_us: Option<i64>,
+    /// Also those that were deleted softly.
+    pub include_deleted: bool,
+}
+
+/// Keys that lead to a field of the metadata. Each is letters, digits, `_` and `-`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct FieldPath(Vec<String>);
+
+/// Steps of a path; deeper than anything is written.
+const MAX_STEPS: usize = 8;
+
+impl FieldPath {
+    /// Keys joined by dots; nothing if that is none.
+    pub fn parse(text: &str) -> Option<Self> {
+        let is_key = |key: &str| {
+            (1..=128).contains(&key.len())
+                && key.chars().all(|character| character.is_alphanumeric() || matches!(character, '_' | '-'))
+        };
+        let keys: Vec<String> = text.split('.').map(str::to_owned).take(MAX_STEPS + 1).collect();
+        (keys.len() <= MAX_STEPS && keys.iter().all(|key| is_key(key))).then_some(Self(keys))
+    }
+
+    /// The keys.
+    pub fn keys(&self) -> &[String] {
+        &self.0
+    }
+
+    /// The path as SQLite and PostgreSQL spell it.
+    pub(in crate::store) fn json_path(&self) -> String {
+        self.0.iter().fold("$".to_owned(), |path, key| format!("{path}.\"{key}\""))
+    }
+}
+
+impl fmt::Display for FieldPath {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0.join("."))
+    }
+}
+
+/// A value that a field must have, or that a list there must hold.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Wanted {
+    /// This text.
+    Text(String),
+    /// This number.
+    Number(f64),
+    /// This truth.
+    Bool(bool),
+    /// An object of these four keys, of which the last may be absent: namespace, type, id, version.
+    Id(String, String, String, Option<u64>),
+}
+
+/// What memories are sorted by. Those without it come last, whichever the direction; ties go by id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SortBy {
+    /// When they were added.
+    Created,
+    /// When they were last changed.
+    Updated,
+    /// How well they match a text.
+    Score,
+    /// A text, number or truth of the metadata; numbers (truths are 0 and 1) before texts.
+    Field(FieldPath),
+    /// A moment in RFC 3339.
+    Moment(FieldPath),
+    /// An object of namespace, type, id and version, by these.
+    Id(FieldPath),
+}
+
+/// The value a memory is sorted by.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SortValue {
+    /// It has none.
+    Nothing,
+    /// A whole number.
+    Integer(i64),
+    /// Another number.
+    Real(f64),
+    /// A text.
+    Text(String),
+}
+
+impl SortValue {
+    /// The order of values: numbers before texts, and nothing after both, whichever the direction.
+    pub fn compare(&self, other: &Self, descending: bool) -> Ordering {
+        let number = |value: &Self| match value {
+            Self::Integer(number) => Some(*number as f64),
+            Self::Real(number) => Some(*number),
+            Self::Nothing | Self::Text(_) => None,
+        };
+        let natural = match (self, other) {
+            (Self::Nothing, Self::Nothing) => return Ordering::Equal,
+            (Self::Nothing, _) => return Ordering::Greater,
+            (_, Self::Nothing) => return Ordering::Less,
+            (Self::Text(a), Self::Text(b)) => a.cmp(b),
+            (Self::Integer(a), Self::Integer(b)) => a.cmp(b),
+            (a, b) => match (number(a), number(b)) {
+                (Some(a), Some(b)) => a.total_cmp(&b),
+                // Whatever is no number here is a text.
+                (a, b) => b.is_some().cmp(&a.is_some()),
+            },
+        };
+        if descending { natural.reverse() } else { natural }
+    }
+}
+
+/// A page of memories that are wanted.
+#[derive(Debug, Clone)]
+pub struct Search {
+    /// Which ones.
+    pub filter: Filter,
+    /// What they are about; then only those that match are found.
+    pub text: Option<TextQuery>,
+    /// In which order.
+    pub sort: SortBy,
+    /// Largest first?
+    pub descending: bool,
+    /// After the memory of that value and id.
+    pub after: Option<(SortValue, String)>,
+    /// So many of them left out.
+    pub offset: usize,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// A text that is looked for.
+#[derive(Debug, Clone)]
+pub struct TextQuery {
+    /// Its terms, each once, at most 64.
+    pub terms: Vec<String>,
+    /// What it means.
+    pub vector: Quantized,
+    /// Decides which candidates match, and how well.
+    pub rank: fn(&[Signals]) -> Vec<Option<f64>>,
+}
+
+/// What speaks for one candidate.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Signals {
+    /// BM25 over its words and its speaker's name; 0 or more.
+    pub lexical: f64,
+    /// Likeness of its meaning, -1 to 1.
+    pub likeness: f64,
+    /// The sum of its neighbours' `lexical`.
+    pub near_lexical: f64,
+    /// The sum of its neighbours' `likeness`.
+    pub near_likeness: f64,
+    /// A bit for each term that it has.
+    pub matched: u64,
+}
+
+/// A memory that was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hit {
+    /// The memory.
+    pub memory: StoredMemory,
+    /// What it was sorted by.
+    pub value: SortValue,
+    /// How well it matches the text, and why; only if there is one.
+    pub score: Option<(f64, Signals)>,
+}
+
+/// What was found.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Found {
+    /// The page.
+    pub hits: Vec<Hit>,
+    /// How many there are on all pages.
+    pub total: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_plain_keys() {
+        for (text, path) in [
+            ("thread.position", Some("$.\"thread\".\"position\"")),
+            ("x", Some("$.\"x\"")),
+            ("größe_1-a", Some("$.\"größe_1-a\"")),
+            ("", None),
+            ("a..b", None),
+            ("a\"b", None),
+            ("a'; DROP TABLE memories; --", None),
+            ("$.a", None),
+            ("a.b.c.d.e.f.g.h.i", None),
+        ] {
+            assert_eq!(FieldPath::parse(text).map(|path| path.json_path()).as_deref(), path, "{text}");
+        }
+        assert_eq!(FieldPath::parse(&"x".repeat(10_000)), None);
+    }
+}

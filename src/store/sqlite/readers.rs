@@ -1,0 +1,76 @@
+//! Connections for reading: a reader blocks its own thread, never the writer, and sees one state of the database throughout.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction};
+
+use crate::store::StoreError;
+
+/// Connections kept open for the next reader.
+const MAX_IDLE: usize = 8;
+
+/// A question that takes longer is given up: its asker has gone by then.
+const MOST_TIME: Duration = Duration::from_secs(20);
+
+/// Steps of SQLite's machine between two looks at the clock: about a millisecond.
+const STEPS: i32 = 100_000;
+
+#[derive(Debug)]
+pub(super) struct Readers {
+    path: PathBuf,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Readers {
+    pub(super) fn of(path: &Path) -> Self {
+        Self { path: path.to_owned(), idle: Mutex::default() }
+    }
+
+    /// Reads from one state of the database.
+    pub(super) fn read<T>(&self, body: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        let explain = |error: rusqlite::Error| {
+            let reason = match error.sqlite_error_code() {
+                Some(ErrorCode::OperationInterrupted) => {
+                    format!("the answer would take more than {} s; ask for less", MOST_TIME.as_secs())
+                }
+                _ => format!("{}: {error}", self.path.display()),
+            };
+            StoreError::Unavailable(reason)
+        };
+        let mut connection = self.take().map_err(explain)?;
+        let answer = Self::within(&mut connection, body).map_err(explain)?;
+        // One that failed is not used again: it may be of a file that is gone.
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < MAX_IDLE {
+            idle.push(connection);
+        }
+        Ok(answer)
+    }
+
+    fn within<T>(
+        connection: &mut Connection,
+        body: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<T> {
+        let deadline = Instant::now() + MOST_TIME;
+        connection.progress_handler(STEPS, Some(move || Instant::now() > deadline))?;
+        let transaction = connection.transaction()?;
+        let answer = body(&transaction)?;
+        transaction.finish()?;
+        Ok(answer)
+    }
+
+    fn take(&self) -> rusqlite::Result<Connection> {
+        if let Some(connection) = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop() {
+            return Ok(connection);
+        }
+        let connection = Connection::open_with_flags(
+            &self.path,
+            OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+        )?;
+        connection.busy_timeout(Duration::from_secs(1))?;
+        connection.set_prepared_statement_cache_capacity(64);
+        Ok(connection)
+    }
+}

@@ -1,0 +1,149 @@
+//! `almanacd plugin` and `almanacd ctl plugin`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::daemon::{Site, almanacd, shipped, wait_until};
+use crate::fixtures::{compile, hostile, reasoning};
+
+/// Exit code, standard output and standard error.
+fn run(command: &mut Command) -> (i32, String, String) {
+    let output = command.output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+fn plugin(arguments: &[&str], file: &Path) -> (i32, String, String) {
+    run(almanacd().arg("plugin").args(arguments).arg(file))
+}
+
+/// A copy of the shipped library where nobody else can write.
+fn shipped_library(directory: &TempDir) -> PathBuf {
+    let copy = directory.path().join("libalmanac_reasoning.so");
+    fs::copy(reasoning(), &copy).unwrap();
+    copy
+}
+
+#[test]
+fn a_library_is_inspected_without_being_run() {
+    let directory = tempfile::tempdir().unwrap();
+    let library = hostile("segfault_constructor", directory.path());
+    let (code, out, error) = plugin(&["inspect", "--json"], &library);
+    assert_eq!(code, 0, "{error}");
+    let report: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(
+        (&report["id"], &report["version"], &report["abi"]),
+        (&json!("test.hostile.segfault-constructor"), &json!("1.0.0"), &json!("1.0"))
+    );
+    let (code, _, error) = plugin(&["inspect"], &hostile("no_note", directory.path()));
+    assert!(code == 1 && error.contains("no note of a rule library"), "{error}");
+}
+
+#[test]
+fn a_good_library_passes_and_bad_ones_do_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let (code, out, error) = plugin(&["check"], &shipped_library(&directory));
+    assert!(code == 0 && out.ends_with("dev.almanac.reasoning 0.1.0 passes\n"), "{out}{error}");
+    assert!(out.contains("10000 calls") && out.contains("nothing leaked"), "{out}");
+    let frozen = directory.path().join("frozen.so");
+    compile("v1_0/plugin", &[], &frozen);
+    assert_eq!(plugin(&["check"], &frozen).0, 0);
+    let fails = |name: &str, defines: &[&str], part: &str| {
+        let library = directory.path().join(format!("{name}.so"));
+        compile(&format!("hostile/{name}"), defines, &library);
+        let (code, out, error) = plugin(&["check"], &library);
+        assert!(code == 1 && out.contains("FAULT") && out.contains(part), "{name}: {out}{error}");
+    };
+    fails("segfault_constructor", &[], "SIGSEGV");
+    fails("create_fails", &[], "no configuration");
+    fails("endless_loop", &["TRIGGER=\"reasoning_linear\""], "did not answer within");
+    fails("threads", &["TRIGGER=\"reasoning_linear\""], "threads");
+}
+
+#[test]
+fn a_library_is_tried_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let library = shipped_library(&directory);
+    let context = r#"{"num_outputs": 4, "complexity": "complex"}"#;
+    let file = directory.path().join("context.json");
+    fs::write(&file, context).unwrap();
+    for given in [context, file.to_str().unwrap()] {
+        let mut command = almanacd();
+        command.args(["plugin", "try", "--json", "--tool", "reasoning_divergent", "--context", given]);
+        let (code, out, error) = run(command.arg("--tool-metadata").arg(shipped()).arg(&library));
+        assert_eq!(code, 0, "{error}");
+        let said: Value = serde_json::from_str(&out).unwrap();
+        let tools: Vec<&str> =
+            said["suggestions"].as_array().unwrap().iter().map(|item| item["tool"].as_str().unwrap()).collect();
+        assert_eq!(tools, ["reasoning_checkpoint", "reasoning_decision", "reasoning_reflection"]);
+    }
+    let mut command = almanacd();
+    command.args(["plugin", "try", "--tool", "t", "--context", r#"{"num_output": 4}"#]);
+    let (code, _, error) = run(command.arg(&library));
+    assert!(code == 1 && error.contains("num_output"), "{error}");
+}
+
+#[test]
+fn a_new_project_builds_and_passes_its_own_check() {
+    let directory = tempfile::tempdir().unwrap();
+    let new = |name: &str, language: &str| {
+        let mut command = almanacd();
+        run(command.args(["plugin", "new", name, "--lang", language]).current_dir(directory.path()))
+    };
+    assert_eq!(new("c-rules", "c").0, 0);
+    let project = directory.path().join("c-rules");
+    let (code, _, error) = run(Command::new("make").env("CFLAGS", "-Werror").current_dir(&project));
+    assert_eq!(code, 0, "{error}");
+    let (code, out, error) = plugin(&["check"], &project.join("libc_rules.so"));
+    assert_eq!(code, 0, "{out}{error}");
+
+    assert_eq!(new("rust-rules", "rust").0, 0);
+    let project = directory.path().join("rust-rules");
+    let cargo = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO"));
+        command.env_remove("CARGO_TARGET_DIR").env_remove("RUSTFLAGS");
+        run(command.args(arguments).args(["--offline", "--quiet"]).current_dir(&project))
+    };
+    for arguments in [&["test"][..], &["build"]] {
+        let (code, out, error) = cargo(arguments);
+        assert_eq!(code, 0, "{out}{error}");
+    }
+    let (code, out, error) = plugin(&["check"], &project.join("target/debug/librust_rules.so"));
+    assert_eq!(code, 0, "{out}{error}");
+
+    let (code, _, error) = new("c-rules", "c");
+    assert!(code == 1 && error.contains("there already"), "{error}");
+    assert_eq!(new("../x", "c").0, 1);
+}
+
+#[test]
+fn the_administrator_lists_and_forgives() {
+    let site = Site::new();
+    hostile("counter", &site.path("plugins"));
+    let daemon = site.start();
+    wait_until("the rule library", || daemon.get("/ready").status == 200);
+    let ctl = |arguments: &[&str]| {
+        let mut command = almanacd();
+        run(command.args(["ctl", "plugin"]).args(arguments).arg("--socket").arg(&daemon.admin))
+    };
+    let (code, out, error) = ctl(&["list"]);
+    assert!(code == 0 && out.starts_with("ready        test.hostile.counter 1.0.0, 0 calls"), "{out}{error}");
+    assert_eq!(ctl(&["reset", "test.hostile.counter"]).0, 0);
+    let (code, _, error) = ctl(&["reset", "test.hostile.count"]);
+    assert!(code == 1 && error.contains("test.hostile.counter"), "{error}");
+    hostile("create_null", &site.path("plugins"));
+    wait_until("the bad one", || daemon.json("/v1/plugins")["total"] == 2);
+    wait_until("its end", || daemon.json("/v1/plugins")["items"][1]["state"] == "quarantined");
+    let (code, out, _) = ctl(&["list"]);
+    assert!(code == 1 && out.contains("made no instance"), "{out}");
+}
+
+#[test]
+fn a_worker_is_not_started_by_hand() {
+    let (code, _, error) = run(almanacd().arg("plugin-worker"));
+    assert!(code == 64 && error.contains("how the daemon starts its own workers"), "{error}");
+}
