@@ -93,7 +93,9 @@ pub struct PatchRequest {
 impl FromNode for MemoryPatch {
     fn from_node(node: Node, at: &mut At) -> Option<Self> {
         at.map(node, |fields| {
-            let patch = Self { content: fields.optional("content"), metadata: fields.or_default("metadata") };
+            // Null would remove what every memory has.
+            let patch =
+                Self { content: fields.given("content"), metadata: fields.given("metadata").unwrap_or_default() };
             for key in ["is_deleted", "deletion_time"] {
                 if patch.metadata.contains_key(key) {
                     fields.bad_value("metadata", format!("only deleting and restoring a memory sets `{key}`"));
