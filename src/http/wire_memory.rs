@@ -83,7 +83,7 @@ pub struct SearchOptions {
 #[schemars(deny_unknown_fields)]
 pub struct PatchRequest {
     /// Another text.
-    #[schemars(default)]
+    #[schemars(default, with = "String")]
     pub content: Option<String>,
     /// Merged into the metadata; null removes a key.
     #[schemars(default)]
