@@ -324,12 +324,16 @@ impl Engine {
         Ok(self.store.memories().purge(tenant, which)?.durable().await?)
     }
 
-    /// Removes for good all that is known of a person: the memories about it, in every version of its id. Says how many
+    /// Removes for good what is known of a person: the memories about it, in every version of its id; what selection learnt
+    /// from messages of the same text; and where sessions stand that are named after their chats and threads. Says how many
     /// memories that were.
     pub async fn forget_user(&self, tenant: &str, user: &StructuredId) -> Result<u64, RecallError> {
         let bare = StructuredId::new(user.namespace(), user.entity(), user.id(), None);
         let bare = bare.map_or_else(|_| user.to_string(), |bare| bare.to_string());
-        self.purge_memories(tenant, Purge::User(bare)).await
+        let forgotten = self.store.memories().forget_user(tenant, &bare, sessions_of)?.durable().await?;
+        let memories = forgotten.memories;
+        self.qualifier.forget(tenant, forgotten);
+        Ok(memories)
     }
 
     /// Reads on a thread that may block. Few read at once: the others wait their turn without a thread.
@@ -346,6 +350,12 @@ impl Engine {
         });
         answer.await.map_err(|_| StoreError::Closed)?
     }
+}
+
+/// What a session of a chat may be called: as the chat is, with or without what says that it is one.
+fn sessions_of(chat: &str) -> Vec<String> {
+    let bare = chat.parse().map(|chat: StructuredId| chat.id().to_owned());
+    bare.into_iter().chain([chat.to_owned()]).collect()
 }
 
 fn now() -> String {

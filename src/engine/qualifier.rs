@@ -3,6 +3,7 @@
 //! Readers hold what was published last. Whoever learns does so one after the other, after what is learnt from has happened;
 //! no question waits for that, and no reload.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -13,6 +14,7 @@ use crate::config;
 use crate::qualify::{Adaptation, Desk, IntentContext, Message, Qualification, Question, Trust, Usage};
 use crate::session::turns::{MAX_MESSAGE_BYTES, Used};
 use crate::session::{Turn, Turns};
+use crate::store::memories::Forgotten;
 use crate::store::notes::{ChoiceNote, Note, Notes, TurnNote};
 use crate::store::{Execution, Store};
 use crate::text::head::head;
@@ -103,17 +105,36 @@ impl Qualifier {
             return;
         }
         let _one_at_a_time = self.learning.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut learnt: std::collections::BTreeMap<String, (Usage, Vec<u8>)> = std::collections::BTreeMap::new();
-        for ChoiceNote { tenant, tool, message, trust, adaptation } in choices {
-            let (usage, latest) = learnt.entry(tenant).or_default();
-            usage.add(desk.index(), &Message::new(&message), &tool, Trust::new(trust));
-            *latest = adaptation;
+        let learnt = learnt(desk, choices).into_iter().take(MAX_TENANTS);
+        self.usages.store(Arc::new(learnt.map(|(tenant, usage)| (Arc::from(tenant), Arc::new(usage))).collect()));
+    }
+
+    /// Forgets sessions, and learns a tenant's choices anew from those that are left. It takes as long as learning them does.
+    pub(super) fn forget(&self, tenant: &str, forgotten: Forgotten) {
+        self.forget_turns(tenant, &forgotten.sessions);
+        let Some(choices) = forgotten.choices else { return };
+        let mut earlier = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(desk) = self.desk.load_full() else {
+            earlier.retain(|choice| choice.tenant != tenant);
+            earlier.extend(choices);
+            return;
+        };
+        let _one_at_a_time = self.learning.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut usages = HashMap::clone(&self.usages.load());
+        if usages.remove(tenant).is_none() {
+            return;
         }
-        let usages = learnt.into_iter().take(MAX_TENANTS).map(|(tenant, (usage, latest))| {
-            let adaptation = Adaptation::from_bytes(&latest).unwrap_or(Adaptation::NONE);
-            (Arc::from(tenant), Arc::new(usage.with_adaptation(adaptation)))
-        });
-        self.usages.store(Arc::new(usages.collect()));
+        usages.extend(learnt(&desk, choices).into_iter().map(|(tenant, usage)| (Arc::from(tenant), Arc::new(usage))));
+        self.usages.store(Arc::new(usages));
+    }
+
+    fn forget_turns(&self, tenant: &str, sessions: &[String]) {
+        let _one_at_a_time = self.taking_turns.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turns = Turns::clone(&self.turns.load());
+        for session in sessions {
+            turns.forget(tenant, session);
+        }
+        self.turns.store(Arc::new(turns));
     }
 
     /// What the tenant's choices taught.
@@ -266,6 +287,20 @@ impl Qualifier {
         missed.is_learnt = said.is_some_and(|message| self.learn(generation, store, tenant, &message, tool));
         missed
     }
+}
+
+/// What choices taught each tenant.
+fn learnt(desk: &Desk, choices: Vec<ChoiceNote>) -> BTreeMap<String, Usage> {
+    let mut learnt: BTreeMap<String, (Usage, Vec<u8>)> = BTreeMap::new();
+    for ChoiceNote { tenant, tool, message, trust, adaptation } in choices {
+        let (usage, latest) = learnt.entry(tenant).or_default();
+        usage.add(desk.index(), &Message::new(&message), &tool, Trust::new(trust));
+        *latest = adaptation;
+    }
+    let moved = |(tenant, (usage, latest)): (String, (Usage, Vec<u8>))| {
+        (tenant, usage.with_adaptation(Adaptation::from_bytes(&latest).unwrap_or(Adaptation::NONE)))
+    };
+    learnt.into_iter().map(moved).collect()
 }
 
 fn is_of(desk: &Arc<Desk>, generation: &Generation) -> bool {

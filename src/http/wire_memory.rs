@@ -83,7 +83,7 @@ pub struct SearchOptions {
 #[schemars(deny_unknown_fields)]
 pub struct PatchRequest {
     /// Another text.
-    #[schemars(default)]
+    #[schemars(default, with = "String")]
     pub content: Option<String>,
     /// Merged into the metadata; null removes a key.
     #[schemars(default)]
@@ -93,7 +93,9 @@ pub struct PatchRequest {
 impl FromNode for MemoryPatch {
     fn from_node(node: Node, at: &mut At) -> Option<Self> {
         at.map(node, |fields| {
-            let patch = Self { content: fields.optional("content"), metadata: fields.or_default("metadata") };
+            // Null would remove what every memory has.
+            let patch =
+                Self { content: fields.given("content"), metadata: fields.given("metadata").unwrap_or_default() };
             for key in ["is_deleted", "deletion_time"] {
                 if patch.metadata.contains_key(key) {
                     fields.bad_value("metadata", format!("only deleting and restoring a memory sets `{key}`"));

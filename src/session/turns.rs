@@ -86,6 +86,13 @@ impl Turns {
         }
     }
 
+    /// Forgets a session.
+    pub fn forget(&mut self, tenant: &str, session: &str) {
+        if let Some((age, _)) = self.by_name.remove(&(tenant.to_owned(), session.to_owned())) {
+            self.by_age.remove(&age);
+        }
+    }
+
     /// The last turn of a session, if the tenant has it.
     pub fn get(&self, tenant: &str, session: &str) -> Option<&Arc<Turn>> {
         self.by_name.get(&(tenant.to_owned(), session.to_owned())).map(|(_, turn)| turn)
@@ -143,5 +150,9 @@ mod tests {
         assert_eq!(turns.len(), MAX_SESSIONS);
         assert!(turns.get("t", "first").is_none());
         assert!(turns.get("t", "0").is_some());
+        turns.forget("u", "0");
+        turns.forget("t", "1");
+        assert_eq!((turns.len(), turns.by_age.len()), (MAX_SESSIONS - 1, MAX_SESSIONS - 1));
+        assert!(turns.get("t", "0").is_some() && turns.get("t", "1").is_none());
     }
 }

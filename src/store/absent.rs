@@ -1,8 +1,8 @@
 //! No store: for whoever only asks.
 
 use super::memories::{
-    Acknowledged, Added, Draft, Found, IdempotencyKey, Imported, Linked, Memories, Purge, Search, StoredMemory,
-    StoredVersion, Thread,
+    Acknowledged, Added, Draft, Forgotten, Found, IdempotencyKey, Imported, Linked, Memories, Purge, Search,
+    SessionsOf, StoredMemory, StoredVersion, Thread,
 };
 use super::{Execution, History, Note, Pending, ReplayLimits, Store, StoreError};
 
@@ -50,6 +50,10 @@ impl Memories for Absent {
     }
 
     fn purge(&self, _: &str, _: Purge) -> Result<Acknowledged<u64>, StoreError> {
+        Err(StoreError::Closed)
+    }
+
+    fn forget_user(&self, _: &str, _: &str, _: SessionsOf) -> Result<Acknowledged<Forgotten>, StoreError> {
         Err(StoreError::Closed)
     }
 

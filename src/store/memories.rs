@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 pub use search::{FieldPath, Filter, Found, Hit, Search, Signals, SortBy, SortValue, TextQuery, Wanted};
 
 use super::StoreError;
+use super::notes::ChoiceNote;
 use crate::text::embedding::Quantized;
 
 /// A memory as it is kept.
@@ -124,12 +125,24 @@ pub struct Imported {
 pub enum Purge {
     /// Those of these ids.
     Ids(Vec<String>),
-    /// Those about a person, whatever version of it: an id's text without version.
-    User(String),
     /// Those that were deleted before this, µs since the epoch.
     DeletedBefore(i64),
     /// All of the tenant's.
     All,
+}
+
+/// The names that sessions of a chat may have, from the chat's key.
+pub type SessionsOf = fn(&str) -> Vec<String>;
+
+/// What went with a person.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Forgotten {
+    /// How many memories.
+    pub memories: u64,
+    /// Sessions of the tenant whose state went.
+    pub sessions: Vec<String>,
+    /// The tenant's choices that are left, oldest first, if any went.
+    pub choices: Option<Vec<ChoiceNote>>,
 }
 
 /// Why a memory was not written.
@@ -239,6 +252,15 @@ pub trait Memories: Send + Sync + fmt::Debug {
 
     /// Removes memories with all traces; says how many.
     fn purge(&self, tenant: &str, which: Purge) -> Result<Acknowledged<u64>, StoreError>;
+
+    /// Removes the memories about a person, and with them what selection noted of what they say. `user` is an id's text
+    /// without version: all versions of it are meant. `sessions` says which sessions are named after a chat.
+    fn forget_user(
+        &self,
+        tenant: &str,
+        user: &str,
+        sessions: SessionsOf,
+    ) -> Result<Acknowledged<Forgotten>, StoreError>;
 
     /// One memory, also if it is deleted softly.
     fn get(&self, tenant: &str, id: &str) -> Result<Option<StoredMemory>, StoreError>;

@@ -2,11 +2,19 @@
 //!
 //! Notes are not acknowledged one by one: no question waits for the disk. What was noted is there after an orderly end, and all
 //! but the last moment of it after any other.
+//!
+//! Choices do not say whose message it was. Whoever asks that a person be forgotten is served by what is known: the texts of
+//! the memories about that person, and the chats they were said in.
+
+use std::collections::{BTreeSet, HashMap};
 
 use rusqlite::{Connection, Transaction, params};
 
 use super::StoreError;
+use super::memories::{Forgotten, SessionsOf};
 use super::writer::{Clock, Task};
+use crate::session::turns::MAX_MESSAGE_BYTES;
+use crate::text::head::head;
 
 /// Choices that are kept, over all tenants.
 const MAX_CHOICES: u32 = 20_000;
@@ -114,11 +122,16 @@ pub(super) fn read_all(connection: &Connection) -> rusqlite::Result<Notes> {
         .query_map([MAX_TURNS], |row| Ok(TurnNote { tenant: row.get(0)?, session: row.get(1)?, state: row.get(2)? }))?;
     let mut turns: Vec<TurnNote> = turns.collect::<rusqlite::Result<_>>()?;
     turns.reverse();
+    Ok(Notes { turns, choices: choices(connection, None)? })
+}
+
+/// The latest choices, oldest first: one tenant's, or all.
+fn choices(connection: &Connection, tenant: Option<&str>) -> rusqlite::Result<Vec<ChoiceNote>> {
     let mut select = connection.prepare(
         "SELECT choices.tenant, tool, message, trust, adaptations.state
-         FROM choices JOIN adaptations USING (tenant) ORDER BY id DESC LIMIT ?1",
+         FROM choices JOIN adaptations USING (tenant) WHERE ?2 IS NULL OR choices.tenant = ?2 ORDER BY id DESC LIMIT ?1",
     )?;
-    let choices = select.query_map([REPLAYED_CHOICES], |row| {
+    let choices = select.query_map(params![REPLAYED_CHOICES, tenant], |row| {
         Ok(ChoiceNote {
             tenant: row.get(0)?,
             tool: row.get(1)?,
@@ -129,7 +142,97 @@ pub(super) fn read_all(connection: &Connection) -> rusqlite::Result<Notes> {
     })?;
     let mut choices: Vec<ChoiceNote> = choices.collect::<rusqlite::Result<_>>()?;
     choices.reverse();
-    Ok(Notes { turns, choices })
+    Ok(choices)
+}
+
+/// Forgets what was noted of the messages in these rows of memories, in any version of theirs: choices made for them, and the
+/// sessions named after their chats and threads, or that stand at one of them. What choices moved cannot be taken apart; if any
+/// of them goes, all that the tenant's have moved goes back to where it was before the first.
+pub(super) fn forget(
+    connection: &Connection,
+    tenant: &str,
+    memories: &[i64],
+    sessions_of: SessionsOf,
+) -> rusqlite::Result<Forgotten> {
+    let mut noted = Noted::of(connection, tenant)?;
+    let mut place = connection.prepare("SELECT chat_id, thread_id FROM memories WHERE seq = ?1")?;
+    let mut texts = connection.prepare(
+        "SELECT content FROM memories WHERE seq = ?1 UNION ALL SELECT content FROM memory_history WHERE seq = ?1",
+    )?;
+    for seq in memories {
+        let place: (Option<String>, Option<String>) = place.query_row([seq], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        noted.forget_sessions(place.0.as_deref().map(sessions_of).into_iter().flatten().chain(place.1));
+        let mut rows = texts.query([seq])?;
+        while let Some(row) = rows.next()? {
+            noted.forget_text(row.get_ref(0)?.as_str()?);
+        }
+    }
+    for session in &noted.gone {
+        connection.execute("DELETE FROM turns WHERE tenant = ?1 AND session = ?2", [tenant, session])?;
+    }
+    for id in &noted.gone_choices {
+        connection.execute("DELETE FROM choices WHERE id = ?1", [id])?;
+    }
+    let mut forgotten = Forgotten { sessions: noted.gone.into_iter().collect(), ..Forgotten::default() };
+    if !noted.gone_choices.is_empty() {
+        // Bytes that nobody wrote are read as nothing moved.
+        connection.execute("UPDATE adaptations SET state = x'' WHERE tenant = ?1", [tenant])?;
+        let left = choices(connection, Some(tenant))?;
+        forgotten.choices = Some(left);
+    }
+    Ok(forgotten)
+}
+
+/// What is noted of a tenant, by what it is found by, and what of it is to go.
+struct Noted {
+    choices: HashMap<String, Vec<i64>>,
+    /// By the message they stand at.
+    turns: HashMap<String, Vec<String>>,
+    sessions: BTreeSet<String>,
+    gone_choices: BTreeSet<i64>,
+    gone: BTreeSet<String>,
+}
+
+impl Noted {
+    fn of(connection: &Connection, tenant: &str) -> rusqlite::Result<Self> {
+        let mut noted = Self {
+            choices: HashMap::new(),
+            turns: HashMap::new(),
+            sessions: BTreeSet::new(),
+            gone_choices: BTreeSet::new(),
+            gone: BTreeSet::new(),
+        };
+        let mut select = connection.prepare("SELECT id, message FROM choices WHERE tenant = ?1")?;
+        let mut rows = select.query([tenant])?;
+        while let Some(row) = rows.next()? {
+            noted.choices.entry(row.get(1)?).or_default().push(row.get(0)?);
+        }
+        let mut select = connection.prepare(
+            "SELECT session, iif(json_valid(state), state ->> '$.message', NULL) FROM turns WHERE tenant = ?1",
+        )?;
+        let mut rows = select.query([tenant])?;
+        while let Some(row) = rows.next()? {
+            let session: String = row.get(0)?;
+            if let Some(message) = row.get::<_, Option<String>>(1)? {
+                noted.turns.entry(message).or_default().push(session.clone());
+            }
+            noted.sessions.insert(session);
+        }
+        Ok(noted)
+    }
+
+    fn forget_sessions(&mut self, names: impl Iterator<Item = String>) {
+        self.gone.extend(names.filter(|name| self.sessions.contains(name)));
+    }
+
+    fn forget_text(&mut self, text: &str) {
+        let text = head(text, MAX_MESSAGE_BYTES);
+        self.gone_choices.extend(self.choices.remove(text).into_iter().flatten());
+        // Sessions without a message stand at none.
+        if !text.is_empty() {
+            self.gone.extend(self.turns.remove(text).into_iter().flatten());
+        }
+    }
 }
 
 /// Forgets sessions that were quiet since `before`, microseconds since the epoch, and all but the latest of everything.

@@ -51,6 +51,11 @@ pub(super) trait Task: Send {
     /// Writes. What it refuses for its own reasons leaves no trace and fails nobody else; an error fails the group.
     fn run(&mut self, transaction: &mut Transaction<'_>, clock: &mut Clock) -> rusqlite::Result<()>;
 
+    /// Must what it removes be in no file once it is acknowledged?
+    fn is_erasure(&self) -> bool {
+        false
+    }
+
     /// Tells whoever waits how it came out.
     fn acknowledge(self: Box<Self>, outcome: Result<(), StoreError>);
 }
@@ -142,6 +147,9 @@ impl Writer {
         match outcome {
             Ok(stored) => {
                 self.tell(None);
+                if jobs.iter().any(|job| matches!(job, Job::Task(task) if task.is_erasure())) {
+                    self.empty_log();
+                }
                 (self.on_commit)(start.elapsed(), jobs.iter().map(Job::records).sum());
                 for (job, stored) in jobs.into_iter().zip(stored) {
                     match job {
@@ -161,6 +169,17 @@ impl Writer {
                     }
                 }
             }
+        }
+    }
+
+    /// Moves all that was committed out of the write-ahead log, which still has what was there before.
+    fn empty_log(&self) {
+        let Some(connection) = &self.connection else { return };
+        let emptied = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));
+        match emptied {
+            Ok(false) => {}
+            Ok(true) => tracing::warn!("readers keep the log; what was removed stays in it until it is written over"),
+            Err(error) => tracing::warn!(%error, "the log was not emptied; what was removed stays in it for now"),
         }
     }
 

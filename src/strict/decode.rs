@@ -189,6 +189,12 @@ impl Fields<'_> {
         self.at.within(Segment::Key(key.to_owned()), body)
     }
 
+    /// A field that may be absent, but not null.
+    pub fn given<T: FromNode>(&mut self, key: &'static str) -> Option<T> {
+        let node = self.take(key)?;
+        self.at_key(key, |at| T::from_node(node, at))
+    }
+
     /// A field that may be absent or null.
     pub fn optional<T: FromNode>(&mut self, key: &'static str) -> Option<T> {
         match self.take(key)? {

@@ -10,6 +10,7 @@ mod counterparts;
 mod daemon;
 mod fault;
 mod fixtures;
+mod forget;
 mod house;
 mod http;
 mod limits;

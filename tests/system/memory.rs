@@ -255,6 +255,8 @@ fn a_change_is_a_new_version_and_no_update_is_lost() {
     assert_eq!((lost.status, lost.code().as_str()), (412, "version-changed"));
     let faulty = json!({"content": 1, "metadata": {"status": null, "progress": 7, "is_deleted": true}, "x": 1});
     assert_eq!(pointers(&patch(&daemon, id(&task), &[], &faulty)), ["/content", "/metadata", "/x"]);
+    let nothing = json!({"content": null, "metadata": null});
+    assert_eq!(pointers(&patch(&daemon, id(&task), &[], &nothing)), ["/content", "/metadata"]);
     let faulty = json!({"metadata": {"status": null, "progress": 7}});
     assert_eq!(pointers(&patch(&daemon, id(&task), &[], &faulty)), ["/metadata", "/metadata/progress"]);
     let both = json!({"metadata": {"importance": "low", "importance_score": 0.9}});

@@ -755,7 +755,7 @@ export type Moment = string;
 /** Body of `PATCH /v1/memories/{id}`: a JSON Merge Patch. */
 export interface PatchRequest {
   /** Another text. */
-  content?: string | null;
+  content?: string;
   /** Merged into the metadata; null removes a key. */
   metadata?: Record<string, unknown>;
 }

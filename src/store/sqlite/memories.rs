@@ -6,11 +6,11 @@ use tokio::sync::oneshot;
 
 use super::{Sqlite, pages, search, text};
 use crate::store::memories::{
-    Acknowledged, Added, Draft, Found, IdempotencyKey, Imported, Linked, Memories, MemoryError, Purge, Search,
-    StoredMemory, StoredVersion, Thread,
+    Acknowledged, Added, Draft, Forgotten, Found, IdempotencyKey, Imported, Linked, Memories, MemoryError, Purge,
+    Search, SessionsOf, StoredMemory, StoredVersion, Thread,
 };
 use crate::store::writer::{Clock, Job, Task};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, notes};
 
 /// What a write answers: a refusal is no error of the database.
 type Outcome<T> = rusqlite::Result<Result<T, MemoryError>>;
@@ -18,6 +18,7 @@ type Outcome<T> = rusqlite::Result<Result<T, MemoryError>>;
 /// A write of memories, and who waits for it.
 struct MemoryTask<T, F> {
     records: usize,
+    is_erasure: bool,
     work: Option<F>,
     outcome: Option<Result<T, MemoryError>>,
     reply: oneshot::Sender<Result<T, MemoryError>>,
@@ -30,6 +31,10 @@ where
 {
     fn records(&self) -> usize {
         self.records
+    }
+
+    fn is_erasure(&self) -> bool {
+        self.is_erasure
     }
 
     fn run(&mut self, transaction: &mut Transaction<'_>, clock: &mut Clock) -> rusqlite::Result<()> {
@@ -65,8 +70,26 @@ impl Sqlite {
         T: Send + 'static,
         F: FnOnce(&Savepoint<'_>, &mut Clock) -> Outcome<T> + Send + 'static,
     {
+        self.put(records, false, work)
+    }
+
+    /// Like [`Sqlite::write`]; what is removed is in no file afterwards.
+    fn erase<T, F>(&self, work: F) -> Result<Acknowledged<T>, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Savepoint<'_>, &mut Clock) -> Outcome<T> + Send + 'static,
+    {
+        self.put(1, true, work)
+    }
+
+    fn put<T, F>(&self, records: usize, is_erasure: bool, work: F) -> Result<Acknowledged<T>, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Savepoint<'_>, &mut Clock) -> Outcome<T> + Send + 'static,
+    {
         let (reply, pending) = oneshot::channel();
-        self.send(Job::Task(Box::new(MemoryTask { records, work: Some(work), outcome: None, reply })))?;
+        let task = MemoryTask { records, is_erasure, work: Some(work), outcome: None, reply };
+        self.send(Job::Task(Box::new(task)))?;
         Ok(Acknowledged(pending))
     }
 
@@ -105,7 +128,17 @@ impl Memories for Sqlite {
 
     fn purge(&self, tenant: &str, which: Purge) -> Result<Acknowledged<u64>, StoreError> {
         let tenant = tenant.to_owned();
-        self.write(1, move |savepoint, _| purge(savepoint, &tenant, &which))
+        self.erase(move |savepoint, _| purge(savepoint, &tenant, &which))
+    }
+
+    fn forget_user(
+        &self,
+        tenant: &str,
+        user: &str,
+        sessions: SessionsOf,
+    ) -> Result<Acknowledged<Forgotten>, StoreError> {
+        let (tenant, user) = (tenant.to_owned(), user.to_owned());
+        self.erase(move |savepoint, _| forget_user(savepoint, &tenant, &user, sessions))
     }
 
     fn get(&self, tenant: &str, id: &str) -> Result<Option<StoredMemory>, StoreError> {
@@ -397,8 +430,24 @@ fn purge(savepoint: &Savepoint<'_>, tenant: &str, which: &Purge) -> Outcome<u64>
     let seqs = pages::purged(savepoint, number, which)?;
     // What is forgotten must not stay behind in free pages of the file.
     savepoint.pragma_update(None, "secure_delete", true)?;
+    let removed = remove(savepoint, number, &seqs)?;
+    savepoint.pragma_update(None, "secure_delete", "fast")?;
+    Ok(Ok(removed))
+}
+
+fn forget_user(savepoint: &Savepoint<'_>, tenant: &str, user: &str, sessions: SessionsOf) -> Outcome<Forgotten> {
+    let Some(number) = pages::tenant(savepoint, tenant)? else { return Ok(Ok(Forgotten::default())) };
+    let seqs = pages::about(savepoint, number, user)?;
+    savepoint.pragma_update(None, "secure_delete", true)?;
+    let mut forgotten = notes::forget(savepoint, tenant, &seqs, sessions)?;
+    forgotten.memories = remove(savepoint, number, &seqs)?;
+    savepoint.pragma_update(None, "secure_delete", "fast")?;
+    Ok(Ok(forgotten))
+}
+
+fn remove(savepoint: &Savepoint<'_>, number: i64, seqs: &[i64]) -> rusqlite::Result<u64> {
     let mut removed = 0;
-    for seq in seqs {
+    for &seq in seqs {
         text::remove(savepoint, number, seq)?;
         for table in ["memory_vectors", "memory_history", "memory_links"] {
             savepoint.prepare_cached(&format!("DELETE FROM {table} WHERE seq = ?1"))?.execute([seq])?;
@@ -415,8 +464,7 @@ fn purge(savepoint: &Savepoint<'_>, tenant: &str, which: &Purge) -> Outcome<u64>
         savepoint.execute("UPDATE memory_tenants SET purges = purges + 1 WHERE number = ?1", [number])?;
         text::compact(savepoint, number)?;
     }
-    savepoint.pragma_update(None, "secure_delete", false)?;
-    Ok(Ok(removed))
+    Ok(removed)
 }
 
 #[cfg(test)]

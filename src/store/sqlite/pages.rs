@@ -191,9 +191,19 @@ pub(super) fn purged(connection: &Connection, number: i64, which: &Purge) -> rus
             let ids = serde_json::to_string(ids).unwrap_or_default();
             of("id IN (SELECT value FROM json_each(?2))", &ids)
         }
-        // A version comes after a colon, which a part of an id never has.
-        Purge::User(user) => of("(user_id = ?2 OR user_id > ?2 || ':' AND user_id < ?2 || ';')", user),
         Purge::DeletedBefore(moment) => of("deleted = 1 AND updated_us < ?2", moment),
         Purge::All => of("?2 = 1", &1),
     }
+}
+
+/// Rows of what is about a person, in every version of its id.
+pub(super) fn about(connection: &Connection, number: i64, user: &str) -> rusqlite::Result<Vec<i64>> {
+    // A version comes after a colon, which a part of an id never has.
+    connection
+        .prepare_cached(
+            "SELECT seq FROM memories
+             WHERE tenant = ?1 AND (user_id = ?2 OR user_id > ?2 || ':' AND user_id < ?2 || ';') ORDER BY seq",
+        )?
+        .query_map(params![number, user], |row| row.get(0))?
+        .collect()
 }

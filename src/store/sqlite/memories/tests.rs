@@ -195,7 +195,8 @@ fn a_person_is_forgotten_in_every_version() {
         let keys = Keys { user: Some(user.into()), ..Keys::default() };
         add(&store, "t", Draft { keys, ..draft(user, &json!({})) }).unwrap();
     }
-    assert_eq!(store.purge("t", Purge::User("user:user:a".into())).unwrap().durable_blocking(), Ok(2));
+    let forgotten = store.forget_user("t", "user:user:a", |_| Vec::new()).unwrap().durable_blocking().unwrap();
+    assert_eq!(forgotten.memories, 2);
     let left = store.search("t", &Search { descending: false, ..all(KIND) }).unwrap();
     assert_eq!(contents(&left.hits), ["user:user:ab", "user:user:a%3Ab", "user:user:b"]);
 }

@@ -1,0 +1,99 @@
+//! Forgetting a person: the memories, and what selection learnt from the messages among them.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::daemon::{Daemon, Site, document, wait_until};
+use crate::memory::{add, message};
+
+const OURS: &str = "quarterly zebra figures";
+const THEIRS: &str = "gardening with tulips";
+
+fn ask(daemon: &Daemon, body: &Value) -> Value {
+    let reply = daemon.post("/v1/qualify", &body.to_string());
+    assert_eq!(reply.status, 200, "{body}: {}", reply.text());
+    reply.json()
+}
+
+fn score(daemon: &Daemon, message: &str) -> String {
+    ask(daemon, &json!({"message": message, "scores": true}))["scores"].to_string()
+}
+
+/// A turn of a session in which `tool` is called for the message.
+fn choose(daemon: &Daemon, message: &str, session: &str, tool: &str) {
+    ask(daemon, &json!({"message": message, "sessionId": session}));
+    let call = json!({"tool_name": tool, "duration_ms": 5, "session_id": session});
+    assert_eq!(daemon.post("/v1/executions", &call.to_string()).status, 201);
+}
+
+fn is_known(daemon: &Daemon, session: &str) -> bool {
+    let reply = daemon.get(&format!("/v1/sessions/{session}"));
+    reply.status == 200 && !reply.json()["intent_context"].is_null()
+}
+
+/// Files of the database that hold the text.
+fn files_with(site: &Site, text: &str) -> Vec<String> {
+    let paths = fs::read_dir(site.path("state")).unwrap().map(|entry| entry.unwrap().path());
+    paths
+        .filter(|path| path.is_file() && path.display().to_string().contains("almanac.db"))
+        .filter(|path| fs::read(path).unwrap().windows(text.len()).any(|bytes| bytes == text.as_bytes()))
+        .map(|path| path.display().to_string())
+        .collect()
+}
+
+#[test]
+fn what_was_learnt_from_a_person_s_messages_goes_with_the_person() {
+    let site = Site::new();
+    site.save("alpha.yaml", &document("alpha", "Alpha"));
+    site.save("beta.yaml", &document("beta", "Beta"));
+    let mut daemon = site.start();
+    let untaught = (score(&daemon, OURS), score(&daemon, THEIRS));
+    choose(&daemon, THEIRS, "elsewhere", "alpha");
+    wait_until("theirs is learnt", || score(&daemon, THEIRS) != untaught.1);
+    let mut ours = message(OURS, "a-thread", 0);
+    ours["metadata"]["chatId"] = json!("chat:chat:a%3Achat");
+    add(&daemon, "messages", &ours);
+    let mut theirs = message(THEIRS, "another", 0);
+    theirs["metadata"]["userId"] = json!("user:user:else");
+    add(&daemon, "messages", &theirs);
+    // Said once, corrected since; and a long one, of which selection keeps the beginning.
+    let corrected = add(&daemon, "messages", &message("ostrich racing odds", "a-thread", 1));
+    let change = json!({"content": "never mind"}).to_string();
+    let path = format!("/v1/memories/{}", corrected["id"].as_str().unwrap());
+    assert_eq!(daemon.send("PATCH", &path, &[("content-type", "application/json")], change.as_bytes()).status, 200);
+    let long = format!("walrus {}", "ü".repeat(2000));
+    add(&daemon, "messages", &message(&long, "a-thread", 2));
+    let before = score(&daemon, OURS);
+    for (message, session) in [(OURS, "s"), ("ostrich racing odds", "s2"), (&long, "s3"), (OURS, "s4")] {
+        choose(&daemon, message, session, "beta");
+    }
+    for session in ["a:chat", "a-thread", "chat:chat:a%253Achat"] {
+        ask(&daemon, &json!({"message": "something else", "sessionId": session.replace("%25", "%")}));
+    }
+    wait_until("ours is learnt", || score(&daemon, OURS) != before);
+    let taught = score(&daemon, OURS);
+    let gone = ["s", "s2", "s3", "s4", "a:chat", "a-thread", "chat:chat:a%253Achat"];
+    assert!(gone.iter().chain(&["elsewhere"]).all(|session| is_known(&daemon, session)));
+    let purged = daemon.admin("POST", "/-/memories/purge", br#"{"userId":"user:user:john-doe"}"#).json();
+    assert_eq!(purged["purged"], 3);
+    for text in [OURS, "ostrich racing", "walrus"] {
+        assert_eq!(files_with(&site, text), Vec::<String>::new(), "{text} is still there");
+    }
+    assert!(!files_with(&site, THEIRS).is_empty());
+    let forgotten = |daemon: &Daemon| {
+        for session in gone {
+            assert!(!is_known(daemon, session), "{session}");
+        }
+        assert!(is_known(daemon, "elsewhere"), "another's session stays");
+        (score(daemon, OURS), score(daemon, THEIRS))
+    };
+    let after = forgotten(&daemon);
+    assert_ne!(after.0, taught);
+    assert_ne!(after.1, untaught.1, "another's choice stays");
+    daemon.signal("TERM");
+    daemon.wait();
+    drop(daemon);
+    let daemon = site.start();
+    assert_eq!(forgotten(&daemon), after, "a restart brings nothing back");
+}
