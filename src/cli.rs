@@ -200,6 +200,8 @@ enum CliError {
     Interrupted { recorded: usize },
     #[error("cannot use the rule library {file}")]
     Plugin { file: String, source: Box<dyn std::error::Error + Send + Sync> },
+    #[error("cannot start the rule libraries")]
+    Plugins(#[source] io::Error),
     #[error("`{0}` is no name for a project: a-z, 0-9 and hyphens, a letter first, 64 at most")]
     ProjectName(String),
     #[error("`{0}` is there already")]

@@ -118,9 +118,12 @@ fn list_plugins(client: &Client, output: &mut Output) -> Result<Exit, CliError> 
             let version = item.version.as_deref().unwrap_or_default();
             let calls = &item.calls;
             let missed = calls.failed + calls.timeout + calls.busy + calls.fault + calls.unavailable;
+            // What does not run is in no sandbox, which would look like a fault of it.
+            let runs = item.state == "ready" || item.pid.is_some();
+            let sandbox = if runs { format!(", sandbox: {}", item.sandbox) } else { String::new() };
             out.line(&format!(
-                "{:<12} {} {version}, {} calls, {missed} missed, {} restarts, sandbox: {}",
-                item.state, item.id, calls.answered, item.restarts, item.sandbox
+                "{:<12} {} {version}, {} calls, {missed} missed, {} restarts{sandbox}",
+                item.state, item.id, calls.answered, item.restarts
             ));
             let reason = item.refusal.as_ref().or(item.last_fault.as_ref().map(|fault| &fault.message));
             if let Some(reason) = reason {

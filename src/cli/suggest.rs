@@ -1,10 +1,13 @@
 //! `almanacd suggest`: what should be called next.
 
 use std::fs;
+use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use clap::Args;
 use serde_json::{Map, Value, json};
+use tokio::runtime::Handle;
 
 use super::client::ClientError;
 use super::output::Output;
@@ -12,13 +15,15 @@ use super::{CliError, DaemonArgs, Exit, block_on};
 use crate::access::DEFAULT_TENANT;
 use crate::catalog::load::{Options, load};
 use crate::config::{Config, DaemonOverrides, Overrides};
-use crate::engine::Engine;
-use crate::engine::proposer::Proposals;
+use crate::engine::proposer::{Ask, Proposals, Proposer};
+use crate::engine::{Engine, snapshot_of};
 use crate::http::wire_metadata::{Metadata, MetadataRequest, Suggestions};
+use crate::plugin_host::{Host, Settings, Snapshot};
 use crate::strict::decode::decode;
 use crate::strict::read::json;
 use crate::strict::{Fault, Limits};
 use crate::suggest::presets::shelf::Shelf;
+use crate::telemetry::Metrics;
 
 /// Largest context, in bytes.
 const MAX_CONTEXT_BYTES: usize = 1 << 20;
@@ -47,9 +52,10 @@ pub(super) struct SuggestArgs {
 
 pub(super) fn run(args: &SuggestArgs, output: &mut Output) -> Result<Exit, CliError> {
     let body = body(args)?;
-    // Whoever names documents means these, whatever a daemon serves.
-    let names_documents = !args.overrides.tool_metadata.is_empty() || args.overrides.config.is_some();
-    let suggestions = if names_documents && !args.daemon.is_explicit() {
+    // Whoever names files means these, whatever a daemon serves.
+    let Overrides { tool_metadata, plugins, config, .. } = &args.overrides;
+    let names_files = !tool_metadata.is_empty() || !plugins.is_empty() || config.is_some();
+    let suggestions = if names_files && !args.daemon.is_explicit() {
         from_files(args, &body)?
     } else {
         let asked = args.daemon.client()?;
@@ -95,6 +101,7 @@ fn from_files(args: &SuggestArgs, body: &Value) -> Result<Suggestions, CliError>
     let config = Config::load(&args.overrides, &DaemonOverrides::default())?;
     let engine = Engine::new();
     let loaded = load(Options::from(&config));
+    let settings = Settings::from(&config);
     let mut presets = Shelf::new(config.presets);
     presets.read();
     let (offered, _) = presets.offer(|tool| loaded.catalog.get(tool).is_some());
@@ -102,8 +109,23 @@ fn from_files(args: &SuggestArgs, body: &Value) -> Result<Suggestions, CliError>
     let node = json(body.to_string().as_bytes(), &Limits::of_bytes(MAX_CONTEXT_BYTES));
     let node = node.map_err(|error| CliError::Arguments(error.to_string()))?;
     let request: MetadataRequest = decode(node).map_err(|faults| CliError::Arguments(explain(&faults)))?;
+    let ask = request.ask(DEFAULT_TENANT);
     let (generation, learnt) = (engine.generation(), engine.learnt());
-    Ok(engine.suggest(&generation, &learnt, &request.ask(DEFAULT_TENANT), Proposals::default()).into())
+    let proposals = block_on(propose(&engine, settings, snapshot_of(generation.number(), &loaded.catalog), &ask))?;
+    Ok(engine.suggest(&generation, &learnt, &ask, proposals).into())
+}
+
+/// What the rule libraries propose, which are started for this one call.
+async fn propose(engine: &Engine, settings: Settings, snapshot: Snapshot, ask: &Ask) -> Result<Proposals, CliError> {
+    let metrics = Metrics::new().map_err(|error| CliError::Plugins(io::Error::other(error)))?;
+    let host = Host::start(settings, Arc::new(metrics), Handle::current()).map_err(CliError::Plugins)?;
+    let host = Arc::new(host);
+    engine.install_proposer(Arc::clone(&host) as Arc<dyn Proposer>);
+    host.publish(move || snapshot);
+    host.settled().await;
+    let proposals = engine.propose(ask).await;
+    host.stop();
+    Ok(proposals)
 }
 
 fn explain(faults: &[Fault]) -> String {

@@ -55,8 +55,9 @@ pub fn parse(content: &[u8]) -> Result<Vec<Session>, LineError> {
             let limits = Limits { nodes: MAX_LINE_BYTES, ..Limits::of_bytes(MAX_LINE_BYTES) };
             let node = json(text, &limits).map_err(|error| failed(error.to_string()))?;
             decode(node).map_err(|faults| {
-                let first = faults.first().map(|fault| format!("{}: {}", fault.pointer(), fault.message));
-                failed(first.unwrap_or_default())
+                let told =
+                    faults.iter().map(|fault| format!("{} {}", fault.pointer(), fault.message).trim().to_owned());
+                failed(told.collect::<Vec<_>>().join("; "))
             })
         })
         .collect()

@@ -20,6 +20,7 @@ mod memory;
 mod openapi;
 mod plugin_cases;
 mod plugin_cli;
+mod plugin_guide;
 mod plugins;
 mod qualify;
 mod reload;

@@ -140,6 +140,7 @@ fn the_administrator_lists_and_forgives() {
     wait_until("its end", || daemon.json("/v1/plugins")["items"][1]["state"] == "quarantined");
     let (code, out, _) = ctl(&["list"]);
     assert!(code == 1 && out.contains("made no instance"), "{out}");
+    assert_eq!(out.matches("sandbox: ").count(), 1, "of what runs alone: {out}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::daemon::{Daemon, Site, almanacd, document, shipped, wait_until};
+use crate::fixtures::reasoning;
 
 fn start() -> (Site, Daemon) {
     let site = Site::new();
@@ -224,6 +225,7 @@ fn the_command_line_suggests_from_the_daemon_or_from_files() {
     let files = |arguments: &[&str]| {
         let mut command = almanacd();
         command.args(["suggest", "reasoning_detect"]).args(arguments).arg("--tool-metadata").arg(shipped());
+        command.env("ALMANAC_PLUGINS", site.path("plugins"));
         run(command.current_dir(site.path("")))
     };
     let (code, out, error) = files(&["--goal", "is there a bias?"]);
@@ -248,6 +250,14 @@ preset bias_detection: reasoning_reflection (35s left)
     let (code, _, error) = files(&["--context", r#"{"num_output": 4}"#]);
     assert!(code == 1 && error.contains("did you mean `num_outputs`?"), "{error}");
     assert_eq!(files(&["--context", "/nowhere.json"]).0, 1);
+    fs::copy(reasoning(), site.path("plugins/libalmanac_reasoning.so")).unwrap();
+    fs::write(site.path("plugins/libbad.so"), "no library").unwrap();
+    let (code, out, error) = files(&["--context", r#"{"num_outputs": 4}"#]);
+    assert!(
+        code == 0 && out.contains("Rework the argument where biases"),
+        "rule libraries are asked without a daemon, too: {out}"
+    );
+    assert!(error.contains("without libbad: "), "{error}");
 }
 
 #[test]
@@ -292,5 +302,5 @@ fn eval_measures_predictions() {
     assert!(code == 0 && out.contains("80 calls foretold, of 40 sessions"), "{out}");
     fs::write(&file, "{\"session\":\"s\"}\n").unwrap();
     let (code, _, error) = eval(true);
-    assert!(code == 1 && error.contains("line 1"), "{error}");
+    assert!(code == 1 && error.contains("line 1: the key `tools` is missing"), "{error}");
 }
