@@ -17,6 +17,7 @@ mod limits;
 mod llm;
 mod loader;
 mod memory;
+mod memory_cli;
 mod openapi;
 mod plugin_cases;
 mod plugin_cli;

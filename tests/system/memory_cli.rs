@@ -1,0 +1,104 @@
+//! Memories on the command line: kept, found, moved, imported and evaluated.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::daemon::{Site, almanacd};
+use crate::memory::{contents, id, message, patch, search, start};
+
+fn run(site: &Site, arguments: &[&str]) -> (i32, String, String) {
+    let output = almanacd().args(arguments).current_dir(site.path("")).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn the_command_line_keeps_finds_and_moves_them() {
+    let (site, daemon) = start();
+    let set = ["role=user", "userId=user:user:x", "agentId=agent:agent:a", "chatId=chat:chat:c", "thread.id=t"];
+    let mut arguments = vec!["remember", "messages", "I like tea"];
+    arguments.extend(set.iter().flat_map(|pair| ["--set", pair]));
+    arguments.extend(["--set", "thread.position=0"]);
+    let (code, said, error) = run(&site, &arguments);
+    assert_eq!(code, 0, "{error}");
+    assert!(said.ends_with(", durably\n"), "{said}");
+    let (code, _, error) = run(&site, &["remember", "messages", "x", "--set", "role=robot"]);
+    assert_eq!(code, 1);
+    assert!(error.contains("/metadata/role") && error.contains("agentId"), "{error}");
+    let (code, found, _) = run(&site, &["recall", "messages", "tea", "--where", "role=user", "--json"]);
+    let found: Value = serde_json::from_str(&found).unwrap();
+    assert_eq!((code, contents(&found)), (0, vec!["I like tea"]));
+    patch(&daemon, id(&found["memories"][0]), &[], &json!({"content": "I like coffee"}));
+    let (code, _, _) = run(&site, &["memory", "export", "all.jsonl"]);
+    assert_eq!(code, 0);
+    let (code, said, error) = run(&site, &["memory", "backup", "copy.db", "--state-dir", "state"]);
+    assert_eq!((code, error.as_str()), (0, ""), "{said}");
+    let (_, said, _) = run(&site, &["memory", "purge", "--user", "user:user:x"]);
+    assert_eq!(said, "1 memories removed for good\n");
+    let (_, said, _) = run(&site, &["memory", "import", "all.jsonl"]);
+    assert_eq!(said, "1 memories imported, 0 were there already\n");
+    run(&site, &["memory", "export", "again.jsonl"]);
+    let read = |name: &str| fs::read_to_string(site.path(name)).unwrap();
+    assert_eq!(read("all.jsonl"), read("again.jsonl"));
+    assert!(read("all.jsonl").contains("I like tea"), "the history is in it");
+    // The copy is a whole database: another daemon's worth of it answers without one.
+    fs::create_dir(site.path("copied")).unwrap();
+    fs::rename(site.path("copy.db"), site.path("copied/almanac.db")).unwrap();
+    let (code, found, error) = run(&site, &["recall", "messages", "coffee", "--state-dir", "copied", "--json"]);
+    assert_eq!(code, 0, "{error}");
+    assert_eq!(contents(&serde_json::from_str(&found).unwrap()), ["I like coffee"]);
+    let (code, _, error) = run(&site, &["memory", "export", "--state-dir", "state"]);
+    assert_eq!(code, 1);
+    assert!(error.contains("is in use by another almanacd"), "{error}");
+}
+
+#[test]
+fn an_old_file_is_imported_or_its_lines_are_named() {
+    let (site, daemon) = start();
+    let old = [
+        json!({"id": "m1", "type": "message", "content": "hi", "role": "USER", "userId": "u", "agentId": "a", "chatId": "c"}),
+        json!({"id": "m2", "type": "message", "content": "hello", "metadata": {"role": "bot", "userId": "u", "agentId": "a",
+            "chatId": "c", "inResponseTo": "m1"}}),
+    ];
+    let lines = |lines: &[Value]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+    let mut faulty = old.to_vec();
+    faulty[1]["metadata"].as_object_mut().unwrap().remove("chatId");
+    fs::write(site.path("faulty.jsonl"), lines(&faulty)).unwrap();
+    let (code, _, error) = run(&site, &["memory", "import", "faulty.jsonl", "--legacy"]);
+    assert_eq!(code, 1);
+    assert!(error.contains("line 2: /metadata: the key `chatId` is missing"), "{error}");
+    assert_eq!(search(&daemon, "messages", &json!({}))["total"], 0);
+    fs::write(site.path("old.jsonl"), lines(&old)).unwrap();
+    let (code, said, error) = run(&site, &["memory", "import", "old.jsonl", "--legacy"]);
+    assert_eq!((code, said.as_str()), (0, "2 memories imported, 0 were there already\n"), "{error}");
+    let thread = daemon.json("/v1/threads/thread_m1");
+    assert_eq!((contents(&thread), &thread["gaps"]), (vec!["hi", "hello"], &json!([])));
+    assert_eq!(thread["items"][1]["metadata"]["role"], "assistant");
+}
+
+#[test]
+fn an_evaluation_prints_its_figures() {
+    let site = Site::new();
+    let memories: String = (0..30)
+        .map(|number| {
+            let mut line = message(&format!("fact number{number}"), "t", number);
+            line["id"] = json!(format!("D1:{number}"));
+            format!("{line}\n")
+        })
+        .collect();
+    fs::write(site.path("memories"), memories).unwrap();
+    fs::write(
+        site.path("queries"),
+        "{\"query\":\"number7\",\"gold\":[\"D1:7\"]}\n{\"query\":\"number8\",\"gold\":[\"no\"]}\n",
+    )
+    .unwrap();
+    let (code, said, error) = run(&site, &["eval", "recall", "queries", "--memories", "memories", "--json"]);
+    assert_eq!(code, 0, "{error}");
+    let figures: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!((&figures["queries"], &figures["memories"]), (&json!(2), &json!(30)));
+    for depth in ["1", "3", "5", "10"] {
+        assert_eq!(figures["recall"][depth], 0.5, "{said}");
+    }
+    assert_eq!((&figures["mrr"], &figures["ndcg10"]), (&json!(0.5), &json!(0.5)));
+}
