@@ -3,6 +3,7 @@
 .PHONY: run test fault bench bench-memories eval lint deb assets client clean
 
 HISTORIES ?= ../shared/data/timing
+SELECTIONS ?= ../shared/data/selection
 ANSWERS ?= ../shared/reference/timing/vectors.csv
 
 run: ## Build the daemon and its rule library, and run it on the documents of this directory
@@ -22,15 +23,24 @@ bench-memories: ## Keep a million memories, and measure finding and keeping them
 bench: ## Measure against peers of the same run, and print the table of ratios
 	cargo bench --bench ratios
 
-eval: ## Replay recorded histories: how good the forecasts are, and how near the reference's answers
-	@set -e; if [ ! -d $(HISTORIES) ]; then echo "eval: there is no $(HISTORIES) with histories to replay"; exit 0; fi; \
+eval: ## Replay recorded histories and judged messages: how good forecasts and selections are
+	@set -e; if [ ! -d $(HISTORIES) ]; then echo "eval: there is no $(HISTORIES) with histories to replay"; else \
 	for history in $(HISTORIES)/*.csv; do \
 		[ -f "$$history" ] || continue; echo "== $$history"; cargo run --release --quiet -- eval timing "$$history"; \
-	done; \
+	done; fi; \
 	if [ -f $(ANSWERS) ] && [ -f $(HISTORIES)/agent_tools.csv ]; then \
 		echo "== $(HISTORIES)/agent_tools.csv against $(ANSWERS)"; \
 		cargo run --release --quiet -- eval timing $(HISTORIES)/agent_tools.csv --answers $(ANSWERS); \
-	fi
+	fi; \
+	if [ ! -d $(SELECTIONS) ]; then echo "eval: there is no $(SELECTIONS) with judged messages"; exit 0; fi; \
+	for tools in $(SELECTIONS)/*_tools.jsonl; do \
+		[ -f "$$tools" ] || continue; name=$$(basename "$$tools" _tools.jsonl); documents=target/selection/$$name; \
+		rm -rf "$$documents"; python3 benches/selection_documents.py "$$tools" "$$documents"; \
+		echo "== $$name, cold"; \
+		cargo run --release --quiet -- eval qualify $(SELECTIONS)/$${name}_queries.jsonl --tool-metadata "$$documents"; \
+		echo "== $$name, learning from its first half"; \
+		cargo run --release --quiet -- eval qualify $(SELECTIONS)/$${name}_queries.jsonl --tool-metadata "$$documents" --learn; \
+	done
 
 lint: ## What the continuous integration holds the code to
 	cargo fmt --all --check

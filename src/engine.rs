@@ -29,8 +29,9 @@ pub use snapshot::snapshot_of;
 
 use crate::catalog::load::Loaded;
 use crate::config;
-use crate::qualify::{Categories, Desk, Qualification, Question};
+use crate::qualify::{Categories, Desk, IntentContext, Qualification, Question};
 use crate::session::Turn;
+use crate::session::turns::Used;
 use crate::store::{Absent, Execution, ReplayLimits, Store, StoreError};
 use crate::suggest::Presets;
 use crate::suggest::presets::shelf;
@@ -166,6 +167,11 @@ impl Engine {
         tool: &str,
     ) -> Missed {
         self.qualifier.miss(generation, &*self.store, tenant, session, message, tool)
+    }
+
+    /// A session's stream told what the session is about, or what it used.
+    pub fn hear(&self, tenant: &str, session: &str, intent: Option<IntentContext>, used: Used) {
+        self.qualifier.hear(&*self.store, tenant, session, intent, used);
     }
 
     /// Where a session stands, if the tenant has it.

@@ -47,6 +47,7 @@ mod state;
 mod supervisor;
 mod text;
 mod trial;
+mod trust;
 mod wire;
 pub mod worker;
 

@@ -211,7 +211,7 @@ pub(super) fn recall(args: &RecallArgs, output: &mut Output) -> Result<Exit, Cli
     let found = block_on(async { args.at.open().await?.recall(kind, body).await })?;
     output.show(&found, |out| {
         found.memories.iter().for_each(|memory| print(memory, out));
-        if (found.memories.len() as u64) < found.total {
+        if (found.memories.len() as u64) < found.total || found.total == 0 {
             out.note(&format!("{} of {} memories", found.memories.len(), found.total));
         }
     });

@@ -3,6 +3,7 @@
 use std::time::SystemTime;
 
 use clap::Args;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::json;
 
 use super::client::ClientError;
@@ -14,6 +15,7 @@ use crate::config::{Config, DaemonOverrides, Overrides};
 use crate::engine::Engine;
 use crate::http::qualify::say;
 use crate::http::wire_qualify::QualifyAnswer;
+use crate::http::wire_timing::SessionAnswer;
 use crate::qualify::categories::shelf::CategoryShelf;
 use crate::qualify::{Question, Rules};
 
@@ -36,21 +38,35 @@ pub(super) struct QualifyArgs {
 pub(super) fn run(args: &QualifyArgs, output: &mut Output) -> Result<Exit, CliError> {
     // Whoever names documents means these, whatever a daemon serves.
     let names_documents = !args.overrides.tool_metadata.is_empty() || args.overrides.config.is_some();
-    let answer = if names_documents && !args.daemon.is_explicit() {
-        from_files(args)?
+    let (answer, used) = if names_documents && !args.daemon.is_explicit() {
+        (from_files(args)?, Vec::new())
     } else {
         match block_on(ask(args)) {
-            Err(CliError::Client(ClientError::Connect { .. })) if !args.daemon.is_explicit() => from_files(args)?,
+            Err(CliError::Client(ClientError::Connect { .. })) if !args.daemon.is_explicit() => {
+                (from_files(args)?, Vec::new())
+            }
             asked => asked?,
         }
     };
-    output.show(&answer, |out| print(&answer, out));
+    output.show(&answer, |out| print(&answer, &used, out));
     Ok(Exit::Success)
 }
 
-async fn ask(args: &QualifyArgs) -> Result<QualifyAnswer, ClientError> {
+/// The answer, and the tools that the session has called, each once, in order.
+async fn ask(args: &QualifyArgs) -> Result<(QualifyAnswer, Vec<String>), ClientError> {
+    let client = args.daemon.client()?;
     let body = json!({"message": args.message, "sessionId": args.session, "maxTools": args.max_tools, "scores": true});
-    args.daemon.client()?.ask("POST", "/v1/qualify", Some(body.to_string().into())).await
+    let answer = client.ask("POST", "/v1/qualify", Some(body.to_string().into())).await?;
+    let Some(session) = &args.session else { return Ok((answer, Vec::new())) };
+    let path = format!("/v1/sessions/{}", utf8_percent_encode(session, NON_ALPHANUMERIC));
+    let session: SessionAnswer = client.ask("GET", &path, None).await?;
+    let mut used: Vec<String> = Vec::new();
+    for tool in session.tool_history {
+        if !used.contains(&tool) {
+            used.push(tool);
+        }
+    }
+    Ok((answer, used))
 }
 
 /// Without a daemon the files are opened here; no session is known, and nothing is learnt.
@@ -71,9 +87,8 @@ fn from_files(args: &QualifyArgs) -> Result<QualifyAnswer, CliError> {
     Ok(say(found, true, humantime::format_rfc3339_millis(SystemTime::now()).to_string()))
 }
 
-fn print(answer: &QualifyAnswer, out: &mut Output) {
-    let hints = answer.tool_hints.len();
-    let title = format!("\u{25bc} Used {hints} tool{}", if hints == 1 { "" } else { "s" });
+fn print(answer: &QualifyAnswer, used: &[String], out: &mut Output) {
+    let title = format!("\u{25bc} Used {} tool{}", used.len(), if used.len() == 1 { "" } else { "s" });
     out.line(&out.bold(&title));
     let mut paragraph = |name: &str, text: &str| {
         out.line("");
@@ -87,8 +102,11 @@ fn print(answer: &QualifyAnswer, out: &mut Output) {
     if !answer.networks.is_empty() {
         paragraph("Networks", &answer.networks.join(", "));
     }
-    paragraph("Available", &format!("{} tools", answer.tool_count));
-    if hints > 0 {
-        paragraph("Used", &answer.tool_hints.join(", "));
+    paragraph("Available", &format!("{} tools of {}", answer.tool_count, answer.tools_total));
+    if !answer.tool_hints.is_empty() {
+        paragraph("Best", &answer.tool_hints.join(", "));
+    }
+    if !used.is_empty() {
+        paragraph("Used", &used.join(", "));
     }
 }

@@ -12,7 +12,7 @@ use imbl::HashMap;
 use super::Generation;
 use crate::config;
 use crate::qualify::{Adaptation, Desk, IntentContext, Message, Qualification, Question, Trust, Usage};
-use crate::session::turns::MAX_MESSAGE_BYTES;
+use crate::session::turns::{MAX_MESSAGE_BYTES, Used};
 use crate::session::{Turn, Turns};
 use crate::store::memories::Forgotten;
 use crate::store::notes::{ChoiceNote, Note, Notes, TurnNote};
@@ -166,7 +166,10 @@ impl Qualifier {
             answer.tools_total = generation.catalog().len();
         }
         if let Some(session) = session {
-            self.replace(store, tenant, session, |_| Turn::new(question.message, answer.context.clone()));
+            self.replace(store, tenant, session, |turn| {
+                let used = turn.map(|turn| turn.used).unwrap_or_default();
+                Turn { used, ..Turn::new(question.message, answer.context.clone()) }
+            });
         }
         answer
     }
@@ -180,6 +183,23 @@ impl Qualifier {
         keep(store, Note::Turn(note));
         turns.set(tenant, session, turn);
         self.turns.store(Arc::new(turns));
+    }
+
+    /// Takes over what a session's stream told: its intent, if it told one, and what it used.
+    pub(super) fn hear(
+        &self,
+        store: &dyn Store,
+        tenant: &str,
+        session: &str,
+        intent: Option<IntentContext>,
+        used: Used,
+    ) {
+        self.replace(store, tenant, session, |turn| {
+            let mut turn = turn.map(|turn| Turn::clone(turn)).unwrap_or_default();
+            turn.context = intent.unwrap_or(turn.context);
+            turn.used = turn.used.and(used);
+            turn
+        });
     }
 
     /// Learns from calls: each was chosen for the last message of its session.

@@ -22,11 +22,14 @@ use super::query::Query;
 use super::route::Later;
 use super::service::{Context, Streaming};
 use super::timing::keep;
+use super::wire_qualify::IntentContextBody;
 use super::wire_stream::{StreamAnswer, StreamFault, StreamedCall, UnfinishedCall};
 use crate::access::Grant;
 use crate::catalog::document::check_name;
+use crate::session::turns::Used;
 use crate::store::{Execution, MAX_DURATION_MS, Measures, Outcome};
 use crate::stream::{Arrival, Calls, Ended, Parser, Part, Protocol, Read, Seen};
+use crate::usage::MAX_TOKENS;
 
 /// Faults, and events of usage, that an answer tells at most.
 const MAX_TOLD: usize = 100;
@@ -63,9 +66,13 @@ pub(super) fn read(context: Arc<Context>, grant: Grant, streaming: Streaming) ->
         let session = session(&query)?;
         let (sender, recorder) = record_beside(Arc::clone(&context));
         let progress = Arc::clone(&streaming.progress);
-        let mut listener = Listener::new(protocol, grant, session, sender, progress);
+        let tenant = Arc::clone(&grant.tenant);
+        let mut listener = Listener::new(protocol, grant, session.clone(), sender, progress);
         let heard = listen(&mut listener, streaming).await;
         let answer = listener.end(heard.is_err()).await;
+        if let Some(session) = &session {
+            answer.tell_engine(&context, &tenant, session);
+        }
         // The recorder ends when nobody can send any more; what it holds is recorded first.
         let recorded = recorder.await.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))?;
         heard?;
@@ -275,6 +282,23 @@ impl Listener {
     }
 }
 
+/// What the events of a stream add up to. Its token_usage events are the account; path_info is one only where there is no other.
+fn used(events: &[Value]) -> Used {
+    let of = |kind: &str| events.iter().filter(|event| event["type"] == kind).collect::<Vec<_>>();
+    let accounts = Some(of("token_usage")).filter(|accounts| !accounts.is_empty()).unwrap_or_else(|| of("path_info"));
+    accounts.into_iter().fold(Used::default(), |used, event| {
+        let tokens = |key: &str| event[key].as_u64().unwrap_or_default().min(MAX_TOKENS);
+        let cost_usd = event["costUsd"].as_f64().filter(|cost| (0.0..=1e6).contains(cost)).unwrap_or_default();
+        used.and(Used {
+            turns: 1,
+            tokens_in: tokens("tokensIn"),
+            tokens_out: tokens("tokensOut"),
+            cached_tokens: tokens("cachedTokens"),
+            cost_usd,
+        })
+    })
+}
+
 fn outcome(how: Seen) -> Outcome {
     match how {
         Seen::Result => Outcome::Success,
@@ -284,6 +308,17 @@ fn outcome(how: Seen) -> Outcome {
 }
 
 impl Heard {
+    /// Gives the session what the stream told of it.
+    fn tell_engine(&self, context: &Context, tenant: &str, session: &str) {
+        let intent = self.told.intent_context.clone();
+        // What is no context is told again, but no session is about it.
+        let intent: Option<IntentContextBody> = intent.and_then(|intent| serde_json::from_value(intent).ok());
+        let used = used(&self.told.usage);
+        if intent.is_some() || used.turns > 0 {
+            context.engine.hear(tenant, session, intent.map(Into::into), used);
+        }
+    }
+
     /// Takes note of what was read; the call that it ended.
     fn take(&mut self, read: Read, calls: &mut Calls, arrival: Arrival) -> Option<Ended> {
         let part = match read {

@@ -255,6 +255,7 @@ pub(super) fn session(context: &Context, call: &Call<'_>) -> Result<Answer, Prob
         return Err(Problem::not_found("unknown-session", format!("nothing is known of the session `{id}`")));
     }
     let tool_history = history.into_iter().flat_map(|tools| tools.iter()).map(ToString::to_string).collect();
+    let usage = turn.as_ref().filter(|turn| turn.used.turns > 0).map(|turn| turn.used.into());
     let intent_context = turn.map(|turn| IntentContextBody::from(&turn.context));
-    Ok(answer::json(&SessionAnswer { session_id: id.to_owned(), tool_history, intent_context }))
+    Ok(answer::json(&SessionAnswer { session_id: id.to_owned(), tool_history, intent_context, usage }))
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::wire_qualify::IntentContextBody;
 use crate::catalog::document::check_name;
+use crate::session::turns::Used;
 use crate::store::{MAX_DURATION_MS, Measures, Outcome};
 use crate::strict::{At, Fields, FromNode, Node};
 use crate::timing::Complexity;
@@ -256,6 +257,32 @@ pub struct SessionAnswer {
     /// What it is about, if messages of it were qualified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intent_context: Option<IntentContextBody>,
+    /// What it used, if streams of it told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<SessionUsage>,
+}
+
+/// What a session used so far, as its streams told it.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionUsage {
+    /// Turns that told it.
+    pub turns: u64,
+    /// All input tokens, cached or not.
+    pub tokens_in: u64,
+    /// Output tokens.
+    pub tokens_out: u64,
+    /// Input tokens read from a cache.
+    pub cached_tokens: u64,
+    /// US dollars, of those turns that told it.
+    pub cost_usd: f64,
+}
+
+impl From<Used> for SessionUsage {
+    fn from(used: Used) -> Self {
+        let Used { turns, tokens_in, tokens_out, cached_tokens, cost_usd } = used;
+        Self { turns, tokens_in, tokens_out, cached_tokens, cost_usd }
+    }
 }
 
 /// A tool's name.

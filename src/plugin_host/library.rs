@@ -16,6 +16,7 @@ use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, SealFlags, Stat, fcntl_add_seals
 use sha2::{Digest, Sha256};
 
 use super::note::{Identity, NoteError, identify};
+use super::trust::Trusted;
 
 /// Largest library, in bytes.
 const MAX_BYTES: u64 = 256 << 20;
@@ -113,7 +114,7 @@ pub enum LibraryError {
 impl Library {
     /// Reads the library at `path`, if it is trusted and, unless `allow` is empty, on that list.
     pub fn open(path: &Path, allow: &[Hash]) -> Result<Self, LibraryError> {
-        Self::read(path, &walk(path)?, allow)
+        Self::read(path, &walk(path, &Trusted::by_this_process())?, allow)
     }
 
     /// Reads the library at `path`, whoever can write there: for one that somebody names to be tried in a sandbox.
@@ -153,7 +154,7 @@ impl Library {
 }
 
 /// Opens the file at `path` by way of every directory above it.
-fn walk(path: &Path) -> Result<File, LibraryError> {
+fn walk(path: &Path, trusted: &Trusted) -> Result<File, LibraryError> {
     let unreadable = |place: &Path, source| LibraryError::Unreadable { place: place.display().to_string(), source };
     // Links are resolved first; whoever could turn one elsewhere would have to pass the walk with where it leads.
     let path = path.canonicalize().map_err(|source| unreadable(path, source))?;
@@ -172,11 +173,11 @@ fn walk(path: &Path) -> Result<File, LibraryError> {
         .collect();
     let (name, above) = names.split_last().ok_or_else(|| LibraryError::Irregular(path.display().to_string()))?;
     for (number, name) in above.iter().enumerate() {
-        trust(&stat(&at, &place)?, &place, true)?;
+        trust(&stat(&at, &place)?, &place, true, trusted)?;
         place.push(name);
         at = open(at.as_fd(), name, &place, directory)?;
         if number + 1 == above.len() {
-            trust(&stat(&at, &place)?, &place, false)?;
+            trust(&stat(&at, &place)?, &place, false, trusted)?;
         }
     }
     place.push(name);
@@ -186,7 +187,7 @@ fn walk(path: &Path) -> Result<File, LibraryError> {
     if rustix::fs::FileType::from_raw_mode(found.st_mode) != rustix::fs::FileType::RegularFile {
         return Err(LibraryError::Irregular(place.display().to_string()));
     }
-    trust(&found, &place, false)?;
+    trust(&found, &place, false, trusted)?;
     Ok(File::from(file))
 }
 
@@ -194,25 +195,9 @@ fn stat(file: impl AsFd, place: &Path) -> Result<Stat, LibraryError> {
     fstat(file).map_err(|error| LibraryError::Unreadable { place: place.display().to_string(), source: error.into() })
 }
 
-/// Can only root and the daemon's own user change this? Of a directory further up that all may write to, such as /tmp, the
-/// sticky bit is enough: nobody can replace in it what is not theirs.
-fn trust(stat: &Stat, place: &Path, sticky_will_do: bool) -> Result<(), LibraryError> {
-    let own = rustix::process::geteuid().as_raw();
-    let untrusted = |why: String| Err(LibraryError::Untrusted { place: place.display().to_string(), why });
-    if stat.st_uid != 0 && stat.st_uid != own {
-        return untrusted(format!("belongs to user {}", stat.st_uid));
-    }
-    let mode = Mode::from_raw_mode(stat.st_mode);
-    if sticky_will_do && mode.contains(Mode::SVTX) {
-        return Ok(());
-    }
-    if mode.contains(Mode::WOTH) {
-        return untrusted("can be written by everybody".to_owned());
-    }
-    if mode.contains(Mode::WGRP) {
-        return untrusted(format!("can be written by group {}", stat.st_gid));
-    }
-    Ok(())
+fn trust(stat: &Stat, place: &Path, sticky_will_do: bool, trusted: &Trusted) -> Result<(), LibraryError> {
+    let untrusted = |why| LibraryError::Untrusted { place: place.display().to_string(), why };
+    trusted.doubt(stat, sticky_will_do).map_or(Ok(()), |why| Err(untrusted(why)))
 }
 
 /// A copy in memory that nobody can change any more.
@@ -243,8 +228,13 @@ mod tests {
         let file = root.join("below/x.so");
         fs::write(&file, "content").unwrap();
         let mode = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        let opened = |file: &Path, trusted: &Trusted| Library::read(file, &walk(file, trusted)?, &[]);
         let check = |file: &Path, expected: &str| {
-            let error = Library::open(file, &[]).unwrap_err().to_string();
+            let error = opened(file, &Trusted::with_private_groups(false)).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+            // What a group of one's own may write is as good as one's own.
+            let error = opened(file, &Trusted::with_private_groups(true)).unwrap_err().to_string();
+            let expected = if expected.ends_with("by group") { "no ELF header" } else { expected };
             assert!(error.contains(expected), "{error}");
         };
         for path in [root.clone(), root.join("below")] {

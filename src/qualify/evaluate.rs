@@ -65,7 +65,7 @@ pub struct Figures {
     pub recall: BTreeMap<String, f64>,
     /// Mean of the inverse rank of the first needed tool, 0 to 1.
     pub mrr: f64,
-    /// Normalised discounted cumulative gain of the first ten, 0 to 100.
+    /// Normalised discounted cumulative gain of the first ten, 0 to 1.
     pub ndcg10: f64,
     /// Tools that passed the gate, on average.
     pub mean_loaded: f64,
@@ -145,7 +145,7 @@ impl Sums {
             queries: self.queries,
             recall: CUTS.iter().zip(self.recall).map(|(cut, sum)| (cut.to_string(), sum / queries)).collect(),
             mrr: self.mrr / queries,
-            ndcg10: 100.0 * self.ndcg / queries,
+            ndcg10: self.ndcg / queries,
             mean_loaded: self.loaded as f64 / queries,
             loaded_recall: self.loaded_recall / queries,
             ece: self.bins.iter().map(|(_, confidences, hits)| (confidences - hits).abs()).sum::<f64>() / queries,

@@ -72,7 +72,7 @@ pub fn fit(sets: &[Set]) -> String {
                 "{} tools, {lesson:?}: coverage {coverage:.2}; gate for 95, 96, 97 %: {gates:.2?}; NDCG@10 {:.1}, R@1 {:.3}, \
                  loaded {:.1} with {:.3}, ECE {:.3}",
                 set.index.len(),
-                figures.ndcg10,
+                100.0 * figures.ndcg10,
                 figures.recall["1"],
                 figures.mean_loaded,
                 figures.loaded_recall,

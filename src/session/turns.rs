@@ -36,6 +36,38 @@ pub struct Turn {
     pub taught: Vec<String>,
     /// Tools that were missed.
     pub misses: u64,
+    /// What the session used so far.
+    #[serde(default)]
+    pub used: Used,
+}
+
+/// What a session's turns used, as its streams told it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Used {
+    /// Turns that told it.
+    pub turns: u64,
+    /// All input tokens, cached or not.
+    pub tokens_in: u64,
+    /// Output tokens.
+    pub tokens_out: u64,
+    /// Input tokens read from a cache.
+    pub cached_tokens: u64,
+    /// US dollars, of those turns that told it.
+    pub cost_usd: f64,
+}
+
+impl Used {
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            turns: self.turns.saturating_add(other.turns),
+            tokens_in: self.tokens_in.saturating_add(other.tokens_in),
+            tokens_out: self.tokens_out.saturating_add(other.tokens_out),
+            cached_tokens: self.cached_tokens.saturating_add(other.cached_tokens),
+            cost_usd: self.cost_usd + other.cost_usd,
+        }
+    }
 }
 
 impl Turns {

@@ -6,9 +6,14 @@ use std::time::{Duration, Instant};
 use crate::daemon::{Daemon, Site, document, wait_until};
 
 fn start(http: &str) -> (Site, Daemon) {
+    start_with(http, |_| ())
+}
+
+fn start_with(http: &str, save: impl FnOnce(&Site)) -> (Site, Daemon) {
     let site = Site::new();
     site.configure(&format!("http: {{{http}}}\n"));
     site.save("a.yaml", &document("a", "t"));
+    save(&site);
     let daemon = site.start();
     (site, daemon)
 }
@@ -66,27 +71,25 @@ fn a_body_that_never_comes_is_answered_and_closed() {
 
 #[test]
 fn a_reader_that_stops_reading_is_closed() {
-    let (site, daemon) = start("request_timeout: 200ms, idle_timeout: 1h");
-    site.save("big.yaml", &document("big", &format!("'{}'", "x".repeat(200_000))));
-    daemon.admin("POST", "/-/reload", b"");
+    let (_site, daemon) = start_with("request_timeout: 200ms, idle_timeout: 1h", |site| {
+        site.save("big.yaml", &document("big", &format!("'{}'", "x".repeat(200_000))));
+    });
     let mut stuck = daemon.connect();
     // More than all buffers between the two sides hold.
     stuck.raw(&b"GET /v1/tools/big HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(200));
     wait_until("it is closed", || closed_for(&daemon, "request_timeout") >= 1.0);
 }
 
-fn many_large_documents(site: &Site, daemon: &Daemon) {
+fn many_large_documents(site: &Site) {
     for number in 0..20 {
         let title = format!("'{}'", "x".repeat(200_000));
         site.save(&format!("big{number}.yaml"), &document(&format!("big{number}"), &title));
     }
-    daemon.admin("POST", "/-/reload", b"");
 }
 
 #[test]
 fn a_reader_that_drips_is_closed() {
-    let (site, daemon) = start("request_timeout: 300ms, idle_timeout: 1h");
-    many_large_documents(&site, &daemon);
+    let (_site, daemon) = start_with("request_timeout: 300ms, idle_timeout: 1h", many_large_documents);
     let mut dripping = daemon.connect();
     dripping.raw(&b"GET /v1/tools?limit=1000 HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(40));
     let mut socket = dripping.socket().try_clone().unwrap();
@@ -98,8 +101,7 @@ fn a_reader_that_drips_is_closed() {
 
 #[test]
 fn a_page_is_bounded_in_bytes() {
-    let (site, daemon) = start("");
-    many_large_documents(&site, &daemon);
+    let (_site, daemon) = start_with("", many_large_documents);
     let page = daemon.get("/v1/tools?limit=1000");
     assert!(page.body.len() < 1_500_000, "{}", page.body.len());
     assert!(page.json()["next_cursor"].is_string());

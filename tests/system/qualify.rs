@@ -279,7 +279,7 @@ fn the_command_line_tells_the_account() {
         String::from_utf8(output.stdout).unwrap()
     };
     let text = ask("Find me some promising low-cap gems", false);
-    for part in ["\u{25bc} Used 5 tools\n", "\nReasoning: ", "\nAvailable: ", " tools\n", "\nUsed: "] {
+    for part in ["\u{25bc} Used 0 tools\n", "\nReasoning: ", "\nAvailable: ", " tools of 210\n", "\nBest: "] {
         assert!(text.contains(part), "{part:?} is not in {text}");
     }
     let line = text.lines().find_map(|line| line.strip_prefix("Categories: ")).unwrap();
@@ -289,6 +289,27 @@ fn the_command_line_tells_the_account() {
     assert_eq!(categories, ["advanced-search", "defillama", "lunarcrush", "messari", "required"], "{text}");
     let answer: Value = serde_json::from_str(&ask("What's hot on Polymarket?", true)).unwrap();
     assert_eq!(answer["categories"], json!(["required", "polymarket"]));
+}
+
+#[test]
+fn the_account_of_a_session_names_what_it_used() {
+    let site = Site::new();
+    let mut command = site.command();
+    command.arg("--tool-metadata").arg(shipped());
+    let daemon = Daemon::start(command, site.path("state/admin.sock"));
+    for tool in ["getDefillamaCoinsNarratives", "askMessari", "askMessari", "websearch"] {
+        let call = json!({"tool_name": tool, "duration_ms": 5, "session_id": "a/b c"});
+        assert_eq!(daemon.post("/v1/executions", &call.to_string()).status, 201);
+    }
+    let socket = site.path("state/admin.sock");
+    let output = almanacd()
+        .args(["qualify", "and the next one?", "--session", "a/b c", "--socket"])
+        .arg(socket)
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with("\u{25bc} Used 3 tools\n"), "{text}");
+    assert!(text.ends_with("\nUsed: getDefillamaCoinsNarratives, askMessari, websearch\n"), "{text}");
 }
 
 #[test]

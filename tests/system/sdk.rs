@@ -5,9 +5,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::daemon::Site;
+use crate::daemon::{Daemon, Site, shipped};
 
 /// Releases, with the protocol that each speaks.
 const RELEASES: [(&str, &str); 3] = [("4", "data-v1"), ("5", "ui-v1"), ("7", "ui-v1")];
@@ -57,5 +57,34 @@ fn what_the_sdk_writes_is_read_whole() {
         assert_eq!(told["faults"], json!([]), "release {release}");
         let call = json!([{"tool_call_id": "call-1", "tool_name": "web_search", "outcome": "success"}]);
         assert_eq!((&told["calls"], &told["unfinished"]), (&call, &json!([])), "release {release}");
+    }
+}
+
+#[test]
+fn what_the_daemon_writes_is_read_by_the_sdk() {
+    if !installed() {
+        return;
+    }
+    let site = Site::new();
+    let mut command = site.command();
+    command.arg("--tool-metadata").arg(shipped());
+    let daemon = Daemon::start(command, site.path("state/admin.sock"));
+    let body = json!({"message": "What's hot on Polymarket?"}).to_string();
+    let plain = daemon.post("/v1/qualify", &body).json();
+    for (release, protocol) in RELEASES {
+        let reply = daemon.post(&format!("/v1/qualify?stream={protocol}"), &body);
+        let header = if protocol == "data-v1" { "x-vercel-ai-data-stream" } else { "x-vercel-ai-ui-message-stream" };
+        assert_eq!(reply.header(header), Some("v1"));
+        let read: Value = serde_json::from_slice(&node("read.mjs", release, &reply.body)).unwrap();
+        let event = |number: usize, name: &str| {
+            if protocol == "data-v1" { read[number].clone() } else { read[number][format!("data-{name}")].clone() }
+        };
+        let (reasoning, intent, tools) =
+            (event(0, "reasoning"), event(1, "intent-context"), event(2, "dev-tools-info"));
+        assert_eq!((&reasoning["type"], &reasoning["categories"]), (&json!("reasoning"), &plain["categories"]));
+        assert_eq!((&intent["type"], &intent["intentContext"]), (&json!("intent_context"), &plain["intentContext"]));
+        assert_eq!((&tools["type"], &tools["toolCount"]), (&json!("dev_tools_info"), &plain["toolCount"]));
+        assert_eq!(reasoning["timestamp"], tools["timestamp"], "release {release}");
+        assert_eq!(reasoning["thinking"], tools["reasoning"], "release {release}");
     }
 }

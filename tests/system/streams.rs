@@ -91,10 +91,19 @@ fn events_of_the_newer_protocol_are_heard_as_well() {
         "data: [DONE]\n\n".to_owned(),
     ];
     let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
-    let (reply, calls) = timed(&daemon, "protocol=ui-v1", &pieces);
+    let (reply, calls) = timed(&daemon, "protocol=ui-v1&session_id=s", &pieces);
     assert_eq!(calls[0]["outcome"], "error");
     let told = reply.json();
     assert_eq!((&told["intent_context"], &told["usage"][0]["tokensIn"]), (&intent, &json!(3)));
+    let session = daemon.json("/v1/sessions/s");
+    assert_eq!(session["intent_context"], intent);
+    // The stream may have been sent more than once until its pieces arrived apart.
+    let turns = session["usage"]["turns"].as_u64().unwrap();
+    assert!(turns >= 1 && session["usage"]["tokensIn"] == 3 * turns, "{session}");
+    // The next message finds it there, and says that this catalog has no such category.
+    let next = daemon.post("/v1/qualify", r#"{"message": "and that one?", "sessionId": "s"}"#).json();
+    assert!(next["reasoning"].as_str().unwrap().contains("a is not in this catalog"), "{next}");
+    assert_eq!(daemon.json("/v1/sessions/s")["usage"]["turns"], turns);
 }
 
 #[test]

@@ -1264,6 +1264,22 @@ export interface SessionAnswer {
   tool_history: string[];
   /** What it is about, if messages of it were qualified. */
   intent_context?: IntentContextBody | null;
+  /** What it used, if streams of it told. */
+  usage?: SessionUsage | null;
+}
+
+/** What a session used so far, as its streams told it. */
+export interface SessionUsage {
+  /** Turns that told it. */
+  turns: number;
+  /** All input tokens, cached or not. */
+  tokensIn: number;
+  /** Output tokens. */
+  tokensOut: number;
+  /** Input tokens read from a cache. */
+  cachedTokens: number;
+  /** US dollars, of those turns that told it. */
+  costUsd: number;
 }
 
 /** How bad a finding is. */

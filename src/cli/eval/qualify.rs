@@ -101,7 +101,7 @@ fn print(report: &Report, tools: usize, out: &mut Output) {
     row("recall at 5", |figures| percent(figures.recall["5"]));
     row("recall at 10", |figures| percent(figures.recall["10"]));
     row("mean reciprocal rank", |figures| format!("{:.3}", figures.mrr));
-    row("NDCG at 10", |figures| format!("{:.1}", figures.ndcg10));
+    row("NDCG at 10", |figures| percent(figures.ndcg10));
     row("tools loaded, mean", |figures| format!("{:.1}", figures.mean_loaded));
     row("needed tools among them", |figures| percent(figures.loaded_recall));
     row("calibration error of the best", |figures| format!("{:.3}", figures.ece));
