@@ -44,7 +44,7 @@ pub struct Engine {
     published: AtomicU64,
     /// The categories of the next generation.
     categories: ArcSwap<Categories>,
-    qualifier: Qualifier,
+    qualifier: Arc<Qualifier>,
     store: Arc<dyn Store>,
     learner: Learner,
     /// Whoever proposes next tools by rules, once there is one.
@@ -69,7 +69,7 @@ impl Engine {
             current: ArcSwap::from_pointee(Generation::new(0, Loaded::default(), Arc::default(), Arc::default())),
             published: AtomicU64::new(0),
             categories: ArcSwap::from_pointee(Categories::shipped()),
-            qualifier: Qualifier::default(),
+            qualifier: Arc::default(),
             store,
             learner: Learner::new(defaults),
             proposer: OnceLock::new(),

@@ -332,7 +332,9 @@ impl Engine {
         let bare = bare.map_or_else(|_| user.to_string(), |bare| bare.to_string());
         let forgotten = self.store.memories().forget_user(tenant, &bare, sessions_of)?.durable().await?;
         let memories = forgotten.memories;
-        self.qualifier.forget(tenant, forgotten);
+        let (qualifier, tenant) = (Arc::clone(&self.qualifier), tenant.to_owned());
+        let relearnt = tokio::task::spawn_blocking(move || qualifier.forget(&tenant, forgotten)).await;
+        relearnt.map_err(|_| StoreError::Closed)?;
         Ok(memories)
     }
 

@@ -97,3 +97,26 @@ fn what_was_learnt_from_a_person_s_messages_goes_with_the_person() {
     let daemon = site.start();
     assert_eq!(forgotten(&daemon), after, "a restart brings nothing back");
 }
+
+#[test]
+fn who_is_forgotten_at_one_tenant_s_is_not_at_another_s() {
+    let site = Site::new();
+    site.save("alpha.yaml", &document("alpha", "Alpha"));
+    site.save("beta.yaml", &document("beta", "Beta"));
+    let daemon = site.start();
+    let untaught = score(&daemon, OURS);
+    choose(&daemon, OURS, "general", "beta");
+    add(&daemon, "messages", &message(OURS, "t", 0));
+    wait_until("it is learnt", || score(&daemon, OURS) != untaught);
+    let taught = score(&daemon, OURS);
+    let body = message(OURS, "t", 0).to_string();
+    assert_eq!(daemon.admin("POST", "/v1/memories/messages?tenant=other", body.as_bytes()).status, 201);
+    let purge = |tenant: &str| {
+        let path = format!("/-/memories/purge?tenant={tenant}");
+        daemon.admin("POST", &path, br#"{"userId":"user:user:john-doe"}"#).json()["purged"].clone()
+    };
+    assert_eq!(purge("other"), 1);
+    assert_eq!((score(&daemon, OURS), is_known(&daemon, "general")), (taught, true));
+    assert_eq!(purge("default"), 1);
+    assert_eq!((score(&daemon, OURS), is_known(&daemon, "general")), (untaught, false), "as if it had never been");
+}

@@ -202,6 +202,27 @@ fn a_person_is_forgotten_in_every_version() {
 }
 
 #[test]
+fn an_earlier_text_is_in_no_file_after_a_purge() {
+    let directory = TempDir::new().unwrap();
+    let store = start(&directory);
+    for neighbour in 0..3 {
+        add(&store, "t", draft(&format!("neighbour {neighbour}"), &json!({}))).unwrap();
+    }
+    let first = add(&store, "t", draft("a secret of some length", &json!({}))).unwrap();
+    add(&store, "t", draft("another neighbour", &json!({}))).unwrap();
+    // A longer one does not fit where the old one stood.
+    store.revise("t", &first.id, 1, draft(&"x".repeat(300), &json!({}))).unwrap().durable_blocking().unwrap();
+    // Who reads keeps the log from being emptied by whoever writes last.
+    assert!(store.get("t", &first.id).unwrap().is_some());
+    assert_eq!(store.purge("t", Purge::Ids(vec![first.id])).unwrap().durable_blocking(), Ok(1));
+    for file in std::fs::read_dir(directory.path()).unwrap() {
+        let path = file.unwrap().path();
+        let bytes = std::fs::read(&path).unwrap();
+        assert!(!bytes.windows(8).any(|bytes| bytes == b"a secret"), "{}", path.display());
+    }
+}
+
+#[test]
 fn an_archive_comes_back_as_it_was() {
     let (from, to) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let (source, target) = (start(&from), start(&to));
