@@ -365,3 +365,24 @@ pub fn document(name: &str, title: &str) -> String {
 pub fn shipped() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tool_metadata")
 }
+
+/// A daemon on what ships.
+pub fn serve_shipped() -> (Site, Daemon) {
+    let site = Site::new();
+    let daemon = serve_shipped_on(&site);
+    (site, daemon)
+}
+
+/// The same on a site that is there.
+pub fn serve_shipped_on(site: &Site) -> Daemon {
+    let mut command = site.command();
+    command.arg("--tool-metadata").arg(shipped());
+    Daemon::start(command, site.path("state/admin.sock"))
+}
+
+/// Posts what must be answered well.
+pub fn ask(daemon: &Daemon, path: &str, body: &Value) -> Value {
+    let reply = daemon.post(path, &body.to_string());
+    assert!(reply.status < 300, "{path} {body}: {}", reply.text());
+    reply.json()
+}

@@ -4,20 +4,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::daemon::{Daemon, Site, almanacd, document, shipped, wait_until};
+use crate::daemon::{Daemon, Site, almanacd, document, serve_shipped, serve_shipped_on, shipped, wait_until};
 use crate::llm::endpoint::{Play, Server, completion, reply};
-
-fn start_on(site: &Site) -> Daemon {
-    let mut command = site.command();
-    command.arg("--tool-metadata").arg(shipped());
-    Daemon::start(command, site.path("state/admin.sock"))
-}
-
-fn start() -> (Site, Daemon) {
-    let site = Site::new();
-    let daemon = start_on(&site);
-    (site, daemon)
-}
 
 fn ask(daemon: &Daemon, body: &Value) -> Value {
     let reply = daemon.post("/v1/qualify", &body.to_string());
@@ -37,7 +25,7 @@ fn best(daemon: &Daemon, message: &str, count: usize) -> Vec<String> {
 
 #[test]
 fn the_polymarket_example_comes_out() {
-    let (_site, daemon) = start();
+    let (_site, daemon) = serve_shipped();
     let first = ask(&daemon, &json!({"message": "What's hot on Polymarket?", "sessionId": "s", "scores": true}));
     assert_eq!(first["categories"], json!(["required", "polymarket"]), "{first:#}");
     assert_eq!(first["networks"], json!([]));
@@ -68,7 +56,7 @@ fn the_polymarket_example_comes_out() {
 
 #[test]
 fn a_network_is_heard_and_replaced() {
-    let (_site, daemon) = start();
+    let (_site, daemon) = serve_shipped();
     let first = ask(&daemon, &json!({"message": "swap 2 SOL for USDC", "sessionId": "s"}));
     assert_eq!(first["networks"], json!(["solana"]), "{first:#}");
     assert_eq!(first["categories"], json!(["required", "solana"]));
@@ -81,7 +69,7 @@ fn a_network_is_heard_and_replaced() {
 
 #[test]
 fn both_streams_tell_the_same() {
-    let (_site, daemon) = start();
+    let (_site, daemon) = serve_shipped();
     let body = r#"{"message":"What's hot on Polymarket?"}"#;
     let reply = daemon.post("/v1/qualify?stream=data-v1", body);
     assert_eq!(reply.header("x-vercel-ai-data-stream"), Some("v1"));
@@ -110,7 +98,7 @@ fn both_streams_tell_the_same() {
 
 #[test]
 fn what_is_selected_by_hand_holds() {
-    let (_site, daemon) = start();
+    let (_site, daemon) = serve_shipped();
     let message = "What's hot on Polymarket?";
     let chosen = ask(&daemon, &json!({"message": message, "selectedToolCategories": ["swell"]}));
     assert_eq!(chosen["categories"], json!(["required", "swell"]));
@@ -132,7 +120,7 @@ fn what_is_selected_by_hand_holds() {
 
 #[test]
 fn no_tool_is_needed_for_small_talk() {
-    let (_site, daemon) = start();
+    let (_site, daemon) = serve_shipped();
     for message in ["hello, how are you?", "thanks a lot!", "tell me a joke", ""] {
         let answer = ask(&daemon, &json!({"message": message}));
         assert_eq!(answer["noToolNeeded"], true, "{message:?}: {answer:#}");
@@ -175,7 +163,7 @@ fn choices_teach_and_survive_a_restart() {
 
 #[test]
 fn a_miss_adds_its_category() {
-    let (_site, daemon) = start();
+    let (_site, daemon) = serve_shipped();
     ask(&daemon, &json!({"message": "What's hot on Polymarket?", "sessionId": "s"}));
     let reply = daemon.post("/v1/qualify/miss", r#"{"toolName":"swellStakeEth","sessionId":"s"}"#);
     assert_eq!(reply.status, 200, "{}", reply.text());
@@ -197,7 +185,7 @@ fn a_miss_adds_its_category() {
 
 #[test]
 fn a_context_of_another_catalog_is_cut_to_size() {
-    let (_site, daemon) = start();
+    let (_site, daemon) = serve_shipped();
     let context = json!({
         "networks": ["mars", "solana"], "categories": ["required", "gone", "solana"], "activeIntent": "Old",
         "turnsSinceUpdate": 1, "lastConfidence": 0.9,
@@ -213,7 +201,7 @@ fn a_context_of_another_catalog_is_cut_to_size() {
 
 #[test]
 fn bad_input_is_refused_or_bounded() {
-    let (_site, daemon) = start();
+    let (_site, daemon) = serve_shipped();
     let check = |body: &str, status: u16, code: &str| {
         let reply = daemon.post("/v1/qualify", body);
         assert_eq!((reply.status, reply.code().as_str()), (status, code), "{:.200}: {}", body, reply.text());
@@ -293,10 +281,7 @@ fn the_command_line_tells_the_account() {
 
 #[test]
 fn the_account_of_a_session_names_what_it_used() {
-    let site = Site::new();
-    let mut command = site.command();
-    command.arg("--tool-metadata").arg(shipped());
-    let daemon = Daemon::start(command, site.path("state/admin.sock"));
+    let (site, daemon) = serve_shipped();
     for tool in ["getDefillamaCoinsNarratives", "askMessari", "askMessari", "websearch"] {
         let call = json!({"tool_name": tool, "duration_ms": 5, "session_id": "a/b c"});
         assert_eq!(daemon.post("/v1/executions", &call.to_string()).status, 201);
@@ -356,7 +341,7 @@ async fn a_model_may_order_and_explain_and_no_more() {
     let answers = tokio::task::spawn_blocking(move || {
         let site = Site::new();
         site.configure(&format!("qualifier:\n  llm: {{url: 'http://{address}/v1', model: m, timeout: 20s}}\n"));
-        let daemon = start_on(&site);
+        let daemon = serve_shipped_on(&site);
         [(); 3].map(|()| ask(&daemon, &json!({"message": "What's hot on Polymarket?"})))
     });
     let [asked, lied, failed] = answers.await.unwrap();

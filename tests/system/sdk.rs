@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::daemon::{Daemon, Site, shipped};
+use crate::daemon::{Site, serve_shipped};
 
 /// Releases, with the protocol that each speaks.
 const RELEASES: [(&str, &str); 3] = [("4", "data-v1"), ("5", "ui-v1"), ("7", "ui-v1")];
@@ -65,10 +65,7 @@ fn what_the_daemon_writes_is_read_by_the_sdk() {
     if !installed() {
         return;
     }
-    let site = Site::new();
-    let mut command = site.command();
-    command.arg("--tool-metadata").arg(shipped());
-    let daemon = Daemon::start(command, site.path("state/admin.sock"));
+    let (_site, daemon) = serve_shipped();
     let body = json!({"message": "What's hot on Polymarket?"}).to_string();
     let plain = daemon.post("/v1/qualify", &body).json();
     for (release, protocol) in RELEASES {

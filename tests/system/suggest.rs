@@ -6,26 +6,8 @@ use std::process::Command;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::daemon::{Daemon, Site, almanacd, document, shipped, wait_until};
+use crate::daemon::{Daemon, Site, almanacd, ask, document, serve_shipped, serve_shipped_on, shipped, wait_until};
 use crate::fixtures::reasoning;
-
-fn start() -> (Site, Daemon) {
-    let site = Site::new();
-    let daemon = start_on(&site);
-    (site, daemon)
-}
-
-fn start_on(site: &Site) -> Daemon {
-    let mut command = site.command();
-    command.arg("--tool-metadata").arg(shipped());
-    Daemon::start(command, site.path("state/admin.sock"))
-}
-
-fn ask(daemon: &Daemon, path: &str, body: &Value) -> Value {
-    let reply = daemon.post(path, &body.to_string());
-    assert!(reply.status < 300, "{path} {body}: {}", reply.text());
-    reply.json()
-}
 
 fn suggestions(daemon: &Daemon, body: &Value) -> Value {
     ask(daemon, "/v1/metadata", body)["suggestions"].clone()
@@ -50,7 +32,7 @@ fn record(daemon: &Daemon, session: &str, tools: &str) {
 
 #[test]
 fn a_linear_response_has_metadata() {
-    let (_site, daemon) = start();
+    let (_site, daemon) = serve_shipped();
     let request = json!({
         "tool_name": "reasoning_linear", "mode_name": "linear", "complexity": {"content_length": 13},
         "result_context": {"num_outputs": 1, "has_branches": false, "session_id": "test", "complexity": "simple"},
@@ -76,7 +58,7 @@ fn a_linear_response_has_metadata() {
 #[test]
 fn what_sessions_do_is_suggested_first_and_survives_a_kill() {
     let site = Site::new();
-    let mut daemon = start_on(&site);
+    let mut daemon = serve_shipped_on(&site);
     let divergent = json!({"tool_name": "reasoning_divergent"});
     let cold = next_tools(&daemon, &divergent);
     assert_eq!(cold, ["reasoning_decision", "reasoning_checkpoint", "reasoning_reflection", "reasoning_tree"]);
@@ -98,7 +80,7 @@ fn what_sessions_do_is_suggested_first_and_survives_a_kill() {
     daemon.child.kill().unwrap();
     daemon.wait();
     drop(daemon);
-    let daemon = start_on(&site);
+    let daemon = serve_shipped_on(&site);
     assert_eq!(suggestions(&daemon, &divergent), learnt, "a restart changes nothing");
     assert_eq!(suggestions(&daemon, &in_session), whole, "a restart changes nothing");
     record(&daemon, "five", "reasoning_divergent reasoning_evidence");
@@ -109,7 +91,7 @@ fn what_sessions_do_is_suggested_first_and_survives_a_kill() {
 
 #[test]
 fn a_tool_in_high_conflict_with_the_session_is_not_suggested() {
-    let (_site, daemon) = start();
+    let (_site, daemon) = serve_shipped();
     let trigger = |history: Value| json!({"tool_name": "reasoning_si_trigger", "tool_history": history});
     let free = next_tools(&daemon, &trigger(json!([])));
     assert!(free.contains(&"reasoning_si_reject".to_owned()), "{free:?}");
@@ -123,7 +105,7 @@ fn a_tool_in_high_conflict_with_the_session_is_not_suggested() {
 
 #[test]
 fn presets_are_listed_found_and_timed() {
-    let (_site, daemon) = start();
+    let (_site, daemon) = serve_shipped();
     let all = daemon.json("/v1/presets");
     assert_eq!((all["total"].as_u64(), all["items"].as_array().unwrap().len()), (Some(11), 11));
     let page = daemon.json("/v1/presets?limit=2&cursor=2");
@@ -221,7 +203,7 @@ fn run(command: &mut Command) -> (i32, String, String) {
 
 #[test]
 fn the_command_line_suggests_from_the_daemon_or_from_files() {
-    let (site, daemon) = start();
+    let (site, daemon) = serve_shipped();
     let files = |arguments: &[&str]| {
         let mut command = almanacd();
         command.args(["suggest", "reasoning_detect"]).args(arguments).arg("--tool-metadata").arg(shipped());

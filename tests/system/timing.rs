@@ -4,25 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::daemon::{Daemon, Site, almanacd, document, shipped, wait_until};
-
-fn start() -> (Site, Daemon) {
-    let site = Site::new();
-    let daemon = start_on(&site);
-    (site, daemon)
-}
-
-fn start_on(site: &Site) -> Daemon {
-    let mut command = site.command();
-    command.arg("--tool-metadata").arg(shipped());
-    Daemon::start(command, site.path("state/admin.sock"))
-}
-
-fn ask(daemon: &Daemon, path: &str, body: &Value) -> Value {
-    let reply = daemon.post(path, &body.to_string());
-    assert!(reply.status < 300, "{path} {body}: {}", reply.text());
-    reply.json()
-}
+use crate::daemon::{Daemon, Site, almanacd, ask, document, serve_shipped, serve_shipped_on, wait_until};
 
 fn estimate(daemon: &Daemon, body: &Value) -> Value {
     ask(daemon, "/v1/estimate", body)["timing"].clone()
@@ -35,7 +17,7 @@ fn record(daemon: &Daemon, tool: &str, durations: &[u64]) {
 
 #[test]
 fn an_estimate_before_any_call_is_the_default_s() {
-    let (_site, daemon) = start();
+    let (_site, daemon) = serve_shipped();
     let divergent = json!({"tool_name": "reasoning_divergent", "complexity": {"num_perspectives": 4}});
     let timing = estimate(&daemon, &divergent);
     assert_eq!((&timing["estimated_duration_ms"], &timing["basis"]), (&json!(67500), &json!("default")));
@@ -51,7 +33,7 @@ fn an_estimate_before_any_call_is_the_default_s() {
 
 #[test]
 fn ten_equal_calls_give_high_confidence() {
-    let (_site, daemon) = start();
+    let (_site, daemon) = serve_shipped();
     record(&daemon, "reasoning_linear", &[12_000; 10]);
     let timing = estimate(&daemon, &json!({"tool_name": "reasoning_linear"}));
     let estimated = timing["estimated_duration_ms"].as_u64().unwrap();
@@ -62,7 +44,7 @@ fn ten_equal_calls_give_high_confidence() {
 #[test]
 fn five_recorded_calls_move_the_sixth_and_survive_a_kill() {
     let site = Site::new();
-    let mut daemon = start_on(&site);
+    let mut daemon = serve_shipped_on(&site);
     let call = json!({"tool_name": "file_read"});
     assert_eq!(estimate(&daemon, &call)["basis"], "hint");
     record(&daemon, "file_read", &[4000; 5]);
@@ -71,7 +53,7 @@ fn five_recorded_calls_move_the_sixth_and_survive_a_kill() {
     daemon.child.kill().unwrap();
     daemon.wait();
     drop(daemon);
-    let daemon = start_on(&site);
+    let daemon = serve_shipped_on(&site);
     let again = estimate(&daemon, &call);
     assert_eq!(again, learnt, "a restart changes nothing");
     assert_eq!(daemon.json("/v1/timing/file_read")["items"][0]["samples"], 5);
@@ -79,7 +61,7 @@ fn five_recorded_calls_move_the_sixth_and_survive_a_kill() {
 
 #[test]
 fn failures_and_timeouts_are_samples() {
-    let (_site, daemon) = start();
+    let (_site, daemon) = serve_shipped();
     record(&daemon, "a", &[1000; 20]);
     let before = estimate(&daemon, &json!({"tool_name": "a", "timeout_ms": 5000}));
     let batch: Vec<Value> =
@@ -96,7 +78,7 @@ fn failures_and_timeouts_are_samples() {
 
 #[test]
 fn a_running_call_and_a_plan_are_foretold() {
-    let (_site, daemon) = start();
+    let (_site, daemon) = serve_shipped();
     record(&daemon, "a", &[900, 1000, 1100, 1000, 950, 8000, 1050, 1000, 9000, 1000]);
     let running = estimate(&daemon, &json!({"tool_name": "a", "elapsed_ms": 4000, "timeout_ms": 20000}));
     assert!(running["remaining"]["p50_ms"].as_u64().unwrap() > 1000, "{running}");
@@ -111,7 +93,7 @@ fn a_running_call_and_a_plan_are_foretold() {
 
 #[test]
 fn a_call_told_twice_is_recorded_once() {
-    let (_site, daemon) = start();
+    let (_site, daemon) = serve_shipped();
     let call = json!({"tool_name": "a", "duration_ms": 7, "idempotency_key": "k1"});
     let first = daemon.post("/v1/executions", &call.to_string());
     assert_eq!((first.status, &first.json()["recorded"]), (201, &json!(1)));
@@ -123,21 +105,21 @@ fn a_call_told_twice_is_recorded_once() {
 #[test]
 fn sessions_keep_order_and_repeats_over_a_restart() {
     let site = Site::new();
-    let daemon = start_on(&site);
+    let daemon = serve_shipped_on(&site);
     for tool in ["a", "b", "a"] {
         ask(&daemon, "/v1/executions", &json!({"tool_name": tool, "duration_ms": 1, "session_id": "s 1"}));
     }
     let expected = json!({"session_id": "s 1", "tool_history": ["a", "b", "a"]});
     assert_eq!(daemon.json("/v1/sessions/s%201"), expected);
     drop(daemon);
-    let daemon = start_on(&site);
+    let daemon = serve_shipped_on(&site);
     assert_eq!(daemon.json("/v1/sessions/s%201"), expected);
     assert_eq!(daemon.get("/v1/sessions/other").code(), "unknown-session");
 }
 
 #[test]
 fn metadata_has_the_published_shape() {
-    let (_site, daemon) = start();
+    let (_site, daemon) = serve_shipped();
     let request = json!({
         "tool_name": "reasoning_linear", "mode_name": "linear",
         "complexity": {"content_length": 13},
@@ -154,7 +136,7 @@ fn metadata_has_the_published_shape() {
 
 #[test]
 fn every_shipped_tool_s_response_is_enriched_and_otherwise_untouched() {
-    let (_site, daemon) = start();
+    let (_site, daemon) = serve_shipped();
     let tools = daemon.json("/v1/tools?limit=1000");
     for tool in tools["items"].as_array().unwrap() {
         let response = json!({"z": [1, 2.5, null, {"deep": "ü"}], "a": tool, "big": 9_007_199_254_740_993_u64, "": ""});
@@ -174,7 +156,7 @@ fn every_shipped_tool_s_response_is_enriched_and_otherwise_untouched() {
 
 #[test]
 fn bad_records_are_refused_and_none_of_their_batch_is_stored() {
-    let (_site, daemon) = start();
+    let (_site, daemon) = serve_shipped();
     let check = |record: Value, pointer: &str| {
         let batch = json!([{"tool_name": "good", "duration_ms": 1}, record]);
         let reply = daemon.post("/v1/executions", &batch.to_string());
@@ -204,7 +186,7 @@ fn bad_records_are_refused_and_none_of_their_batch_is_stored() {
 
 #[test]
 fn made_up_names_make_no_time_series() {
-    let (_site, daemon) = start();
+    let (_site, daemon) = serve_shipped();
     for batch in 0..6 {
         let batch: Vec<Value> =
             (0..1000).map(|i| json!({"tool_name": format!("t{batch}-{i}"), "duration_ms": 1})).collect();
@@ -222,7 +204,7 @@ fn a_damaged_database_degrades_and_is_got_over() {
     let site = Site::new();
     fs::create_dir(site.path("state")).unwrap();
     fs::write(site.path("state/almanac.db"), "no database ".repeat(1000)).unwrap();
-    let daemon = start_on(&site);
+    let daemon = serve_shipped_on(&site);
     daemon.log.wait_for("nothing can be stored");
     assert_eq!(estimate(&daemon, &json!({"tool_name": "web_search"}))["estimated_duration_ms"], 2500);
     let refused = daemon.post("/v1/executions", r#"{"tool_name":"a","duration_ms":1}"#);
@@ -265,7 +247,7 @@ fn a_read_only_state_directory_degrades() {
 
 #[test]
 fn the_command_line_records_and_estimates() {
-    let (_site, daemon) = start();
+    let (_site, daemon) = serve_shipped();
     let run = |arguments: &[&str]| {
         let output = almanacd().args(arguments).arg("--socket").arg(&daemon.admin).output().unwrap();
         (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
@@ -307,7 +289,7 @@ fn eval_measures_a_history() {
 
 #[test]
 fn documents_of_the_catalog_give_hints_as_they_change() {
-    let (site, daemon) = start();
+    let (site, daemon) = serve_shipped();
     site.save("slow.yaml", &format!("{}timing: {{estimated_duration_ms: 4000}}\n", document("slow", "t")));
     daemon.admin("POST", "/-/reload", b"");
     assert_eq!(estimate(&daemon, &json!({"tool_name": "slow"}))["estimated_duration_ms"], 4000);
@@ -315,7 +297,7 @@ fn documents_of_the_catalog_give_hints_as_they_change() {
 
 #[test]
 fn a_plan_is_reviewed() {
-    let (_site, daemon) = start();
+    let (_site, daemon) = serve_shipped();
     let steps = json!({"steps": ["web_search", "http_request", "web_serach"], "goal": "call a known API endpoint"});
     let plan = ask(&daemon, "/v1/plans/check", &steps);
     let faults: Vec<(&str, u64)> = plan["faults"]
