@@ -155,6 +155,7 @@ impl Door {
             }
             Way::Files(engine, _) => match decode(body.into()).map_err(RecallError::Faulty)? {
                 PurgeBody::User(user) => Ok(engine.forget_user(self.tenant(), &user).await?),
+                PurgeBody::All => Ok(engine.forget_everybody(self.tenant()).await?),
                 PurgeBody::Memories(which) => Ok(engine.purge_memories(self.tenant(), which).await?),
             },
         }

@@ -13,7 +13,7 @@ use crate::memory::search::{ForeignCursor, Recall};
 use crate::memory::{Kind, Metadata, StructuredId, text};
 use crate::store::memories::{
     Acknowledged, Draft, Hit, IdempotencyKey, Imported, Keys, MemoryError, Purge, Signals, StoredMemory, StoredVersion,
-    Thread,
+    Thread, Whose,
 };
 use crate::store::{Store, StoreError};
 use crate::strict::decode::decode_with;
@@ -319,7 +319,7 @@ impl Engine {
         self.store.memories().import(tenant, batch.collect())
     }
 
-    /// Removes memories for good, with all traces. Says how many.
+    /// Removes memories for good, with all that was made from them. Says how many.
     pub async fn purge_memories(&self, tenant: &str, which: Purge) -> Result<u64, RecallError> {
         Ok(self.store.memories().purge(tenant, which)?.durable().await?)
     }
@@ -330,7 +330,16 @@ impl Engine {
     pub async fn forget_user(&self, tenant: &str, user: &StructuredId) -> Result<u64, RecallError> {
         let bare = StructuredId::new(user.namespace(), user.entity(), user.id(), None);
         let bare = bare.map_or_else(|_| user.to_string(), |bare| bare.to_string());
-        let forgotten = self.store.memories().forget_user(tenant, &bare, sessions_of)?.durable().await?;
+        self.forget(tenant, Whose::Person(bare)).await
+    }
+
+    /// Removes all of a tenant's memories for good, and with them what goes with a person. Says how many.
+    pub async fn forget_everybody(&self, tenant: &str) -> Result<u64, RecallError> {
+        self.forget(tenant, Whose::Everybody).await
+    }
+
+    async fn forget(&self, tenant: &str, whose: Whose) -> Result<u64, RecallError> {
+        let forgotten = self.store.memories().forget(tenant, whose, sessions_of)?.durable().await?;
         let memories = forgotten.memories;
         let (qualifier, tenant) = (Arc::clone(&self.qualifier), tenant.to_owned());
         let relearnt = tokio::task::spawn_blocking(move || qualifier.forget(&tenant, forgotten)).await;

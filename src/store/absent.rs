@@ -2,7 +2,7 @@
 
 use super::memories::{
     Acknowledged, Added, Draft, Forgotten, Found, IdempotencyKey, Imported, Linked, Memories, Purge, Search,
-    SessionsOf, StoredMemory, StoredVersion, Thread,
+    SessionsOf, StoredMemory, StoredVersion, Thread, Whose,
 };
 use super::{Execution, History, Note, Pending, ReplayLimits, Store, StoreError};
 
@@ -53,7 +53,7 @@ impl Memories for Absent {
         Err(StoreError::Closed)
     }
 
-    fn forget_user(&self, _: &str, _: &str, _: SessionsOf) -> Result<Acknowledged<Forgotten>, StoreError> {
+    fn forget(&self, _: &str, _: Whose, _: SessionsOf) -> Result<Acknowledged<Forgotten>, StoreError> {
         Err(StoreError::Closed)
     }
 

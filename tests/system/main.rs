@@ -18,6 +18,8 @@ mod llm;
 mod loader;
 mod memory;
 mod memory_cli;
+mod memory_fields;
+mod memory_rust;
 mod openapi;
 mod plugin_cases;
 mod plugin_cli;

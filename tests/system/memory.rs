@@ -23,7 +23,7 @@ pub fn message(content: &str, thread: &str, position: u64) -> Value {
 }
 
 /// The same with more metadata.
-fn with(mut body: Value, more: &Value) -> Value {
+pub fn with(mut body: Value, more: &Value) -> Value {
     for (key, value) in more.as_object().unwrap() {
         body["metadata"][key] = value.clone();
     }

@@ -180,7 +180,8 @@ fn texts_are_found_in_the_tenant_s_own_and_purged_for_good() {
     assert_eq!(store.get("t", &second.id).unwrap(), None);
     assert_eq!(contents(&find("t", &["alpha", "gamma"]).hits), ["alpha beta"]);
     assert_eq!(find("u", &["gamma"]).total, 50);
-    assert_eq!(purge(Purge::All), Ok(1));
+    let forgotten = store.forget("t", Whose::Everybody, |_| Vec::new()).unwrap().durable_blocking().unwrap();
+    assert_eq!(forgotten.memories, 1);
     assert_eq!(store.get("t", &first.id).unwrap(), None);
     drop(store);
     let file = std::fs::read(file_in(directory.path())).unwrap();
@@ -195,7 +196,8 @@ fn a_person_is_forgotten_in_every_version() {
         let keys = Keys { user: Some(user.into()), ..Keys::default() };
         add(&store, "t", Draft { keys, ..draft(user, &json!({})) }).unwrap();
     }
-    let forgotten = store.forget_user("t", "user:user:a", |_| Vec::new()).unwrap().durable_blocking().unwrap();
+    let forgotten =
+        store.forget("t", Whose::Person("user:user:a".into()), |_| Vec::new()).unwrap().durable_blocking().unwrap();
     assert_eq!(forgotten.memories, 2);
     let left = store.search("t", &Search { descending: false, ..all(KIND) }).unwrap();
     assert_eq!(contents(&left.hits), ["user:user:ab", "user:user:a%3Ab", "user:user:b"]);
