@@ -232,11 +232,11 @@ impl Engine {
         before: u64,
         limit: usize,
     ) -> Result<(Vec<PastVersion>, u64), RecallError> {
-        self.memory(tenant, id, include_deleted).await?;
+        let kind = self.memory(tenant, id, include_deleted).await?.kind;
         let (of, wanted) = (tenant.to_owned(), id.to_owned());
         let (versions, total) =
             self.read_memories(move |store| store.memories().history(&of, &wanted, before, limit)).await?;
-        Ok((versions.into_iter().map(past).collect::<Result<_, _>>()?, total))
+        Ok((versions.into_iter().map(|version| past(kind, id, version)).collect::<Result<_, _>>()?, total))
     }
 
     /// Memories that are looked for.
@@ -288,7 +288,10 @@ impl Engine {
         let (tenant, after) = (tenant.to_owned(), after.to_owned());
         let rows = self.read_memories(move |store| store.memories().export(&tenant, &after, limit)).await?;
         let whole = |(stored, history): (StoredMemory, Vec<StoredVersion>)| {
-            Ok((memory(stored)?, history.into_iter().map(past).collect::<Result<_, RecallError>>()?))
+            let memory = memory(stored)?;
+            let versions = history.into_iter().map(|version| past(memory.kind, &memory.id, version));
+            let versions = versions.collect::<Result<_, RecallError>>()?;
+            Ok((memory, versions))
         };
         rows.into_iter().map(whole).collect()
     }
@@ -433,8 +436,9 @@ fn memory(stored: StoredMemory) -> Result<Memory, RecallError> {
     Ok(Memory { id, kind, content, metadata, version, created_us, updated_us, deleted })
 }
 
-fn past(stored: StoredVersion) -> Result<PastVersion, RecallError> {
-    let metadata = parse("of the history", &stored.metadata)?;
+fn past(kind: Kind, id: &str, stored: StoredVersion) -> Result<PastVersion, RecallError> {
+    let mut metadata = parse(id, &stored.metadata)?;
+    schema::migrate(kind, &mut metadata);
     let StoredVersion { version, content, updated_us, .. } = stored;
     Ok(PastVersion { version, content, metadata, updated_us })
 }

@@ -342,6 +342,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+    use crate::engine::memory::MemoryPatch;
     use crate::memory::{create_agent_id, create_chat_id, create_thread_info, create_user_id};
     use crate::store::memories::{Draft, Index, Keys};
     use crate::store::{Sqlite, Store, sqlite};
@@ -471,6 +472,13 @@ mod tests {
             let agent = json!({"namespace": "agent", "type": "agent", "id": "bot"});
             assert_eq!((&memory.metadata["agentId"], &memory.metadata["processType"]), (&agent, &json!("thought")));
             assert_eq!((&memory.metadata["schemaVersion"], &memory.metadata["mood"]), (&json!("1.0.0"), &json!(1)));
+            let patch = MemoryPatch { content: Some("y".into()), ..MemoryPatch::default() };
+            engine.revise_memory(TENANT, &id, None, patch).await.unwrap();
+            let (history, _) = engine.memory_history(TENANT, &id, false, u64::MAX, 10).await.unwrap();
+            let archive = engine.export_memories(TENANT, "", 10).await.unwrap();
+            for past in [&history[0], &archive[0].1[0]] {
+                assert_eq!((past.content.as_str(), &past.metadata), ("x", &memory.metadata));
+            }
         });
     }
 }

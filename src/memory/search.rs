@@ -259,6 +259,11 @@ mod tests {
             r#"{"criteria":{"from":"yesterday","minImportance":2}}"#,
             &["/criteria/minImportance bad-value", "/criteria/from bad-value"],
         );
+        check(r#"{"options":{"offset":10000001}}"#, &["/options/offset bad-value"]);
+        check(r#"{"options":{"offset":1,"cursor":"00"}}"#, &["/options/offset bad-value"]);
+        let (longest, longer) = ("ü".repeat(MAX_QUERY), "ü".repeat(MAX_QUERY + 1));
+        check(&format!(r#"{{"options":{{"query":"{longer}"}}}}"#), &["/options/query bad-value"]);
+        assert!(parse(&format!(r#"{{"options":{{"query":"{longest}","offset":10000000}}}}"#)).is_ok());
         check(r#"{"criteria":7,"query":"x"}"#, &["/criteria wrong-type", "/query unknown-key"]);
     }
 

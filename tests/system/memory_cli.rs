@@ -71,7 +71,7 @@ fn a_search_of_the_command_line_has_every_option() {
     }
     for (more, total, expected) in [
         (vec![], 2, vec!["tea at dawn", "tea at noon"]),
-        (vec!["noon"], 1, vec!["tea at noon"]),
+        (vec!["noon"], 2, vec!["tea at noon", "tea at dawn"]),
         (vec!["--where", "thread.position=0"], 1, vec!["tea at noon"]),
         (vec!["--where", "minImportance=0.9"], 0, vec![]),
         (vec!["--limit", "1"], 2, vec!["tea at dawn"]),

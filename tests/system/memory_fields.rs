@@ -376,6 +376,64 @@ fn importance_tags_and_times_are_asked_for() {
 }
 
 #[test]
+fn keys_of_one_s_own_are_found_by_and_sorted_by() {
+    let (_site, daemon) = start();
+    for (position, (name, own)) in [
+        ("none", json!({})),
+        ("text", json!({"mine": "2", "deep": {"est": "x"}})),
+        ("list", json!({"mine": [2, "2", true]})),
+        ("whole", json!({"mine": 2})),
+        ("real", json!({"mine": 1.5})),
+        ("false", json!({"mine": false})),
+        ("true", json!({"mine": true})),
+        ("null", json!({"mine": null})),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let kept = add(&daemon, "messages", &with(message(name, "t", position as u64), &own));
+        assert_eq!(kept["metadata"].get("mine"), own.get("mine"), "{name}");
+    }
+    let check = |criteria: Value, expected: &str| {
+        let found = search(&daemon, "messages", &json!({"criteria": criteria, "options": {"sortBy": "createdAt"}}));
+        assert_eq!(contents(&found).join(" "), expected, "{criteria}");
+    };
+    check(json!({"metadata.mine": "2"}), "text list");
+    check(json!({"metadata.mine": 2}), "list whole");
+    check(json!({"metadata.mine": 1.5}), "real");
+    check(json!({"metadata.mine": true}), "list true");
+    check(json!({"metadata.mine": false}), "false");
+    check(json!({"metadata.deep.est": "x"}), "text");
+    check(json!({"metadata.mine": null, "thread.position": 3}), "whole");
+    for (direction, expected) in
+        [("asc", "false true real whole text list none null"), ("desc", "text whole real true false list none null")]
+    {
+        let asked = json!({"options": {"sortBy": "mine", "sortDirection": direction}});
+        let found = search(&daemon, "messages", &asked);
+        let found = contents(&found);
+        let (sorted, rest) = found.split_at(5);
+        let mut rest = rest.to_vec();
+        rest.sort_unstable();
+        assert_eq!([sorted, rest.as_slice()].concat().join(" "), expected, "{direction}");
+    }
+    let deleted: Vec<String> = ["true", "none"]
+        .into_iter()
+        .map(|name| {
+            let asked = json!({"options": {"limit": 200, "sortBy": "createdAt"}});
+            let all = search(&daemon, "messages", &asked);
+            let number = contents(&all).iter().position(|content| *content == name).unwrap();
+            let path = format!("/v1/memories/{}", id(&all["memories"][number]));
+            daemon.send("DELETE", &path, &[], b"").json()["content"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    let asked =
+        json!({"options": {"sortBy": "deletion_time", "sortDirection": "desc", "includeDeleted": true, "limit": 2}});
+    let latest: Vec<String> =
+        contents(&search(&daemon, "messages", &asked)).into_iter().map(str::to_owned).rev().collect();
+    assert_eq!(latest, deleted);
+}
+
+#[test]
 fn what_is_purged_is_exactly_what_was_named() {
     let (_site, daemon) = start();
     let kept: Vec<Value> =
