@@ -17,6 +17,7 @@ mod limits;
 mod llm;
 mod loader;
 mod memory;
+mod memory_bounds;
 mod memory_cli;
 mod memory_fields;
 mod memory_rust;
