@@ -187,3 +187,40 @@ fn titles_descriptions_and_speakers_are_searched() {
     let both = search(&daemon, "messages", &json!({"options": {"query": "quentin", "limit": 1}}));
     assert_eq!(contents(&both), ["between"]);
 }
+
+#[test]
+fn what_stands_beside_lends_a_share_and_no_more() {
+    let (_site, daemon) = start();
+    for (position, (content, role)) in
+        [("the shelter has dogs", "tool"), ("", "tool"), ("", "system"), ("", "tool"), ("dogs", "tool")]
+            .into_iter()
+            .enumerate()
+    {
+        let mut said = message(content, "t", position as u64);
+        said["metadata"]["role"] = json!(role);
+        add(&daemon, "messages", &said);
+    }
+    let find = |criteria: Value| {
+        let asked = json!({"criteria": criteria, "options": {"query": "shelter", "explain": true, "sortBy": "thread.position"}});
+        search(&daemon, "messages", &asked)
+    };
+    let positions = |answer: &Value| -> Vec<u64> {
+        let memories = answer["memories"].as_array().unwrap().iter();
+        memories.map(|memory| memory["metadata"]["thread"]["position"].as_u64().unwrap()).collect()
+    };
+    let found = find(json!({}));
+    assert_eq!(positions(&found)[..2], [0, 1], "an empty one beside what matches");
+    assert!(!positions(&found).contains(&2) && !positions(&found).contains(&3), "and no further: {found}");
+    let [itself, beside] = [0, 1].map(|number| found["memories"][number]["explanation"].clone());
+    assert_eq!((&beside["words"], &beside["meaning"]), (&json!(0.0), &json!(0.0)));
+    assert_eq!((&beside["nearWords"], &beside["nearMeaning"]), (&itself["words"], &itself["meaning"]));
+    assert_eq!((&itself["nearWords"], &itself["nearMeaning"]), (&json!(0.0), &json!(0.0)));
+    assert_eq!(find(json!({"role": "system"}))["total"], 0, "none beside it passes");
+    assert_eq!(positions(&find(json!({"role": "tool"})))[..2], [0, 1]);
+    let named = message("whatever", "u", 0);
+    let path = format!("/v1/memories/{}", id(&add(&daemon, "messages", &named)));
+    daemon.send("DELETE", &path, &[], b"");
+    add(&daemon, "messages", &message("zebra", "u", 1));
+    let asked = json!({"options": {"query": "zebra"}});
+    assert_eq!(contents(&search(&daemon, "messages", &asked)), ["zebra"], "what is deleted stands beside nothing");
+}

@@ -96,6 +96,27 @@ fn a_search_of_the_command_line_has_every_option() {
 }
 
 #[test]
+fn an_import_in_parts_says_where_it_ended() {
+    let (site, daemon) = start();
+    let line = |id: &str, position: u64| {
+        let mut line = message("x", "t", position);
+        line["id"] = json!(id);
+        format!("{line}\n")
+    };
+    let mut lines: String = (0..450).map(|number| line(&format!("m{number}"), number)).collect();
+    lines.push_str(&line("late", 7));
+    fs::write(site.path("all.jsonl"), &lines).unwrap();
+    let (code, _, error) = run(&site, &["memory", "import", "all.jsonl"]);
+    assert_eq!(code, 1);
+    assert!(error.contains("lines 401 to 451 were refused; 400 memories before them were imported"), "{error}");
+    assert!(error.contains("position 7 of the thread `t` is taken"), "{error}");
+    assert_eq!(search(&daemon, "messages", &json!({}))["total"], 400);
+    fs::write(site.path("all.jsonl"), lines.replace(&line("late", 7), &line("late", 450))).unwrap();
+    let (code, said, error) = run(&site, &["memory", "import", "all.jsonl"]);
+    assert_eq!((code, said.as_str()), (0, "51 memories imported, 400 were there already\n"), "{error}");
+}
+
+#[test]
 fn an_old_file_is_imported_or_its_lines_are_named() {
     let (site, daemon) = start();
     let old = [

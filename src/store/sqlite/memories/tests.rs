@@ -92,6 +92,25 @@ fn the_same_call_told_again_is_the_same_memory() {
 }
 
 #[test]
+fn a_key_is_remembered_for_seven_days() {
+    for (days, is_new) in [(6, false), (8, true)] {
+        let directory = TempDir::new().unwrap();
+        let tell = |store: &Sqlite| {
+            let key = IdempotencyKey { key: "k".into(), digest: [1; 32] };
+            store.add("t", draft("a", &json!({})), Some(key)).unwrap().durable_blocking().unwrap().is_new
+        };
+        assert!(tell(&start(&directory)));
+        let file = rusqlite::Connection::open(file_in(directory.path())).unwrap();
+        file.execute("UPDATE memory_keys SET at_ms = at_ms - ?1", [days * 24 * 60 * 60 * 1000]).unwrap();
+        drop(file);
+        let store = start(&directory);
+        // What is too old goes before the second write at the latest.
+        add(&store, "t", draft("b", &json!({}))).unwrap();
+        assert_eq!(tell(&store), is_new, "after {days} days");
+    }
+}
+
+#[test]
 fn a_position_is_taken_once_and_a_refusal_fails_nobody_else() {
     let directory = TempDir::new().unwrap();
     let store = start(&directory);
