@@ -216,6 +216,7 @@ fn what_stands_beside_lends_a_share_and_no_more() {
     assert_eq!((&beside["nearWords"], &beside["nearMeaning"]), (&itself["words"], &itself["meaning"]));
     assert_eq!((&itself["nearWords"], &itself["nearMeaning"]), (&json!(0.0), &json!(0.0)));
     assert_eq!(find(json!({"role": "system"}))["total"], 0, "none beside it passes");
+    assert_eq!(positions(&find(json!({"thread.position": 0}))), [0], "what stands beside it does not pass");
     assert_eq!(positions(&find(json!({"role": "tool"})))[..2], [0, 1]);
     let named = message("whatever", "u", 0);
     let path = format!("/v1/memories/{}", id(&add(&daemon, "messages", &named)));
