@@ -221,11 +221,12 @@ mod tests {
         assert_eq!(create_user_id(""), Err(IdError::Empty("id")));
     }
 
+    type Create = fn(StructuredId, CognitiveProcessDetails) -> Result<CognitiveProcessMetadata, FactoryError>;
+
     #[test]
     fn each_factory_makes_what_its_name_says() {
         let agent = || create_agent_id("a").unwrap();
         let wire = json!({"namespace": "agent", "type": "agent", "id": "a"});
-        type Create = fn(StructuredId, CognitiveProcessDetails) -> Result<CognitiveProcessMetadata, FactoryError>;
         let factories: [(Create, &str); 6] = [
             (create_thought_metadata, "thought"),
             (create_reflection_metadata, "reflection"),
