@@ -194,3 +194,20 @@ test('tasks, and how all kinds are searched', async () => {
     );
   }
 });
+
+test('what is sent says its schema version, and an older one is left to the daemon', async () => {
+  const sent: object[] = [];
+  const add: MemoryService['add'] = (_collection, _content, metadata) => {
+    sent.push(metadata);
+    return Promise.reject(new Error('nowhere'));
+  };
+  const agentId = createAgentId('a');
+  for (const metadata of [{}, { schemaVersion: '0.9.0' }]) {
+    await assert.rejects(addCognitiveProcessMemory({ add }, 'x', 'thought', agentId, { metadata }), /nowhere/);
+  }
+  const whole = { processType: 'thought', agentId };
+  assert.deepEqual(sent, [
+    { schemaVersion: '1.0.0', ...whole },
+    { schemaVersion: '0.9.0', ...whole },
+  ]);
+});
