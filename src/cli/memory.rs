@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::memory_door::{Door, state_dir};
 use super::output::Output;
 use super::{CliError, DaemonArgs, Exit, block_on};
+use crate::daemon::StateError;
 use crate::engine::memory::{Archived, RecallError};
 use crate::http::wire_memory::MemoryAnswer;
 use crate::http::wire_memory_archive::PurgeRequest;
@@ -35,6 +36,9 @@ pub(super) enum MemoryCliError {
     /// The engine refused.
     #[error("{}", describe(.0))]
     Engine(RecallError),
+    /// A daemon has the database, and is not where it was looked for.
+    #[error("{0}, or ask that one with --socket or --url")]
+    InUse(StateError),
     /// Not a kind.
     #[error("a kind is messages, cognitive-processes, documents or tasks, not `{0}`")]
     Kind(String),

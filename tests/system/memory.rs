@@ -564,5 +564,6 @@ fn a_second_program_on_the_directory_is_refused() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8(output.stderr).unwrap().contains("is in use by another almanacd"));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("is in use by another almanacd") && said.contains("--socket or --url"), "{said}");
 }
