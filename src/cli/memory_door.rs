@@ -166,7 +166,7 @@ impl Door {
 fn not_ours(error: StateError) -> CliError {
     match error {
         StateError::InUse { .. } => MemoryCliError::InUse(error).into(),
-        other => DaemonError::from(other).into(),
+        StateError::Unusable { .. } => DaemonError::from(error).into(),
     }
 }
 
