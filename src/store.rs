@@ -96,8 +96,8 @@ pub struct Execution {
     pub tool: String,
     /// Its mode, if it has modes.
     pub mode: Option<String>,
-    /// 0 to [`MAX_DURATION_MS`].
-    pub duration_ms: u64,
+    /// 0 to [`MAX_DURATION_MS`]; nothing if it is not known, and then the call is its session's and teaches no duration.
+    pub duration_ms: Option<u64>,
     /// How it ended.
     pub outcome: Outcome,
     /// What made it long.
@@ -110,7 +110,7 @@ pub struct Execution {
     pub idempotency_key: Option<String>,
 }
 
-/// How often a tool and mode were recorded, ever.
+/// How often a tool and mode were recorded with a duration, ever.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyCount {
     /// The tool.
@@ -145,7 +145,7 @@ impl Default for ReplayLimits {
 /// What a start reads back.
 #[derive(Debug, Default)]
 pub struct History {
-    /// The latest calls, oldest first.
+    /// The latest calls with a duration, oldest first.
     pub executions: Vec<Execution>,
     /// Lifetime counts.
     pub counts: Vec<KeyCount>,
@@ -194,8 +194,8 @@ pub enum StoreError {
 /// What became of a batch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stored {
-    /// For each record, in the batch's order: how many of its tool, mode and failure were ever recorded, itself included;
-    /// nothing if it was told before.
+    /// For each record, in the batch's order: how many of its tool, mode and failure were ever recorded, itself included,
+    /// with a duration; nothing if it was told before.
     pub samples: Vec<Option<u64>>,
     /// The trails that changed with the batch, or with others that were written together with it.
     pub followed: Arc<[Followed]>,

@@ -206,7 +206,7 @@ fn executions(connection: &Connection, limits: ReplayLimits) -> rusqlite::Result
             SELECT ranked.id FROM (
                 SELECT id, row_number() OVER (PARTITION BY tool, mode, failed ORDER BY id DESC) AS of_key,
                            row_number() OVER (PARTITION BY tool ORDER BY id DESC) AS of_tool
-                FROM executions
+                FROM executions WHERE duration_ms >= 0
             ) AS ranked
             WHERE of_key <= ?1 AND of_tool <= ?2
         )
@@ -224,7 +224,7 @@ fn execution(row: &Row<'_>) -> rusqlite::Result<Execution> {
         tenant: row.get(0)?,
         tool: row.get(1)?,
         mode: row.get(2)?,
-        duration_ms: row.get::<_, i64>(3)?.cast_unsigned(),
+        duration_ms: u64::try_from(row.get::<_, i64>(3)?).ok(),
         // Only names that it parses are ever written.
         outcome: Outcome::parse(&outcome).unwrap_or(Outcome::Success),
         measures: Measures {
@@ -262,8 +262,9 @@ fn calls(connection: &Connection, limit: u32) -> rusqlite::Result<Vec<SessionCal
 }
 
 fn counts(connection: &Connection) -> rusqlite::Result<Vec<KeyCount>> {
-    let mut select =
-        connection.prepare("SELECT tool, mode, failed, samples FROM execution_keys ORDER BY tool, mode, failed")?;
+    let mut select = connection.prepare(
+        "SELECT tool, mode, failed, samples FROM execution_keys WHERE samples > 0 ORDER BY tool, mode, failed",
+    )?;
     let rows = select.query_map([], |row| {
         let mode: String = row.get(1)?;
         Ok(KeyCount {
@@ -291,7 +292,7 @@ mod tests {
             tenant: "default".into(),
             tool: tool.into(),
             mode: mode.map(Into::into),
-            duration_ms,
+            duration_ms: Some(duration_ms),
             outcome: Outcome::Success,
             measures: Measures { content_length: Some(7), ..Measures::default() },
             session: Some("s".into()),
@@ -343,10 +344,30 @@ mod tests {
         let rows = (0..30).map(|i| execution("a", Some(if i % 2 == 0 { "x" } else { "y" }), i, None));
         append(&store, rows.collect()).unwrap();
         let durations = |limits| -> Vec<u64> {
-            store.replay(limits).unwrap().executions.iter().map(|execution| execution.duration_ms).collect()
+            store.replay(limits).unwrap().executions.iter().filter_map(|execution| execution.duration_ms).collect()
         };
         assert_eq!(durations(ReplayLimits { per_key: 2, per_tool: 100, of_sessions: 9 }), [26, 27, 28, 29]);
         assert_eq!(durations(ReplayLimits { per_key: 100, per_tool: 3, of_sessions: 9 }), [27, 28, 29]);
+    }
+
+    #[test]
+    fn a_call_of_unknown_duration_is_its_session_s_alone() {
+        let directory = TempDir::new().unwrap();
+        let options = recent(&Options::file(file_in(directory.path())));
+        let store = start(options.clone());
+        let untimed = Execution { duration_ms: None, ..execution("a", None, 0, Some("k")) };
+        let batch = vec![execution("a", None, 5, None), untimed.clone(), execution("b", None, 6, None)];
+        let stored = append(&store, batch).unwrap();
+        assert_eq!(stored.samples, [Some(1), Some(1), Some(1)]);
+        assert_eq!(append(&store, vec![untimed]).unwrap().samples, [None], "told again");
+        drop(store);
+        let limits = ReplayLimits { per_key: 1, ..ReplayLimits::default() };
+        let history = start(options).replay(limits).unwrap();
+        let rows: Vec<_> = history.executions.iter().map(|row| (row.tool.as_str(), row.duration_ms)).collect();
+        assert_eq!(rows, [("a", Some(5)), ("b", Some(6))]);
+        assert!(history.counts.iter().all(|count| count.samples == 1), "{:?}", history.counts);
+        assert_eq!(history.calls.iter().map(|call| call.tool.as_str()).collect::<Vec<_>>(), ["a", "a", "b"]);
+        assert!(history.followed.iter().any(|followed| followed.trail.before.as_deref() == Some("a")));
     }
 
     #[test]

@@ -29,6 +29,9 @@ const PRUNED_AT_ONCE: u32 = 5000;
 /// Idempotency keys are kept for this long: whoever repeats a call does so sooner.
 const IDEMPOTENCY: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
+/// In place of a duration that is not known.
+const UNTIMED: i64 = -1;
+
 /// What waits to be written.
 pub(super) enum Job {
     /// Calls that ended.
@@ -302,7 +305,7 @@ fn insert(
             tool,
             mode,
             failed,
-            duration_ms.cast_signed(),
+            duration_ms.map_or(UNTIMED, u64::cast_signed),
             outcome.as_str(),
             number(measures.content_length),
             number(measures.num_perspectives),
@@ -314,9 +317,11 @@ fn insert(
         ])?;
     transaction
         .prepare_cached(
-            "INSERT INTO execution_keys (tool, mode, failed, samples) VALUES (?1, ?2, ?3, 1)
-             ON CONFLICT DO UPDATE SET samples = samples + 1 RETURNING samples",
+            "INSERT INTO execution_keys (tool, mode, failed, samples) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT DO UPDATE SET samples = samples + excluded.samples RETURNING samples",
         )?
-        .query_row(params![tool, mode.as_deref().unwrap_or_default(), failed], |row| row.get::<_, i64>(0))
+        .query_row(params![tool, mode.as_deref().unwrap_or_default(), failed, duration_ms.is_some()], |row| {
+            row.get::<_, i64>(0)
+        })
         .map(|samples| Some(samples.cast_unsigned()))
 }
