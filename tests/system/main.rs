@@ -18,6 +18,7 @@ mod llm;
 mod loader;
 mod memory;
 mod memory_cli;
+mod monitoring;
 mod openapi;
 mod plugin_cases;
 mod plugin_cli;
