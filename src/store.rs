@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 
 pub use absent::Absent;
 pub use memories::Memories;
-pub use notes::{Note, Notes};
+pub use notes::{Note, Notepad, Notes, NotesPending};
 pub use sqlite::Sqlite;
 use trail::Followed;
 
@@ -222,8 +222,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Takes a batch, to be stored as a whole or not at all.
     fn append(&self, batch: Vec<Execution>) -> Result<Pending, StoreError>;
 
-    /// Takes notes; nobody waits for them.
-    fn note(&self, notes: Vec<Note>) -> Result<(), StoreError>;
+    /// Takes notes. Who has nothing to acknowledge need not wait for them.
+    fn note(&self, notes: Vec<Note>) -> Result<NotesPending, StoreError>;
 
     /// Reads back what a start needs.
     fn replay(&self, limits: ReplayLimits) -> Result<History, StoreError>;

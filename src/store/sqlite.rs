@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 
 use super::memories::Memories;
 use super::migrations::{MigrationError, migrate};
-use super::notes::{self, Noting};
+use super::notes::{self, NotesPending, Noting};
 use super::writer::{Batch, Job, Writer};
 use super::{
     Durability, Execution, History, KeyCount, Measures, Note, Outcome, Pending, ReplayLimits, SessionCall, Store,
@@ -153,8 +153,10 @@ impl Store for Sqlite {
         read().map_err(|error| StoreError::Unavailable(error.to_string()))
     }
 
-    fn note(&self, notes: Vec<Note>) -> Result<(), StoreError> {
-        self.send(Job::Task(Box::new(Noting(notes))))
+    fn note(&self, notes: Vec<Note>) -> Result<NotesPending, StoreError> {
+        let (noting, noted) = Noting::new(notes);
+        self.send(Job::Task(Box::new(noting)))?;
+        Ok(noted)
     }
 
     fn memories(&self) -> &dyn Memories {

@@ -695,6 +695,8 @@ export interface MissAnswer {
   events: MissEvent[];
   /** The session's context, with the category added. */
   intentContext?: IntentContextBody | null;
+  /** Why it may be forgotten when the daemon ends; absent if it is durable. */
+  degraded?: string | null;
 }
 
 /** A tool was missed, or its category was added. */
