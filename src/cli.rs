@@ -4,6 +4,7 @@ mod calibrate;
 mod check;
 mod client;
 mod ctl;
+mod documents;
 mod eval;
 mod file;
 mod memory;

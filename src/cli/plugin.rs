@@ -4,17 +4,15 @@ mod project;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 use super::output::Output;
 use super::suggest::explain;
-use super::{CliError, Exit, block_on};
-use crate::catalog::Catalog;
+use super::{CliError, Exit, block_on, documents};
 use crate::catalog::document::check_name;
-use crate::catalog::load::{Options, load};
+use crate::catalog::load::Options;
 use crate::engine::snapshot_of;
 use crate::plugin_host::{Ask, Complexity, Finding, Hash, Launch, Library, Trial, check, identify};
 use crate::strict::decode::decode;
@@ -172,7 +170,8 @@ fn try_out(args: &TryArgs, output: &mut Output) -> Result<Exit, CliError> {
     check_settings(&args.settings)?;
     let ask = context(args)?;
     let library = open(&args.file, output)?;
-    let catalog = args.tool_metadata.as_deref().map(|directory| documents(directory, output));
+    let catalog =
+        args.tool_metadata.as_deref().map(|directory| documents::open(Options::directory(directory), output).catalog);
     let snapshot = catalog.as_ref().map(|catalog| snapshot_of(1, catalog)).unwrap_or_default();
     let launch = Launch::default();
     let said = block_on(async {
@@ -202,15 +201,6 @@ fn try_out(args: &TryArgs, output: &mut Output) -> Result<Exit, CliError> {
         }
     }
     Ok(Exit::Success)
-}
-
-/// The tools of a directory; what is wrong with it is told.
-fn documents(directory: &Path, output: &mut Output) -> Arc<Catalog> {
-    let loaded = load(Options::directory(directory));
-    for found in loaded.diagnostics.iter() {
-        output.note(&format!("note: {}: {}", found.file, found.message));
-    }
-    loaded.catalog
 }
 
 /// A library would take other text for what it is not.

@@ -12,9 +12,9 @@ use tokio::runtime::Handle;
 
 use super::client::ClientError;
 use super::output::Output;
-use super::{CliError, DaemonArgs, Exit, block_on};
+use super::{CliError, DaemonArgs, Exit, block_on, documents};
 use crate::access::DEFAULT_TENANT;
-use crate::catalog::load::{Options, load};
+use crate::catalog::load::Options;
 use crate::config::{Config, DaemonOverrides, Overrides};
 use crate::engine::proposer::{Ask, Proposals, Proposer};
 use crate::engine::{Engine, snapshot_of};
@@ -57,7 +57,7 @@ pub(super) fn run(args: &SuggestArgs, output: &mut Output) -> Result<Exit, CliEr
     let Overrides { tool_metadata, plugins, config, .. } = &args.overrides;
     let names_files = !tool_metadata.is_empty() || !plugins.is_empty() || config.is_some();
     let suggestions = if names_files && !args.daemon.is_explicit() {
-        from_files(args, &body)?
+        from_files(args, &body, output)?
     } else {
         let asked = args.daemon.client()?;
         match block_on(asked.ask::<Metadata>("POST", "/v1/metadata", Some(body.to_string().into()))) {
@@ -70,7 +70,7 @@ pub(super) fn run(args: &SuggestArgs, output: &mut Output) -> Result<Exit, CliEr
                 metadata.suggestions
             }
             Err(CliError::Client(ClientError::Connect { .. })) if !args.daemon.is_explicit() => {
-                from_files(args, &body)?
+                from_files(args, &body, output)?
             }
             Err(error) => return Err(error),
         }
@@ -110,10 +110,10 @@ fn context(text: &str) -> Result<Value, CliError> {
 }
 
 /// Without a daemon the files are opened here; what sessions did is not known then.
-fn from_files(args: &SuggestArgs, body: &Value) -> Result<Suggestions, CliError> {
+fn from_files(args: &SuggestArgs, body: &Value, output: &mut Output) -> Result<Suggestions, CliError> {
     let config = Config::load(&args.overrides, &DaemonOverrides::default())?;
     let engine = Engine::new();
-    let loaded = load(Options::from(&config));
+    let loaded = documents::open(Options::from(&config), output);
     let settings = Settings::from(&config);
     let mut presets = Shelf::new(config.presets);
     presets.read();

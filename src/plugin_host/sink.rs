@@ -141,9 +141,8 @@ unsafe fn read(suggestion: *const Suggestion) -> Result<(Proposal, [Option<Flaw>
     let (tool, reason) = unsafe { (text::cut(tool, MAX_TOOL_BYTES), text::cut(reason, MAX_REASON_BYTES)) };
     let tool = tool.filter(|tool| !tool.is_empty()).ok_or(Flaw::Tool)?;
     let reason = reason.filter(|reason| !reason.is_empty()).ok_or(Flaw::Reason)?;
-    let within = score.clamp(0.0, 1.0);
-    let flaws = [(within != score).then_some(Flaw::Score), is_long.then_some(Flaw::LongReason)];
-    Ok((Proposal { tool: tool.to_owned(), reason: reason.to_owned(), score: within }, flaws))
+    let flaws = [(!(0.0..=1.0).contains(&score)).then_some(Flaw::Score), is_long.then_some(Flaw::LongReason)];
+    Ok((Proposal { tool: tool.to_owned(), reason: reason.to_owned(), score: score.clamp(0.0, 1.0) }, flaws))
 }
 
 #[cfg(test)]
