@@ -5,11 +5,11 @@
 //! full one is said to be full, and a database that cannot be written is said to be so with its reason, and tried again.
 
 mod absent;
+mod fold;
 pub mod memories;
 mod migrations;
 pub mod notes;
 pub mod sqlite;
-mod tracker;
 pub mod trail;
 mod writer;
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::ask::{Ask, Proposal, Snapshot};
@@ -94,7 +95,7 @@ impl Trial {
     pub async fn ask(&mut self, ask: &Ask, limit: Duration) -> Result<Vec<Proposal>, TrialError> {
         self.numbers += 1;
         let number = self.numbers;
-        self.line.order(&Order::Ask { number, patience: limit, ask: ask.clone() });
+        self.line.order(&Order::Ask { number, patience: limit, ask: Arc::new(ask.clone()) });
         match self.converse(limit).await? {
             Reply::Answer { number: of, outcome: Ok(mut proposals) } if of == number => {
                 clamp(&mut proposals);

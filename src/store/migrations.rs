@@ -8,6 +8,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/trails.sql"),
     include_str!("migrations/selection.sql"),
     include_str!("migrations/memories.sql"),
+    include_str!("migrations/fold.sql"),
     include_str!("migrations/untimed.sql"),
 ];
 

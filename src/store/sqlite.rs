@@ -26,7 +26,7 @@ use super::notes::{self, NotesPending, Noting};
 use super::writer::{Batch, Job, Writer};
 use super::{
     Durability, Execution, History, KeyCount, Measures, Note, Outcome, Pending, ReplayLimits, SessionCall, Store,
-    StoreError, tracker,
+    StoreError, fold,
 };
 use readers::Readers;
 use shelf::Shelves;
@@ -143,7 +143,7 @@ impl Store for Sqlite {
                 executions: executions(&connection, limits)?,
                 counts: counts(&connection)?,
                 calls: calls(&connection, limits.of_sessions)?,
-                followed: tracker::read_all(&connection)?,
+                followed: fold::read_trails(&connection)?,
                 notes: notes::read_all(&connection)?,
             })
         };

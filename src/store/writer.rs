@@ -9,9 +9,9 @@ use arc_swap::ArcSwapOption;
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, params};
 use tokio::sync::oneshot;
 
+use super::fold::Fold;
 use super::notes;
 use super::sqlite::{OnCommit, Options, open};
-use super::tracker::{self, Tracker};
 use super::{Execution, Outcome, StoreError, Stored};
 
 /// Records of one commit; more would make the first of them wait for the last.
@@ -25,6 +25,9 @@ const PRUNE: Duration = Duration::from_secs(60 * 60);
 
 /// Records removed at once, so that nobody waits for the removal of all.
 const PRUNED_AT_ONCE: u32 = 5000;
+
+/// Without records for so long, the fold is written, so that a start has nothing to do.
+const IDLE: Duration = Duration::from_secs(1);
 
 /// Idempotency keys are kept for this long: whoever repeats a call does so sooner.
 const IDEMPOTENCY: Duration = Duration::from_secs(7 * 24 * 60 * 60);
@@ -89,9 +92,16 @@ impl Clock {
     }
 }
 
+/// The open database, and what its records come to.
+struct Database {
+    connection: Connection,
+    /// Nothing after a transaction that failed: it is read anew.
+    fold: Option<Fold>,
+}
+
 pub(super) struct Writer {
     options: Options,
-    connection: Option<Connection>,
+    database: Option<Database>,
     clock: Clock,
     tried: Instant,
     pruned: Option<Instant>,
@@ -108,7 +118,7 @@ impl Writer {
         on_commit: OnCommit,
     ) -> Self {
         let (clock, tried) = (Clock::default(), Instant::now());
-        Self { options, connection: None, clock, tried, pruned: None, queued, trouble, on_commit }
+        Self { options, database: None, clock, tried, pruned: None, queued, trouble, on_commit }
     }
 
     /// Opens the database, or says why not.
@@ -116,20 +126,29 @@ impl Writer {
         self.tried = Instant::now();
         match open(&self.options) {
             Ok(connection) => {
-                self.connection = Some(connection);
-                self.tell(None);
+                self.database = Some(Database { connection, fold: None });
+                // What is read back at the start has it as of the last record.
+                self.write_fold();
             }
             Err(error) => self.tell(Some(format!("{}: {error}", self.options.path.display()))),
         }
     }
 
+    /// Writes the fold, which is also how it is read for the first time.
+    fn write_fold(&mut self) {
+        let Some(database) = &mut self.database else { return };
+        let written = database.write_fold().map_err(|error| self.explain(&error));
+        self.tell(written.err());
+    }
+
     /// Writes until nobody can send any more.
     pub(super) fn run(mut self, jobs: &Receiver<Job>) {
         loop {
-            match jobs.recv_timeout(PRUNE) {
+            let is_unwritten = self.database.as_ref().is_some_and(Database::is_unwritten);
+            match jobs.recv_timeout(if is_unwritten { IDLE } else { PRUNE }) {
                 Ok(first) => self.write(gather(first, jobs)),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => self.write_fold(),
+                Err(RecvTimeoutError::Disconnected) => return self.write_fold(),
             }
             if self.pruned.is_none_or(|pruned| pruned.elapsed() >= PRUNE) {
                 self.prune();
@@ -138,12 +157,12 @@ impl Writer {
     }
 
     fn write(&mut self, mut jobs: Vec<Job>) {
-        if self.connection.is_none() && self.tried.elapsed() >= REOPEN {
+        if self.database.is_none() && self.tried.elapsed() >= REOPEN {
             self.open();
         }
         let start = Instant::now();
-        let outcome = match &mut self.connection {
-            Some(connection) => commit(connection, &mut self.clock, &mut jobs).map_err(|error| self.explain(&error)),
+        let outcome = match &mut self.database {
+            Some(database) => database.commit(&mut self.clock, &mut jobs).map_err(|error| self.explain(&error)),
             None => Err(self.trouble.load().as_deref().cloned().unwrap_or_default()),
         };
         self.queued.fetch_sub(jobs.len(), Ordering::Relaxed);
@@ -177,8 +196,8 @@ impl Writer {
 
     /// Moves all that was committed out of the write-ahead log, which still has what was there before.
     fn empty_log(&self) {
-        let Some(connection) = &self.connection else { return };
-        let emptied = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));
+        let Some(database) = &self.database else { return };
+        let emptied = database.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));
         match emptied {
             Ok(false) => {}
             Ok(true) => tracing::warn!("readers keep the log; what was removed stays in it until it is written over"),
@@ -203,7 +222,7 @@ impl Writer {
             error.sqlite_error_code(),
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::DiskFull)
         ) {
-            self.connection = None;
+            self.database = None;
         }
         let path = self.options.path.display();
         if hint.is_empty() { format!("{path}: {error}") } else { format!("{path}: {error}; {hint}") }
@@ -225,20 +244,107 @@ impl Writer {
     fn prune(&mut self) {
         self.pruned = Some(Instant::now());
         let before = |age: Duration| now().saturating_sub(age).as_millis() as i64;
-        let Some(connection) = &mut self.connection else { return };
-        let remove = || -> rusqlite::Result<()> {
+        // What is not in the fold that is written must stay.
+        self.write_fold();
+        let Some(Database { connection, fold: Some(fold) }) = &mut self.database else { return };
+        let mut remove = || -> rusqlite::Result<()> {
             let old =
                 "DELETE FROM executions WHERE id IN (SELECT id FROM executions WHERE at_ms < ?1 ORDER BY id LIMIT ?2)";
             connection.execute(old, params![before(self.options.retention), PRUNED_AT_ONCE])?;
             connection.execute("DELETE FROM idempotency_keys WHERE at_ms < ?1", [before(IDEMPOTENCY)])?;
             connection.execute("DELETE FROM memory_keys WHERE at_ms < ?1", [before(IDEMPOTENCY)])?;
-            tracker::prune(connection)?;
+            fold.prune(connection)?;
             notes::prune(connection, before(self.options.retention).saturating_mul(1000))
         };
         if let Err(error) = remove() {
             tracing::warn!(%error, "old records could not be removed");
         }
     }
+}
+
+impl Database {
+    fn is_unwritten(&self) -> bool {
+        self.fold.as_ref().is_some_and(Fold::is_unwritten)
+    }
+
+    /// All of it or, with an error, nothing.
+    fn commit(&mut self, clock: &mut Clock, jobs: &mut [Job]) -> rusqlite::Result<Vec<Stored>> {
+        let mut transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut fold = match self.fold.take() {
+            Some(fold) => fold,
+            None => Fold::read(&transaction)?,
+        };
+        let samples = store(&transaction, &mut fold, jobs)?;
+        let followed = fold.tell();
+        if fold.is_due() {
+            fold.write(&transaction)?;
+        }
+        for job in jobs {
+            if let Job::Task(task) = job {
+                task.run(&mut transaction, clock)?;
+            }
+        }
+        transaction.commit()?;
+        self.fold = Some(fold);
+        Ok(samples.into_iter().map(|samples| Stored { samples, followed: Arc::clone(&followed) }).collect())
+    }
+
+    fn write_fold(&mut self) -> rusqlite::Result<()> {
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut fold = match self.fold.take() {
+            Some(fold) => fold,
+            None => Fold::read(&transaction)?,
+        };
+        if fold.is_unwritten() {
+            fold.write(&transaction)?;
+        }
+        transaction.commit()?;
+        self.fold = Some(fold);
+        Ok(())
+    }
+}
+
+/// Stores the records of all batches. Returns for each batch its keys' lifetime counts, nothing for what was told before.
+fn store(transaction: &Transaction<'_>, fold: &mut Fold, jobs: &[Job]) -> rusqlite::Result<Vec<Vec<Option<u64>>>> {
+    let now = now().as_millis() as i64;
+    let mut insert = transaction.prepare_cached(
+        "INSERT INTO executions (id, tenant, tool, mode, failed, duration_ms, outcome, content_length, num_perspectives,
+                                 num_branches, thinking_budget, context_tokens, session, at_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+    )?;
+    let mut put = |execution: &Execution| -> rusqlite::Result<Option<u64>> {
+        let Execution { tenant, tool, mode, duration_ms, outcome, measures, session, at_ms, idempotency_key } =
+            execution;
+        if let Some(key) = idempotency_key {
+            let told = "INSERT INTO idempotency_keys (tenant, key, at_ms) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+            if transaction.prepare_cached(told)?.execute(params![tenant, key, now])? == 0 {
+                return Ok(None);
+            }
+        }
+        let number = |measure: Option<u64>| measure.map(u64::cast_signed);
+        insert.execute(params![
+            fold.next_id(),
+            tenant,
+            tool,
+            mode,
+            *outcome == Outcome::Error,
+            duration_ms.map_or(UNTIMED, u64::cast_signed),
+            outcome.as_str(),
+            number(measures.content_length),
+            number(measures.num_perspectives),
+            number(measures.num_branches),
+            number(measures.thinking_budget),
+            number(measures.context_tokens),
+            session,
+            at_ms,
+        ])?;
+        fold.add(transaction, execution).map(Some)
+    };
+    let of_job = |job: &Job| match job {
+        Job::Batch(batch) => batch.executions.iter().map(&mut put).collect(),
+        Job::Task(_) => Ok(Vec::new()),
+    };
+    jobs.iter().map(of_job).collect()
 }
 
 /// All that waits, up to the size of a group.
@@ -255,73 +361,4 @@ fn gather(first: Job, jobs: &Receiver<Job>) -> Vec<Job> {
 
 fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
-}
-
-fn commit(connection: &mut Connection, clock: &mut Clock, jobs: &mut [Job]) -> rusqlite::Result<Vec<Stored>> {
-    let now = now().as_millis() as i64;
-    let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let mut tracker = Tracker::new(&transaction);
-    let mut samples = Vec::with_capacity(jobs.len());
-    for job in jobs.iter() {
-        let executions: &[Execution] = if let Job::Batch(batch) = job { &batch.executions } else { &[] };
-        let stored = executions.iter().map(|execution| insert(&transaction, &mut tracker, execution, now));
-        samples.push(stored.collect::<rusqlite::Result<_>>()?);
-    }
-    let followed = tracker.write()?;
-    for job in jobs {
-        if let Job::Task(task) = job {
-            task.run(&mut transaction, clock)?;
-        }
-    }
-    transaction.commit()?;
-    Ok(samples.into_iter().map(|samples| Stored { samples, followed: Arc::clone(&followed) }).collect())
-}
-
-/// Its key's lifetime count, if it was new.
-fn insert(
-    transaction: &Transaction<'_>,
-    tracker: &mut Tracker<'_>,
-    execution: &Execution,
-    now: i64,
-) -> rusqlite::Result<Option<u64>> {
-    let Execution { tenant, tool, mode, duration_ms, outcome, measures, session, at_ms, idempotency_key } = execution;
-    if let Some(key) = idempotency_key {
-        let told = "INSERT INTO idempotency_keys (tenant, key, at_ms) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
-        if transaction.prepare_cached(told)?.execute(params![tenant, key, now])? == 0 {
-            return Ok(None);
-        }
-    }
-    tracker.called(execution)?;
-    let failed = *outcome == Outcome::Error;
-    let number = |measure: Option<u64>| measure.map(u64::cast_signed);
-    transaction
-        .prepare_cached(
-            "INSERT INTO executions (tenant, tool, mode, failed, duration_ms, outcome, content_length, num_perspectives,
-                                     num_branches, thinking_budget, context_tokens, session, at_ms)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
-        )?
-        .execute(params![
-            tenant,
-            tool,
-            mode,
-            failed,
-            duration_ms.map_or(UNTIMED, u64::cast_signed),
-            outcome.as_str(),
-            number(measures.content_length),
-            number(measures.num_perspectives),
-            number(measures.num_branches),
-            number(measures.thinking_budget),
-            number(measures.context_tokens),
-            session,
-            at_ms,
-        ])?;
-    transaction
-        .prepare_cached(
-            "INSERT INTO execution_keys (tool, mode, failed, samples) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT DO UPDATE SET samples = samples + excluded.samples RETURNING samples",
-        )?
-        .query_row(params![tool, mode.as_deref().unwrap_or_default(), failed, duration_ms.is_some()], |row| {
-            row.get::<_, i64>(0)
-        })
-        .map(|samples| Some(samples.cast_unsigned()))
 }
