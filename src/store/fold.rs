@@ -172,13 +172,12 @@ impl Fold {
 
     fn observe(&mut self, connection: &Connection, trail: Trail, tool: &str, succeeded: bool) -> rusqlite::Result<()> {
         self.tick += 1;
-        let state = match self.trails.get_mut(&trail) {
-            Some(state) => state,
-            None => {
-                let followers = Arc::new(followers_of(connection, &trail)?);
-                let state = State { followers, is_told: true, ..State::default() };
-                self.trails.entry(trail.clone()).or_insert(state)
-            }
+        let state = if let Some(state) = self.trails.get_mut(&trail) {
+            state
+        } else {
+            let followers = Arc::new(followers_of(connection, &trail)?);
+            let state = State { followers, is_told: true, ..State::default() };
+            self.trails.entry(trail.clone()).or_insert(state)
         };
         Arc::make_mut(&mut state.followers).observe(tool, succeeded);
         (state.tick, state.is_written) = (self.tick, false);
