@@ -5,7 +5,9 @@
 //! full one is said to be full, and a database that cannot be written is said to be so with its reason, and tried again.
 
 mod absent;
+mod database;
 mod fold;
+mod journal;
 pub mod memories;
 mod migrations;
 pub mod notes;
@@ -16,6 +18,7 @@ mod writer;
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 pub use absent::Absent;
@@ -28,7 +31,7 @@ use trail::Followed;
 pub const MAX_DURATION_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// How a call ended.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Outcome {
     /// It answered.
     #[default]
@@ -73,7 +76,7 @@ impl fmt::Display for Outcome {
 }
 
 /// What makes a call long, as its caller said it; nothing is derived, so that it can be learnt from anew.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Measures {
     /// Characters of the input.
     pub content_length: Option<u64>,
@@ -88,7 +91,7 @@ pub struct Measures {
 }
 
 /// One call that ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Execution {
     /// Whose call it was.
     pub tenant: String,
@@ -225,7 +228,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Takes notes. Who has nothing to acknowledge need not wait for them.
     fn note(&self, notes: Vec<Note>) -> Result<NotesPending, StoreError>;
 
-    /// Reads back what a start needs.
+    /// Reads back what a start needs, before anything is appended.
     fn replay(&self, limits: ReplayLimits) -> Result<History, StoreError>;
 
     /// What it does with memories.

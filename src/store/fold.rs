@@ -18,7 +18,7 @@ const DUE: usize = 4096;
 /// Sessions whose last calls are held; of others they are looked up.
 const MAX_SESSIONS: usize = 10_000;
 
-/// Keys, and trails, that are held when all of them are written.
+/// Keys, and trails, that are held once all of them are written.
 const MAX_HELD: usize = 20_000;
 
 /// The fold, and the records that it is not written with yet.
@@ -152,10 +152,6 @@ impl Fold {
         let earlier = if held.is_some() {
             held
         } else {
-            if self.held_sessions >= MAX_SESSIONS {
-                self.sessions.clear();
-                self.held_sessions = 0;
-            }
             self.held_sessions += 1;
             latest_before(connection, id, call.tenant, session)?
         };
@@ -230,13 +226,24 @@ impl Fold {
         }
         connection.execute("UPDATE fold SET through = ?1, tick = ?2", [self.through, self.tick])?;
         self.unwritten = 0;
-        if self.trails.len() > MAX_HELD && self.changed.is_empty() {
+        Ok(())
+    }
+
+    /// Keeps it in bounds. All records have to be in the database.
+    pub(super) fn trim(&mut self) {
+        if self.held_sessions > MAX_SESSIONS {
+            self.sessions.clear();
+            self.held_sessions = 0;
+        }
+        if self.is_unwritten() || !self.changed.is_empty() {
+            return;
+        }
+        if self.trails.len() > MAX_HELD {
             self.trails.clear();
         }
         if self.counts.len() > MAX_HELD {
             self.counts.clear();
         }
-        Ok(())
     }
 
     /// Forgets all but the latest trails. It has to be written before.

@@ -342,9 +342,10 @@ mod tests {
     #[test]
     fn a_start_reads_back_the_latest_of_each_key() {
         let directory = TempDir::new().unwrap();
-        let store = start(recent(&Options::file(file_in(directory.path()))));
+        let options = recent(&Options::file(file_in(directory.path())));
         let rows = (0..30).map(|i| execution("a", Some(if i % 2 == 0 { "x" } else { "y" }), i, None));
-        append(&store, rows.collect()).unwrap();
+        append(&start(options.clone()), rows.collect()).unwrap();
+        let store = start(options);
         let durations = |limits| -> Vec<u64> {
             store.replay(limits).unwrap().executions.iter().filter_map(|execution| execution.duration_ms).collect()
         };
@@ -370,6 +371,36 @@ mod tests {
         assert!(history.counts.iter().all(|count| count.samples == 1), "{:?}", history.counts);
         assert_eq!(history.calls.iter().map(|call| call.tool.as_str()).collect::<Vec<_>>(), ["a", "a", "b"]);
         assert!(history.followed.iter().any(|followed| followed.trail.before.as_deref() == Some("a")));
+    }
+
+    #[test]
+    fn what_only_the_journal_has_is_there_after_the_loss_of_power() {
+        let [directory, other] = std::array::from_fn(|_| TempDir::new().unwrap());
+        let options = recent(&Options::file(file_in(directory.path())));
+        let store = start(options.clone());
+        append(&store, vec![execution("a", None, 1, Some("before"))]).unwrap();
+        let holder = Connection::open(&options.path).unwrap();
+        holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let batch = vec![execution("a", None, 2, Some("k")), execution("b", None, 3, None)];
+        assert_eq!(append(&store, batch.clone()).unwrap().samples, [Some(2), Some(1)]);
+        assert_eq!(append(&store, batch.clone()).unwrap().samples, [None, Some(2)], "told again");
+        // What a disk has that was flushed, and a copy that is made meanwhile.
+        for file in ["almanac.db", "almanac.db-wal", "almanac.journal"] {
+            fs::copy(directory.path().join(file), other.path().join(file)).unwrap();
+        }
+        let copied = TempDir::new().unwrap();
+        backup::backup(&options.path, &file_in(copied.path())).unwrap();
+        holder.execute_batch("COMMIT").unwrap();
+        drop(store);
+        for directory in [&directory, &other, &copied] {
+            let store = start(recent(&Options::file(file_in(directory.path()))));
+            let history = store.replay(ReplayLimits::default()).unwrap();
+            let durations: Vec<u64> = history.executions.iter().filter_map(|row| row.duration_ms).collect();
+            assert_eq!(durations, [1, 2, 3, 3], "each once");
+            assert_eq!(history.counts.iter().map(|count| count.samples).collect::<Vec<_>>(), [2, 2]);
+            assert_eq!(history.followed.len(), 4);
+            assert_eq!(append(&store, batch.clone()).unwrap().samples, [None, Some(3)], "told long ago");
+        }
     }
 
     #[test]
@@ -470,6 +501,8 @@ mod tests {
         let store = start(Options { queue: 2, ..recent(&Options::file(&path)) });
         let holder = Connection::open(&path).unwrap();
         holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+        // Waits for the holder, and everything else for it.
+        store.note(Vec::new()).unwrap();
         let mut waiting = Vec::new();
         let refused = loop {
             match store.append(vec![execution("a", None, 1, None)]) {

@@ -36,7 +36,7 @@ fn is_known(daemon: &Daemon, session: &str) -> bool {
 fn files_with(site: &Site, text: &str) -> Vec<String> {
     let paths = fs::read_dir(site.path("state")).unwrap().map(|entry| entry.unwrap().path());
     paths
-        .filter(|path| path.is_file() && path.display().to_string().contains("almanac.db"))
+        .filter(|path| path.is_file() && path.display().to_string().contains("/almanac."))
         .filter(|path| fs::read(path).unwrap().windows(text.len()).any(|bytes| bytes == text.as_bytes()))
         .map(|path| path.display().to_string())
         .collect()
