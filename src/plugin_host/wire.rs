@@ -83,6 +83,8 @@ pub(super) enum Experiment {
     HostileInputs,
     /// Destroy the instance, and make it again.
     Rebirth,
+    /// What was wrong with the proposals of all calls so far?
+    Flaws,
 }
 
 /// What a worker tells the daemon.

@@ -4,7 +4,7 @@ use super::memories::{
     Acknowledged, Added, Draft, Forgotten, Found, IdempotencyKey, Imported, Linked, Memories, Purge, Search,
     SessionsOf, StoredMemory, StoredVersion, Thread, Whose,
 };
-use super::{Execution, History, Note, Pending, ReplayLimits, Store, StoreError};
+use super::{Execution, History, Note, NotesPending, Pending, ReplayLimits, Store, StoreError};
 
 /// Remembers nothing, and refuses to.
 #[derive(Debug, Clone, Copy, Default)]
@@ -19,8 +19,8 @@ impl Store for Absent {
         Ok(History::default())
     }
 
-    fn note(&self, _: Vec<Note>) -> Result<(), StoreError> {
-        Ok(())
+    fn note(&self, _: Vec<Note>) -> Result<NotesPending, StoreError> {
+        Ok(NotesPending::default())
     }
 
     fn memories(&self) -> &dyn Memories {

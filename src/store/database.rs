@@ -259,6 +259,9 @@ pub(super) fn complete(copy: &mut Connection, mut journalled: Vec<(i64, Executio
     transaction.commit()
 }
 
+/// In place of a duration that is not known.
+const UNTIMED: i64 = -1;
+
 fn insert(transaction: &Transaction<'_>, records: &[(i64, Execution)]) -> rusqlite::Result<()> {
     let now = now().as_millis() as i64;
     let mut insert = transaction.prepare_cached(
@@ -282,7 +285,7 @@ fn insert(transaction: &Transaction<'_>, records: &[(i64, Execution)]) -> rusqli
             tool,
             mode,
             *outcome == Outcome::Error,
-            duration_ms.cast_signed(),
+            duration_ms.map_or(UNTIMED, u64::cast_signed),
             outcome.as_str(),
             number(measures.content_length),
             number(measures.num_perspectives),

@@ -72,6 +72,8 @@ struct Call<'r> {
     mode: &'r str,
     outcome: Outcome,
     session: Option<&'r str>,
+    /// Is its duration known? Only such records are counted.
+    is_timed: bool,
 }
 
 impl Fold {
@@ -81,7 +83,7 @@ impl Fold {
             connection.query_row("SELECT through, tick FROM fold", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let mut fold = Self { through, tick, ..Self::default() };
         let mut later = connection
-            .prepare("SELECT id, tenant, tool, mode, outcome, session FROM executions WHERE id > ?1 ORDER BY id")?;
+            .prepare("SELECT id, tenant, tool, mode, outcome, session, duration_ms >= 0 FROM executions WHERE id > ?1 ORDER BY id")?;
         let mut rows = later.query([through])?;
         while let Some(row) = rows.next()? {
             let text = |index| -> rusqlite::Result<Option<&str>> { Ok(row.get_ref(index)?.as_str_or_null()?) };
@@ -92,6 +94,7 @@ impl Fold {
                 // Only names that it parses are ever written.
                 outcome: text(4)?.and_then(Outcome::parse).unwrap_or(Outcome::Success),
                 session: text(5)?,
+                is_timed: row.get(6)?,
             };
             fold.take(connection, row.get(0)?, call)?;
         }
@@ -104,7 +107,7 @@ impl Fold {
         self.through + 1
     }
 
-    /// Folds the record of [`Fold::next_id`]. Returns how many of its key there are, itself included.
+    /// Folds the record of [`Fold::next_id`]. Returns how many of its key there are with a duration.
     pub(super) fn add(&mut self, connection: &Connection, execution: &Execution) -> rusqlite::Result<u64> {
         let call = Call {
             tenant: &execution.tenant,
@@ -112,6 +115,7 @@ impl Fold {
             mode: execution.mode.as_deref().unwrap_or_default(),
             outcome: execution.outcome,
             session: execution.session.as_deref(),
+            is_timed: execution.duration_ms.is_some(),
         };
         self.take(connection, self.next_id(), call).map(i64::cast_unsigned)
     }
@@ -129,7 +133,7 @@ impl Fold {
         let failed = call.outcome == Outcome::Error;
         let key = CountedKey { tool: call.tool.to_owned(), mode: call.mode.to_owned(), failed };
         if let Some(count) = self.counts.get_mut(&key) {
-            count.samples += 1;
+            count.samples += i64::from(call.is_timed);
             count.is_written = false;
             return Ok(count.samples);
         }
@@ -137,7 +141,7 @@ impl Fold {
             .prepare_cached("SELECT samples FROM execution_keys WHERE tool = ?1 AND mode = ?2 AND failed = ?3")?
             .query_row(params![call.tool, call.mode, failed], |row| row.get(0))
             .optional()?;
-        let samples = known.unwrap_or_default() + 1;
+        let samples = known.unwrap_or_default() + i64::from(call.is_timed);
         self.counts.insert(key, Count { samples, is_written: false });
         Ok(samples)
     }
@@ -164,13 +168,12 @@ impl Fold {
 
     fn observe(&mut self, connection: &Connection, trail: Trail, tool: &str, succeeded: bool) -> rusqlite::Result<()> {
         self.tick += 1;
-        let state = match self.trails.get_mut(&trail) {
-            Some(state) => state,
-            None => {
-                let followers = Arc::new(followers_of(connection, &trail)?);
-                let state = State { followers, is_told: true, ..State::default() };
-                self.trails.entry(trail.clone()).or_insert(state)
-            }
+        let state = if let Some(state) = self.trails.get_mut(&trail) {
+            state
+        } else {
+            let followers = Arc::new(followers_of(connection, &trail)?);
+            let state = State { followers, is_told: true, ..State::default() };
+            self.trails.entry(trail.clone()).or_insert(state)
         };
         Arc::make_mut(&mut state.followers).observe(tool, succeeded);
         (state.tick, state.is_written) = (self.tick, false);
@@ -307,7 +310,7 @@ mod tests {
             tenant: format!("t{}", session % 2),
             tool: tool.to_owned(),
             mode: (session == 1).then(|| "m".to_owned()),
-            duration_ms: 1,
+            duration_ms: (session != 4).then_some(1),
             outcome,
             measures: Measures::default(),
             session: (session > 0).then(|| format!("s{}", session / 2)),
@@ -315,11 +318,23 @@ mod tests {
             idempotency_key: None,
         };
         let row = "INSERT INTO executions (id, tenant, tool, mode, failed, duration_ms, outcome, session, at_ms)
-                   VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, 1)";
-        let Execution { tenant, tool, mode, session, .. } = &execution;
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?8, ?6, ?7, 1)";
+        let Execution { tenant, tool, mode, session, duration_ms, .. } = &execution;
         let failed = outcome == Outcome::Error;
         connection
-            .execute(row, params![fold.next_id(), tenant, tool, mode, failed, outcome.as_str(), session])
+            .execute(
+                row,
+                params![
+                    fold.next_id(),
+                    tenant,
+                    tool,
+                    mode,
+                    failed,
+                    outcome.as_str(),
+                    session,
+                    duration_ms.map_or(-1, |_| 1)
+                ],
+            )
             .unwrap();
         fold.add(connection, &execution).unwrap()
     }

@@ -93,8 +93,12 @@ impl Journal {
     /// flush when it is written.
     fn allocate(&mut self, length: usize) -> io::Result<()> {
         let needed = self.end + length as u64;
+        if self.allocated >= needed {
+            return Ok(());
+        }
+        let zeros = vec![0; STEP];
         while self.allocated < needed {
-            self.file.write_all_at(&[0; STEP], self.allocated)?;
+            self.file.write_all_at(&zeros, self.allocated)?;
             self.allocated += STEP as u64;
         }
         Ok(())
@@ -167,7 +171,7 @@ mod tests {
             tenant: "t".to_owned(),
             tool: tool.to_owned(),
             mode: Some("m".to_owned()),
-            duration_ms: 7,
+            duration_ms: Some(7),
             outcome: Outcome::Timeout,
             measures: Measures { num_branches: Some(3), ..Measures::default() },
             session: None,

@@ -10,6 +10,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/memories.sql"),
     include_str!("migrations/fold.sql"),
     include_str!("migrations/memory_words.sql"),
+    include_str!("migrations/untimed.sql"),
 ];
 
 /// The schema cannot be brought up to date.

@@ -21,6 +21,7 @@ mod memory_bounds;
 mod memory_cli;
 mod memory_fields;
 mod memory_rust;
+mod monitoring;
 mod openapi;
 mod plugin_cases;
 mod plugin_cli;
