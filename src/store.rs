@@ -11,6 +11,7 @@ mod journal;
 pub mod memories;
 mod migrations;
 pub mod notes;
+mod place;
 pub mod sqlite;
 pub mod trail;
 mod writer;

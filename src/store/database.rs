@@ -13,9 +13,10 @@ use super::fold::Fold;
 use super::journal::{self, Journal, JournalError};
 use super::migrations::MigrationError;
 use super::notes;
+use super::place::Place;
 use super::sqlite::{Options, open};
 use super::writer::{Batch, Clock, Task};
-use super::{Execution, Outcome, Stored};
+use super::{Durability, Execution, Outcome, Stored};
 
 /// Records in the journal that are taken over although there is no pause: so many that a transaction's own cost is divided, so
 /// few that nobody waits long.
@@ -43,6 +44,8 @@ pub(super) enum WriteError {
     Database(#[from] rusqlite::Error),
     #[error(transparent)]
     Journal(#[from] io::Error),
+    #[error("the file was removed or replaced while it is in use")]
+    Gone,
 }
 
 impl WriteError {
@@ -51,6 +54,7 @@ impl WriteError {
         match self {
             Self::Journal(error) if error.kind() == io::ErrorKind::StorageFull => "the disk is full",
             Self::Journal(_) => "",
+            Self::Gone => "put it back, or restart the daemon",
             Self::Database(error) => match error.sqlite_error_code() {
                 Some(ErrorCode::DiskFull) => "the disk, or the limit on the database's size, is full",
                 Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
@@ -73,9 +77,19 @@ impl WriteError {
     }
 }
 
+/// Is that the fault of what was to be written, or of what it met, rather than of the disk?
+fn is_of_work(error: &rusqlite::Error) -> bool {
+    use ErrorCode::{ConstraintViolation, DatabaseCorrupt, ParameterOutOfRange, TooBig, TypeMismatch, Unknown};
+    error.sqlite_error_code().is_none_or(|code| {
+        matches!(code, ConstraintViolation | DatabaseCorrupt | ParameterOutOfRange | TooBig | TypeMismatch | Unknown)
+    })
+}
+
 /// The database, the journal before it, and what follows from the records of both.
 pub(super) struct Database {
     connection: Connection,
+    place: Place,
+    durability: Durability,
     journal: Journal,
     /// The journal's records.
     backlog: Vec<(i64, Execution)>,
@@ -92,19 +106,63 @@ impl Database {
     pub(super) fn open(options: &Options) -> Result<Self, OpenError> {
         let connection = open(options).map_err(|source| OpenError::Database { path: options.path.clone(), source })?;
         let path = journal_of(&options.path);
-        let (journal, mut backlog) = Journal::open(&path, options.durability)
-            .map_err(|source| OpenError::Journal { path: path.clone(), source })?;
+        let unusable = |source: JournalError| OpenError::Journal { path: path.clone(), source };
         let failed = |error: rusqlite::Error| OpenError::Database { path: options.path.clone(), source: error.into() };
+        let place = Place::of(&options.path).map_err(|error| unusable(error.into()))?;
+        let (journal, mut backlog) = Journal::open(&path, options.durability).map_err(unusable)?;
         let fold = Fold::read(&connection).map_err(failed)?;
         backlog.retain(|(id, _)| *id >= fold.next_id());
         if let Some((first, _)) = backlog.first() {
             tracing::info!(records = backlog.len(), first, "records of the journal are taken over");
         }
         let fold = backlog.is_empty().then_some(fold);
-        let mut database = Self { connection, journal, backlog, told: HashSet::new(), fold, is_stuck: false };
+        let (durability, told) = (options.durability, HashSet::new());
+        let mut database = Self { connection, place, durability, journal, backlog, told, fold, is_stuck: false };
         // What is read back at the start has it as of the last record.
         database.write_fold().map_err(failed)?;
+        database.journal.clear().map_err(|error| unusable(error.into()))?;
         Ok(database)
+    }
+
+    /// Sees to it that what is written will be found: a journal that was removed is made anew; a database cannot be, while
+    /// others read it.
+    pub(super) fn keep_place(&mut self) -> Result<(), WriteError> {
+        if !self.place.is_held() {
+            return Err(WriteError::Gone);
+        }
+        if !self.journal.is_in_place() {
+            tracing::warn!("the journal was removed or replaced while it is in use, and is made anew");
+            self.renew_journal()?;
+        }
+        Ok(())
+    }
+
+    /// Makes another journal, with what only the one that is gone had.
+    fn renew_journal(&mut self) -> Result<(), WriteError> {
+        let path = journal_of(self.place.path());
+        let (mut journal, _) = Journal::open(&path, self.durability).map_err(io::Error::other)?;
+        journal.clear()?;
+        if let Some((first, _)) = self.backlog.first() {
+            let records: Vec<Execution> = self.backlog.iter().map(|(_, execution)| execution.clone()).collect();
+            journal.append(*first, &records)?;
+        }
+        self.journal = journal;
+        Ok(())
+    }
+
+    /// Has the journal failed, and not worked since?
+    pub(super) fn is_doubtful(&self) -> bool {
+        self.journal.is_doubtful()
+    }
+
+    /// Does what a pause is good for.
+    pub(super) fn tidy(&mut self) -> Result<(), WriteError> {
+        if self.is_behind() {
+            self.take_over()?
+        } else {
+            self.write_fold()?
+        }
+        Ok(self.journal.prove()?)
     }
 
     /// Are there records that only the journal has?
@@ -171,9 +229,16 @@ impl Database {
         self.connection.prepare_cached(told)?.exists([tenant, key])
     }
 
-    /// Runs all tasks, or with an error none.
-    pub(super) fn perform(&mut self, tasks: &mut [Box<dyn Task>], clock: &mut Clock) -> rusqlite::Result<()> {
-        self.transact(|transaction, _| tasks.iter_mut().try_for_each(|task| task.run(transaction, clock)))
+    /// Runs all tasks, or with an error none. An error of theirs alone is no error of the database.
+    pub(super) fn perform(
+        &mut self,
+        tasks: &mut [Box<dyn Task>],
+        clock: &mut Clock,
+    ) -> Result<rusqlite::Result<()>, WriteError> {
+        match self.transact(|transaction, _| tasks.iter_mut().try_for_each(|task| task.run(transaction, clock))) {
+            Err(error) if is_of_work(&error) && self.take_over().is_ok() => Ok(Err(error)),
+            done => Ok(Ok(done?)),
+        }
     }
 
     /// Takes the journal's records over.
@@ -222,7 +287,7 @@ impl Database {
     }
 
     /// Removes what is older than the retention, and all that is beyond the bounds.
-    pub(super) fn prune(&mut self, retention: Duration) -> rusqlite::Result<()> {
+    pub(super) fn prune(&mut self, retention: Duration) -> Result<(), WriteError> {
         let before = |age: Duration| now().saturating_sub(age).as_millis() as i64;
         // Records that the written fold does not have must stay.
         self.write_fold()?;
@@ -233,7 +298,7 @@ impl Database {
         connection.execute("DELETE FROM idempotency_keys WHERE at_ms < ?1", [before(IDEMPOTENCY)])?;
         connection.execute("DELETE FROM memory_keys WHERE at_ms < ?1", [before(IDEMPOTENCY)])?;
         fold.prune(connection)?;
-        notes::prune(connection, before(retention).saturating_mul(1000))
+        Ok(notes::prune(connection, before(retention).saturating_mul(1000))?)
     }
 }
 
@@ -302,4 +367,152 @@ fn insert(transaction: &Transaction<'_>, records: &[(i64, Execution)]) -> rusqli
 /// Since the epoch.
 pub(super) fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use proptest::prelude::*;
+    use tempfile::TempDir;
+    use tokio::sync::oneshot;
+
+    use super::super::Measures;
+    use super::super::fold::read_trails;
+    use super::super::sqlite::file_in;
+    use super::*;
+
+    /// A database in a directory of its own.
+    struct Site {
+        directory: TempDir,
+        database: Option<Database>,
+    }
+
+    impl Site {
+        fn new() -> Self {
+            let mut site = Self { directory: TempDir::new().unwrap(), database: None };
+            site.restart();
+            site
+        }
+
+        fn path(&self) -> PathBuf {
+            file_in(self.directory.path())
+        }
+
+        /// Ends it as a kill does, and starts again.
+        fn restart(&mut self) {
+            self.database = None;
+            let database = Database::open(&Options::file(self.path())).unwrap();
+            database.connection.busy_timeout(Duration::ZERO).unwrap();
+            self.database = Some(database);
+        }
+
+        fn database(&mut self) -> &mut Database {
+            self.database.as_mut().unwrap()
+        }
+
+        fn record(&mut self, executions: &[Execution]) -> Result<Vec<Option<u64>>, WriteError> {
+            let batch = Batch { executions: executions.to_vec(), reply: oneshot::channel().0 };
+            self.database().keep_place()?;
+            Ok(self.database().record(&mut [batch])?.remove(0).samples)
+        }
+
+        /// All that a start reads back.
+        fn state(&mut self) -> String {
+            self.restart();
+            let connection = &self.database().connection;
+            let column = |query: &str| -> Vec<String> {
+                let mut select = connection.prepare(query).unwrap();
+                select.query_map([], |row| row.get(0)).unwrap().collect::<rusqlite::Result<_>>().unwrap()
+            };
+            let rows = column("SELECT concat_ws(' ', tenant, session, tool, failed) FROM executions ORDER BY id");
+            let counts = column("SELECT concat_ws(' ', tool, failed, samples) FROM execution_keys");
+            let keys = column("SELECT concat_ws(' ', tenant, key) FROM idempotency_keys");
+            format!("{rows:?}\n{counts:?}\n{keys:?}\n{:?}", read_trails(connection).unwrap())
+        }
+    }
+
+    fn execution(tenant: u8, tool: &str, key: u8) -> Execution {
+        Execution {
+            tenant: format!("t{tenant}"),
+            tool: tool.to_owned(),
+            mode: None,
+            duration_ms: Some(1),
+            outcome: if key == 3 { Outcome::Error } else { Outcome::Success },
+            measures: Measures::default(),
+            session: (key != 2).then(|| "s".to_owned()),
+            at_ms: 1,
+            idempotency_key: (key > 2).then(|| format!("k{key}")),
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+        /// Whatever happens between two records, and whatever is refused, all comes to what a quiet run gives.
+        #[test]
+        fn troubles_change_nothing(
+            steps in prop::collection::vec((0u8..8, prop::collection::vec((0u8..2, "[a-c]", 0u8..9), 1..4)), 1..16),
+        ) {
+            let (mut quiet, mut site) = (Site::new(), Site::new());
+            for (trouble, records) in &steps {
+                let records: Vec<Execution> =
+                    records.iter().map(|(tenant, tool, key)| execution(*tenant, tool, *key)).collect();
+                match trouble {
+                    0 => site.database().take_over().unwrap(),
+                    1 => site.database().tidy().unwrap(),
+                    2 => site.restart(),
+                    3 => fs::remove_file(journal_of(&site.path())).unwrap(),
+                    4 => {
+                        // Another program holds it, and the kill comes before it lets go.
+                        let holder = Connection::open(site.path()).unwrap();
+                        holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+                        prop_assert!(site.database().take_over().is_err());
+                        prop_assert!(site.record(&records).is_err(), "no more is taken than is taken over");
+                        drop(holder);
+                    }
+                    5 | 6 => {
+                        site.database().journal.fail_next();
+                        prop_assert!(site.record(&[execution(0, "refused", 0)]).is_err());
+                        if *trouble == 6 {
+                            site.restart();
+                        }
+                    }
+                    _ => {}
+                }
+                prop_assert_eq!(site.record(&records).unwrap(), quiet.record(&records).unwrap());
+                quiet.database().tidy().unwrap();
+            }
+            prop_assert_eq!(site.state(), quiet.state());
+        }
+    }
+
+    #[test]
+    fn a_database_made_anew_has_nothing_of_the_one_before() {
+        let mut site = Site::new();
+        for _ in 0..3 {
+            site.record(&[execution(0, "a", 0)]).unwrap();
+        }
+        site.database().take_over().unwrap();
+        site.database = None;
+        fs::remove_file(site.path()).unwrap();
+        site.restart();
+        // As long as the first of those, so that the second would follow it.
+        site.record(&[execution(0, "b", 0)]).unwrap();
+        let state = site.state();
+        assert!(state.starts_with("[\"t0 s b 0\"]\n"), "{state}");
+    }
+
+    #[test]
+    fn a_database_that_is_gone_takes_nothing_until_it_is_back() {
+        let mut site = Site::new();
+        site.record(&[execution(0, "a", 0)]).unwrap();
+        let away = site.path().with_extension("away");
+        fs::rename(site.path(), &away).unwrap();
+        assert!(matches!(site.record(&[execution(0, "b", 0)]), Err(WriteError::Gone)));
+        fs::rename(&away, site.path()).unwrap();
+        site.record(&[execution(0, "c", 0)]).unwrap();
+        let state = site.state();
+        assert!(state.starts_with("[\"t0 s a 0\", \"t0 s c 0\"]\n"), "{state}");
+    }
 }

@@ -2,17 +2,25 @@
 //!
 //! One flush of a few hundred bytes is what an acknowledgement costs. The database takes the records over in larger groups, and
 //! the journal then begins anew at its start, so it stays small and its blocks stay allocated. What is left of an earlier time
-//! behind the last frame is told apart by its ids, which always rise; a frame that was not written whole, by its checksum.
+//! behind the last frame is told apart by its ids, which rise as long as the database is the same one; so each opening clears
+//! the file. A frame that was not written whole is told by its checksum.
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
+use super::place::Place;
 use super::{Durability, Execution};
 
-/// What the file begins with. Another form of records has another number.
+/// What the file of any version begins with.
+const NAME: &[u8] = b"almanac";
+
+/// What this version's begins with. Another form of records has another number.
 const MAGIC: &[u8; 8] = b"almanac1";
+
+/// Where the first frame begins.
+const START: u64 = MAGIC.len() as u64;
 
 /// Bytes before a frame: its length, its checksum, the id of its first record.
 const HEAD: usize = 4 + 4 + 8;
@@ -26,6 +34,9 @@ pub enum JournalError {
     /// Another version's.
     #[error("it was written by another version of almanacd; start that one once, so that its records are taken over")]
     Version,
+    /// Nobody's.
+    #[error("it is no journal of almanacd; move it away")]
+    Foreign,
     /// The file cannot be read or made.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -35,12 +46,17 @@ pub enum JournalError {
 #[derive(Debug)]
 pub(super) struct Journal {
     file: File,
+    place: Place,
     durability: Durability,
     /// Where the next frame goes.
     end: u64,
     /// Up to here, writing changes no length.
     allocated: u64,
+    /// Has the last write failed?
+    is_doubtful: bool,
     frame: Vec<u8>,
+    #[cfg(test)]
+    fails_next: bool,
 }
 
 impl Journal {
@@ -50,17 +66,46 @@ impl Journal {
         let mut bytes = vec![0; file.metadata()?.len() as usize];
         file.read_exact_at(&mut bytes, 0)?;
         let records = records_in(&bytes)?;
-        let mut journal =
-            Self { file, durability, end: MAGIC.len() as u64, allocated: bytes.len() as u64, frame: Vec::new() };
+        let place = Place::of(path)?;
+        let allocated = bytes.len() as u64;
+        let mut journal = Self {
+            file,
+            place,
+            durability,
+            end: START,
+            allocated,
+            is_doubtful: false,
+            frame: Vec::new(),
+            #[cfg(test)]
+            fails_next: false,
+        };
         if !bytes.starts_with(MAGIC) {
-            journal.allocate(MAGIC.len())?;
-            journal.file.write_all_at(MAGIC, 0)?;
-            journal.file.sync_all()?;
-            if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
-                File::open(directory)?.sync_all()?;
-            }
+            journal.begin(path)?;
         }
         Ok((journal, records))
+    }
+
+    /// Makes it a journal, which is there after the loss of power.
+    fn begin(&mut self, path: &Path) -> io::Result<()> {
+        self.end = 0;
+        self.allocate(MAGIC.len())?;
+        self.file.write_all_at(MAGIC, 0)?;
+        self.end = START;
+        self.file.sync_all()?;
+        match path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
+            Some(directory) => File::open(directory)?.sync_all(),
+            None => Ok(()),
+        }
+    }
+
+    /// Is it still the file at its path?
+    pub(super) fn is_in_place(&self) -> bool {
+        self.place.is_held()
+    }
+
+    /// Has a write failed, and none worked since?
+    pub(super) fn is_doubtful(&self) -> bool {
+        self.is_doubtful
     }
 
     /// Writes records of ascending ids from `first` on. Durable when this returns; after an error none of them counts.
@@ -75,17 +120,36 @@ impl Journal {
         frame[..4].copy_from_slice(&length.to_le_bytes());
         frame[4..8].copy_from_slice(&sum.to_le_bytes());
         let written = self.write(&frame);
+        self.is_doubtful = written.is_err();
+        if self.is_doubtful {
+            // All of it may be there, and must not be read back: who is refused sends it again.
+            let _ = self.file.write_all_at(&[0; HEAD], self.end);
+        } else {
+            self.end += frame.len() as u64;
+        }
         self.frame = frame;
         written
     }
 
-    fn write(&mut self, frame: &[u8]) -> io::Result<()> {
-        self.allocate(frame.len())?;
-        self.file.write_all_at(frame, self.end)?;
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.allocate(bytes.len())?;
+        self.file.write_all_at(bytes, self.end)?;
+        #[cfg(test)]
+        if std::mem::take(&mut self.fails_next) {
+            return Err(io::ErrorKind::Other.into());
+        }
         if self.durability == Durability::Power {
             self.file.sync_data()?;
         }
-        self.end += frame.len() as u64;
+        Ok(())
+    }
+
+    /// After a failure: does writing work again?
+    pub(super) fn prove(&mut self) -> io::Result<()> {
+        if self.is_doubtful {
+            self.write(&[0; HEAD])?;
+            self.is_doubtful = false;
+        }
         Ok(())
     }
 
@@ -106,12 +170,18 @@ impl Journal {
 
     /// All that was written is kept elsewhere now.
     pub(super) fn rewind(&mut self) {
-        let start = MAGIC.len() as u64;
-        if self.end > start {
+        if self.end > START {
             // So that it looks empty. If that fails, or never reaches the disk, the ids tell that the records are old.
-            let _ = self.file.write_all_at(&[0; HEAD], start);
-            self.end = start;
+            let _ = self.file.write_all_at(&[0; HEAD], START);
+            self.end = START;
         }
+    }
+
+    /// Removes what is left of an earlier time. All that was read is kept elsewhere now.
+    pub(super) fn clear(&mut self) -> io::Result<()> {
+        self.file.set_len(START)?;
+        (self.end, self.allocated) = (START, START);
+        self.allocate(HEAD)
     }
 }
 
@@ -129,7 +199,8 @@ fn records_in(bytes: &[u8]) -> Result<Vec<(i64, Execution)>, JournalError> {
         Some(frames) => Ok(read(frames)),
         // A start that was cut short.
         None if bytes.iter().all(|&byte| byte == 0) => Ok(Vec::new()),
-        None => Err(JournalError::Version),
+        None if bytes.starts_with(NAME) => Err(JournalError::Version),
+        None => Err(JournalError::Foreign),
     }
 }
 
@@ -156,6 +227,14 @@ fn next(bytes: &[u8]) -> Option<(i64, Vec<Execution>, &[u8])> {
         return None;
     }
     Some((first, postcard::from_bytes(&frame[HEAD..]).ok()?, rest))
+}
+
+#[cfg(test)]
+impl Journal {
+    /// The next frame is written, and its flush fails.
+    pub(super) fn fail_next(&mut self) {
+        self.fails_next = true;
+    }
 }
 
 #[cfg(test)]
@@ -235,10 +314,44 @@ mod tests {
     }
 
     #[test]
-    fn another_version_s_journal_is_refused() {
+    fn what_is_no_journal_of_this_version_is_refused_and_left_alone() {
         let directory = TempDir::new().unwrap();
         let path = directory.path().join("journal");
-        std::fs::write(&path, b"almanac2 and more").unwrap();
-        assert!(matches!(Journal::open(&path, Durability::Crash), Err(JournalError::Version)));
+        let check = |bytes: &[u8], expected: &str| {
+            std::fs::write(&path, bytes).unwrap();
+            let said = Journal::open(&path, Durability::Crash).unwrap_err().to_string();
+            assert!(said.contains(expected), "{said}");
+            assert_eq!(std::fs::read(&path).unwrap(), bytes);
+        };
+        check(b"almanac2 and more", "another version");
+        check(b"-- Boot 1 --", "move it away");
+    }
+
+    /// If this fails, the form of records is another: give `MAGIC` its next number.
+    #[test]
+    fn the_form_of_records_is_that_of_the_number() {
+        let directory = TempDir::new().unwrap();
+        let path = directory.path().join("journal");
+        open(&path).0.append(258, &[execution("tool")]).unwrap();
+        let frame = b"\x02\x01\0\0\0\0\0\0\x01\x01t\x04tool\x01\x01m\x01\x07\x02\0\0\x01\x03\0\0\0\x01\x01\x01k";
+        let bytes = std::fs::read(&path).unwrap();
+        assert_eq!(&bytes[..START as usize], b"almanac1");
+        assert_eq!(&bytes[START as usize + 8..][..frame.len() + 1], [&frame[..], &[0]].concat());
+    }
+
+    #[test]
+    fn what_was_refused_is_not_read_back() {
+        let directory = TempDir::new().unwrap();
+        let path = directory.path().join("journal");
+        let (mut journal, _) = open(&path);
+        journal.append(1, &[execution("a")]).unwrap();
+        journal.fail_next();
+        journal.append(2, &[execution("b")]).unwrap_err();
+        assert!(journal.is_doubtful());
+        assert_eq!(open(&path).1, [(1, execution("a"))]);
+        journal.prove().unwrap();
+        assert!(!journal.is_doubtful());
+        journal.append(2, &[execution("c")]).unwrap();
+        assert_eq!(open(&path).1, [(1, execution("a")), (2, execution("c"))]);
     }
 }

@@ -124,9 +124,12 @@ impl Writer {
         loop {
             match jobs.recv_timeout(self.patience()) {
                 Ok(first) => self.write(gather(first, jobs)),
-                Err(RecvTimeoutError::Timeout) => self.tidy(),
+                Err(RecvTimeoutError::Timeout) => {
+                    self.open_again();
+                    self.attempt(Database::tidy);
+                }
                 Err(RecvTimeoutError::Disconnected) => {
-                    self.attempt(Database::write_fold);
+                    self.attempt(|database| Ok(database.write_fold()?));
                     return;
                 }
             }
@@ -141,33 +144,30 @@ impl Writer {
     /// How long to wait for something to write before there is something else to do.
     fn patience(&self) -> Duration {
         match &self.database {
-            Some(database) if database.is_stuck() => RETRY,
+            // Nobody may come who is not told that it works again.
+            _ if self.trouble.load().is_some() => RETRY,
             Some(database) if database.is_behind() => PAUSE,
             Some(database) if database.is_fold_unwritten() => QUIET,
             Some(_) | None => PRUNE,
         }
     }
 
-    /// Does what a pause is good for.
-    fn tidy(&mut self) {
-        if self.database.as_ref().is_some_and(Database::is_behind) {
-            self.attempt(Database::take_over);
-        } else {
-            self.attempt(Database::write_fold);
+    /// Opens the database if it is not, now and then.
+    fn open_again(&mut self) {
+        if self.database.is_none() && self.tried.elapsed() >= RETRY {
+            self.open();
         }
     }
 
     /// Does something that nobody waits for; if it fails, everybody is told until it works.
-    fn attempt(&mut self, work: impl FnOnce(&mut Database) -> rusqlite::Result<()>) {
-        let Some(database) = &mut self.database else { return };
-        let done = work(database).map_err(WriteError::Database).map_err(|error| self.explain(&error));
-        self.tell(done.err());
+    fn attempt(&mut self, work: impl FnOnce(&mut Database) -> Result<(), WriteError>) {
+        if self.database.is_some() {
+            let _ = self.with_database(|database, _| work(database));
+        }
     }
 
     fn write(&mut self, jobs: Vec<Job>) {
-        if self.database.is_none() && self.tried.elapsed() >= RETRY {
-            self.open();
-        }
+        self.open_again();
         let (mut batches, mut tasks, waited) = (Vec::new(), Vec::new(), jobs.len());
         for job in jobs {
             match job {
@@ -183,7 +183,7 @@ impl Writer {
         }
         self.queued.fetch_sub(waited, Ordering::Relaxed);
         if self.database.as_ref().is_some_and(|database| database.is_far_behind() && !database.is_stuck()) {
-            self.attempt(Database::take_over);
+            self.attempt(|database| Ok(database.take_over()?));
         }
     }
 
@@ -210,13 +210,14 @@ impl Writer {
 
     fn perform(&mut self, mut tasks: Vec<Box<dyn Task>>) {
         let (start, records) = (Instant::now(), tasks.iter().map(|task| task.records()).sum());
-        let outcome = self.with_database(|database, clock| {
-            database.perform(&mut tasks, clock)?;
+        let done = self.with_database(|database, clock| {
+            let done = database.perform(&mut tasks, clock)?;
             if tasks.iter().any(|task| task.is_erasure()) {
                 database.empty_log();
             }
-            Ok(())
+            Ok(done)
         });
+        let outcome = done.and_then(|done| done.map_err(|error| self.blame(&error)));
         if outcome.is_ok() {
             (self.on_commit)(start.elapsed(), records);
         }
@@ -231,11 +232,22 @@ impl Writer {
         work: impl FnOnce(&mut Database, &mut Clock) -> Result<T, WriteError>,
     ) -> Result<T, StoreError> {
         let outcome = match &mut self.database {
-            Some(database) => work(database, &mut self.clock).map_err(|error| self.explain(&error)),
+            Some(database) => match database.keep_place().and_then(|()| work(database, &mut self.clock)) {
+                // Other work may do although records cannot be taken.
+                Ok(done) if database.is_doubtful() => return Ok(done),
+                done => done.map_err(|error| self.explain(&error)),
+            },
             None => Err(self.trouble.load().as_deref().cloned().unwrap_or_default()),
         };
         self.tell(outcome.as_ref().err().cloned());
         outcome.map_err(StoreError::Unavailable)
+    }
+
+    /// Tasks failed, and nothing else does.
+    fn blame(&self, error: &rusqlite::Error) -> StoreError {
+        let path = self.options.path.display();
+        tracing::error!(%error, "{path}: something other than records was not stored");
+        StoreError::Unavailable(format!("{path}: {error}"))
     }
 
     /// A reason for people; a connection that is of no more use is closed, so that the next write opens a new one.
@@ -271,4 +283,80 @@ fn gather(first: Job, jobs: &Receiver<Job>) -> Vec<Job> {
         group.push(job);
     }
     group
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, thread};
+
+    use tempfile::TempDir;
+
+    use super::super::sqlite::file_in;
+    use super::super::{Measures, Outcome, Sqlite, Store};
+    use super::*;
+
+    /// A task that no database can do.
+    struct Impossible(oneshot::Sender<Result<(), StoreError>>);
+
+    impl Task for Impossible {
+        fn records(&self) -> usize {
+            1
+        }
+
+        fn run(&mut self, transaction: &mut Transaction<'_>, _: &mut Clock) -> rusqlite::Result<()> {
+            transaction.execute("INSERT INTO fold VALUES (1000, 1000)", [])?;
+            transaction.execute("INSERT INTO nowhere VALUES (1)", []).map(drop)
+        }
+
+        fn acknowledge(self: Box<Self>, outcome: Result<(), StoreError>) {
+            self.0.send(outcome).unwrap();
+        }
+    }
+
+    fn execution() -> Execution {
+        Execution {
+            tenant: "t".to_owned(),
+            tool: "a".to_owned(),
+            mode: None,
+            duration_ms: Some(1),
+            outcome: Outcome::Success,
+            measures: Measures::default(),
+            session: None,
+            at_ms: 1,
+            idempotency_key: None,
+        }
+    }
+
+    #[test]
+    fn a_task_that_fails_keeps_no_record_out() {
+        let directory = TempDir::new().unwrap();
+        let trouble: Arc<ArcSwapOption<String>> = Arc::default();
+        let options = Options::file(file_in(directory.path()));
+        let mut writer = Writer::new(options, Arc::default(), Arc::clone(&trouble), Box::new(|_, _| ()));
+        writer.open();
+        for expected in 1..5 {
+            let (failed, mut task) = oneshot::channel();
+            let (reply, mut stored) = oneshot::channel();
+            let batch = Batch { executions: vec![execution()], reply };
+            writer.write(vec![Job::Task(Box::new(Impossible(failed))), Job::Batch(batch)]);
+            assert!(matches!(task.try_recv().unwrap(), Err(StoreError::Unavailable(why)) if why.contains("nowhere")));
+            assert_eq!(stored.try_recv().unwrap().unwrap().samples, [Some(expected)]);
+            assert_eq!(trouble.load().as_deref(), None, "records are taken");
+        }
+    }
+
+    #[test]
+    fn a_store_works_again_before_anybody_asks() {
+        let directory = TempDir::new().unwrap();
+        let path = file_in(directory.path());
+        fs::write(&path, "this is no database. ".repeat(100)).unwrap();
+        let store = Sqlite::start(Options::file(&path), Box::new(|_, _| ())).unwrap();
+        assert!(store.trouble().is_some());
+        fs::remove_file(&path).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while let Some(trouble) = store.trouble() {
+            assert!(Instant::now() < deadline, "{trouble}");
+            thread::yield_now();
+        }
+    }
 }

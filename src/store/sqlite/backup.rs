@@ -1,5 +1,8 @@
 //! A copy of the database while it is in use, through SQLite's own means.
 
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -21,6 +24,9 @@ pub enum BackupError {
     /// Something stands there already, and is not written over.
     #[error("{0} is there already")]
     Exists(PathBuf),
+    /// The copy cannot be made there.
+    #[error("cannot make {0}")]
+    Create(PathBuf, #[source] io::Error),
     /// What was acknowledged last cannot be read.
     #[error("cannot read the journal of {path}")]
     Journal {
@@ -46,14 +52,24 @@ pub fn backup(from: &Path, to: &Path) -> Result<u64, BackupError> {
     if !from.is_file() {
         return Err(BackupError::Missing(from.to_owned()));
     }
-    if to.exists() {
-        return Err(BackupError::Exists(to.to_owned()));
-    }
     // Before the copy: what the database takes over meanwhile is in one of the two at least.
     let journalled =
         database::journalled(from).map_err(|source| BackupError::Journal { path: from.to_owned(), source })?;
-    let failed = |source| BackupError::Sqlite { from: from.to_owned(), to: to.to_owned(), source };
-    copy(from, to, journalled).map_err(failed)
+    create(from, to).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => BackupError::Exists(to.to_owned()),
+        _ => BackupError::Create(to.to_owned(), error),
+    })?;
+    copy(from, to, journalled).map_err(|source| {
+        // Half a copy is none, and would be in the way of the next.
+        let _ = fs::remove_file(to);
+        BackupError::Sqlite { from: from.to_owned(), to: to.to_owned(), source }
+    })
+}
+
+/// Makes the file of the copy, for nobody to read who may not read the database.
+fn create(from: &Path, to: &Path) -> io::Result<()> {
+    let mode = fs::metadata(from)?.permissions().mode() & 0o777;
+    OpenOptions::new().write(true).create_new(true).mode(mode).open(to).map(drop)
 }
 
 fn copy(from: &Path, to: &Path, journalled: Vec<(i64, Execution)>) -> rusqlite::Result<u64> {
@@ -68,4 +84,24 @@ fn copy(from: &Path, to: &Path, journalled: Vec<(i64, Execution)>) -> rusqlite::
     let pages: u64 = copy.pragma_query_value(None, "page_count", |row| row.get::<_, i64>(0))?.cast_unsigned();
     let size: u64 = copy.pragma_query_value(None, "page_size", |row| row.get::<_, i64>(0))?.cast_unsigned();
     Ok(pages * size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_is_read_by_nobody_else_and_half_of_one_does_not_stay() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let [from, to] = ["almanac.db", "copy.db"].map(|name| directory.path().join(name));
+        fs::write(&from, "this is no database. ".repeat(100)).unwrap();
+        assert!(matches!(backup(&from, &to), Err(BackupError::Sqlite { .. })));
+        assert!(!to.exists());
+        fs::remove_file(&from).unwrap();
+        Connection::open(&from).unwrap().execute_batch("CREATE TABLE fold (through, tick)").unwrap();
+        fs::set_permissions(&from, fs::Permissions::from_mode(0o600)).unwrap();
+        backup(&from, &to).unwrap();
+        assert_eq!(fs::metadata(&to).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(matches!(backup(&from, &to), Err(BackupError::Exists(_))));
+    }
 }
