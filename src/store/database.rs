@@ -44,7 +44,7 @@ pub(super) enum WriteError {
     Database(#[from] rusqlite::Error),
     #[error(transparent)]
     Journal(#[from] io::Error),
-    #[error("the file was removed or replaced while it is in use")]
+    #[error("it, or its `-wal` file, was removed or replaced while it is in use")]
     Gone,
 }
 
@@ -89,6 +89,8 @@ fn is_of_work(error: &rusqlite::Error) -> bool {
 pub(super) struct Database {
     connection: Connection,
     place: Place,
+    /// Of its write-ahead log.
+    log_place: Place,
     durability: Durability,
     journal: Journal,
     /// The journal's records.
@@ -108,7 +110,10 @@ impl Database {
         let path = journal_of(&options.path);
         let unusable = |source: JournalError| OpenError::Journal { path: path.clone(), source };
         let failed = |error: rusqlite::Error| OpenError::Database { path: options.path.clone(), source: error.into() };
-        let place = Place::of(&options.path).map_err(|error| unusable(error.into()))?;
+        let place_of = |path: PathBuf| {
+            Place::of(&path).map_err(|error| OpenError::Journal { path: path.clone(), source: error.into() })
+        };
+        let (place, log_place) = (place_of(options.path.clone())?, place_of(log_of(&options.path))?);
         let (journal, mut backlog) = Journal::open(&path, options.durability).map_err(unusable)?;
         let fold = Fold::read(&connection).map_err(failed)?;
         backlog.retain(|(id, _)| *id >= fold.next_id());
@@ -117,7 +122,8 @@ impl Database {
         }
         let fold = backlog.is_empty().then_some(fold);
         let (durability, told) = (options.durability, HashSet::new());
-        let mut database = Self { connection, place, durability, journal, backlog, told, fold, is_stuck: false };
+        let mut database =
+            Self { connection, place, log_place, durability, journal, backlog, told, fold, is_stuck: false };
         // What is read back at the start has it as of the last record.
         database.write_fold().map_err(failed)?;
         database.journal.clear().map_err(|error| unusable(error.into()))?;
@@ -127,7 +133,11 @@ impl Database {
     /// Sees to it that what is written will be found: a journal that was removed is made anew; a database cannot be, while
     /// others read it.
     pub(super) fn keep_place(&mut self) -> Result<(), WriteError> {
-        if !self.place.is_held() {
+        if !self.log_place.is_held() {
+            // What only the log had is in the database then.
+            self.empty_log();
+        }
+        if !self.place.is_held() || !self.log_place.is_held() {
             return Err(WriteError::Gone);
         }
         if !self.journal.is_in_place() {
@@ -305,6 +315,13 @@ impl Database {
 /// The journal of the database at `path`.
 fn journal_of(path: &Path) -> PathBuf {
     path.with_extension("journal")
+}
+
+/// The write-ahead log of the database at `path`.
+fn log_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    name.into()
 }
 
 /// What was acknowledged before the database at `path` is copied, and may be missing in the copy.
@@ -501,6 +518,20 @@ mod tests {
         site.record(&[execution(0, "b", 0)]).unwrap();
         let state = site.state();
         assert!(state.starts_with("[\"t0 s b 0\"]\n"), "{state}");
+    }
+
+    #[test]
+    fn a_log_that_is_gone_takes_nothing_with_it() {
+        let (mut site, mut copy) = (Site::new(), Site::new());
+        site.record(&[execution(0, "a", 0)]).unwrap();
+        site.database().take_over().unwrap();
+        fs::remove_file(log_of(&site.path())).unwrap();
+        assert!(matches!(site.record(&[execution(0, "b", 0)]), Err(WriteError::Gone)));
+        // What a kill leaves.
+        copy.database = None;
+        fs::copy(site.path(), copy.path()).unwrap();
+        let state = copy.state();
+        assert!(state.starts_with("[\"t0 s a 0\"]\n"), "{state}");
     }
 
     #[test]
