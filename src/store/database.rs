@@ -42,7 +42,7 @@ pub(super) enum OpenError {
 pub(super) enum WriteError {
     #[error(transparent)]
     Database(#[from] rusqlite::Error),
-    #[error(transparent)]
+    #[error("its journal: {0}")]
     Journal(#[from] io::Error),
     #[error("it, or its `-wal` file, was removed or replaced while it is in use")]
     Gone,
@@ -168,9 +168,9 @@ impl Database {
     /// Does what a pause is good for.
     pub(super) fn tidy(&mut self) -> Result<(), WriteError> {
         if self.is_behind() {
-            self.take_over()?
+            self.take_over()?;
         } else {
-            self.write_fold()?
+            self.write_fold()?;
         }
         Ok(self.journal.prove()?)
     }

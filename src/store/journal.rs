@@ -336,7 +336,7 @@ mod tests {
         let frame = b"\x02\x01\0\0\0\0\0\0\x01\x01t\x04tool\x01\x01m\x01\x07\x02\0\0\x01\x03\0\0\0\x01\x01\x01k";
         let bytes = std::fs::read(&path).unwrap();
         assert_eq!(&bytes[..START as usize], b"almanac1");
-        assert_eq!(&bytes[START as usize + 8..][..frame.len() + 1], [&frame[..], &[0]].concat());
+        assert_eq!(&bytes[START as usize + 8..][..=frame.len()], [&frame[..], &[0]].concat());
     }
 
     #[test]
