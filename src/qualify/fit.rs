@@ -4,7 +4,7 @@
 //! The weights of what documents tell are fitted where nothing was learnt, as a conditional logistic regression: the needed tool
 //! against the best sixty of its message. Then those of usage, at several stages of learning and with wrong choices among
 //! them, the others held. Then the calibration, on the three best tools of each message. Each set counts as much as any other.
-//! What tells that no tool is needed is fitted and measured by [`quiet::fit`].
+//! What tells that no tool is needed is fitted and measured in `quiet/fit.rs`.
 
 use std::fmt::Write as _;
 

@@ -15,7 +15,7 @@ use crate::text::embedding::{DIMENSIONS, Quantized};
 /// Messages that need none, and those that need one, a line each. A line that begins with `#` names their kind.
 const FILES: [(bool, &str); 2] = [(true, include_str!("quiet/alone.txt")), (false, include_str!("quiet/tools.txt"))];
 
-/// The constant of the plane, then one number for each dimension of a meaning, a line each; what [`fit::fit`] prints.
+/// The constant of the plane, then one number for each dimension of a meaning, a line each; what `fit.rs` prints.
 const WEIGHTS: &str = include_str!("quiet/weights.txt");
 
 /// What the difference of likenesses to the nearest of either side counts; a little less and a little more do the same.
@@ -38,7 +38,7 @@ static SHIPPED: LazyLock<Judge> = LazyLock::new(|| {
     let mut numbers = WEIGHTS.lines().map(|line| line.parse().expect("a test reads all lines"));
     let constant = numbers.next().expect("a test reads all lines");
     let weights = std::array::from_fn(|_| numbers.next().expect("a test reads all lines"));
-    Judge::new(Plane { constant, weights }, &examples())
+    Judge::new(Plane { constant, weights }, &examples().iter().collect::<Vec<_>>())
 });
 
 /// A message that is known to need no tool, or one.
@@ -87,9 +87,9 @@ struct Judge {
 }
 
 impl Judge {
-    fn new<'e>(plane: Plane, examples: impl IntoIterator<Item = &'e Example> + Clone) -> Self {
+    fn new(plane: Plane, examples: &[&Example]) -> Self {
         let side = |needs_none| {
-            let side = examples.clone().into_iter().filter(|example| example.needs_none == needs_none);
+            let side = examples.iter().filter(|example| example.needs_none == needs_none);
             side.map(|example| example.message.quantized).collect()
         };
         Self { plane, alone: side(true), tools: side(false) }

@@ -3,6 +3,7 @@
 //! The messages were written for this. What is measured knows two thirds of them and is judged on the last, all three times; and,
 //! which is harder, knows all kinds but the one that is judged.
 
+use std::cmp::Ordering;
 use std::fmt::Write as _;
 
 use super::{Example, Judge, Plane, examples};
@@ -28,14 +29,14 @@ const STEP_OF_CONSTANT: f32 = 0.3;
 const PARTS: usize = 3;
 
 /// The plane between the two sides, by gradient descent with momentum.
-fn regress<'e>(examples: impl Iterator<Item = &'e Example> + Clone) -> Plane {
-    let counts = 1.0 / examples.clone().count().max(1) as f32;
+fn regress(examples: &[&Example]) -> Plane {
+    let counts = 1.0 / examples.len().max(1) as f32;
     let mut plane = Plane { constant: 0.0, weights: [0.0; DIMENSIONS] };
     let (mut step, mut step_of_constant) = ([0.0_f32; DIMENSIONS], 0.0_f32);
     for _ in 0..ROUNDS {
         let mut gradient = plane.weights.map(|weight| RIDGE * weight);
         let mut of_constant = 0.0;
-        for example in examples.clone() {
+        for example in examples {
             let error = logistic(plane.log_odds(&example.message)) - f32::from(u8::from(example.needs_none));
             of_constant += counts * error;
             for (slope, value) in gradient.iter_mut().zip(example.message.vector.as_array()) {
@@ -54,16 +55,22 @@ fn regress<'e>(examples: impl Iterator<Item = &'e Example> + Clone) -> Plane {
 
 /// What was fitted, as the lines of `weights.txt`.
 pub(in crate::qualify) fn fit() -> String {
-    let plane = regress(examples().iter());
+    let examples = examples();
+    let plane = regress(&examples.iter().collect::<Vec<_>>());
     [plane.constant].iter().chain(&plane.weights).map(|number| format!("{number:.4}\n")).collect()
 }
 
 /// The probability that one of `high` is above one of `low`: the area under the curve of true over false alarms.
 fn area(high: &[f32], low: &[f32]) -> f64 {
-    let mut above = 0.0;
+    let mut above = 0.0_f64;
     for value in high {
-        above += low.iter().filter(|low| value > low).count() as f64;
-        above += low.iter().filter(|low| value == *low).count() as f64 / 2.0;
+        for low in low {
+            above += match value.total_cmp(low) {
+                Ordering::Greater => 1.0,
+                Ordering::Equal => 0.5,
+                Ordering::Less => 0.0,
+            };
+        }
     }
     above / (high.len() * low.len()).max(1) as f64
 }
@@ -85,8 +92,8 @@ impl HeldOut {
         let examples = examples();
         let parts = examples.iter().map(|example| part_of(example) + 1).max().unwrap_or_default();
         let judge = |part: usize| {
-            let others = examples.iter().filter(move |example| part_of(example) != part);
-            Judge::new(regress(others.clone()), others)
+            let others: Vec<&Example> = examples.iter().filter(|example| part_of(example) != part).collect();
+            Judge::new(regress(&others), &others)
         };
         Self { judges: (0..parts).map(judge).collect(), examples, part_of }
     }
@@ -153,7 +160,8 @@ mod tests {
 
     #[test]
     fn what_ships_is_what_the_examples_say() {
-        let (fitted, shipped) = (regress(examples().iter()), &super::super::SHIPPED.plane);
+        let examples = examples();
+        let (fitted, shipped) = (regress(&examples.iter().collect::<Vec<_>>()), &super::super::SHIPPED.plane);
         assert_eq!(super::super::WEIGHTS.lines().count(), 1 + DIMENSIONS);
         assert!((fitted.constant - shipped.constant).abs() < 0.01, "{} for {}", shipped.constant, fitted.constant);
         for (dimension, (fitted, shipped)) in fitted.weights.iter().zip(&shipped.weights).enumerate() {
