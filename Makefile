@@ -1,6 +1,6 @@
 # The two that matter: `make run` and `make test`.
 
-.PHONY: run test fault bench bench-memories eval lint deb assets client clean
+.PHONY: run test fault bench bench-memories eval lint deny deb assets client clean
 
 HISTORIES ?= ../shared/data/timing
 SELECTIONS ?= ../shared/data/selection
@@ -45,6 +45,9 @@ eval: ## Replay recorded histories and judged messages: how good forecasts and s
 lint: ## What the continuous integration holds the code to
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- --deny warnings
+
+deny: ## Look for licences, sources and advisories that are not wanted (needs cargo-deny: cargo install cargo-deny)
+	cargo deny check
 
 assets: ## Manual pages and completions
 	cargo build --profile dist

@@ -15,7 +15,7 @@ use almanac::memory::vocabulary::MessageRole;
 use almanac::memory::{
     Kind, Metadata, create_agent_id, create_chat_id, create_message_metadata, create_thread_info, create_user_id,
 };
-use almanac::store::memories::{FieldPath, Filter, SortBy, Wanted};
+use almanac::store::memories::{FieldPath, Filter, SortBy};
 use almanac::store::{Sqlite, sqlite};
 use almanac::timing::Defaults;
 use anyhow::{Context, Result};
@@ -125,7 +125,6 @@ async fn main() -> Result<()> {
     println!("{:44} {:.0} MiB", "resident after it", resident_mib()?);
     let of = |filter: Filter| Recall::all(Kind::Message, Filter { kind: Some(Kind::Message.number()), ..filter });
     let chat = |number: usize| Some(format!("chat:chat:c{}", number % (count / 100).max(1)));
-    let role = || vec![(FieldPath::parse("role").expect("it is a key"), Wanted::Text("user".into()))];
     let by = |path: &str| SortBy::Field(FieldPath::parse(path).expect("it is a path"));
     let kinds: [Kinds<'_>; 7] = [
         ("newest first", 100, &|_, _| of(Filter::default())),
@@ -135,7 +134,7 @@ async fn main() -> Result<()> {
             descending: false,
             ..of(Filter { thread: Some(format!("t{}", number * 7 % (count / THREAD).max(1))), ..Filter::default() })
         }),
-        ("of one role (half of all)", 10, &|_, _| of(Filter { fields: role(), ..Filter::default() })),
+        ("of one role (half of all)", 10, &|_, _| of(Filter { word: Some("user".into()), ..Filter::default() })),
         ("by three words", 200, &|_, dice| Recall {
             query: Some(dice.text(3)),
             sort: SortBy::Score,

@@ -4,6 +4,7 @@ mod calibrate;
 mod check;
 mod client;
 mod ctl;
+mod documents;
 mod eval;
 mod file;
 mod memory;
@@ -194,6 +195,10 @@ enum CliError {
     Evaluate { file: String, source: Box<dyn std::error::Error + Send + Sync> },
     #[error("{0}")]
     Arguments(String),
+    #[error("--context is a JSON object or a file with one; `{file}` cannot be read")]
+    Context { file: String, source: io::Error },
+    #[error("there is no tool `{tool}` in the catalog{}", near.as_ref().map(|near| format!("\n  did you mean {near}?")).unwrap_or_default())]
+    UnknownTool { tool: String, near: Option<String> },
     #[error("cannot run a command by /bin/sh")]
     Call(#[source] io::Error),
     #[error("interrupted; {recorded} samples were recorded, nothing was written")]
@@ -204,7 +209,7 @@ enum CliError {
     Plugins(#[source] io::Error),
     #[error("`{0}` is no name for a project: a-z, 0-9 and hyphens, a letter first, 64 at most")]
     ProjectName(String),
-    #[error("`{0}` is there already")]
+    #[error("`{0}` is there already; choose another name, or move it away")]
     ProjectExists(String),
     #[error(transparent)]
     Memory(#[from] memory::MemoryCliError),

@@ -32,7 +32,7 @@ use crate::config;
 use crate::qualify::{Categories, Desk, IntentContext, Qualification, Question};
 use crate::session::Turn;
 use crate::session::turns::Used;
-use crate::store::{Absent, Execution, ReplayLimits, Store, StoreError};
+use crate::store::{Absent, Execution, Notepad, NotesPending, ReplayLimits, Store, StoreError};
 use crate::suggest::Presets;
 use crate::suggest::presets::shelf;
 use crate::timing::{Complexity, Defaults, Forecast, Key, Plan};
@@ -146,7 +146,7 @@ impl Engine {
     }
 
     /// Which tools fit this message? Without a context in the question that of the session counts; it is replaced. What was
-    /// learnt is the tenant's own.
+    /// learnt is the tenant's own. Where the session stands is noted, and not waited for.
     pub fn qualify(
         &self,
         generation: &Generation,
@@ -154,10 +154,11 @@ impl Engine {
         session: Option<&str>,
         question: &Question<'_>,
     ) -> Qualification {
-        self.qualifier.qualify(generation, &*self.store, tenant, session, question)
+        self.qualifier.qualify(generation, &mut Notepad::new(&*self.store), tenant, session, question)
     }
 
-    /// A tool was needed and not offered. `message` is the session's last one by default.
+    /// A tool was needed and not offered. `message` is the session's last one by default. What was noted of it is to be waited
+    /// for before it is acknowledged.
     pub fn miss(
         &self,
         generation: &Generation,
@@ -165,13 +166,15 @@ impl Engine {
         session: Option<&str>,
         message: Option<&str>,
         tool: &str,
-    ) -> Missed {
-        self.qualifier.miss(generation, &*self.store, tenant, session, message, tool)
+    ) -> (Missed, Result<NotesPending, StoreError>) {
+        let mut notes = Notepad::new(&*self.store);
+        let missed = self.qualifier.miss(generation, &mut notes, tenant, session, message, tool);
+        (missed, notes.close())
     }
 
     /// A session's stream told what the session is about, or what it used.
     pub fn hear(&self, tenant: &str, session: &str, intent: Option<IntentContext>, used: Used) {
-        self.qualifier.hear(&*self.store, tenant, session, intent, used);
+        self.qualifier.hear(&mut Notepad::new(&*self.store), tenant, session, intent, used);
     }
 
     /// Where a session stands, if the tenant has it.
@@ -221,7 +224,8 @@ impl Engine {
         self.factory_timeout_ms
     }
 
-    /// Records calls that ended: all of them durably, or none. Returns those that were new with how each compares with what
+    /// Records calls that ended: all of them durably, or none, and what they teach with them unless the store is in trouble by
+    /// then. Returns those that were new with how each compares with what
     /// would have been said of it.
     pub async fn record(&self, batch: Vec<Execution>) -> Result<Vec<(Execution, Option<Verdict>)>, StoreError> {
         let stored = self.store.append(batch.clone())?.durable().await?;
@@ -232,7 +236,13 @@ impl Engine {
             .unzip();
         let generation = self.current.load();
         let verdicts = self.learner.observe(&new, &samples, &stored.followed, generation.catalog());
-        self.qualifier.observe(&generation, &*self.store, &new);
+        let mut notes = Notepad::new(&*self.store);
+        self.qualifier.observe(&generation, &mut notes, &new);
+        drop(generation);
+        if let Ok(noted) = notes.close() {
+            // The calls are durable, which is what was promised; the store says itself what troubles it.
+            let _ = noted.durable().await;
+        }
         Ok(new.into_iter().zip(verdicts).collect())
     }
 

@@ -15,10 +15,11 @@ mod connect;
 mod endpoint;
 mod key;
 mod request;
+mod retry;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
@@ -113,8 +114,13 @@ pub enum LlmError {
     #[error("redirects are not followed ({0})")]
     Redirected(StatusCode),
     /// It said no.
-    #[error("the endpoint answered {0}")]
-    Status(StatusCode),
+    #[error("the endpoint answered {status}")]
+    Status {
+        /// What it answered.
+        status: StatusCode,
+        /// When it wants to be asked again, if it said so; as it said it.
+        wait: Option<Duration>,
+    },
     /// The answer is too long.
     #[error("the answer has more than {limit} bytes")]
     TooLarge {
@@ -132,8 +138,8 @@ pub enum LlmError {
     /// The model does not want to.
     #[error("the model declined to answer")]
     Declined,
-    /// It failed too often, so it was not asked.
-    #[error("not asked: too many calls failed; the next attempt is due within {pause:?}")]
+    /// It failed too often or asked to be left alone, so it was not asked.
+    #[error("not asked: it failed or asked for a pause; the next attempt is due within {pause:?}")]
     Open {
         /// When to try again, at the latest.
         pause: Duration,
@@ -154,7 +160,7 @@ impl LlmError {
             Self::Unreachable(_) => "unreachable",
             Self::Broken(_) => "broken",
             Self::Redirected(_) => "redirected",
-            Self::Status(_) => "status",
+            Self::Status { .. } => "status",
             Self::TooLarge { .. } => "too_large",
             Self::Malformed { .. } => "malformed",
             Self::Declined => "declined",
@@ -213,11 +219,9 @@ impl Llm {
         let mut form = self.form.load(Ordering::Relaxed).min(Form::ALL.len() - 1);
         let body = loop {
             match self.send(&Form::ALL[form].body(&self.settings.model, &prompt)).await {
-                Err(LlmError::Status(StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY))
-                    if form + 1 < Form::ALL.len() =>
-                {
-                    form += 1;
-                }
+                Err(LlmError::Status {
+                    status: StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY, ..
+                }) if form + 1 < Form::ALL.len() => form += 1,
                 answer => break answer?,
             }
         };
@@ -243,7 +247,8 @@ impl Llm {
             return Err(LlmError::Redirected(status));
         }
         if status != StatusCode::OK {
-            return Err(LlmError::Status(status));
+            let wait = retry::wait(status, response.headers(), SystemTime::now());
+            return Err(LlmError::Status { status, wait });
         }
         let limit = self.settings.limits.max_answer_bytes;
         let body = Limited::new(response.into_body(), limit).collect().await.map_err(|error| {
@@ -269,6 +274,9 @@ impl Call<'_> {
             Ok(heard) => self.take_note(LlmOutcome::Answered { dropped: heard.dropped }, Verdict::Worked),
             // A model that declines is at work.
             Err(error @ LlmError::Declined) => self.take_note(LlmOutcome::Failed(error), Verdict::Worked),
+            Err(error @ LlmError::Status { wait: Some(wait), .. }) => {
+                self.take_note(LlmOutcome::Failed(error), Verdict::TurnedAway { wait: *wait });
+            }
             Err(error) => self.take_note(LlmOutcome::Failed(error), Verdict::Failed),
         }
     }

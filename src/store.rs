@@ -5,22 +5,25 @@
 //! full one is said to be full, and a database that cannot be written is said to be so with its reason, and tried again.
 
 mod absent;
+mod database;
+mod fold;
+mod journal;
 pub mod memories;
 mod migrations;
 pub mod notes;
 pub mod sqlite;
-mod tracker;
 pub mod trail;
 mod writer;
 
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 pub use absent::Absent;
 pub use memories::Memories;
-pub use notes::{Note, Notes};
+pub use notes::{Note, Notepad, Notes, NotesPending};
 pub use sqlite::Sqlite;
 use trail::Followed;
 
@@ -28,7 +31,7 @@ use trail::Followed;
 pub const MAX_DURATION_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// How a call ended.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Outcome {
     /// It answered.
     #[default]
@@ -73,7 +76,7 @@ impl fmt::Display for Outcome {
 }
 
 /// What makes a call long, as its caller said it; nothing is derived, so that it can be learnt from anew.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Measures {
     /// Characters of the input.
     pub content_length: Option<u64>,
@@ -88,7 +91,7 @@ pub struct Measures {
 }
 
 /// One call that ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Execution {
     /// Whose call it was.
     pub tenant: String,
@@ -96,8 +99,8 @@ pub struct Execution {
     pub tool: String,
     /// Its mode, if it has modes.
     pub mode: Option<String>,
-    /// 0 to [`MAX_DURATION_MS`].
-    pub duration_ms: u64,
+    /// 0 to [`MAX_DURATION_MS`]; nothing if it is not known, and then the call is its session's and teaches no duration.
+    pub duration_ms: Option<u64>,
     /// How it ended.
     pub outcome: Outcome,
     /// What made it long.
@@ -110,7 +113,7 @@ pub struct Execution {
     pub idempotency_key: Option<String>,
 }
 
-/// How often a tool and mode were recorded, ever.
+/// How often a tool and mode were recorded with a duration, ever.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyCount {
     /// The tool.
@@ -145,7 +148,7 @@ impl Default for ReplayLimits {
 /// What a start reads back.
 #[derive(Debug, Default)]
 pub struct History {
-    /// The latest calls, oldest first.
+    /// The latest calls with a duration, oldest first.
     pub executions: Vec<Execution>,
     /// Lifetime counts.
     pub counts: Vec<KeyCount>,
@@ -194,8 +197,8 @@ pub enum StoreError {
 /// What became of a batch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stored {
-    /// For each record, in the batch's order: how many of its tool, mode and failure were ever recorded, itself included;
-    /// nothing if it was told before.
+    /// For each record, in the batch's order: how many of its tool, mode and failure were ever recorded, itself included,
+    /// with a duration; nothing if it was told before.
     pub samples: Vec<Option<u64>>,
     /// The trails that changed with the batch, or with others that were written together with it.
     pub followed: Arc<[Followed]>,
@@ -222,10 +225,10 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Takes a batch, to be stored as a whole or not at all.
     fn append(&self, batch: Vec<Execution>) -> Result<Pending, StoreError>;
 
-    /// Takes notes; nobody waits for them.
-    fn note(&self, notes: Vec<Note>) -> Result<(), StoreError>;
+    /// Takes notes. Who has nothing to acknowledge need not wait for them.
+    fn note(&self, notes: Vec<Note>) -> Result<NotesPending, StoreError>;
 
-    /// Reads back what a start needs.
+    /// Reads back what a start needs, before anything is appended.
     fn replay(&self, limits: ReplayLimits) -> Result<History, StoreError>;
 
     /// What it does with memories.

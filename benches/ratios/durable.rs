@@ -113,7 +113,7 @@ fn execution(number: u64) -> Execution {
         tenant: "default".to_owned(),
         tool: format!("tool_{}", number % 50),
         mode: None,
-        duration_ms: number,
+        duration_ms: Some(number),
         outcome: Outcome::Success,
         measures: Measures { content_length: Some(number), ..Measures::default() },
         session: Some("session".to_owned()),

@@ -115,14 +115,14 @@ fn list_plugins(client: &Client, output: &mut Output) -> Result<Exit, CliError> 
     let answer: PluginList = block_on(client.ask("GET", "/v1/plugins", None))?;
     output.show(&answer, |out| {
         for item in &answer.items {
-            let version = item.version.as_deref().unwrap_or_default();
+            let version = item.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
             let calls = &item.calls;
             let missed = calls.failed + calls.timeout + calls.busy + calls.fault + calls.unavailable;
             // What does not run is in no sandbox, which would look like a fault of it.
             let runs = item.state == "ready" || item.pid.is_some();
             let sandbox = if runs { format!(", sandbox: {}", item.sandbox) } else { String::new() };
             out.line(&format!(
-                "{:<12} {} {version}, {} calls, {missed} missed, {} restarts{sandbox}",
+                "{:<12} {}{version}, {} calls, {missed} missed, {} restarts{sandbox}",
                 item.state, item.id, calls.answered, item.restarts
             ));
             let reason = item.refusal.as_ref().or(item.last_fault.as_ref().map(|fault| &fault.message));

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::memory_door::{Door, state_dir};
 use super::output::Output;
 use super::{CliError, DaemonArgs, Exit, block_on};
+use crate::daemon::StateError;
 use crate::engine::memory::{Archived, RecallError};
 use crate::http::wire_memory::MemoryAnswer;
 use crate::http::wire_memory_archive::PurgeRequest;
@@ -35,6 +36,9 @@ pub(super) enum MemoryCliError {
     /// The engine refused.
     #[error("{}", describe(.0))]
     Engine(RecallError),
+    /// A daemon has the database, and is not where it was looked for.
+    #[error("{0}, or ask that one with --socket or --url")]
+    InUse(StateError),
     /// Not a kind.
     #[error("a kind is messages, cognitive-processes, documents or tasks, not `{0}`")]
     Kind(String),
@@ -106,6 +110,9 @@ pub(super) struct RecallArgs {
     /// At most so many, 1 to 200
     #[arg(long, default_value_t = 10)]
     limit: u16,
+    /// So many left out
+    #[arg(long, default_value_t = 0)]
+    offset: u32,
     /// A path in the metadata, createdAt, updatedAt or score
     #[arg(long, value_name = "PATH")]
     sort_by: Option<String>,
@@ -163,7 +170,7 @@ enum MemoryCommand {
         /// What was deleted softly before this, in RFC 3339
         #[arg(long, value_name = "TIME", group = "which")]
         deleted_before: Option<String>,
-        /// Everything of the tenant
+        /// Everything of the tenant, with what was learnt of it as for a person
         #[arg(long, group = "which")]
         all: bool,
         #[command(flatten)]
@@ -205,7 +212,7 @@ pub(super) fn recall(args: &RecallArgs, output: &mut Output) -> Result<Exit, Cli
     }
     let direction = args.sort_by.as_ref().map(|_| if args.descending { "desc" } else { "asc" });
     let body = json!({"criteria": criteria, "options": {
-        "query": args.query, "limit": args.limit, "sortBy": args.sort_by, "sortDirection": direction,
+        "query": args.query, "limit": args.limit, "offset": args.offset, "sortBy": args.sort_by, "sortDirection": direction,
         "includeDeleted": args.include_deleted,
     }});
     let found = block_on(async { args.at.open().await?.recall(kind, body).await })?;

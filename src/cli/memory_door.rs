@@ -12,7 +12,7 @@ use super::memory::MemoryCliError;
 use super::{CliError, DaemonArgs};
 use crate::access::DEFAULT_TENANT;
 use crate::config::{Config, DaemonOverrides, Overrides};
-use crate::daemon::{DaemonError, lock_state};
+use crate::daemon::{DaemonError, StateError, lock_state};
 use crate::engine::Engine;
 use crate::engine::memory::RecallError;
 use crate::http::wire_memory::{MemoryAnswer, SearchAnswer, read_addition};
@@ -64,7 +64,7 @@ impl Door {
             }
         }
         let directory = state_dir(state)?;
-        let lock = lock_state(&directory).map_err(DaemonError::from)?;
+        let lock = lock_state(&directory).map_err(not_ours)?;
         let store = Sqlite::start(sqlite::Options::file(file_in(&directory)), Box::new(|_, _| ()));
         let store = store.map_err(CliError::Runtime)?;
         let engine = Engine::with_store(Arc::new(store), Defaults::default(), 1);
@@ -155,9 +155,18 @@ impl Door {
             }
             Way::Files(engine, _) => match decode(body.into()).map_err(RecallError::Faulty)? {
                 PurgeBody::User(user) => Ok(engine.forget_user(self.tenant(), &user).await?),
+                PurgeBody::All => Ok(engine.forget_everybody(self.tenant()).await?),
                 PurgeBody::Memories(which) => Ok(engine.purge_memories(self.tenant(), which).await?),
             },
         }
+    }
+}
+
+/// A daemon that has the directory and does not answer where it is looked for can be asked where it is.
+fn not_ours(error: StateError) -> CliError {
+    match error {
+        StateError::InUse { .. } => MemoryCliError::InUse(error).into(),
+        StateError::Unusable { .. } => DaemonError::from(error).into(),
     }
 }
 

@@ -9,8 +9,10 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 use super::output::Output;
-use super::{CliError, Exit, block_on};
-use crate::catalog::load::{Options, load};
+use super::suggest::explain;
+use super::{CliError, Exit, block_on, documents};
+use crate::catalog::document::check_name;
+use crate::catalog::load::Options;
 use crate::engine::snapshot_of;
 use crate::plugin_host::{Ask, Complexity, Finding, Hash, Launch, Library, Trial, check, identify};
 use crate::strict::decode::decode;
@@ -123,6 +125,7 @@ fn open(file: &Path, output: &mut Output) -> Result<Library, CliError> {
 }
 
 fn run_check(file: &Path, settings: &str, output: &mut Output) -> Result<Exit, CliError> {
+    check_settings(settings)?;
     let library = open(file, output)?;
     let launch = Launch::default();
     let tell = |finding: &Finding| {
@@ -163,17 +166,22 @@ fn describe(finding: &Finding) -> String {
 }
 
 fn try_out(args: &TryArgs, output: &mut Output) -> Result<Exit, CliError> {
-    let library = open(&args.file, output)?;
+    check_name(&args.tool).map_err(|fault| CliError::Arguments(format!("--tool: {fault}")))?;
+    check_settings(&args.settings)?;
     let ask = context(args)?;
-    let loaded = args.tool_metadata.as_ref().map(|directory| load(Options::directory(directory)));
-    let snapshot = loaded.map(|loaded| snapshot_of(1, &loaded.catalog)).unwrap_or_default();
+    let library = open(&args.file, output)?;
+    let catalog =
+        args.tool_metadata.as_deref().map(|directory| documents::open(Options::directory(directory), output).catalog);
+    let snapshot = catalog.as_ref().map(|catalog| snapshot_of(1, catalog)).unwrap_or_default();
     let launch = Launch::default();
     let said = block_on(async {
         let print = |line: &str| Output::new(false).note(line);
         let mut trial = Trial::start(&library, &launch, args.settings.clone(), &snapshot, print)
             .await
             .map_err(|fault| refused(&args.file, fault))?;
-        trial.ask(&ask, launch.deadline).await.map_err(|error| refused(&args.file, error))
+        let said = trial.ask(&ask, launch.deadline).await;
+        trial.end().await;
+        said.map_err(|error| refused(&args.file, error))
     })?;
     let item = |proposal: &crate::plugin_host::Proposal| json!({"tool": proposal.tool, "reason": proposal.reason, "score": proposal.score});
     output.show(&json!({"suggestions": said.iter().map(item).collect::<Vec<Value>>()}), |out| {
@@ -184,7 +192,25 @@ fn try_out(args: &TryArgs, output: &mut Output) -> Result<Exit, CliError> {
             out.note("no suggestion");
         }
     });
+    if let Some(catalog) = &catalog {
+        for proposal in said.iter().filter(|proposal| catalog.get(&proposal.tool).is_none()) {
+            output.note(&format!(
+                "note: a daemon with these documents would leave out `{}`: no tool has that name",
+                proposal.tool
+            ));
+        }
+    }
     Ok(Exit::Success)
+}
+
+/// A library would take other text for what it is not.
+fn check_settings(settings: &str) -> Result<(), CliError> {
+    let wrong = |why: String| CliError::Arguments(format!("--settings is to be a JSON object, and {why}"));
+    match read_json(settings.as_bytes(), &Limits::of_bytes(MAX_CONTEXT_BYTES)) {
+        Ok(Node::Map(_)) => Ok(()),
+        Ok(_) => Err(wrong("this is another kind of JSON".to_owned())),
+        Err(error) => Err(wrong(format!("this is none: {error}"))),
+    }
 }
 
 /// `--context` as JSON, or as a file with it.
@@ -192,16 +218,12 @@ fn context(args: &TryArgs) -> Result<Ask, CliError> {
     let text = if args.context.trim_start().starts_with('{') {
         args.context.clone().into_bytes()
     } else {
-        let read = |error| CliError::Read { file: args.context.clone(), source: Box::new(error) };
+        let read = |source| CliError::Context { file: args.context.clone(), source };
         fs::read(&args.context).map_err(read)?
     };
     let wrong = |what: String| CliError::Read { file: "--context".to_owned(), source: what.into() };
     let node = read_json(&text, &Limits::of_bytes(MAX_CONTEXT_BYTES)).map_err(|error| wrong(error.to_string()))?;
-    let decoded: Result<Context, _> = decode(node);
-    let Context(ask) = decoded.map_err(|faults| {
-        let told = faults.iter().map(|fault| format!("{}: {}", fault.pointer(), fault.message));
-        wrong(told.collect::<Vec<_>>().join("; "))
-    })?;
+    let Context(ask) = decode(node).map_err(|faults| wrong(explain(&faults)))?;
     Ok(Ask { tool: args.tool.clone(), ..ask })
 }
 

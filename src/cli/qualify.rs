@@ -8,9 +8,9 @@ use serde_json::json;
 
 use super::client::ClientError;
 use super::output::Output;
-use super::{CliError, DaemonArgs, Exit, block_on};
+use super::{CliError, DaemonArgs, Exit, block_on, documents};
 use crate::access::DEFAULT_TENANT;
-use crate::catalog::load::{Options, load};
+use crate::catalog::load::Options;
 use crate::config::{Config, DaemonOverrides, Overrides};
 use crate::engine::Engine;
 use crate::http::qualify::say;
@@ -39,11 +39,11 @@ pub(super) fn run(args: &QualifyArgs, output: &mut Output) -> Result<Exit, CliEr
     // Whoever names documents means these, whatever a daemon serves.
     let names_documents = !args.overrides.tool_metadata.is_empty() || args.overrides.config.is_some();
     let (answer, used) = if names_documents && !args.daemon.is_explicit() {
-        (from_files(args)?, Vec::new())
+        (from_files(args, output)?, Vec::new())
     } else {
         match block_on(ask(args)) {
             Err(CliError::Client(ClientError::Connect { .. })) if !args.daemon.is_explicit() => {
-                (from_files(args)?, Vec::new())
+                (from_files(args, output)?, Vec::new())
             }
             asked => asked?,
         }
@@ -70,13 +70,13 @@ async fn ask(args: &QualifyArgs) -> Result<(QualifyAnswer, Vec<String>), ClientE
 }
 
 /// Without a daemon the files are opened here; no session is known, and nothing is learnt.
-fn from_files(args: &QualifyArgs) -> Result<QualifyAnswer, CliError> {
+fn from_files(args: &QualifyArgs, output: &mut Output) -> Result<QualifyAnswer, CliError> {
     let config = Config::load(&args.overrides, &DaemonOverrides::default())?;
     let engine = Engine::new();
     let mut categories = CategoryShelf::new(config.categories.clone());
     categories.read();
     engine.offer_categories(categories.offer().0);
-    engine.publish(&load(Options::from(&config)));
+    engine.publish(&documents::open(Options::from(&config), output));
     let question = Question {
         message: &args.message,
         max_tools: args.max_tools.map_or(config.qualifier.max_tools, usize::from),

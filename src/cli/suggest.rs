@@ -6,14 +6,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clap::Args;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
 
 use super::client::ClientError;
 use super::output::Output;
-use super::{CliError, DaemonArgs, Exit, block_on};
+use super::{CliError, DaemonArgs, Exit, block_on, documents};
 use crate::access::DEFAULT_TENANT;
-use crate::catalog::load::{Options, load};
+use crate::catalog::load::Options;
 use crate::config::{Config, DaemonOverrides, Overrides};
 use crate::engine::proposer::{Ask, Proposals, Proposer};
 use crate::engine::{Engine, snapshot_of};
@@ -21,7 +22,7 @@ use crate::http::wire_metadata::{Metadata, MetadataRequest, Suggestions};
 use crate::plugin_host::{Host, Settings, Snapshot};
 use crate::strict::decode::decode;
 use crate::strict::read::json;
-use crate::strict::{Fault, Limits};
+use crate::strict::{Fault, Limits, Unreadable};
 use crate::suggest::presets::shelf::Shelf;
 use crate::telemetry::Metrics;
 
@@ -56,19 +57,31 @@ pub(super) fn run(args: &SuggestArgs, output: &mut Output) -> Result<Exit, CliEr
     let Overrides { tool_metadata, plugins, config, .. } = &args.overrides;
     let names_files = !tool_metadata.is_empty() || !plugins.is_empty() || config.is_some();
     let suggestions = if names_files && !args.daemon.is_explicit() {
-        from_files(args, &body)?
+        from_files(args, &body, output)?
     } else {
         let asked = args.daemon.client()?;
         match block_on(asked.ask::<Metadata>("POST", "/v1/metadata", Some(body.to_string().into()))) {
-            Ok(metadata) => metadata.suggestions,
+            Ok(metadata) => {
+                if says_nothing(&metadata.suggestions) {
+                    let path = format!("/v1/tools/{}", utf8_percent_encode(&args.tool, NON_ALPHANUMERIC));
+                    // Refused with what may have been meant, if there is no such tool.
+                    block_on(asked.ask::<Value>("GET", &path, None))?;
+                }
+                metadata.suggestions
+            }
             Err(CliError::Client(ClientError::Connect { .. })) if !args.daemon.is_explicit() => {
-                from_files(args, &body)?
+                from_files(args, &body, output)?
             }
             Err(error) => return Err(error),
         }
     };
     output.show(&suggestions, |out| print(&suggestions, out));
     Ok(Exit::Success)
+}
+
+/// Nothing to say of a tool that may not be there at all: calls of one that left the catalog still tell what came next.
+fn says_nothing(suggestions: &Suggestions) -> bool {
+    suggestions.next_tools.is_empty() && suggestions.relevant_presets.is_empty()
 }
 
 fn body(args: &SuggestArgs) -> Result<Value, CliError> {
@@ -86,21 +99,21 @@ fn body(args: &SuggestArgs) -> Result<Value, CliError> {
 
 /// What starts like an object is one; anything else names a file.
 fn context(text: &str) -> Result<Value, CliError> {
-    let failed = |source| CliError::Read { file: text.to_owned(), source };
     let content = if text.trim_start().starts_with('{') {
         text.as_bytes().to_vec()
     } else {
-        fs::read(Path::new(text)).map_err(|error| failed(error.into()))?
+        fs::read(Path::new(text)).map_err(|source| CliError::Context { file: text.to_owned(), source })?
     };
-    let node = json(&content, &Limits::of_bytes(MAX_CONTEXT_BYTES)).map_err(|error| failed(error.into()))?;
+    let failed = |error: Unreadable| CliError::Read { file: "--context".to_owned(), source: error.into() };
+    let node = json(&content, &Limits::of_bytes(MAX_CONTEXT_BYTES)).map_err(failed)?;
     Ok(node.into())
 }
 
 /// Without a daemon the files are opened here; what sessions did is not known then.
-fn from_files(args: &SuggestArgs, body: &Value) -> Result<Suggestions, CliError> {
+fn from_files(args: &SuggestArgs, body: &Value, output: &mut Output) -> Result<Suggestions, CliError> {
     let config = Config::load(&args.overrides, &DaemonOverrides::default())?;
     let engine = Engine::new();
-    let loaded = load(Options::from(&config));
+    let loaded = documents::open(Options::from(&config), output);
     let settings = Settings::from(&config);
     let mut presets = Shelf::new(config.presets);
     presets.read();
@@ -112,7 +125,13 @@ fn from_files(args: &SuggestArgs, body: &Value) -> Result<Suggestions, CliError>
     let ask = request.ask(DEFAULT_TENANT);
     let (generation, learnt) = (engine.generation(), engine.learnt());
     let proposals = block_on(propose(&engine, settings, snapshot_of(generation.number(), &loaded.catalog), &ask))?;
-    Ok(engine.suggest(&generation, &learnt, &ask, proposals).into())
+    let suggestions: Suggestions = engine.suggest(&generation, &learnt, &ask, proposals).into();
+    if says_nothing(&suggestions) && generation.tool(&args.tool).is_none() {
+        let near = generation.near_names(&args.tool);
+        let near = (!near.is_empty()).then(|| near.join(" or "));
+        return Err(CliError::UnknownTool { tool: args.tool.clone(), near });
+    }
+    Ok(suggestions)
 }
 
 /// What the rule libraries propose, which are started for this one call.
@@ -128,7 +147,8 @@ async fn propose(engine: &Engine, settings: Settings, snapshot: Snapshot, ask: &
     Ok(proposals)
 }
 
-fn explain(faults: &[Fault]) -> String {
+/// All faults with what may have been meant.
+pub(super) fn explain(faults: &[Fault]) -> String {
     let faults = faults.iter().map(|fault| {
         let hint = fault.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
         format!("{}: {}{hint}", fault.pointer(), fault.message)

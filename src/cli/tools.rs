@@ -5,9 +5,9 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::client::ClientError;
 use super::output::Output;
-use super::{CliError, DaemonArgs, Exit, block_on};
+use super::{CliError, DaemonArgs, Exit, block_on, documents};
 use crate::catalog::entry::Facet;
-use crate::catalog::load::{Options, load};
+use crate::catalog::load::Options;
 use crate::config::{Config, DaemonOverrides, Overrides};
 use crate::engine::{Engine, ToolFilter};
 use crate::http::wire::{ToolPage, ToolSummary};
@@ -42,12 +42,12 @@ pub(super) fn run(args: &ToolsArgs, output: &mut Output) -> Result<Exit, CliErro
     // Whoever names documents means these, whatever a daemon serves.
     let names_documents = !args.overrides.tool_metadata.is_empty() || args.overrides.config.is_some();
     if names_documents && !args.daemon.is_explicit() {
-        let page = read(args)?;
+        let page = read(args, output)?;
         output.show(&page, |out| print(&page, out));
         return Ok(Exit::Success);
     }
     let page = match block_on(ask(args)) {
-        Err(CliError::Client(ClientError::Connect { .. })) if !args.daemon.is_explicit() => read(args)?,
+        Err(CliError::Client(ClientError::Connect { .. })) if !args.daemon.is_explicit() => read(args, output)?,
         asked => asked?,
     };
     output.show(&page, |out| print(&page, out));
@@ -66,10 +66,10 @@ async fn ask(args: &ToolsArgs) -> Result<ToolPage, ClientError> {
 }
 
 /// Without a daemon the files are opened here.
-fn read(args: &ToolsArgs) -> Result<ToolPage, CliError> {
+fn read(args: &ToolsArgs, output: &mut Output) -> Result<ToolPage, CliError> {
     let config = Config::load(&args.overrides, &DaemonOverrides::default())?;
     let engine = Engine::new();
-    engine.publish(&load(Options::from(&config)));
+    engine.publish(&documents::open(Options::from(&config), output));
     let facets = args.category().iter().map(|category| (Facet::Category, (*category).to_owned())).collect();
     let filter = ToolFilter { facets, query: args.query().map(str::to_owned), limit: args.limit.into(), cursor: None };
     let listed = engine.tools(&engine.generation(), &filter);

@@ -157,11 +157,15 @@ impl Learner {
         let mut hints: HashMap<&str, Option<u64>> = HashMap::new();
         let mut verdicts = Vec::with_capacity(executions.len());
         for (number, execution) in executions.iter().enumerate() {
+            let Some(duration_ms) = execution.duration_ms else {
+                verdicts.push(None);
+                continue;
+            };
             let tool = execution.tool.as_str();
             let hint = *hints.entry(tool).or_insert_with(|| catalog.get(tool).and_then(|entry| entry.hint_ms()));
             let complexity = Complexity::from(&execution.measures);
             let question = question(&self.defaults, tool, execution.mode.as_deref(), hint, &complexity);
-            let observation = Observation { duration_ms: execution.duration_ms, outcome: execution.outcome };
+            let observation = Observation { duration_ms, outcome: execution.outcome };
             let forecast = learning.model.learn(&question, observation);
             if let Some(samples) = samples.get(number) {
                 // Batches are learnt in any order; the largest count is the latest.
@@ -169,7 +173,7 @@ impl Learner {
                 learning.model.set_samples(question.key.ended_in(execution.outcome), latest);
             }
             // A call that was given up tells nothing about how long it would have taken.
-            let verdict = (!execution.outcome.is_censored()).then(|| Verdict::of(&forecast, execution.duration_ms));
+            let verdict = (!execution.outcome.is_censored()).then(|| Verdict::of(&forecast, duration_ms));
             if let Some(verdict) = &verdict {
                 let name = accuracy_name(question.key.ended_in(execution.outcome));
                 learning.accuracy.entry(name).or_default().observe(verdict);

@@ -13,7 +13,7 @@ use crate::memory::search::{ForeignCursor, Recall};
 use crate::memory::{Kind, Metadata, StructuredId, text};
 use crate::store::memories::{
     Acknowledged, Draft, Hit, IdempotencyKey, Imported, Keys, MemoryError, Purge, Signals, StoredMemory, StoredVersion,
-    Thread,
+    Thread, Whose,
 };
 use crate::store::{Store, StoreError};
 use crate::strict::decode::decode_with;
@@ -232,11 +232,11 @@ impl Engine {
         before: u64,
         limit: usize,
     ) -> Result<(Vec<PastVersion>, u64), RecallError> {
-        self.memory(tenant, id, include_deleted).await?;
+        let kind = self.memory(tenant, id, include_deleted).await?.kind;
         let (of, wanted) = (tenant.to_owned(), id.to_owned());
         let (versions, total) =
             self.read_memories(move |store| store.memories().history(&of, &wanted, before, limit)).await?;
-        Ok((versions.into_iter().map(past).collect::<Result<_, _>>()?, total))
+        Ok((versions.into_iter().map(|version| past(kind, id, version)).collect::<Result<_, _>>()?, total))
     }
 
     /// Memories that are looked for.
@@ -288,7 +288,10 @@ impl Engine {
         let (tenant, after) = (tenant.to_owned(), after.to_owned());
         let rows = self.read_memories(move |store| store.memories().export(&tenant, &after, limit)).await?;
         let whole = |(stored, history): (StoredMemory, Vec<StoredVersion>)| {
-            Ok((memory(stored)?, history.into_iter().map(past).collect::<Result<_, RecallError>>()?))
+            let memory = memory(stored)?;
+            let versions = history.into_iter().map(|version| past(memory.kind, &memory.id, version));
+            let versions = versions.collect::<Result<_, RecallError>>()?;
+            Ok((memory, versions))
         };
         rows.into_iter().map(whole).collect()
     }
@@ -319,7 +322,7 @@ impl Engine {
         self.store.memories().import(tenant, batch.collect())
     }
 
-    /// Removes memories for good, with all traces. Says how many.
+    /// Removes memories for good, with all that was made from them. Says how many.
     pub async fn purge_memories(&self, tenant: &str, which: Purge) -> Result<u64, RecallError> {
         Ok(self.store.memories().purge(tenant, which)?.durable().await?)
     }
@@ -330,7 +333,16 @@ impl Engine {
     pub async fn forget_user(&self, tenant: &str, user: &StructuredId) -> Result<u64, RecallError> {
         let bare = StructuredId::new(user.namespace(), user.entity(), user.id(), None);
         let bare = bare.map_or_else(|_| user.to_string(), |bare| bare.to_string());
-        let forgotten = self.store.memories().forget_user(tenant, &bare, sessions_of)?.durable().await?;
+        self.forget(tenant, Whose::Person(bare)).await
+    }
+
+    /// Removes all of a tenant's memories for good, and with them what goes with a person. Says how many.
+    pub async fn forget_everybody(&self, tenant: &str) -> Result<u64, RecallError> {
+        self.forget(tenant, Whose::Everybody).await
+    }
+
+    async fn forget(&self, tenant: &str, whose: Whose) -> Result<u64, RecallError> {
+        let forgotten = self.store.memories().forget(tenant, whose, sessions_of)?.durable().await?;
         let memories = forgotten.memories;
         let (qualifier, tenant) = (Arc::clone(&self.qualifier), tenant.to_owned());
         let relearnt = tokio::task::spawn_blocking(move || qualifier.forget(&tenant, forgotten)).await;
@@ -424,8 +436,9 @@ fn memory(stored: StoredMemory) -> Result<Memory, RecallError> {
     Ok(Memory { id, kind, content, metadata, version, created_us, updated_us, deleted })
 }
 
-fn past(stored: StoredVersion) -> Result<PastVersion, RecallError> {
-    let metadata = parse("of the history", &stored.metadata)?;
+fn past(kind: Kind, id: &str, stored: StoredVersion) -> Result<PastVersion, RecallError> {
+    let mut metadata = parse(id, &stored.metadata)?;
+    schema::migrate(kind, &mut metadata);
     let StoredVersion { version, content, updated_us, .. } = stored;
     Ok(PastVersion { version, content, metadata, updated_us })
 }

@@ -5,7 +5,6 @@ use serde_json::{Map, Value, json};
 
 use super::Engine;
 use super::memory::{Memory, RecallError, Recalled};
-use crate::memory::merge::patched;
 use crate::memory::metadata::{MessageAttachment, ThreadInfo};
 use crate::memory::search::Recall;
 use crate::memory::vocabulary::{
@@ -14,7 +13,7 @@ use crate::memory::vocabulary::{
 use crate::memory::{Kind, Metadata, StructuredId};
 use crate::strict::decode::decode_with;
 
-/// Whose memories are meant, and what may be said beside the arguments.
+/// What may be said of a message.
 #[derive(Debug, Clone, Default)]
 pub struct MessageOptions {
     /// Such as greeting.
@@ -161,12 +160,17 @@ impl SearchOptions {
     }
 }
 
-/// What is given, without what is not.
-fn given(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(map) => map.into_iter().filter(|(_, value)| !value.is_null()).collect(),
-        _ => Map::new(),
+/// The metadata with what is said explicitly in place of what it says there: whole values, since half of one id and half of
+/// another is nobody's. A level that is said explicitly wins over a score as well: one is derived from the other.
+fn over(mut metadata: Map<String, Value>, explicit: Value) -> Map<String, Value> {
+    let Value::Object(explicit) = explicit else { return metadata };
+    for (key, value) in explicit.into_iter().filter(|(_, value)| !value.is_null()) {
+        if key == "importance" {
+            metadata.shift_remove("importance_score");
+        }
+        metadata.insert(key, value);
     }
+    metadata
 }
 
 impl Engine {
@@ -178,8 +182,8 @@ impl Engine {
         metadata: Map<String, Value>,
         explicit: Value,
     ) -> Result<Memory, RecallError> {
-        let merged = Value::Object(patched(metadata, given(explicit)));
-        let metadata = decode_with(merged.into(), |node, at| Metadata::read(kind, node, at));
+        let metadata =
+            decode_with(Value::Object(over(metadata, explicit)).into(), |node, at| Metadata::read(kind, node, at));
         let metadata = metadata.map_err(RecallError::Faulty)?;
         Ok(self.remember(tenant, content.to_owned(), &metadata, None).await?.0)
     }
@@ -338,6 +342,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+    use crate::engine::memory::MemoryPatch;
     use crate::memory::{create_agent_id, create_chat_id, create_thread_info, create_user_id};
     use crate::store::memories::{Draft, Index, Keys};
     use crate::store::{Sqlite, Store, sqlite};
@@ -398,6 +403,22 @@ mod tests {
     }
 
     #[test]
+    fn what_is_said_explicitly_wins_whole() {
+        let before = object(&json!({
+            "thread": {"id": "x", "position": 9, "parentId": "p"}, "importance": "low", "importance_score": 0.1,
+            "userId": {"namespace": "user", "type": "user", "id": "x", "version": 3}, "own": {"k": null}, "title": "kept",
+        }));
+        let user = json!({"namespace": "user", "type": "user", "id": "u"});
+        let explicit =
+            json!({"thread": {"id": "t", "position": 0}, "userId": user, "importance": "high", "title": null});
+        let whole = json!({
+            "thread": {"id": "t", "position": 0}, "importance": "high", "userId": user, "own": {"k": null}, "title": "kept",
+        });
+        assert_eq!(Value::Object(over(before.clone(), explicit)), whole);
+        assert_eq!(over(before.clone(), json!({"title": null})), before);
+    }
+
+    #[test]
     fn the_other_kinds_have_theirs() {
         check(async |engine, _| {
             let agent = create_agent_id("assistant").unwrap();
@@ -451,6 +472,13 @@ mod tests {
             let agent = json!({"namespace": "agent", "type": "agent", "id": "bot"});
             assert_eq!((&memory.metadata["agentId"], &memory.metadata["processType"]), (&agent, &json!("thought")));
             assert_eq!((&memory.metadata["schemaVersion"], &memory.metadata["mood"]), (&json!("1.0.0"), &json!(1)));
+            let patch = MemoryPatch { content: Some("y".into()), ..MemoryPatch::default() };
+            engine.revise_memory(TENANT, &id, None, patch).await.unwrap();
+            let (history, _) = engine.memory_history(TENANT, &id, false, u64::MAX, 10).await.unwrap();
+            let archive = engine.export_memories(TENANT, "", 10).await.unwrap();
+            for past in [&history[0], &archive[0].1[0]] {
+                assert_eq!((past.content.as_str(), &past.metadata), ("x", &memory.metadata));
+            }
         });
     }
 }

@@ -14,9 +14,9 @@ use crate::config;
 use crate::qualify::{Adaptation, Desk, IntentContext, Message, Qualification, Question, Trust, Usage};
 use crate::session::turns::{MAX_MESSAGE_BYTES, Used};
 use crate::session::{Turn, Turns};
+use crate::store::Execution;
 use crate::store::memories::Forgotten;
-use crate::store::notes::{ChoiceNote, Note, Notes, TurnNote};
-use crate::store::{Execution, Store};
+use crate::store::notes::{ChoiceNote, Note, Notepad, Notes, TurnNote};
 use crate::text::head::head;
 
 /// Tenants whose choices are learnt at once; further ones are ranked for as if nothing was learnt.
@@ -151,7 +151,7 @@ impl Qualifier {
     pub(super) fn qualify(
         &self,
         generation: &Generation,
-        store: &dyn Store,
+        notes: &mut Notepad<'_>,
         tenant: &str,
         session: Option<&str>,
         question: &Question<'_>,
@@ -166,7 +166,7 @@ impl Qualifier {
             answer.tools_total = generation.catalog().len();
         }
         if let Some(session) = session {
-            self.replace(store, tenant, session, |turn| {
+            self.replace(notes, tenant, session, |turn| {
                 let used = turn.map(|turn| turn.used).unwrap_or_default();
                 Turn { used, ..Turn::new(question.message, answer.context.clone()) }
             });
@@ -174,13 +174,19 @@ impl Qualifier {
         answer
     }
 
-    fn replace(&self, store: &dyn Store, tenant: &str, session: &str, next: impl FnOnce(Option<&Arc<Turn>>) -> Turn) {
+    fn replace(
+        &self,
+        notes: &mut Notepad<'_>,
+        tenant: &str,
+        session: &str,
+        next: impl FnOnce(Option<&Arc<Turn>>) -> Turn,
+    ) {
         let _one_at_a_time = self.taking_turns.lock().unwrap_or_else(PoisonError::into_inner);
         let mut turns = Turns::clone(&self.turns.load());
         let turn = next(turns.get(tenant, session));
         let state = serde_json::to_string(&turn).expect("a turn has only strings and finite numbers");
         let note = TurnNote { tenant: tenant.to_owned(), session: session.to_owned(), state };
-        keep(store, Note::Turn(note));
+        notes.note(Note::Turn(note));
         turns.set(tenant, session, turn);
         self.turns.store(Arc::new(turns));
     }
@@ -188,13 +194,13 @@ impl Qualifier {
     /// Takes over what a session's stream told: its intent, if it told one, and what it used.
     pub(super) fn hear(
         &self,
-        store: &dyn Store,
+        notes: &mut Notepad<'_>,
         tenant: &str,
         session: &str,
         intent: Option<IntentContext>,
         used: Used,
     ) {
-        self.replace(store, tenant, session, |turn| {
+        self.replace(notes, tenant, session, |turn| {
             let mut turn = turn.map(|turn| Turn::clone(turn)).unwrap_or_default();
             turn.context = intent.unwrap_or(turn.context);
             turn.used = turn.used.and(used);
@@ -203,7 +209,7 @@ impl Qualifier {
     }
 
     /// Learns from calls: each was chosen for the last message of its session.
-    pub(super) fn observe(&self, generation: &Generation, store: &dyn Store, executions: &[Execution]) {
+    pub(super) fn observe(&self, generation: &Generation, notes: &mut Notepad<'_>, executions: &[Execution]) {
         let mut learnt = 0;
         for execution in executions {
             let Some(session) = &execution.session else { continue };
@@ -211,19 +217,19 @@ impl Qualifier {
                 continue;
             }
             let mut message = None;
-            self.replace(store, &execution.tenant, session, |turn| {
+            self.replace(notes, &execution.tenant, session, |turn| {
                 let mut turn = turn.map(|turn| Turn::clone(turn)).unwrap_or_default();
                 message = turn.teach(&execution.tool).then(|| turn.message.clone());
                 turn
             });
             if let Some(message) = message {
-                learnt += usize::from(self.learn(generation, store, &execution.tenant, &message, &execution.tool));
+                learnt += usize::from(self.learn(generation, notes, &execution.tenant, &message, &execution.tool));
             }
         }
     }
 
     /// Learns that the tool was chosen for the message, if there is such a tool.
-    fn learn(&self, generation: &Generation, store: &dyn Store, tenant: &str, message: &str, tool: &str) -> bool {
+    fn learn(&self, generation: &Generation, notes: &mut Notepad<'_>, tenant: &str, message: &str, tool: &str) -> bool {
         if !self.settings.load().learn {
             return false;
         }
@@ -248,7 +254,7 @@ impl Qualifier {
             trust: trust.get(),
             adaptation: usage.adaptation().to_bytes(),
         };
-        keep(store, Note::Choice(note));
+        notes.note(Note::Choice(note));
         usages.insert(tenant.into(), Arc::new(usage));
         self.usages.store(Arc::new(usages));
         true
@@ -258,7 +264,7 @@ impl Qualifier {
     pub(super) fn miss(
         &self,
         generation: &Generation,
-        store: &dyn Store,
+        notes: &mut Notepad<'_>,
         tenant: &str,
         session: Option<&str>,
         message: Option<&str>,
@@ -270,7 +276,7 @@ impl Qualifier {
         let mut missed = Missed { category, context: None, retries: 1, is_learnt: false };
         let mut said = message.map(str::to_owned);
         if let Some(session) = session {
-            self.replace(store, tenant, session, |turn| {
+            self.replace(notes, tenant, session, |turn| {
                 let mut turn = turn.map(|turn| Turn::clone(turn)).unwrap_or_default();
                 if let Some(category) = &missed.category {
                     turn.context = turn.context.with_category(category);
@@ -284,7 +290,7 @@ impl Qualifier {
                 turn
             });
         }
-        missed.is_learnt = said.is_some_and(|message| self.learn(generation, store, tenant, &message, tool));
+        missed.is_learnt = said.is_some_and(|message| self.learn(generation, notes, tenant, &message, tool));
         missed
     }
 }
@@ -305,11 +311,4 @@ fn learnt(desk: &Desk, choices: Vec<ChoiceNote>) -> BTreeMap<String, Usage> {
 
 fn is_of(desk: &Arc<Desk>, generation: &Generation) -> bool {
     desk.is_of(&generation.loaded().catalog, generation.categories())
-}
-
-/// A store that is busy or in trouble loses a note, which it says itself; no answer fails for that.
-fn keep(store: &dyn Store, note: Note) {
-    if let Err(error) = store.note(vec![note]) {
-        tracing::debug!(%error, "a note was not taken");
-    }
 }

@@ -85,6 +85,7 @@ fn purge(context: Arc<Context>, whole: Whole) -> Later {
         let (tenant, _) = asked(&whole, &[])?;
         let purged = match decode(whole.body).map_err(|faults| Problem::faulty(&faults))? {
             PurgeBody::User(user) => engine.forget_user(&tenant, &user).await?,
+            PurgeBody::All => engine.forget_everybody(&tenant).await?,
             PurgeBody::Memories(which) => engine.purge_memories(&tenant, which).await?,
         };
         Ok(answer::json(&PurgeAnswer { purged }))

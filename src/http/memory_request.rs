@@ -96,3 +96,32 @@ pub(super) fn flag(query: &Query, name: &str) -> Result<bool, Problem> {
         Some(other) => Err(Problem::invalid("invalid-parameter", format!("`{name}` is true or false, not `{other}`"))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::search::ForeignCursor;
+
+    #[test]
+    fn each_refusal_has_its_status_and_code() {
+        let busy = StoreError::Busy(1);
+        let memory = |error: MemoryError| RecallError::Memory(error);
+        let id = || "i".to_owned();
+        for (error, status, code) in [
+            (RecallError::Faulty(Vec::new()), 422, "invalid-body"),
+            (RecallError::Cursor(ForeignCursor), 422, "invalid-cursor"),
+            (memory(MemoryError::Unknown(id())), 404, "unknown-memory"),
+            (memory(MemoryError::Changed { id: id(), found: 2 }), 412, "version-changed"),
+            (memory(MemoryError::Taken { thread: id(), position: 0, by: id() }), 409, "position-taken"),
+            (memory(MemoryError::Exists(id())), 409, "memory-exists"),
+            (memory(MemoryError::KeyReused(id())), 422, "idempotency-key-reused"),
+            (memory(busy.into()), 429, "store-busy"),
+            (memory(StoreError::Closed.into()), 503, "store-unavailable"),
+            (memory(StoreError::Unavailable(id()).into()), 503, "store-unavailable"),
+        ] {
+            let said = format!("{error:?}");
+            let Refusal(problem) = error.into();
+            assert_eq!((problem.status().as_u16(), problem.code()), (status, code), "{said}");
+        }
+    }
+}

@@ -23,6 +23,7 @@ use crate::catalog::ToolMetadata;
 use crate::engine::Generation;
 use crate::llm::{self, Candidate, Llm};
 use crate::qualify::{Categories, IntentContext, Qualification, Question, Rules};
+use crate::store::{NotesPending, StoreError};
 use crate::stream::{Protocol, render};
 use crate::strict::Node;
 use crate::strict::decode::decode;
@@ -197,15 +198,32 @@ pub(super) fn miss_operation() -> Operation {
         .answering::<MissAnswer>("What a client shows.")
 }
 
-pub(super) fn miss(context: &Context, grant: &Grant, body: Node) -> Result<Answer, Problem> {
-    let MissRequest { tool_name, session_id, message } = decode(body).map_err(|faults| Problem::faulty(&faults))?;
+pub(super) fn miss(context: Arc<Context>, grant: Grant, body: Node) -> Later {
+    Box::pin(async move {
+        let request: MissRequest = decode(body).map_err(|faults| Problem::faulty(&faults))?;
+        let (answer, noted) = work(move || report_miss(&context, &grant, request)).await?;
+        let durable = match noted {
+            Ok(noted) => noted.durable().await,
+            Err(error) => Err(error),
+        };
+        let degraded = durable.err().map(|error| format!("it may be forgotten when the daemon ends: {error}"));
+        Ok(answer::json(&MissAnswer { degraded, ..answer }))
+    })
+}
+
+fn report_miss(
+    context: &Context,
+    grant: &Grant,
+    request: MissRequest,
+) -> Result<(MissAnswer, Result<NotesPending, StoreError>), Problem> {
+    let MissRequest { tool_name, session_id, message } = request;
     let generation = context.engine.generation();
     if generation.tool(&tool_name).is_none() {
         let detail = format!("there is no tool `{tool_name}` in the catalog");
         return Err(Problem::invalid("unknown-tool", detail).with_near(generation.near_names(&tool_name)));
     }
     let message = message.as_deref().filter(|message| !message.is_empty());
-    let missed = context.engine.miss(&generation, &grant.tenant, session_id.as_deref(), message, &tool_name);
+    let (missed, noted) = context.engine.miss(&generation, &grant.tenant, session_id.as_deref(), message, &tool_name);
     ToolMissed { tool: &tool_name, missed: &missed }.emit(&context.metrics);
     let timestamp = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
     let category = missed.category.as_deref().unwrap_or("no category");
@@ -227,8 +245,6 @@ pub(super) fn miss(context: &Context, grant: &Grant, body: Node) -> Result<Answe
         retry_count: Some(missed.retries),
         ..event("auto_retry", format!("retry with {category} added"))
     };
-    Ok(answer::json(&MissAnswer {
-        events: vec![missing, retry],
-        intent_context: missed.context.as_ref().map(IntentContextBody::from),
-    }))
+    let intent_context = missed.context.as_ref().map(IntentContextBody::from);
+    Ok((MissAnswer { events: vec![missing, retry], intent_context, degraded: None }, noted))
 }

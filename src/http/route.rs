@@ -110,7 +110,7 @@ pub(super) fn table() -> Vec<Route> {
             handler: Handler::Asked(qualify::qualify),
             operation: qualify::qualify_operation,
         },
-        ask("/v1/qualify/miss", qualify::miss, qualify::miss_operation),
+        waits("/v1/qualify/miss", read, qualify::miss, qualify::miss_operation),
         ask("/v1/estimate", timing::estimate, timing::estimate_operation),
         waits("/v1/metadata", read, metadata::metadata, metadata::metadata_operation),
         waits("/v1/enrich", read, metadata::enrich, metadata::enrich_operation),

@@ -55,7 +55,7 @@ pub(super) fn operation() -> Operation {
         .taking(&PARAMETERS)
         .with_stream(&["text/plain", "text/event-stream"])
         .answering_with::<StreamAnswer>(201, "The stream ended; calls of it are durable.")
-        .answering_with::<StreamAnswer>(200, "The stream ended; it had no call to record.")
+        .answering_with::<StreamAnswer>(200, "The stream ended; it had no call whose duration is known.")
 }
 
 pub(super) fn read(context: Arc<Context>, grant: Grant, streaming: Streaming) -> Later {
@@ -152,16 +152,18 @@ async fn listen(listener: &mut Listener, streaming: Streaming) -> Result<(), Pro
     }
 }
 
-/// Records what is sent to it, in batches, until nobody can send any more; how many were new.
+/// Records what is sent to it, in batches, until nobody can send any more; how many had a duration.
 fn record_beside(context: Arc<Context>) -> (mpsc::Sender<Execution>, JoinHandle<Result<usize, Problem>>) {
-    let (sender, mut waiting) = mpsc::channel(QUEUE);
+    let (sender, mut waiting) = mpsc::channel::<Execution>(QUEUE);
     let recorder = tokio::spawn(async move {
         let mut recorded = 0;
         let mut outcome = Ok(());
         let mut batch = Vec::new();
         while waiting.recv_many(&mut batch, QUEUE).await > 0 {
+            let timed = batch.iter().filter(|execution| execution.duration_ms.is_some()).count();
             match keep(&context, std::mem::take(&mut batch)).await {
-                Ok(new) => recorded += new,
+                // They have no keys, so all of them are new.
+                Ok(_) => recorded += timed,
                 Err(problem) => outcome = Err(problem),
             }
         }
@@ -264,9 +266,12 @@ impl Listener {
         }
     }
 
-    /// The record of a call; nothing of one whose duration is not known, or whose name is none.
+    /// The record of a call; nothing of one whose name is none, or that has neither a duration nor a session.
     fn execution(&self, call: Ended) -> Option<Execution> {
-        let duration_ms = call.duration_ms?.min(MAX_DURATION_MS);
+        let duration_ms = call.duration_ms.map(|duration_ms| duration_ms.min(MAX_DURATION_MS));
+        if duration_ms.is_none() && self.session.is_none() {
+            return None;
+        }
         check_name(&call.tool).ok()?;
         Some(Execution {
             tenant: self.grant.tenant.to_string(),

@@ -158,7 +158,7 @@ fn execution(body: ExecutionBody, grant: &Grant, now_ms: i64) -> Execution {
         tenant: grant.tenant.to_string(),
         tool: body.tool_name,
         mode: body.mode_name,
-        duration_ms: body.duration_ms,
+        duration_ms: Some(body.duration_ms),
         outcome: body.outcome.as_deref().and_then(Outcome::parse).unwrap_or_default(),
         measures: body.complexity.into(),
         session: body.session_id,

@@ -166,6 +166,8 @@ pub struct PurgeRequest {
 pub(crate) enum PurgeBody {
     /// A person, with all that was learnt of it.
     User(StructuredId),
+    /// Everybody of the tenant, with all that was learnt of them.
+    All,
     /// Memories.
     Memories(Purge),
 }
@@ -176,7 +178,7 @@ impl FromNode for PurgeBody {
             let ids = fields.optional("ids").map(|ids| Self::Memories(Purge::Ids(ids)));
             let user = fields.optional("userId").map(Self::User);
             let deleted = moment(fields, "deletedBefore").map(|moment| Self::Memories(Purge::DeletedBefore(moment)));
-            let all = fields.optional("all").filter(|all| *all).map(|_: bool| Self::Memories(Purge::All));
+            let all = fields.optional("all").filter(|all| *all).map(|_: bool| Self::All);
             let mut asked = [ids, user, deleted, all].into_iter().flatten();
             if let (Some(purge), None) = (asked.next(), asked.next()) {
                 return Some(purge);

@@ -134,6 +134,9 @@ pub struct MissAnswer {
     /// The session's context, with the category added.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intent_context: Option<IntentContextBody>,
+    /// Why it may be forgotten when the daemon ends; absent if it is durable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub degraded: Option<String>,
 }
 
 /// A tool was missed, or its category was added.

@@ -7,7 +7,7 @@ use serde_json::Value;
 /// Answer of `POST /v1/streams`.
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct StreamAnswer {
-    /// Calls that were recorded.
+    /// Calls whose durations were recorded.
     pub recorded: usize,
     /// Calls that ended, in the order in which they did.
     pub calls: Vec<StreamedCall>,
@@ -32,7 +32,7 @@ pub struct StreamedCall {
     /// success, error, or cancelled when the stream was given up before it ended.
     pub outcome: String,
     /// In ms; absent when the result arrived together with the call, or the user had to allow the call, so that the duration
-    /// is not known: such a call is not recorded.
+    /// is not known: such a call stands in its session's history, and teaches no duration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
 }

@@ -287,7 +287,7 @@ impl From<Used> for SessionUsage {
 
 /// A tool's name.
 pub(super) fn tool_name(fields: &mut Fields<'_>) -> String {
-    let name: String = fields.required("tool_name");
+    let Some(name) = fields.needed::<String>("tool_name") else { return String::new() };
     check_tool(fields, &name);
     name
 }

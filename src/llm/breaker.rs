@@ -1,7 +1,8 @@
 //! When not to ask: an endpoint that failed several times in a row is left alone for a while.
 //!
 //! Otherwise every message would wait for the whole deadline as long as the endpoint is down. The pause doubles with each probe
-//! that fails; a probe is a single call, and the others are answered without the endpoint until it is judged.
+//! that fails; a probe is a single call, and the others are answered without the endpoint until it is judged. An endpoint that
+//! says for how long it wants to be left alone is, at once and within the bound of all pauses.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -23,7 +24,7 @@ pub(super) struct Breaker {
 pub enum BreakerState {
     /// They are.
     Closed,
-    /// They are not, since too many failed.
+    /// They are not, since too many failed, or the endpoint wants none.
     Open {
         /// For how long.
         pause: Duration,
@@ -70,6 +71,11 @@ pub(super) enum Verdict {
     Worked,
     /// It does not.
     Failed,
+    /// It does not, and wants no call for a while.
+    TurnedAway {
+        /// For so long; what is longer than any pause counts as the longest.
+        wait: Duration,
+    },
     /// Nobody waited for the end.
     Unknown,
 }
@@ -94,7 +100,7 @@ impl Breaker {
             State::Closed { .. } => Ok(Pass { is_probe: false }),
             State::HalfOpen { pause } => Err(pause),
             State::Open { since, pause } => {
-                let left = pause.saturating_sub(now.saturating_duration_since(since));
+                let left = left(since, pause, now);
                 if !left.is_zero() {
                     return Err(left);
                 }
@@ -108,6 +114,7 @@ impl Breaker {
     pub(super) fn judge(&self, pass: Pass, verdict: Verdict, now: Instant) -> Option<BreakerState> {
         let mut state = self.lock();
         let before = state.shown();
+        let longest = MAX_PAUSE.max(self.first_pause);
         *state = match (*state, verdict) {
             (State::Closed { .. }, Verdict::Worked) => State::Closed { failures: 0 },
             (State::Closed { failures }, Verdict::Failed) if failures + 1 >= self.max_failures => {
@@ -116,7 +123,19 @@ impl Breaker {
             (State::Closed { failures }, Verdict::Failed) => State::Closed { failures: failures + 1 },
             (State::HalfOpen { .. }, Verdict::Worked) if pass.is_probe => State::Closed { failures: 0 },
             (State::HalfOpen { pause }, Verdict::Failed) if pass.is_probe => {
-                State::Open { since: now, pause: pause.saturating_mul(2).min(MAX_PAUSE.max(self.first_pause)) }
+                State::Open { since: now, pause: pause.saturating_mul(2).min(longest) }
+            }
+            // Whichever call it was told to, it holds for all; but no pause becomes shorter by it.
+            (State::Closed { .. }, Verdict::TurnedAway { wait }) => {
+                State::Open { since: now, pause: wait.min(longest) }
+            }
+            (State::Open { since, pause }, Verdict::TurnedAway { wait })
+                if wait.min(longest) > left(since, pause, now) =>
+            {
+                State::Open { since: now, pause: wait.min(longest) }
+            }
+            (State::HalfOpen { pause }, Verdict::TurnedAway { wait }) if pass.is_probe => {
+                State::Open { since: now, pause: pause.saturating_mul(2).max(wait).min(longest) }
             }
             // The next call may try at once.
             (State::HalfOpen { pause }, Verdict::Unknown) if pass.is_probe => {
@@ -135,6 +154,11 @@ impl Breaker {
     }
 }
 
+/// What is left of a pause.
+fn left(since: Instant, pause: Duration, now: Instant) -> Duration {
+    pause.saturating_sub(now.saturating_duration_since(since))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -143,7 +167,8 @@ mod tests {
 
     const PAUSE: Duration = Duration::from_secs(5);
 
-    /// Plays one step per second: `+`, `-` and `?` are calls that work, fail and are given up, `.` is no call. Shows what each
+    /// Plays one step per second: `+`, `-` and `?` are calls that work, fail and are given up, a digit is one
+    /// that is turned away for so many seconds, `.` is no call. Shows what each
     /// step leaves: `c`losed, `o`pen, or `x` for a call that was not made.
     fn play(script: &str) -> String {
         let breaker = Breaker::new(3, PAUSE);
@@ -154,6 +179,7 @@ mod tests {
                 '+' => Verdict::Worked,
                 '-' => Verdict::Failed,
                 '?' => Verdict::Unknown,
+                '0'..='9' => Verdict::TurnedAway { wait: Duration::from_secs(letter.to_digit(10).unwrap().into()) },
                 _ => return '.',
             };
             let Ok(pass) = breaker.admit(now) else { return 'x' };
@@ -173,6 +199,9 @@ mod tests {
         check("---....-+++++++++++", "cco....oxxxxxxxxxcc");
         // A probe that was given up lets the next call be one.
         check("---....?+", "cco....oc");
+        // One that is turned away is enough; the pause after a probe is no shorter than without the wish.
+        check("+3+++--", "coxxccc");
+        check("8+++++++2++++++++++++++++", "oxxxxxxxoxxxxxxxxxxxxxxxc");
     }
 
     #[test]
@@ -190,9 +219,24 @@ mod tests {
         assert_eq!(breaker.judge(probe, Verdict::Worked, start + PAUSE), Some(BreakerState::Closed));
     }
 
+    #[test]
+    fn what_any_call_is_told_holds_for_all_within_the_bound() {
+        let breaker = Breaker::new(1, PAUSE);
+        let start = Instant::now();
+        let passes = [(); 4].map(|()| breaker.admit(start).unwrap());
+        let mut waits = [PAUSE * 2, PAUSE, PAUSE * 3, Duration::MAX].into_iter().zip(passes).map(|(wait, pass)| {
+            let changed = breaker.judge(pass, Verdict::TurnedAway { wait }, start);
+            (changed.is_some(), breaker.admit(start).unwrap_err())
+        });
+        assert_eq!(waits.next(), Some((true, PAUSE * 2)));
+        assert_eq!(waits.next(), Some((false, PAUSE * 2)), "the longer one holds");
+        assert_eq!(waits.next(), Some((true, PAUSE * 3)));
+        assert_eq!(waits.next(), Some((true, MAX_PAUSE)));
+    }
+
     proptest! {
         #[test]
-        fn after_the_longest_pause_a_call_may_be_made(script in "[-+?]{0,200}") {
+        fn after_the_longest_pause_a_call_may_be_made(script in "[-+?9]{0,200}") {
             let breaker = Breaker::new(1, PAUSE);
             let mut now = Instant::now();
             for letter in script.chars() {
@@ -202,6 +246,7 @@ mod tests {
                 let verdict = match letter {
                     '+' => Verdict::Worked,
                     '-' => Verdict::Failed,
+                    '9' => Verdict::TurnedAway { wait: Duration::MAX },
                     _ => Verdict::Unknown,
                 };
                 breaker.judge(pass.unwrap(), verdict, now);

@@ -170,7 +170,7 @@ pub(super) fn read(kind: Kind, node: Node, at: &mut At) -> Option<Filter> {
         let mut filter = Filter { kind: Some(kind.number()), ..Filter::default() };
         for field in fields_of(kind) {
             if let Some(wanted) = (field.read)(fields, field.path) {
-                want(&mut filter, field.path, wanted);
+                want(kind, &mut filter, field.path, wanted);
             }
         }
         if kind == Kind::Message {
@@ -198,12 +198,13 @@ fn thread(fields: &mut Fields<'_>, filter: &mut Filter) {
 }
 
 /// Puts a wanted value where the store looks for it fastest.
-fn want(filter: &mut Filter, path: &str, wanted: Wanted) {
+fn want(kind: Kind, filter: &mut Filter, path: &str, wanted: Wanted) {
     let key = match path {
         "userId" => &mut filter.user,
         "agentId" => &mut filter.agent,
         "chatId" => &mut filter.chat,
         "thread.id" => &mut filter.thread,
+        _ if path == kind.word() => &mut filter.word,
         _ => {
             filter.fields.extend(FieldPath::parse(path).map(|path| (path, wanted)));
             return;

@@ -156,6 +156,22 @@ pub fn create_planning_metadata(
     create_cognitive_process_metadata(CognitiveProcessType::Planning, agent_id, details)
 }
 
+/// Metadata of an evaluation.
+pub fn create_evaluation_metadata(
+    agent_id: StructuredId,
+    details: CognitiveProcessDetails,
+) -> Result<CognitiveProcessMetadata, FactoryError> {
+    create_cognitive_process_metadata(CognitiveProcessType::Evaluation, agent_id, details)
+}
+
+/// Metadata of a decision.
+pub fn create_decision_metadata(
+    agent_id: StructuredId,
+    details: CognitiveProcessDetails,
+) -> Result<CognitiveProcessMetadata, FactoryError> {
+    create_cognitive_process_metadata(CognitiveProcessType::Decision, agent_id, details)
+}
+
 /// Metadata of a document.
 pub fn create_document_metadata(
     source: DocumentSource,
@@ -184,6 +200,7 @@ mod tests {
 
     use super::*;
     use crate::memory::Metadata;
+    use crate::memory::field::Share;
     use crate::memory::vocabulary::ImportanceLevel;
 
     #[test]
@@ -202,6 +219,59 @@ mod tests {
         }
         assert_eq!(parse_structured_id("a:b"), None);
         assert_eq!(create_user_id(""), Err(IdError::Empty("id")));
+    }
+
+    type Create = fn(StructuredId, CognitiveProcessDetails) -> Result<CognitiveProcessMetadata, FactoryError>;
+
+    #[test]
+    fn each_factory_makes_what_its_name_says() {
+        let agent = || create_agent_id("a").unwrap();
+        let wire = json!({"namespace": "agent", "type": "agent", "id": "a"});
+        let factories: [(Create, &str); 6] = [
+            (create_thought_metadata, "thought"),
+            (create_reflection_metadata, "reflection"),
+            (create_insight_metadata, "insight"),
+            (create_planning_metadata, "planning"),
+            (create_evaluation_metadata, "evaluation"),
+            (create_decision_metadata, "decision"),
+        ];
+        let disagreeing =
+            || Base { importance: Some(ImportanceLevel::Low), importance_score: Share::new(0.9), ..Base::default() };
+        for (create, process) in factories {
+            let details =
+                CognitiveProcessDetails { context_id: Reference::new("c"), ..CognitiveProcessDetails::default() };
+            let made = Metadata::CognitiveProcess(create(agent(), details).unwrap()).to_json();
+            let whole = json!({"processType": process, "agentId": wire, "contextId": "c", "schemaVersion": "1.0.0"});
+            assert_eq!(made, whole);
+            let details = CognitiveProcessDetails { base: disagreeing(), ..CognitiveProcessDetails::default() };
+            assert!(matches!(create(agent(), details), Err(FactoryError::Importance(_))), "{process}");
+        }
+        let details = DocumentDetails { title: Some("T".into()), ..DocumentDetails::default() };
+        let document = create_document_metadata(DocumentSource::Api, agent(), details).unwrap();
+        let whole = json!({"source": "api", "agentId": wire, "title": "T", "schemaVersion": "1.0.0"});
+        assert_eq!(Metadata::Document(document).to_json(), whole);
+        let details = DocumentDetails { base: disagreeing(), ..DocumentDetails::default() };
+        assert!(create_document_metadata(DocumentSource::Api, agent(), details).is_err());
+        let (status, priority) = (TaskStatus::Failed, TaskPriority::Urgent);
+        let details = TaskDetails { progress: Share::new(0.5), ..TaskDetails::default() };
+        let task = create_task_metadata("t", status, priority, agent(), details).unwrap();
+        let whole = json!({"title": "t", "status": "failed", "priority": "urgent", "agentId": wire, "progress": 0.5,
+            "schemaVersion": "1.0.0"});
+        assert_eq!(Metadata::Task(task).to_json(), whole);
+        let details = TaskDetails { base: disagreeing(), ..TaskDetails::default() };
+        assert!(create_task_metadata("t", status, priority, agent(), details).is_err());
+        let thread = create_thread_info("t", 7, Some("p")).unwrap();
+        let details = MessageDetails { base: disagreeing(), ..MessageDetails::default() };
+        let (user, chat) = (create_user_id("u").unwrap(), create_chat_id("c").unwrap());
+        let message = |details| {
+            create_message_metadata(MessageRole::Tool, user.clone(), agent(), chat.clone(), thread.clone(), details)
+        };
+        assert!(message(details).is_err());
+        let message = Metadata::Message(message(MessageDetails::default()).unwrap()).to_json();
+        let id = |kind: &str, id: &str| json!({"namespace": kind, "type": kind, "id": id});
+        let whole = json!({"role": "tool", "userId": id("user", "u"), "agentId": wire, "chatId": id("chat", "c"),
+            "thread": {"id": "t", "position": 7, "parentId": "p"}, "schemaVersion": "1.0.0"});
+        assert_eq!(message, whole);
     }
 
     #[test]
@@ -236,6 +306,9 @@ mod tests {
             MessageDetails::default(),
         );
         let message = Metadata::Message(message.unwrap()).to_json();
-        assert_eq!((&message["communicationType"], &message["thread"]["position"]), (&json!("broadcast"), &json!(3)));
+        let said = ["senderAgentId", "receiverAgentId", "communicationType", "priority", "requiresResponse"]
+            .map(|key| &message[key]);
+        let sender = json!({"namespace": "agent", "type": "agent", "id": "a"});
+        assert_eq!(said, [&sender, &json!(null), &json!("broadcast"), &json!("normal"), &json!(false)]);
     }
 }

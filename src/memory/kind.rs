@@ -69,6 +69,16 @@ impl Kind {
         Self::ALL.into_iter().find(|kind| kind.number() == number)
     }
 
+    /// The key of the word that memories of the kind are told apart by.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Message => "role",
+            Self::CognitiveProcess => "processType",
+            Self::Document => "source",
+            Self::Task => "status",
+        }
+    }
+
     /// The kind that has such metadata, by the keys that only it requires.
     pub fn of_metadata(metadata: &Map<String, Value>) -> Option<Self> {
         let has = |key: &str| metadata.contains_key(key);

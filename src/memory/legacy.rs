@@ -167,6 +167,54 @@ mod tests {
         });
         // Nothing is made up.
         check(Kind::Message, json!({"isPartOfThread": true}), json!({}));
+        // A thread that is there is left as it is.
+        let placed = json!({"thread": {"id": "t", "position": 3}});
+        check(Kind::Message, json!({"thread": {"id": "t", "position": 3}, "isPartOfThread": "u"}), placed);
+    }
+
+    #[test]
+    fn each_id_and_each_word_has_its_form_of_today() {
+        for (key, namespace) in [
+            ("userId", "user"),
+            ("agentId", "agent"),
+            ("chatId", "chat"),
+            ("senderAgentId", "agent"),
+            ("receiverAgentId", "agent"),
+            ("assignedTo", "agent"),
+        ] {
+            let id = json!({"namespace": namespace, "type": namespace, "id": "a:b"});
+            check(Kind::Message, json!({key: "a:b"}), json!({key: id.clone()}));
+            check(Kind::Message, json!({key: id.clone()}), json!({key: id}));
+            check(Kind::Message, json!({key: "x:y:z:2"}), json!({key: "x:y:z:2"}));
+        }
+        for (key, before, after) in [
+            ("role", "USER", "user"),
+            ("role", "human", "user"),
+            ("role", "Person", "user"),
+            ("role", "agent", "assistant"),
+            ("role", "AI", "assistant"),
+            ("role", "bot", "assistant"),
+            ("role", "model", "assistant"),
+            ("role", "function", "tool"),
+            ("role", "chloe", "chloe"),
+            ("importance", "VERY_LOW", "low"),
+            ("importance", "veryHigh", "critical"),
+            ("processType", "Thought", "thought"),
+            ("source", "WEB", "web"),
+            ("status", "InProgress", "in_progress"),
+            ("status", "in-progress", "in_progress"),
+            ("status", " IN PROGRESS ", "in_progress"),
+            ("status", "canceled", "cancelled"),
+            ("priority", "URGENT", "urgent"),
+            ("communicationType", "Broadcast", "broadcast"),
+        ] {
+            check(Kind::Document, json!({key: before}), json!({key: after}));
+        }
+        check(
+            Kind::CognitiveProcess,
+            json!({"source": "WEB", "category": "A B"}),
+            json!({"source": "WEB", "category": "A B"}),
+        );
     }
 
     #[test]

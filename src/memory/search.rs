@@ -225,6 +225,12 @@ mod tests {
         assert_eq!((recall.limit, recall.offset, &recall.sort, recall.descending), (10, 0, &SortBy::Created, true));
         let ranked = parse(r#"{"options":{"query":"x"}}"#).unwrap();
         assert_eq!((&ranked.sort, ranked.descending), (&SortBy::Score, true));
+        let named = parse(r#"{"options":{"query":"x","sortBy":"score"}}"#).unwrap();
+        assert_eq!(named, ranked);
+        let turned = parse(r#"{"options":{"query":"x","sortBy":"score","sortDirection":"asc"}}"#).unwrap();
+        assert!(!turned.descending);
+        let nothing = parse(r#"{"options":{"query":"*** ()"}}"#).unwrap();
+        assert!(nothing.search("t").unwrap().is_none(), "there is nothing to search by");
         let sorted = parse(r#"{"options":{"sortBy":"thread.position"}}"#).unwrap();
         assert!(!sorted.descending && matches!(sorted.sort, SortBy::Field(_)));
         assert_eq!(parse(r#"{"options":{"query":"  "}}"#).unwrap(), recall, "an empty query is none");
@@ -259,6 +265,11 @@ mod tests {
             r#"{"criteria":{"from":"yesterday","minImportance":2}}"#,
             &["/criteria/minImportance bad-value", "/criteria/from bad-value"],
         );
+        check(r#"{"options":{"offset":10000001}}"#, &["/options/offset bad-value"]);
+        check(r#"{"options":{"offset":1,"cursor":"00"}}"#, &["/options/offset bad-value"]);
+        let (longest, longer) = ("ü".repeat(MAX_QUERY), "ü".repeat(MAX_QUERY + 1));
+        check(&format!(r#"{{"options":{{"query":"{longer}"}}}}"#), &["/options/query bad-value"]);
+        assert!(parse(&format!(r#"{{"options":{{"query":"{longest}","offset":10000000}}}}"#)).is_ok());
         check(r#"{"criteria":7,"query":"x"}"#, &["/criteria wrong-type", "/query unknown-key"]);
     }
 
@@ -286,6 +297,16 @@ mod tests {
         assert_eq!(search.after, Some((SortValue::Real(0.1 + 0.2), "i".to_owned())));
         assert_eq!(with(&other, &cursor).search("t").unwrap_err(), ForeignCursor);
         assert_eq!(with(&recall, &cursor).search("u").unwrap_err(), ForeignCursor);
+        for other in [
+            Recall { descending: false, ..recall.clone() },
+            Recall { sort: SortBy::Updated, ..recall.clone() },
+            Recall { query: Some("x".into()), ..recall.clone() },
+            Recall { kind: Kind::Task, ..recall.clone() },
+        ] {
+            assert_eq!(with(&other, &cursor).search("t").unwrap_err(), ForeignCursor);
+        }
+        let further = Recall { limit: 3, explain: true, ..with(&recall, &cursor) };
+        assert!(further.search("t").is_ok(), "another size of the page is the same search");
         for bad in ["", "zz", "7b7d", "é", "5b"] {
             assert_eq!(with(&recall, bad).search("t").unwrap_err(), ForeignCursor, "{bad}");
         }

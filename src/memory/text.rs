@@ -106,6 +106,9 @@ const SINGLE: usize = 200;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::message::MessageDetails;
+    use crate::memory::vocabulary::MessageRole;
+    use crate::memory::{create_message_metadata, create_thread_info};
 
     #[test]
     fn the_commonest_word_is_the_first_of_the_vocabulary() {
@@ -128,5 +131,34 @@ mod tests {
         check("\" OR NEAR(x) *", &["near", "x"]);
         check("***", &[]);
         assert_eq!(query(&"word1 word2 ".repeat(9000)).0.len(), 2);
+        let many: String = (0..100).map(|number| format!("word{number} ")).collect();
+        assert_eq!(query(&many).0.len(), MAX_TERMS);
+    }
+
+    #[test]
+    fn a_speaker_counts_for_words_and_meaning() {
+        let id = |name: &str| StructuredId::new("agent", "agent", name, None).unwrap();
+        let said = |role: MessageRole, sender: Option<&str>| {
+            let details = MessageDetails { sender_agent_id: sender.map(id), ..MessageDetails::default() };
+            let thread = create_thread_info("t", 0, None).unwrap();
+            let metadata =
+                create_message_metadata(role, id("gardener"), id("nurse"), id("chat"), thread, details).unwrap();
+            index(&Metadata::Message(metadata), "hello")
+        };
+        let nobody = said(MessageRole::System, None);
+        assert_eq!((nobody.words.as_str(), nobody.speaker.as_str()), ("hello", ""));
+        for (role, sender, speaker) in [
+            (MessageRole::User, None, "garden"),
+            (MessageRole::Assistant, None, "nurs"),
+            (MessageRole::Tool, Some("pilot"), "pilot"),
+        ] {
+            let index = said(role, sender);
+            assert!(index.speaker.starts_with(speaker), "{role}: {}", index.speaker);
+            let (likeness, before) = {
+                let name = query(sender.unwrap_or(if role == MessageRole::User { "gardener" } else { "nurse" })).1;
+                (index.vector.dot(&name), nobody.vector.dot(&name))
+            };
+            assert!(likeness > before, "{role}: {likeness} and {before}");
+        }
     }
 }

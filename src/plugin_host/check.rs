@@ -97,13 +97,13 @@ async fn trial(
 /// Ordinary calls, many of them, each in time, without anything being left behind.
 async fn calls(mut trial: Trial, deadline: Duration) -> Result<String, String> {
     let usage = |trial: &Trial| trial.usage().map_err(|error| format!("its process cannot be looked at: {error}"));
-    let (mut took, mut proposed, mut refused) = (Vec::with_capacity(CALLS), 0, 0);
+    let (mut took, mut proposed, mut refusals) = (Vec::with_capacity(CALLS), 0, Vec::new());
     let mut settled = usage(&trial)?;
     for number in 0..CALLS {
         let begun = Instant::now();
         match trial.ask(&ordinary(number), deadline).await {
             Ok(proposals) => proposed += proposals.len(),
-            Err(TrialError::Refusal(_)) => refused += 1,
+            Err(TrialError::Refusal(reason)) => refusals.push(reason),
             Err(TrialError::Fault(fault)) => return Err(format!("at call {number}: {fault}")),
         }
         took.push(begun.elapsed());
@@ -112,6 +112,10 @@ async fn calls(mut trial: Trial, deadline: Duration) -> Result<String, String> {
         }
     }
     let after = usage(&trial)?;
+    if let Some(reason) = refusals.first().filter(|_| refusals.len() == CALLS) {
+        return Err(format!("it answers every call with an error: {reason}"));
+    }
+    trial.experiment(Experiment::Flaws).await?;
     if after.memory > settled.memory + GROWTH {
         let bytes = (after.memory - settled.memory) / (CALLS as u64 * 4 / 5);
         return Err(format!("it leaks some {bytes} bytes a call"));
@@ -125,8 +129,9 @@ async fn calls(mut trial: Trial, deadline: Duration) -> Result<String, String> {
     took.sort();
     let (median, longest) = (took[CALLS / 2].as_secs_f64() * 1e6, took[CALLS - 1].as_secs_f64() * 1e3);
     Ok(format!(
-        "{CALLS} calls, {proposed} proposals, {refused} errors; {median:.0} µs at the median, {longest:.1} ms at most; \
-         nothing leaked"
+        "{CALLS} calls, {proposed} proposals, {} errors; {median:.0} µs at the median, {longest:.1} ms at most; nothing \
+         leaked",
+        refusals.len()
     ))
 }
 

@@ -44,7 +44,13 @@ pub(super) fn run(instance: &mut Instance, experiment: Experiment) -> Result<Str
         Experiment::BadSettings => bad_settings(instance),
         Experiment::HostileInputs => hostile_inputs(instance),
         Experiment::Rebirth => rebirth(instance),
+        Experiment::Flaws => flaws(instance),
     }
+}
+
+fn flaws(instance: &Instance) -> Result<String, String> {
+    let flaws = instance.flaws();
+    if flaws.is_empty() { Ok("all proposals were taken as they were".to_owned()) } else { Err(flaws.join("; ")) }
 }
 
 fn plain() -> Ask {

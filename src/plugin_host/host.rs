@@ -112,9 +112,9 @@ impl Host {
         let begun = Instant::now();
         let until = begun + table.deadline;
         let number = self.numbers.fetch_add(1, Ordering::Relaxed) + 1;
-        let mut order = Vec::with_capacity(512);
-        encode(&Order::Ask { number, patience: table.deadline, ask: ask.clone() }, &mut order);
-        let (question, ask) = (Question { number, order }, Arc::new(ask));
+        let (ask, mut order) = (Arc::new(ask), Vec::with_capacity(512));
+        encode(&Order::Ask { number, patience: table.deadline, ask: Arc::clone(&ask) }, &mut order);
+        let question = Question { number, order };
         let calls = table.entries.iter().map(|entry| {
             let (question, ask, deadline) = (&question, &ask, table.deadline);
             async move {

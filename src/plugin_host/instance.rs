@@ -32,7 +32,8 @@ pub(super) enum InstanceError {
     #[error("it cannot be loaded")]
     Load(#[source] libloading::Error),
     #[error(
-        "it has no `{}`: it was built for another major version of the interface, or is no rule library",
+        "it exports no `{}`: its entry has another name or is hidden, it was built for another major version of the interface, \
+         or it is no rule library",
         ENTRY_SYMBOL.to_string_lossy()
     )]
     Entry(#[source] libloading::Error),
@@ -221,7 +222,15 @@ impl Instance {
         let returned = unsafe { suggest(pointer.as_ptr(), sent, sink) };
         self.services.set_deadline(0);
         let proposals = self.collector.close();
+        for flaw in self.collector.new_flaws() {
+            self.services.warn(&flaw.to_string());
+        }
         self.judge(returned).map(|()| proposals)
+    }
+
+    /// What was wrong with proposals so far, each kind once.
+    pub(super) fn flaws(&self) -> Vec<String> {
+        self.collector.flaws().iter().map(ToString::to_string).collect()
     }
 
     /// What a return code means.

@@ -87,7 +87,9 @@ pub enum LibraryError {
     #[error("{0} is no regular file")]
     Irregular(String),
     /// Somebody else could change it.
-    #[error("{place} {why}, who could put anything there")]
+    #[error(
+        "{place} {why}, who could put anything there; let root or the daemon's user own it, and nobody else write to it (chmod go-w)"
+    )]
     Untrusted {
         /// The file, or a directory above it.
         place: String,

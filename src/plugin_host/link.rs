@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex, OwnedMutexGuard};
@@ -239,12 +240,10 @@ impl Line {
             if let Some(reply) = self.take()? {
                 return Ok(reply);
             }
-            self.socket.readable().await.map_err(|error| broken(&error))?;
             self.received.reserve(CHUNK);
-            match self.socket.try_read_buf(&mut self.received) {
+            match self.socket.read_buf(&mut self.received).await {
                 Ok(0) => return Err(Fault::Crash("it closed its socket".to_owned())),
                 Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(broken(&error)),
             }
         }

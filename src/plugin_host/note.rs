@@ -35,10 +35,12 @@ pub enum NoteError {
         there: u64,
     },
     /// For another machine.
-    #[error("it is built for another machine")]
-    Machine,
+    #[error("it is built for {0}, and this machine runs {arch}; build it here, or for this one", arch = std::env::consts::ARCH)]
+    Machine(&'static str),
     /// A shared object like any other.
-    #[error("it has no note of a rule library (ALMANAC_PLUGIN_NOTE in almanac_plugin.h)")]
+    #[error(
+        "it has no note of a rule library (in Rust export_plugin! makes it, in C ALMANAC_PLUGIN_NOTE of almanac_plugin.h)"
+    )]
     Missing,
     /// The note is not what the interface says.
     #[error("its note is wrong: {0}")]
@@ -53,13 +55,32 @@ const MACHINE: u16 = elf::EM_X86_64.0;
 #[cfg(target_arch = "aarch64")]
 const MACHINE: u16 = elf::EM_AARCH64.0;
 
+/// The common ones by the names that compilers use.
+fn machine_name(machine: u16) -> &'static str {
+    match elf::Machine(machine) {
+        elf::EM_X86_64 => "x86_64",
+        elf::EM_AARCH64 => "aarch64",
+        elf::EM_RISCV => "riscv64",
+        elf::EM_PPC64 => "powerpc64",
+        elf::EM_S390 => "s390x",
+        _ => "another machine",
+    }
+}
+
 /// What the library says it is.
 pub fn identify(bytes: &[u8]) -> Result<Identity, NoteError> {
     let broken = |_| NoteError::NotElf("its headers cannot be read");
-    let header = FileHeader64::<Endianness>::parse(bytes).map_err(|_| NoteError::NotElf("it has no ELF header"))?;
+    let is_elf = bytes.starts_with(&elf::ELFMAG);
+    // The fifth byte is the class: 1 for 32 bits.
+    if is_elf && bytes.get(4) == Some(&1) {
+        return Err(NoteError::Machine("a machine of 32 bits"));
+    }
+    let no_header = NoteError::NotElf(if is_elf { "its ELF header is cut off" } else { "it has no ELF header" });
+    let header = FileHeader64::<Endianness>::parse(bytes).map_err(|_| no_header)?;
     let endian = header.endian().map_err(broken)?;
-    if header.e_machine(endian).0 != MACHINE {
-        return Err(NoteError::Machine);
+    let machine = header.e_machine(endian).0;
+    if machine != MACHINE {
+        return Err(NoteError::Machine(machine_name(machine)));
     }
     if header.e_type(endian) != elf::ET_DYN {
         return Err(NoteError::NotElf("it is no shared object"));
@@ -146,6 +167,28 @@ mod tests {
         check(&|note| note.version[0] = 0, Err(NoteError::Wrong("its version is empty or not ended")));
         check(&|note| note.version[1] = b' ', Err(NoteError::Wrong("a version is made of printable ASCII")));
         check(&|note| note.id[0] = b'/', Err(NoteError::Wrong("an id is made of a-z, 0-9, `-`, `_` and `.`")));
+    }
+
+    #[test]
+    fn what_cannot_run_here_is_told_apart() {
+        let elf = |class: u8, machine: u16| {
+            let mut bytes = vec![0x7f, b'E', b'L', b'F', class, 1, 1];
+            bytes.resize(16, 0);
+            bytes.extend([3, 0]);
+            bytes.extend(machine.to_le_bytes());
+            bytes.resize(64, 0);
+            bytes
+        };
+        let check = |bytes: &[u8], part: &str| {
+            let error = identify(bytes).unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        };
+        check(b"a text that is named x.so", "it has no ELF header");
+        check(&elf(2, MACHINE)[..20], "its ELF header is cut off");
+        check(&elf(1, 3), "built for a machine of 32 bits");
+        check(&elf(2, 243), "built for riscv64");
+        check(&elf(2, 9999), "built for another machine");
+        check(&elf(2, MACHINE), "no note");
     }
 
     proptest! {

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
@@ -48,6 +48,8 @@ impl Process {
             .arg(ARGUMENT)
             .env_clear()
             .current_dir("/")
+            // What a terminal sends to a daemon in it, by Ctrl-C, is not for the workers: they would seem to fail.
+            .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::from(OwnedFd::from(input.try_clone()?)))
             .stderr(Stdio::from(OwnedFd::from(input)))

@@ -60,6 +60,11 @@ impl Services {
         self.context.deadline_ns.store(deadline_ns, Ordering::Relaxed);
     }
 
+    /// Says something about the library where it speaks itself.
+    pub(super) fn warn(&self, message: &str) {
+        (self.context.log)(level::WARN, message);
+    }
+
     /// The last message of a failure since this was asked before.
     pub(super) fn take_error(&self) -> Option<String> {
         self.context.last_error.lock().unwrap_or_else(PoisonError::into_inner).take()

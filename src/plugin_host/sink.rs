@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "a function that foreign code calls")]
 
 use std::ptr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use almanac_plugin_abi::{Sink, Suggestion, code, read_prefix};
 
@@ -21,6 +21,34 @@ struct Collected {
     is_open: bool,
     most: usize,
     proposals: Vec<Proposal>,
+    /// All that were found so far, each once; the first `told` were told.
+    flaws: Vec<Flaw>,
+    told: usize,
+}
+
+impl Collected {
+    fn note(&mut self, flaw: Flaw) {
+        if !self.flaws.contains(&flaw) {
+            self.flaws.push(flaw);
+        }
+    }
+}
+
+/// Why a proposal was not taken, or not as it was. Said to the library's author, who may not look at what `push` returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Flaw {
+    #[error("a proposal was refused: there is none, or its `struct_size` is less than that of version 1.0")]
+    Size,
+    #[error("a proposal was refused: its `score` is no number")]
+    NotANumber,
+    #[error("a proposal was refused: its `tool` is empty, longer than {MAX_TOOL_BYTES} bytes, or no UTF-8")]
+    Tool,
+    #[error("a proposal was refused: its `reason` is empty or no UTF-8")]
+    Reason,
+    #[error("a `score` was moved to the nearer of 0 and 1, between which it has to be")]
+    Score,
+    #[error("a `reason` was cut to {MAX_REASON_BYTES} bytes")]
+    LongReason,
 }
 
 impl Collector {
@@ -34,14 +62,34 @@ impl Collector {
 
     /// The table as a library sees it, open for `most` proposals, and [`MAX_PROPOSALS`] at most.
     pub(super) fn open(&self, most: usize) -> &Sink {
-        *self.collected.lock().unwrap_or_else(PoisonError::into_inner) =
-            Collected { is_open: true, most: most.min(MAX_PROPOSALS), proposals: Vec::new() };
+        let mut collected = self.lock();
+        (collected.is_open, collected.most, collected.proposals) = (true, most.min(MAX_PROPOSALS), Vec::new());
         &self.sink
     }
 
     /// What was handed over. From now on nothing is taken.
     pub(super) fn close(&self) -> Vec<Proposal> {
-        std::mem::take(&mut *self.collected.lock().unwrap_or_else(PoisonError::into_inner)).proposals
+        let mut collected = self.lock();
+        collected.is_open = false;
+        collected.most = 0;
+        std::mem::take(&mut collected.proposals)
+    }
+
+    /// Flaws of proposals, each once, that this did not tell before.
+    pub(super) fn new_flaws(&self) -> Vec<Flaw> {
+        let mut collected = self.lock();
+        let fresh = collected.flaws[collected.told..].to_vec();
+        collected.told = collected.flaws.len();
+        fresh
+    }
+
+    /// All flaws of proposals so far.
+    pub(super) fn flaws(&self) -> Vec<Flaw> {
+        self.lock().flaws.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Collected> {
+        self.collected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -53,32 +101,48 @@ unsafe extern "C" fn push(sink: *const Sink, suggestion: *const Suggestion) -> i
     let collected = unsafe { sink.as_ref().and_then(|sink| sink.context.cast::<Mutex<Collected>>().as_ref()) };
     let Some(collected) = collected else { return code::INVALID };
     // SAFETY: the library lends us a suggestion, whose size stands first.
-    let Some(proposal) = (unsafe { read(suggestion) }) else { return code::INVALID };
+    let read = unsafe { read(suggestion) };
     let mut collected = collected.lock().unwrap_or_else(PoisonError::into_inner);
+    let proposal = match read {
+        Ok((proposal, flaws)) => {
+            flaws.into_iter().flatten().for_each(|flaw| collected.note(flaw));
+            proposal
+        }
+        Err(flaw) => {
+            collected.note(flaw);
+            return code::INVALID;
+        }
+    };
     if collected.is_open && collected.proposals.len() < collected.most {
         collected.proposals.push(proposal);
     }
     if collected.proposals.len() < collected.most { code::OK } else { code::STOP }
 }
 
+/// The proposal, and what of it was changed.
+///
 /// # Safety
 /// `suggestion` is null, or a suggestion as long as it says, with readable texts.
-unsafe fn read(suggestion: *const Suggestion) -> Option<Proposal> {
+unsafe fn read(suggestion: *const Suggestion) -> Result<(Proposal, [Option<Flaw>; 2]), Flaw> {
     if suggestion.is_null() {
-        return None;
+        return Err(Flaw::Size);
     }
     // SAFETY: the size is the first field of every version, and covers the rest.
-    let suggestion = unsafe { read_prefix(suggestion, suggestion.cast::<u32>().read_unaligned() as usize) }?;
-    if suggestion.score.is_nan() || suggestion.tool.len > MAX_TOOL_BYTES {
-        return None;
+    let suggestion = unsafe { read_prefix(suggestion, suggestion.cast::<u32>().read_unaligned() as usize) };
+    let Suggestion { tool, reason, score, .. } = suggestion.ok_or(Flaw::Size)?;
+    if score.is_nan() {
+        return Err(Flaw::NotANumber);
     }
+    if tool.len > MAX_TOOL_BYTES {
+        return Err(Flaw::Tool);
+    }
+    let is_long = reason.len > MAX_REASON_BYTES;
     // SAFETY: the texts are lent until the call returns.
-    let (tool, reason) =
-        unsafe { (text::cut(suggestion.tool, MAX_TOOL_BYTES)?, text::cut(suggestion.reason, MAX_REASON_BYTES)?) };
-    if tool.is_empty() || reason.is_empty() {
-        return None;
-    }
-    Some(Proposal { tool: tool.to_owned(), reason: reason.to_owned(), score: suggestion.score.clamp(0.0, 1.0) })
+    let (tool, reason) = unsafe { (text::cut(tool, MAX_TOOL_BYTES), text::cut(reason, MAX_REASON_BYTES)) };
+    let tool = tool.filter(|tool| !tool.is_empty()).ok_or(Flaw::Tool)?;
+    let reason = reason.filter(|reason| !reason.is_empty()).ok_or(Flaw::Reason)?;
+    let flaws = [(!(0.0..=1.0).contains(&score)).then_some(Flaw::Score), is_long.then_some(Flaw::LongReason)];
+    Ok((Proposal { tool: tool.to_owned(), reason: reason.to_owned(), score: score.clamp(0.0, 1.0) }, flaws))
 }
 
 #[cfg(test)]
@@ -116,5 +180,8 @@ mod tests {
         assert_eq!(proposals[0].reason.len(), MAX_REASON_BYTES);
         check(tool, why, 0.5, size, code::STOP);
         assert!(collector.close().is_empty(), "a closed sink takes nothing");
+        let flaws = [Flaw::NotANumber, Flaw::Tool, Flaw::Reason, Flaw::Size, Flaw::Score, Flaw::LongReason];
+        assert_eq!((collector.new_flaws(), collector.new_flaws()), (flaws.to_vec(), Vec::new()));
+        assert_eq!(collector.flaws(), flaws);
     }
 }

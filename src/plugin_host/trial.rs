@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::ask::{Ask, Proposal, Snapshot};
@@ -20,6 +21,8 @@ pub struct Trial {
     line: Line,
     hello: Hello,
     numbers: u64,
+    /// Ends when the worker has, and all that it printed is told.
+    listening: tokio::task::JoinHandle<()>,
 }
 
 impl std::fmt::Debug for Trial {
@@ -30,6 +33,9 @@ impl std::fmt::Debug for Trial {
 
 /// How long one experiment may take.
 pub(super) const EXPERIMENT_TIME: Duration = Duration::from_secs(30);
+
+/// How long a worker may take to end.
+const PARTING_TIME: Duration = Duration::from_secs(1);
 
 /// Why a call was not answered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -53,11 +59,15 @@ impl Trial {
     ) -> Result<Self, Fault> {
         let spawned = Process::start(&launch.program, library.image());
         let (mut process, Ends { socket, output }) = spawned.map_err(|error| Fault::Spawn(error.to_string()))?;
-        tokio::spawn(capture(output, move |said| {
-            if let Said::Line(_, line) = said {
-                tell(&line);
-            }
-        }));
+        let listening = tokio::spawn(async move {
+            let heard = capture(output, move |said| {
+                if let Said::Line(_, line) = said {
+                    tell(&line);
+                }
+            });
+            // What cannot be read was not said.
+            let _ = heard.await;
+        });
         let setup = Setup {
             max_memory: launch.max_memory,
             require_sandbox: launch.require_sandbox,
@@ -67,8 +77,12 @@ impl Trial {
         let mut told = Vec::new();
         encode(&Order::Snapshot(snapshot.clone()), &mut told);
         match greet_in_time(socket, setup, &told).await {
-            Ok((line, hello)) => Ok(Self { process, line, hello, numbers: 0 }),
-            Err(fault) => Err(explain(fault, process.kill())),
+            Ok((line, hello)) => Ok(Self { process, line, hello, numbers: 0, listening }),
+            Err(fault) => {
+                let fault = explain(fault, process.kill());
+                let _ = tokio::time::timeout(PARTING_TIME, listening).await;
+                Err(fault)
+            }
         }
     }
 
@@ -81,7 +95,7 @@ impl Trial {
     pub async fn ask(&mut self, ask: &Ask, limit: Duration) -> Result<Vec<Proposal>, TrialError> {
         self.numbers += 1;
         let number = self.numbers;
-        self.line.order(&Order::Ask { number, patience: limit, ask: ask.clone() });
+        self.line.order(&Order::Ask { number, patience: limit, ask: Arc::new(ask.clone()) });
         match self.converse(limit).await? {
             Reply::Answer { number: of, outcome: Ok(mut proposals) } if of == number => {
                 clamp(&mut proposals);
@@ -92,6 +106,12 @@ impl Trial {
             }
             _ => Err(Fault::Protocol("an answer to something else".to_owned()).into()),
         }
+    }
+
+    /// Ends it; what it printed is told before this returns, unless it takes more than a second to end.
+    pub async fn end(mut self) {
+        self.line.hang_up();
+        let _ = tokio::time::timeout(PARTING_TIME, &mut self.listening).await;
     }
 
     pub(super) async fn tell(&mut self, snapshot: Snapshot, limit: Duration) -> Result<(), TrialError> {

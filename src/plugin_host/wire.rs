@@ -4,6 +4,7 @@
 //! lives there and can write to the socket itself. A frame has a limit, a body must decode to its last byte, and an answer must
 //! carry the number of its question.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -46,7 +47,7 @@ pub(super) enum Order {
         /// How long somebody waits for it.
         patience: Duration,
         /// What has happened.
-        ask: Ask,
+        ask: Arc<Ask>,
     },
     /// One experiment of the validator.
     Try(Experiment),
@@ -82,6 +83,8 @@ pub(super) enum Experiment {
     HostileInputs,
     /// Destroy the instance, and make it again.
     Rebirth,
+    /// What was wrong with the proposals of all calls so far?
+    Flaws,
 }
 
 /// What a worker tells the daemon.

@@ -2,9 +2,9 @@
 
 use super::memories::{
     Acknowledged, Added, Draft, Forgotten, Found, IdempotencyKey, Imported, Linked, Memories, Purge, Search,
-    SessionsOf, StoredMemory, StoredVersion, Thread,
+    SessionsOf, StoredMemory, StoredVersion, Thread, Whose,
 };
-use super::{Execution, History, Note, Pending, ReplayLimits, Store, StoreError};
+use super::{Execution, History, Note, NotesPending, Pending, ReplayLimits, Store, StoreError};
 
 /// Remembers nothing, and refuses to.
 #[derive(Debug, Clone, Copy, Default)]
@@ -19,8 +19,8 @@ impl Store for Absent {
         Ok(History::default())
     }
 
-    fn note(&self, _: Vec<Note>) -> Result<(), StoreError> {
-        Ok(())
+    fn note(&self, _: Vec<Note>) -> Result<NotesPending, StoreError> {
+        Ok(NotesPending::default())
     }
 
     fn memories(&self) -> &dyn Memories {
@@ -53,7 +53,7 @@ impl Memories for Absent {
         Err(StoreError::Closed)
     }
 
-    fn forget_user(&self, _: &str, _: &str, _: SessionsOf) -> Result<Acknowledged<Forgotten>, StoreError> {
+    fn forget(&self, _: &str, _: Whose, _: SessionsOf) -> Result<Acknowledged<Forgotten>, StoreError> {
         Err(StoreError::Closed)
     }
 

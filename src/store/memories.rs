@@ -127,14 +127,21 @@ pub enum Purge {
     Ids(Vec<String>),
     /// Those that were deleted before this, µs since the epoch.
     DeletedBefore(i64),
+}
+
+/// Whose memories are forgotten, with what was noted of what they say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Whose {
+    /// A person's: an id's text without version, of which all versions are meant.
+    Person(String),
     /// All of the tenant's.
-    All,
+    Everybody,
 }
 
 /// The names that sessions of a chat may have, from the chat's key.
 pub type SessionsOf = fn(&str) -> Vec<String>;
 
-/// What went with a person.
+/// What went with those who were forgotten.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Forgotten {
     /// How many memories.
@@ -253,14 +260,9 @@ pub trait Memories: Send + Sync + fmt::Debug {
     /// Removes memories with all traces; says how many.
     fn purge(&self, tenant: &str, which: Purge) -> Result<Acknowledged<u64>, StoreError>;
 
-    /// Removes the memories about a person, and with them what selection noted of what they say. `user` is an id's text
-    /// without version: all versions of it are meant. `sessions` says which sessions are named after a chat.
-    fn forget_user(
-        &self,
-        tenant: &str,
-        user: &str,
-        sessions: SessionsOf,
-    ) -> Result<Acknowledged<Forgotten>, StoreError>;
+    /// Removes the memories of a person or of everybody, and with them what selection noted of what they say. `sessions` says
+    /// which sessions are named after a chat.
+    fn forget(&self, tenant: &str, whose: Whose, sessions: SessionsOf) -> Result<Acknowledged<Forgotten>, StoreError>;
 
     /// One memory, also if it is deleted softly.
     fn get(&self, tenant: &str, id: &str) -> Result<Option<StoredMemory>, StoreError>;

@@ -8,6 +8,9 @@ const STEPS: &[&str] = &[
     include_str!("migrations/trails.sql"),
     include_str!("migrations/selection.sql"),
     include_str!("migrations/memories.sql"),
+    include_str!("migrations/fold.sql"),
+    include_str!("migrations/memory_words.sql"),
+    include_str!("migrations/untimed.sql"),
 ];
 
 /// The schema cannot be brought up to date.

@@ -1,18 +1,21 @@
 //! What selection must not forget: where each session stands, and which tools were chosen for which messages.
 //!
-//! Notes are not acknowledged one by one: no question waits for the disk. What was noted is there after an orderly end, and all
-//! but the last moment of it after any other.
+//! No question waits for the disk: what it notes is there after an orderly end, and all but the last moment of it after any
+//! other. What is reported is waited for, in a bound, so that what was acknowledged is not forgotten.
 //!
 //! Choices do not say whose message it was. Whoever asks that a person be forgotten is served by what is known: the texts of
 //! the memories about that person, and the chats they were said in.
 
 use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
 
 use rusqlite::{Connection, Transaction, params};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 
-use super::StoreError;
 use super::memories::{Forgotten, SessionsOf};
 use super::writer::{Clock, Task};
+use super::{Store, StoreError};
 use crate::session::turns::MAX_MESSAGE_BYTES;
 use crate::text::head::head;
 
@@ -69,17 +72,82 @@ pub struct Notes {
     pub choices: Vec<ChoiceNote>,
 }
 
+/// How long a report waits for its notes: the store is in trouble, or busy, if it takes longer.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Notes on their way to the disk.
+#[derive(Debug, Default)]
+pub struct NotesPending(Vec<oneshot::Receiver<Result<(), StoreError>>>);
+
+impl NotesPending {
+    /// Waits until all of them are durable, for at most a second.
+    ///
+    /// # Errors
+    /// If one is not stored, or not yet.
+    pub async fn durable(self) -> Result<(), StoreError> {
+        let all = async {
+            for noted in self.0 {
+                noted.await.map_err(|_| StoreError::Closed)??;
+            }
+            Ok(())
+        };
+        let late = || StoreError::Unavailable(format!("it takes longer than {} s", PATIENCE.as_secs()));
+        timeout(PATIENCE, all).await.unwrap_or_else(|_| Err(late()))
+    }
+}
+
+/// Where the notes of one question or report are made.
+#[derive(Debug)]
+pub struct Notepad<'s> {
+    store: &'s dyn Store,
+    noted: Result<NotesPending, StoreError>,
+}
+
+impl<'s> Notepad<'s> {
+    /// Nothing noted yet.
+    pub fn new(store: &'s dyn Store) -> Self {
+        Self { store, noted: Ok(NotesPending::default()) }
+    }
+
+    /// Notes it. A store that is busy or in trouble loses it, which it says itself; no answer fails for that.
+    pub fn note(&mut self, note: Note) {
+        match (self.store.note(vec![note]), &mut self.noted) {
+            (Ok(noted), Ok(all)) => all.0.extend(noted.0),
+            (Ok(_), Err(_)) => {}
+            (Err(error), noted) => {
+                tracing::debug!(%error, "a note was not taken");
+                *noted = Err(error);
+            }
+        }
+    }
+
+    /// All that was noted; an error if any of it was not taken.
+    pub fn close(self) -> Result<NotesPending, StoreError> {
+        self.noted
+    }
+}
+
 /// Notes that wait to be written.
 #[derive(Debug)]
-pub(super) struct Noting(pub(super) Vec<Note>);
+pub(super) struct Noting {
+    notes: Vec<Note>,
+    reply: oneshot::Sender<Result<(), StoreError>>,
+}
+
+impl Noting {
+    pub(super) fn new(notes: Vec<Note>) -> (Self, NotesPending) {
+        let (reply, noted) = oneshot::channel();
+        (Self { notes, reply }, NotesPending(vec![noted]))
+    }
+}
 
 impl Task for Noting {
     fn records(&self) -> usize {
-        self.0.len()
+        self.notes.len()
     }
 
     fn run(&mut self, transaction: &mut Transaction<'_>, clock: &mut Clock) -> rusqlite::Result<()> {
-        for note in &self.0 {
+        for note in &self.notes {
             let at = clock.tick();
             match note {
                 Note::Turn(TurnNote { tenant, session, state }) => {
@@ -109,9 +177,11 @@ impl Task for Noting {
     }
 
     fn acknowledge(self: Box<Self>, outcome: Result<(), StoreError>) {
-        if let Err(error) = outcome {
-            tracing::debug!(%error, notes = self.0.len(), "notes of sessions and choices were not stored");
+        if let Err(error) = &outcome {
+            tracing::debug!(%error, notes = self.notes.len(), "notes of sessions and choices were not stored");
         }
+        // Nobody waits for most of them.
+        let _ = self.reply.send(outcome);
     }
 }
 
@@ -250,10 +320,8 @@ pub(super) fn prune(connection: &Connection, before: i64) -> rusqlite::Result<()
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
+    use super::super::ReplayLimits;
     use super::super::sqlite::{Options, Sqlite, file_in};
-    use super::super::{ReplayLimits, Store};
     use super::*;
 
     #[test]

@@ -22,11 +22,11 @@ use tokio::sync::oneshot;
 
 use super::memories::Memories;
 use super::migrations::{MigrationError, migrate};
-use super::notes::{self, Noting};
+use super::notes::{self, NotesPending, Noting};
 use super::writer::{Batch, Job, Writer};
 use super::{
     Durability, Execution, History, KeyCount, Measures, Note, Outcome, Pending, ReplayLimits, SessionCall, Store,
-    StoreError, tracker,
+    StoreError, fold,
 };
 use readers::Readers;
 use shelf::Shelves;
@@ -143,7 +143,7 @@ impl Store for Sqlite {
                 executions: executions(&connection, limits)?,
                 counts: counts(&connection)?,
                 calls: calls(&connection, limits.of_sessions)?,
-                followed: tracker::read_all(&connection)?,
+                followed: fold::read_trails(&connection)?,
                 notes: notes::read_all(&connection)?,
             })
         };
@@ -153,8 +153,10 @@ impl Store for Sqlite {
         read().map_err(|error| StoreError::Unavailable(error.to_string()))
     }
 
-    fn note(&self, notes: Vec<Note>) -> Result<(), StoreError> {
-        self.send(Job::Task(Box::new(Noting(notes))))
+    fn note(&self, notes: Vec<Note>) -> Result<NotesPending, StoreError> {
+        let (noting, noted) = Noting::new(notes);
+        self.send(Job::Task(Box::new(noting)))?;
+        Ok(noted)
     }
 
     fn memories(&self) -> &dyn Memories {
@@ -206,7 +208,7 @@ fn executions(connection: &Connection, limits: ReplayLimits) -> rusqlite::Result
             SELECT ranked.id FROM (
                 SELECT id, row_number() OVER (PARTITION BY tool, mode, failed ORDER BY id DESC) AS of_key,
                            row_number() OVER (PARTITION BY tool ORDER BY id DESC) AS of_tool
-                FROM executions
+                FROM executions WHERE duration_ms >= 0
             ) AS ranked
             WHERE of_key <= ?1 AND of_tool <= ?2
         )
@@ -224,7 +226,7 @@ fn execution(row: &Row<'_>) -> rusqlite::Result<Execution> {
         tenant: row.get(0)?,
         tool: row.get(1)?,
         mode: row.get(2)?,
-        duration_ms: row.get::<_, i64>(3)?.cast_unsigned(),
+        duration_ms: u64::try_from(row.get::<_, i64>(3)?).ok(),
         // Only names that it parses are ever written.
         outcome: Outcome::parse(&outcome).unwrap_or(Outcome::Success),
         measures: Measures {
@@ -262,8 +264,9 @@ fn calls(connection: &Connection, limit: u32) -> rusqlite::Result<Vec<SessionCal
 }
 
 fn counts(connection: &Connection) -> rusqlite::Result<Vec<KeyCount>> {
-    let mut select =
-        connection.prepare("SELECT tool, mode, failed, samples FROM execution_keys ORDER BY tool, mode, failed")?;
+    let mut select = connection.prepare(
+        "SELECT tool, mode, failed, samples FROM execution_keys WHERE samples > 0 ORDER BY tool, mode, failed",
+    )?;
     let rows = select.query_map([], |row| {
         let mode: String = row.get(1)?;
         Ok(KeyCount {
@@ -291,7 +294,7 @@ mod tests {
             tenant: "default".into(),
             tool: tool.into(),
             mode: mode.map(Into::into),
-            duration_ms,
+            duration_ms: Some(duration_ms),
             outcome: Outcome::Success,
             measures: Measures { content_length: Some(7), ..Measures::default() },
             session: Some("s".into()),
@@ -339,14 +342,69 @@ mod tests {
     #[test]
     fn a_start_reads_back_the_latest_of_each_key() {
         let directory = TempDir::new().unwrap();
-        let store = start(recent(&Options::file(file_in(directory.path()))));
+        let options = recent(&Options::file(file_in(directory.path())));
         let rows = (0..30).map(|i| execution("a", Some(if i % 2 == 0 { "x" } else { "y" }), i, None));
-        append(&store, rows.collect()).unwrap();
+        append(&start(options.clone()), rows.collect()).unwrap();
+        let store = start(options);
         let durations = |limits| -> Vec<u64> {
-            store.replay(limits).unwrap().executions.iter().map(|execution| execution.duration_ms).collect()
+            store.replay(limits).unwrap().executions.iter().filter_map(|execution| execution.duration_ms).collect()
         };
         assert_eq!(durations(ReplayLimits { per_key: 2, per_tool: 100, of_sessions: 9 }), [26, 27, 28, 29]);
         assert_eq!(durations(ReplayLimits { per_key: 100, per_tool: 3, of_sessions: 9 }), [27, 28, 29]);
+    }
+
+    #[test]
+    fn a_call_of_unknown_duration_is_its_session_s_alone() {
+        let directory = TempDir::new().unwrap();
+        let options = recent(&Options::file(file_in(directory.path())));
+        let store = start(options.clone());
+        let untimed = Execution { duration_ms: None, ..execution("a", None, 0, Some("k")) };
+        let batch = vec![execution("a", None, 5, None), untimed.clone(), execution("b", None, 6, None)];
+        let stored = append(&store, batch).unwrap();
+        assert_eq!(stored.samples, [Some(1), Some(1), Some(1)]);
+        assert_eq!(append(&store, vec![untimed]).unwrap().samples, [None], "told again");
+        drop(store);
+        let limits = ReplayLimits { per_key: 1, ..ReplayLimits::default() };
+        let history = start(options).replay(limits).unwrap();
+        let rows: Vec<_> = history.executions.iter().map(|row| (row.tool.as_str(), row.duration_ms)).collect();
+        assert_eq!(rows, [("a", Some(5)), ("b", Some(6))]);
+        assert!(history.counts.iter().all(|count| count.samples == 1), "{:?}", history.counts);
+        assert_eq!(history.calls.iter().map(|call| call.tool.as_str()).collect::<Vec<_>>(), ["a", "a", "b"]);
+        assert!(history.followed.iter().any(|followed| followed.trail.before.as_deref() == Some("a")));
+    }
+
+    #[test]
+    fn what_only_the_journal_has_is_there_after_the_loss_of_power() {
+        let [directory, other] = std::array::from_fn(|_| TempDir::new().unwrap());
+        let options = recent(&Options::file(file_in(directory.path())));
+        let store = start(options.clone());
+        append(&store, vec![execution("a", None, 1, Some("before"))]).unwrap();
+        drop(store);
+        let store = start(options.clone());
+        assert_eq!(store.trouble(), None);
+        // From now on the database can take nothing over.
+        let holder = Connection::open(&options.path).unwrap();
+        holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let batch = vec![execution("a", None, 2, Some("k")), execution("b", None, 3, None)];
+        let stored = append(&store, [batch.clone(), batch.clone()].concat()).unwrap();
+        assert_eq!(stored.samples, [Some(2), Some(1), None, Some(2)], "the third is the first, told again");
+        // What a disk has that was flushed, and a copy that is made meanwhile.
+        for file in ["almanac.db", "almanac.db-wal", "almanac.journal"] {
+            fs::copy(directory.path().join(file), other.path().join(file)).unwrap();
+        }
+        let copied = TempDir::new().unwrap();
+        backup::backup(&options.path, &file_in(copied.path())).unwrap();
+        holder.execute_batch("COMMIT").unwrap();
+        drop(store);
+        for directory in [&directory, &other, &copied] {
+            let store = start(recent(&Options::file(file_in(directory.path()))));
+            let history = store.replay(ReplayLimits::default()).unwrap();
+            let durations: Vec<u64> = history.executions.iter().filter_map(|row| row.duration_ms).collect();
+            assert_eq!(durations, [1, 2, 3, 3], "each once");
+            assert_eq!(history.counts.iter().map(|count| count.samples).collect::<Vec<_>>(), [2, 2]);
+            assert_eq!(history.followed.len(), 4);
+            assert_eq!(append(&store, batch.clone()).unwrap().samples, [None, Some(3)], "told long ago");
+        }
     }
 
     #[test]
@@ -447,6 +505,8 @@ mod tests {
         let store = start(Options { queue: 2, ..recent(&Options::file(&path)) });
         let holder = Connection::open(&path).unwrap();
         holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+        // Waits for the holder, and everything else for it.
+        store.note(Vec::new()).unwrap();
         let mut waiting = Vec::new();
         let refused = loop {
             match store.append(vec![execution("a", None, 1, None)]) {

@@ -3,6 +3,8 @@
 //! The store counts as it writes, and hands each new state to whoever keeps a copy, so a copy in memory and one that is read
 //! back at a start are the same. Weights are whole numbers, so that every database keeps them exactly.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 /// Trails that are remembered; the one that was longest not followed goes first.
@@ -31,7 +33,7 @@ pub struct Trail {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Follower {
     /// The tool.
-    pub tool: String,
+    pub tool: Arc<str>,
     /// How often it followed, since it is remembered.
     pub samples: u64,
     /// How often it followed and succeeded.
@@ -60,10 +62,10 @@ impl Followers {
             follower.weight -= follower.weight >> FADE;
             follower.success_weight -= follower.success_weight >> FADE;
         }
-        let position = match self.0.binary_search_by(|follower| follower.tool.as_str().cmp(tool)) {
+        let position = match self.0.binary_search_by(|follower| (*follower.tool).cmp(tool)) {
             Ok(position) => position,
             Err(position) => {
-                let fresh = Follower { tool: tool.to_owned(), samples: 0, successes: 0, weight: 0, success_weight: 0 };
+                let fresh = Follower { tool: tool.into(), samples: 0, successes: 0, weight: 0, success_weight: 0 };
                 self.0.insert(position, fresh);
                 position
             }
@@ -90,7 +92,7 @@ impl Followers {
 
     /// The one of that name.
     pub fn get(&self, tool: &str) -> Option<&Follower> {
-        let position = self.0.binary_search_by(|follower| follower.tool.as_str().cmp(tool)).ok()?;
+        let position = self.0.binary_search_by(|follower| (*follower.tool).cmp(tool)).ok()?;
         self.0.get(position)
     }
 
@@ -113,7 +115,7 @@ pub struct Followed {
     /// The trail.
     pub trail: Trail,
     /// What followed it.
-    pub followers: Followers,
+    pub followers: Arc<Followers>,
     /// The number of the state among all states of all trails: the larger one is the later one.
     pub tick: u64,
 }

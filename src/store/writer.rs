@@ -1,33 +1,32 @@
-//! The one thread that writes: takes all that waits into one transaction, flushes once, acknowledges all.
+//! The one thread that writes: takes all that waits, flushes once, acknowledges all.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
-use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, params};
+use rusqlite::Transaction;
 use tokio::sync::oneshot;
 
-use super::notes;
-use super::sqlite::{OnCommit, Options, open};
-use super::tracker::{self, Tracker};
-use super::{Execution, Outcome, StoreError, Stored};
+use super::database::{Database, WriteError, now};
+use super::sqlite::{OnCommit, Options};
+use super::{Execution, StoreError, Stored};
 
-/// Records of one commit; more would make the first of them wait for the last.
+/// Records of one group; more would make the first of them wait for the last.
 const MAX_GROUP: usize = 4096;
 
-/// Between two tries to open a database that could not be opened.
-const REOPEN: Duration = Duration::from_secs(1);
+/// Between two tries of what did not work.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// Between two looks for records that are older than the retention.
 const PRUNE: Duration = Duration::from_secs(60 * 60);
 
-/// Records removed at once, so that nobody waits for the removal of all.
-const PRUNED_AT_ONCE: u32 = 5000;
+/// Without anything to write for so long, the database takes the journal's records over.
+const PAUSE: Duration = Duration::from_millis(5);
 
-/// Idempotency keys are kept for this long: whoever repeats a call does so sooner.
-const IDEMPOTENCY: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// Without anything to write for so long, the fold is written, so that a start has nothing to do.
+const QUIET: Duration = Duration::from_secs(1);
 
 /// What waits to be written.
 pub(super) enum Job {
@@ -88,7 +87,7 @@ impl Clock {
 
 pub(super) struct Writer {
     options: Options,
-    connection: Option<Connection>,
+    database: Option<Database>,
     clock: Clock,
     tried: Instant,
     pruned: Option<Instant>,
@@ -105,104 +104,146 @@ impl Writer {
         on_commit: OnCommit,
     ) -> Self {
         let (clock, tried) = (Clock::default(), Instant::now());
-        Self { options, connection: None, clock, tried, pruned: None, queued, trouble, on_commit }
+        Self { options, database: None, clock, tried, pruned: None, queued, trouble, on_commit }
     }
 
     /// Opens the database, or says why not.
     pub(super) fn open(&mut self) {
         self.tried = Instant::now();
-        match open(&self.options) {
-            Ok(connection) => {
-                self.connection = Some(connection);
+        match Database::open(&self.options) {
+            Ok(database) => {
+                self.database = Some(database);
                 self.tell(None);
             }
-            Err(error) => self.tell(Some(format!("{}: {error}", self.options.path.display()))),
+            Err(error) => self.tell(Some(error.to_string())),
         }
     }
 
     /// Writes until nobody can send any more.
     pub(super) fn run(mut self, jobs: &Receiver<Job>) {
         loop {
-            match jobs.recv_timeout(PRUNE) {
+            match jobs.recv_timeout(self.patience()) {
                 Ok(first) => self.write(gather(first, jobs)),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => self.tidy(),
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.attempt(Database::write_fold);
+                    return;
+                }
             }
             if self.pruned.is_none_or(|pruned| pruned.elapsed() >= PRUNE) {
-                self.prune();
+                self.pruned = Some(Instant::now());
+                let retention = self.options.retention;
+                self.attempt(|database| database.prune(retention));
             }
         }
     }
 
-    fn write(&mut self, mut jobs: Vec<Job>) {
-        if self.connection.is_none() && self.tried.elapsed() >= REOPEN {
+    /// How long to wait for something to write before there is something else to do.
+    fn patience(&self) -> Duration {
+        match &self.database {
+            Some(database) if database.is_stuck() => RETRY,
+            Some(database) if database.is_behind() => PAUSE,
+            Some(database) if database.is_fold_unwritten() => QUIET,
+            Some(_) | None => PRUNE,
+        }
+    }
+
+    /// Does what a pause is good for.
+    fn tidy(&mut self) {
+        if self.database.as_ref().is_some_and(Database::is_behind) {
+            self.attempt(Database::take_over);
+        } else {
+            self.attempt(Database::write_fold);
+        }
+    }
+
+    /// Does something that nobody waits for; if it fails, everybody is told until it works.
+    fn attempt(&mut self, work: impl FnOnce(&mut Database) -> rusqlite::Result<()>) {
+        let Some(database) = &mut self.database else { return };
+        let done = work(database).map_err(WriteError::Database).map_err(|error| self.explain(&error));
+        self.tell(done.err());
+    }
+
+    fn write(&mut self, jobs: Vec<Job>) {
+        if self.database.is_none() && self.tried.elapsed() >= RETRY {
             self.open();
         }
-        let start = Instant::now();
-        let outcome = match &mut self.connection {
-            Some(connection) => commit(connection, &mut self.clock, &mut jobs).map_err(|error| self.explain(&error)),
-            None => Err(self.trouble.load().as_deref().cloned().unwrap_or_default()),
-        };
-        self.queued.fetch_sub(jobs.len(), Ordering::Relaxed);
+        let (mut batches, mut tasks, waited) = (Vec::new(), Vec::new(), jobs.len());
+        for job in jobs {
+            match job {
+                Job::Batch(batch) => batches.push(batch),
+                Job::Task(task) => tasks.push(task),
+            }
+        }
+        if !batches.is_empty() {
+            self.record(batches);
+        }
+        if !tasks.is_empty() {
+            self.perform(tasks);
+        }
+        self.queued.fetch_sub(waited, Ordering::Relaxed);
+        if self.database.as_ref().is_some_and(|database| database.is_far_behind() && !database.is_stuck()) {
+            self.attempt(Database::take_over);
+        }
+    }
+
+    fn record(&mut self, mut batches: Vec<Batch>) {
+        let (start, records) = (Instant::now(), batches.iter().map(|batch| batch.executions.len()).sum());
+        let outcome = self.with_database(|database, _| database.record(&mut batches));
+        if outcome.is_ok() {
+            (self.on_commit)(start.elapsed(), records);
+        }
         match outcome {
             Ok(stored) => {
-                self.tell(None);
-                if jobs.iter().any(|job| matches!(job, Job::Task(task) if task.is_erasure())) {
-                    self.empty_log();
-                }
-                (self.on_commit)(start.elapsed(), jobs.iter().map(Job::records).sum());
-                for (job, stored) in jobs.into_iter().zip(stored) {
-                    match job {
-                        // Whoever does not wait any more knows that it does not know.
-                        Job::Batch(batch) => drop(batch.reply.send(Ok(stored))),
-                        Job::Task(task) => task.acknowledge(Ok(())),
-                    }
+                for (batch, stored) in batches.into_iter().zip(stored) {
+                    // Whoever does not wait any more knows that it does not know.
+                    let _ = batch.reply.send(Ok(stored));
                 }
             }
-            Err(reason) => {
-                self.tell(Some(reason.clone()));
-                for job in jobs {
-                    let refused = StoreError::Unavailable(reason.clone());
-                    match job {
-                        Job::Batch(batch) => drop(batch.reply.send(Err(refused))),
-                        Job::Task(task) => task.acknowledge(Err(refused)),
-                    }
+            Err(refused) => {
+                for batch in batches {
+                    let _ = batch.reply.send(Err(refused.clone()));
                 }
             }
         }
     }
 
-    /// Moves all that was committed out of the write-ahead log, which still has what was there before.
-    fn empty_log(&self) {
-        let Some(connection) = &self.connection else { return };
-        let emptied = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));
-        match emptied {
-            Ok(false) => {}
-            Ok(true) => tracing::warn!("readers keep the log; what was removed stays in it until it is written over"),
-            Err(error) => tracing::warn!(%error, "the log was not emptied; what was removed stays in it for now"),
+    fn perform(&mut self, mut tasks: Vec<Box<dyn Task>>) {
+        let (start, records) = (Instant::now(), tasks.iter().map(|task| task.records()).sum());
+        let outcome = self.with_database(|database, clock| {
+            database.perform(&mut tasks, clock)?;
+            if tasks.iter().any(|task| task.is_erasure()) {
+                database.empty_log();
+            }
+            Ok(())
+        });
+        if outcome.is_ok() {
+            (self.on_commit)(start.elapsed(), records);
         }
+        for task in tasks {
+            task.acknowledge(outcome.clone());
+        }
+    }
+
+    /// Does something that is waited for, and says whether the store works.
+    fn with_database<T>(
+        &mut self,
+        work: impl FnOnce(&mut Database, &mut Clock) -> Result<T, WriteError>,
+    ) -> Result<T, StoreError> {
+        let outcome = match &mut self.database {
+            Some(database) => work(database, &mut self.clock).map_err(|error| self.explain(&error)),
+            None => Err(self.trouble.load().as_deref().cloned().unwrap_or_default()),
+        };
+        self.tell(outcome.as_ref().err().cloned());
+        outcome.map_err(StoreError::Unavailable)
     }
 
     /// A reason for people; a connection that is of no more use is closed, so that the next write opens a new one.
-    fn explain(&mut self, error: &rusqlite::Error) -> String {
-        let hint = match error.sqlite_error_code() {
-            Some(ErrorCode::DiskFull) => "the disk, or the limit on the database's size, is full",
-            Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
-                "let the daemon's user write it"
-            }
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => "another program holds it",
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-                "it is damaged; move it away, or restore a backup"
-            }
-            _ => "",
-        };
-        if !matches!(
-            error.sqlite_error_code(),
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::DiskFull)
-        ) {
-            self.connection = None;
+    fn explain(&mut self, error: &WriteError) -> String {
+        if !error.may_pass() {
+            self.database = None;
         }
-        let path = self.options.path.display();
+        let (path, hint) = (self.options.path.display(), error.hint());
         if hint.is_empty() { format!("{path}: {error}") } else { format!("{path}: {error}; {hint}") }
     }
 
@@ -218,24 +259,6 @@ impl Writer {
         }
         self.trouble.store(trouble.map(Arc::new));
     }
-
-    fn prune(&mut self) {
-        self.pruned = Some(Instant::now());
-        let before = |age: Duration| now().saturating_sub(age).as_millis() as i64;
-        let Some(connection) = &mut self.connection else { return };
-        let remove = || -> rusqlite::Result<()> {
-            let old =
-                "DELETE FROM executions WHERE id IN (SELECT id FROM executions WHERE at_ms < ?1 ORDER BY id LIMIT ?2)";
-            connection.execute(old, params![before(self.options.retention), PRUNED_AT_ONCE])?;
-            connection.execute("DELETE FROM idempotency_keys WHERE at_ms < ?1", [before(IDEMPOTENCY)])?;
-            connection.execute("DELETE FROM memory_keys WHERE at_ms < ?1", [before(IDEMPOTENCY)])?;
-            tracker::prune(connection)?;
-            notes::prune(connection, before(self.options.retention).saturating_mul(1000))
-        };
-        if let Err(error) = remove() {
-            tracing::warn!(%error, "old records could not be removed");
-        }
-    }
 }
 
 /// All that waits, up to the size of a group.
@@ -248,75 +271,4 @@ fn gather(first: Job, jobs: &Receiver<Job>) -> Vec<Job> {
         group.push(job);
     }
     group
-}
-
-fn now() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
-}
-
-fn commit(connection: &mut Connection, clock: &mut Clock, jobs: &mut [Job]) -> rusqlite::Result<Vec<Stored>> {
-    let now = now().as_millis() as i64;
-    let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let mut tracker = Tracker::new(&transaction);
-    let mut samples = Vec::with_capacity(jobs.len());
-    for job in jobs.iter() {
-        let executions: &[Execution] = if let Job::Batch(batch) = job { &batch.executions } else { &[] };
-        let stored = executions.iter().map(|execution| insert(&transaction, &mut tracker, execution, now));
-        samples.push(stored.collect::<rusqlite::Result<_>>()?);
-    }
-    let followed = tracker.write()?;
-    for job in jobs {
-        if let Job::Task(task) = job {
-            task.run(&mut transaction, clock)?;
-        }
-    }
-    transaction.commit()?;
-    Ok(samples.into_iter().map(|samples| Stored { samples, followed: Arc::clone(&followed) }).collect())
-}
-
-/// Its key's lifetime count, if it was new.
-fn insert(
-    transaction: &Transaction<'_>,
-    tracker: &mut Tracker<'_>,
-    execution: &Execution,
-    now: i64,
-) -> rusqlite::Result<Option<u64>> {
-    let Execution { tenant, tool, mode, duration_ms, outcome, measures, session, at_ms, idempotency_key } = execution;
-    if let Some(key) = idempotency_key {
-        let told = "INSERT INTO idempotency_keys (tenant, key, at_ms) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
-        if transaction.prepare_cached(told)?.execute(params![tenant, key, now])? == 0 {
-            return Ok(None);
-        }
-    }
-    tracker.called(execution)?;
-    let failed = *outcome == Outcome::Error;
-    let number = |measure: Option<u64>| measure.map(u64::cast_signed);
-    transaction
-        .prepare_cached(
-            "INSERT INTO executions (tenant, tool, mode, failed, duration_ms, outcome, content_length, num_perspectives,
-                                     num_branches, thinking_budget, context_tokens, session, at_ms)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
-        )?
-        .execute(params![
-            tenant,
-            tool,
-            mode,
-            failed,
-            duration_ms.cast_signed(),
-            outcome.as_str(),
-            number(measures.content_length),
-            number(measures.num_perspectives),
-            number(measures.num_branches),
-            number(measures.thinking_budget),
-            number(measures.context_tokens),
-            session,
-            at_ms,
-        ])?;
-    transaction
-        .prepare_cached(
-            "INSERT INTO execution_keys (tool, mode, failed, samples) VALUES (?1, ?2, ?3, 1)
-             ON CONFLICT DO UPDATE SET samples = samples + 1 RETURNING samples",
-        )?
-        .query_row(params![tool, mode.as_deref().unwrap_or_default(), failed], |row| row.get::<_, i64>(0))
-        .map(|samples| Some(samples.cast_unsigned()))
 }

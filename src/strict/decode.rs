@@ -245,7 +245,13 @@ impl Fields<'_> {
     }
 
     fn near(&self, key: &str) -> Option<&'static str> {
-        near::nearest(key, self.asked.iter().copied())
+        let begins = |known: &&str| {
+            known
+                .strip_prefix(key)
+                .is_some_and(|rest| rest.starts_with(|next: char| next == '_' || next.is_uppercase()))
+        };
+        // Who leaves out the end of a key is further away than who mistypes it.
+        near::nearest(key, self.asked.iter().copied()).or_else(|| self.asked.iter().copied().find(begins))
     }
 
     fn take(&mut self, key: &'static str) -> Option<Node> {
@@ -359,6 +365,7 @@ mod tests {
         name: String,
         tags: Vec<String>,
         age: Option<u64>,
+        owner_name: Option<String>,
     }
 
     impl FromNode for Pet {
@@ -367,6 +374,7 @@ mod tests {
                 name: fields.required("name"),
                 tags: fields.or_default("tags"),
                 age: fields.optional("age"),
+                owner_name: fields.optional("owner_name"),
             })
         }
     }
@@ -398,9 +406,16 @@ mod tests {
 
     #[test]
     fn a_near_key_is_suggested() {
-        let node = json(br#"[{"name":"a","tgas":[]}]"#, &Limits::of_bytes(1000)).unwrap();
-        let faults = decode::<Vec<Pet>>(node).unwrap_err();
-        assert_eq!(faults[0].hint.as_deref(), Some("did you mean `tags`?"));
+        let check = |key: &str, meant: Option<&str>| {
+            let text = format!(r#"[{{"name":"a","{key}":[]}}]"#);
+            let node = json(text.as_bytes(), &Limits::of_bytes(1000)).unwrap();
+            let faults = decode::<Vec<Pet>>(node).unwrap_err();
+            assert_eq!(faults[0].hint, meant.map(|meant| format!("did you mean `{meant}`?")), "{key}");
+        };
+        check("tgas", Some("tags"));
+        check("owner", Some("owner_name"));
+        check("own", None);
+        check("colour", None);
     }
 
     #[test]

@@ -178,7 +178,7 @@ impl Counter {
             let followers = self.trails.entry(trail.clone()).or_default();
             followers.observe(next, true);
             self.tick += 1;
-            self.transitions.put(&Followed { trail, followers: followers.clone(), tick: self.tick });
+            self.transitions.put(&Followed { trail, followers: followers.clone().into(), tick: self.tick });
         }
     }
 }

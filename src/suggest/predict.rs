@@ -118,7 +118,7 @@ fn loosely_followed<'a>(transitions: &'a Transitions, last: &str, earlier: &[imp
 
 fn weights(followers: &Followers) -> Vec<(&str, f64)> {
     let weigh = |weight: u32| f64::from(weight) / f64::from(UNIT);
-    followers.iter().map(|follower| (follower.tool.as_str(), weigh(follower.weight))).collect()
+    followers.iter().map(|follower| (&*follower.tool, weigh(follower.weight))).collect()
 }
 
 /// What came after `last` in this very session.

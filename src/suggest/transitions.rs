@@ -31,13 +31,12 @@ impl Transitions {
         if self.trails.get(trail).is_some_and(|(known, _)| known >= tick) {
             return;
         }
-        let followers = Arc::new(followers.clone());
         self.by_tick.insert(*tick, trail.clone());
-        let before = self.trails.insert(trail.clone(), (*tick, Arc::clone(&followers)));
+        let before = self.trails.insert(trail.clone(), (*tick, Arc::clone(followers)));
         if let Some((tick, _)) = &before {
             self.by_tick.remove(tick);
         }
-        self.recount(trail, before.as_ref().map(|(_, before)| &**before), Some(&followers));
+        self.recount(trail, before.as_ref().map(|(_, before)| &**before), Some(followers));
         while self.trails.len() > MAX_TRAILS {
             let Some(oldest) = self.by_tick.get_min().map(|(_, trail)| trail.clone()) else { break };
             self.remove(&oldest);
@@ -63,7 +62,7 @@ impl Transitions {
         let gone = before.into_iter().flat_map(Followers::iter).filter(|follower| samples(after, &follower.tool) == 0);
         let held = after.into_iter().flat_map(Followers::iter);
         for follower in gone.chain(held) {
-            let tool = follower.tool.as_str();
+            let tool = &*follower.tool;
             let (fewer, more) = (samples(before, tool), samples(after, tool));
             if fewer != more {
                 self.add(tool, fewer, more);
@@ -144,7 +143,7 @@ pub(super) mod tests {
             let followers = self.trails.entry(trail.clone()).or_default();
             followers.observe(next, succeeded);
             self.tick += 1;
-            self.told.push(Followed { trail, followers: followers.clone(), tick: self.tick });
+            self.told.push(Followed { trail, followers: followers.clone().into(), tick: self.tick });
         }
     }
 
@@ -193,7 +192,7 @@ pub(super) mod tests {
         followers.observe("next", true);
         for tick in 1..=MAX_TRAILS as u64 + 1 {
             let trail = Trail { before: None, last: format!("t{tick}") };
-            transitions.put(&Followed { trail, followers: followers.clone(), tick });
+            transitions.put(&Followed { trail, followers: followers.clone().into(), tick });
         }
         assert_eq!(transitions.len(), MAX_TRAILS);
         assert!(transitions.after("t1").is_none() && transitions.after("t2").is_some());

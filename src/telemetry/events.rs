@@ -161,7 +161,8 @@ impl TokensLoaded<'_> {
 pub struct ExecutionRecorded<'r> {
     /// The call.
     pub execution: &'r Execution,
-    /// Its duration divided by the estimated one, and whether it was inside the interval; nothing of a call that was given up.
+    /// Its duration divided by the estimated one, and whether it was inside the interval; nothing of a call that was given up,
+    /// or whose duration is not known.
     pub verdict: Option<(f64, bool)>,
 }
 
@@ -179,7 +180,9 @@ impl ExecutionRecorded<'_> {
             metrics.labels_folded.inc();
             (OTHER, "")
         };
-        metrics.tool_duration.with_label_values(&[tool_label, mode_label]).observe(*duration_ms as f64 / 1e3);
+        if let Some(duration_ms) = duration_ms {
+            metrics.tool_duration.with_label_values(&[tool_label, mode_label]).observe(*duration_ms as f64 / 1e3);
+        }
         metrics.tool_calls.with_label_values(&[tool_label, outcome.as_str()]).inc();
         if let Some((ratio, inside)) = self.verdict {
             metrics.estimate_ratio.observe(ratio);

@@ -16,6 +16,15 @@ fn run(command: &mut Command) -> (i32, String, String) {
 }
 
 #[test]
+fn a_directory_that_is_not_there_is_no_empty_catalog() {
+    for command in [&["tools"][..], &["qualify", "search"], &["suggest", "web_search"]] {
+        let output = almanacd().args(command).args(["--tool-metadata", "/nowhere"]).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(error.contains("note: /nowhere: cannot be listed"), "{command:?}: {error}");
+    }
+}
+
+#[test]
 fn check_shows_the_line_and_the_way_out() {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("a.yaml");

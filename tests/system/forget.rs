@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::daemon::{Daemon, Site, document, wait_until};
+use crate::daemon::{Daemon, Site, almanacd, document, wait_until};
 use crate::memory::{add, message};
 
 const OURS: &str = "quarterly zebra figures";
@@ -32,11 +32,55 @@ fn is_known(daemon: &Daemon, session: &str) -> bool {
     reply.status == 200 && !reply.json()["intent_context"].is_null()
 }
 
+#[test]
+fn with_all_of_a_tenant_s_memories_goes_what_was_learnt_of_them() {
+    for way in ["the admin socket", "the command line", "no daemon"] {
+        let site = Site::new();
+        site.save("alpha.yaml", &document("alpha", "Alpha"));
+        site.save("beta.yaml", &document("beta", "Beta"));
+        let mut daemon = site.start();
+        let untaught = (score(&daemon, OURS), score(&daemon, THEIRS));
+        add(&daemon, "messages", &message(OURS, "a-thread", 0));
+        let thought =
+            json!({"content": "whatever", "metadata": {"processType": "thought", "agentId": "agent:agent:a"}});
+        add(&daemon, "cognitive-processes", &thought);
+        let elsewhere = message("another's", "t", 0).to_string();
+        assert_eq!(daemon.admin("POST", "/v1/memories/messages?tenant=other", elsewhere.as_bytes()).status, 201);
+        choose(&daemon, OURS, "a-thread", "beta");
+        choose(&daemon, THEIRS, "elsewhere", "alpha");
+        wait_until("both are learnt", || score(&daemon, OURS) != untaught.0 && score(&daemon, THEIRS) != untaught.1);
+        let taught = score(&daemon, OURS);
+        let command = |more: &[&str]| {
+            let output =
+                almanacd().args(["memory", "purge", "--all", "--json"]).args(more).current_dir(site.path("")).output();
+            serde_json::from_slice(&output.unwrap().stdout).unwrap()
+        };
+        let purged: Value = match way {
+            "the admin socket" => daemon.admin("POST", "/-/memories/purge", br#"{"all":true}"#).json(),
+            "the command line" => command(&[]),
+            _ => {
+                daemon.signal("TERM");
+                daemon.wait();
+                let purged = command(&["--state-dir", "state"]);
+                daemon = site.start();
+                purged
+            }
+        };
+        assert_eq!(purged["purged"], 2, "{way}");
+        assert!(!is_known(&daemon, "a-thread") && is_known(&daemon, "elsewhere"), "{way}");
+        assert_ne!(score(&daemon, OURS), taught, "{way}");
+        assert_ne!(score(&daemon, THEIRS), untaught.1, "{way}: what is no memory's stays");
+        assert_eq!(files_with(&site, OURS), Vec::<String>::new(), "{way}");
+        let left = daemon.admin("POST", "/v1/memories/messages/search?tenant=other", b"{}").json();
+        assert_eq!(left["total"], 1, "{way}: another tenant's stay");
+    }
+}
+
 /// Files of the database that hold the text.
 fn files_with(site: &Site, text: &str) -> Vec<String> {
     let paths = fs::read_dir(site.path("state")).unwrap().map(|entry| entry.unwrap().path());
     paths
-        .filter(|path| path.is_file() && path.display().to_string().contains("almanac.db"))
+        .filter(|path| path.is_file() && path.display().to_string().contains("/almanac."))
         .filter(|path| fs::read(path).unwrap().windows(text.len()).any(|bytes| bytes == text.as_bytes()))
         .map(|path| path.display().to_string())
         .collect()

@@ -261,6 +261,26 @@ async fn a_broken_endpoint_is_left_alone() {
 }
 
 #[tokio::test]
+async fn an_endpoint_that_says_when_to_come_back_is_left_alone_until_then() {
+    for (status, header, expected) in [
+        ("429 Too Many Requests", "retry-after: 3600\r\n", ["status", "open"]),
+        ("503 No", "Retry-After: Fri, 31 Dec 9999 23:59:59 GMT\r\n", ["status", "open"]),
+        ("503 No", "retry-after: 0\r\n", ["status", "status"]),
+        ("500 No", "retry-after: 3600\r\n", ["status", "status"]),
+    ] {
+        let server = Server::start(move |_, _| Play::Send(reply(status, header, b""))).await;
+        let asked = Asked::at(&server, |_| {});
+        for expected in expected {
+            let error = asked.ask().await.unwrap_err();
+            assert_eq!(error.label(), expected, "{status} {header}");
+            if let LlmError::Open { pause } = error {
+                assert!(pause <= almanac::llm::MAX_PAUSE && pause > almanac::llm::MAX_PAUSE / 2, "{pause:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_model_that_declines_is_asked_again() {
     let refusal = json!({"choices": [{"message": {"content": null, "refusal": "no"}}]}).to_string();
     let server = Server::start(move |_, _| Play::Send(reply("200 OK", "", refusal.as_bytes()))).await;

@@ -23,7 +23,7 @@ pub fn message(content: &str, thread: &str, position: u64) -> Value {
 }
 
 /// The same with more metadata.
-fn with(mut body: Value, more: &Value) -> Value {
+pub fn with(mut body: Value, more: &Value) -> Value {
     for (key, value) in more.as_object().unwrap() {
         body["metadata"][key] = value.clone();
     }
@@ -564,5 +564,6 @@ fn a_second_program_on_the_directory_is_refused() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8(output.stderr).unwrap().contains("is in use by another almanacd"));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("is in use by another almanacd") && said.contains("--socket or --url"), "{said}");
 }

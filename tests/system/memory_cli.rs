@@ -54,6 +54,69 @@ fn the_command_line_keeps_finds_and_moves_them() {
 }
 
 #[test]
+fn a_search_of_the_command_line_has_every_option() {
+    let (site, daemon) = start();
+    for (position, text) in ["tea at noon", "coffee at dawn", "tea at dawn"].into_iter().enumerate() {
+        let set = format!("thread.position={position}");
+        let metadata = r#"{"role": "user", "userId": "user:user:x", "agentId": "agent:agent:a", "chatId": "chat:chat:c",
+            "thread": {"id": "t", "parentId": "p"}, "importance": "high"}"#;
+        let (code, said, error) =
+            run(&site, &["remember", "messages", text, "--metadata", metadata, "--set", &set, "--json"]);
+        assert_eq!(code, 0, "{error}");
+        let kept: Value = serde_json::from_str(&said).unwrap();
+        assert_eq!(kept["metadata"]["thread"], json!({"id": "t", "position": position, "parentId": "p"}));
+        if position == 1 {
+            daemon.send("DELETE", &format!("/v1/memories/{}", id(&kept)), &[], b"");
+        }
+    }
+    for (more, total, expected) in [
+        (vec![], 2, vec!["tea at dawn", "tea at noon"]),
+        (vec!["noon"], 2, vec!["tea at noon", "tea at dawn"]),
+        (vec!["--where", "thread.position=0"], 1, vec!["tea at noon"]),
+        (vec!["--where", "minImportance=0.9"], 0, vec![]),
+        (vec!["--limit", "1"], 2, vec!["tea at dawn"]),
+        (vec!["--offset", "1"], 2, vec!["tea at noon"]),
+        (vec!["--sort-by", "thread.position"], 2, vec!["tea at noon", "tea at dawn"]),
+        (vec!["--sort-by", "thread.position", "--descending"], 2, vec!["tea at dawn", "tea at noon"]),
+        (vec!["--include-deleted"], 3, vec!["tea at dawn", "coffee at dawn", "tea at noon"]),
+    ] {
+        let arguments = [&["recall", "messages", "--json"], more.as_slice()].concat();
+        let (code, found, error) = run(&site, &arguments);
+        assert_eq!(code, 0, "{arguments:?}: {error}");
+        let found: Value = serde_json::from_str(&found).unwrap();
+        assert_eq!((contents(&found), &found["total"]), (expected, &json!(total)), "{arguments:?}");
+    }
+    for wrong in [
+        vec!["recall", "notes"],
+        vec!["recall", "messages", "--where", "role"],
+        vec!["remember", "tasks", "x", "--metadata", "[]"],
+    ] {
+        assert_ne!(run(&site, &wrong).0, 0, "{wrong:?}");
+    }
+}
+
+#[test]
+fn an_import_in_parts_says_where_it_ended() {
+    let (site, daemon) = start();
+    let line = |id: &str, position: u64| {
+        let mut line = message("x", "t", position);
+        line["id"] = json!(id);
+        format!("{line}\n")
+    };
+    let mut lines: String = (0..450).map(|number| line(&format!("m{number}"), number)).collect();
+    lines.push_str(&line("late", 7));
+    fs::write(site.path("all.jsonl"), &lines).unwrap();
+    let (code, _, error) = run(&site, &["memory", "import", "all.jsonl"]);
+    assert_eq!(code, 1);
+    assert!(error.contains("lines 401 to 451 were refused; 400 memories before them were imported"), "{error}");
+    assert!(error.contains("position 7 of the thread `t` is taken"), "{error}");
+    assert_eq!(search(&daemon, "messages", &json!({}))["total"], 400);
+    fs::write(site.path("all.jsonl"), lines.replace(&line("late", 7), &line("late", 450))).unwrap();
+    let (code, said, error) = run(&site, &["memory", "import", "all.jsonl"]);
+    assert_eq!((code, said.as_str()), (0, "51 memories imported, 400 were there already\n"), "{error}");
+}
+
+#[test]
 fn an_old_file_is_imported_or_its_lines_are_named() {
     let (site, daemon) = start();
     let old = [

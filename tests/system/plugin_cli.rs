@@ -1,6 +1,7 @@
 //! `almanacd plugin` and `almanacd ctl plugin`.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -60,6 +61,8 @@ fn a_good_library_passes_and_bad_ones_do_not() {
     };
     fails("segfault_constructor", &[], "SIGSEGV");
     fails("create_fails", &[], "no configuration");
+    fails("nan_score", &["TRIGGER=\"reasoning_linear\""], "its `score` is no number");
+    fails("invalid_utf8", &["TRIGGER=\"reasoning_linear\""], "no UTF-8");
     fails("endless_loop", &["TRIGGER=\"reasoning_linear\""], "did not answer within");
     fails("threads", &["TRIGGER=\"reasoning_linear\""], "threads");
 }
@@ -81,10 +84,69 @@ fn a_library_is_tried_out() {
             said["suggestions"].as_array().unwrap().iter().map(|item| item["tool"].as_str().unwrap()).collect();
         assert_eq!(tools, ["reasoning_checkpoint", "reasoning_decision", "reasoning_reflection"]);
     }
-    let mut command = almanacd();
-    command.args(["plugin", "try", "--tool", "t", "--context", r#"{"num_output": 4}"#]);
-    let (code, _, error) = run(command.arg(&library));
-    assert!(code == 1 && error.contains("num_output"), "{error}");
+    let wrong = |arguments: &[&str], part: &str| {
+        let (code, out, error) = plugin(&[&["try"], arguments].concat(), &library);
+        assert!(code == 1 && out.is_empty() && error.contains(part), "{arguments:?}: {out}{error}");
+    };
+    wrong(&["--tool", "t", "--context", r#"{"num_output": 4}"#], "did you mean `num_outputs`?");
+    wrong(&["--tool", "t", "--context", "num_outputs=4"], "--context is a JSON object or a file with one");
+    wrong(&["--tool", "", "--context", "{}"], "--tool: ");
+    wrong(&["--tool", "t", "--settings", "{"], "--settings is to be a JSON object");
+    wrong(&["--tool", "t", "--settings", "[1]"], "--settings is to be a JSON object");
+    assert_eq!(plugin(&["check", "--settings", "1"], &library).0, 1);
+}
+
+/// What an author is told of proposals that do not arrive.
+#[test]
+fn proposals_that_a_daemon_would_not_pass_on_are_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let tries = |library: &Path, more: &[&str]| {
+        let (code, out, error) = plugin(&[&["try", "--tool", "trigger"], more].concat(), library);
+        assert_eq!(code, 0, "{out}{error}");
+        error
+    };
+    let told = tries(&hostile("nan_score", directory.path()), &[]);
+    assert!(told.contains("a proposal was refused: its `score` is no number"), "{told}");
+    let library = shipped_library(&directory);
+    let tools = directory.path().join("tools");
+    let more = ["--context", r#"{"num_outputs": 4}"#, "--tool-metadata", tools.to_str().unwrap()];
+    let of_divergent = |more: &[&str]| plugin(&[&["try", "--tool", "reasoning_divergent"], more].concat(), &library);
+    let (code, _, error) = of_divergent(&more);
+    assert!(code == 0 && error.contains("tools"), "the directory is not there: {error}");
+    fs::create_dir(&tools).unwrap();
+    fs::write(tools.join("a.yaml"), crate::daemon::document("reasoning_decision", "t")).unwrap();
+    let (code, _, error) = of_divergent(&more);
+    assert!(code == 0 && error.contains("would leave out `reasoning_checkpoint`"), "{error}");
+    assert!(!error.contains("leave out `reasoning_decision`"), "{error}");
+}
+
+#[test]
+fn files_that_are_no_libraries_are_told_apart() {
+    let directory = tempfile::tempdir().unwrap();
+    let check = |name: &str, content: &[u8], part: &str| {
+        let file = directory.path().join(name);
+        fs::write(&file, content).unwrap();
+        for command in [&["inspect"][..], &["check"], &["try", "--tool", "t"]] {
+            let (code, _, error) = plugin(command, &file);
+            assert!(code == 1 && error.contains(part), "{command:?} {name}: {error}");
+        }
+    };
+    let good = fs::read(reasoning()).unwrap();
+    // The machine stands at the 18th byte of an ELF header; 22 is s390x.
+    let foreign = [&good[..18], &[22, 0], &good[20..]].concat();
+    check("text.so", b"hello", "it has no ELF header");
+    check("foreign.so", &foreign, "it is built for s390x, and this machine runs");
+    check("half.so", &good[..8192], "it is cut off");
+    let library = shipped_library(&directory);
+    let open = directory.path().join("open");
+    fs::create_dir(&open).unwrap();
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+    let (code, out, _) = plugin(&["inspect"], &library);
+    assert!(code == 0 && !out.contains("would be refused"), "{out}");
+    let exposed = open.join("x.so");
+    fs::rename(&library, &exposed).unwrap();
+    let (code, out, _) = plugin(&["inspect"], &exposed);
+    assert!(code == 0 && out.contains("can be written by everybody") && out.contains("chmod go-w"), "{out}");
 }
 
 #[test]

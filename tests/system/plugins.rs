@@ -3,6 +3,7 @@
 use std::fs::{self, Permissions};
 use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -204,6 +205,22 @@ fn workers_end_with_the_daemon_and_after_its_last_answer() {
         }
         wait_until("the worker to end", || !exists(pid));
     }
+}
+
+/// As a terminal does with Ctrl-C.
+#[test]
+fn a_signal_to_the_group_of_the_daemon_is_no_fault_of_libraries() {
+    let site = Site::new();
+    hostile("counter", &site.path("plugins"));
+    let mut command = site.command();
+    command.process_group(0);
+    let mut daemon = Daemon::start(command, site.path("state/admin.sock"));
+    wait_until("the rule library", || daemon.get("/ready").status == 200);
+    let group = format!("-{}", daemon.child.id());
+    assert!(Command::new("kill").args(["-INT", "--", &group]).status().unwrap().success());
+    assert_eq!(daemon.wait().code(), Some(0));
+    let log = daemon.log.text();
+    assert!(log.contains("stopping") && !log.contains("at fault"), "{log}");
 }
 
 #[test]

@@ -176,11 +176,55 @@ fn a_miss_adds_its_category() {
         (&json!(1), &json!("swell"))
     );
     assert_eq!(missed["intentContext"]["categories"], json!(["required", "polymarket", "swell"]));
+    assert_eq!(missed.get("degraded"), None);
     let next = ask(&daemon, &json!({"message": "do that", "sessionId": "s"}));
     assert!(names(&next["availableTools"]).contains(&"swellStakeEth"), "{next:#}");
     let unknown = daemon.post("/v1/qualify/miss", r#"{"toolName":"swellStakeETH"}"#);
     assert_eq!((unknown.status, unknown.code().as_str()), (422, "unknown-tool"));
     assert_eq!(daemon.metric("almanac_missed_tools_total"), Some(1.0));
+}
+
+#[test]
+fn what_was_acknowledged_is_not_forgotten() {
+    let site = Site::new();
+    site.save("alpha.yaml", &document("alpha", "Alpha"));
+    site.save("beta.yaml", &document("beta", "Beta"));
+    let mut daemon = site.start();
+    let message = "quarterly zebra figures";
+    let first = best(&daemon, message, 1);
+    let other = if first == ["alpha"] { "beta" } else { "alpha" };
+    for week in 0..6 {
+        let session = format!("s{week}");
+        ask(&daemon, &json!({"message": format!("{message} of week {week}"), "sessionId": session}));
+        let (path, body) = match week {
+            5 => ("/v1/qualify/miss", json!({"toolName": other, "sessionId": session})),
+            _ => ("/v1/executions", json!({"tool_name": other, "duration_ms": 5, "session_id": session})),
+        };
+        let reply = daemon.post(path, &body.to_string());
+        // At once, without any other question that would leave time to write.
+        daemon.child.kill().unwrap();
+        assert!(reply.status < 300 && reply.json().get("degraded").is_none(), "{path}: {}", reply.text());
+        daemon.wait();
+        drop(daemon);
+        let store = rusqlite::Connection::open(site.path("state/almanac.db")).unwrap();
+        let choices: i64 = store.query_row("SELECT count(*) FROM choices", [], |row| row.get(0)).unwrap();
+        assert_eq!(choices, week + 1, "{path}");
+        daemon = site.start();
+    }
+    assert_eq!(best(&daemon, message, 1), [other], "all six choices are remembered");
+}
+
+#[test]
+fn a_miss_that_cannot_be_stored_says_so() {
+    let site = Site::new();
+    std::fs::create_dir(site.path("state")).unwrap();
+    std::fs::write(site.path("state/almanac.db"), "no database ".repeat(1000)).unwrap();
+    site.save("alpha.yaml", &document("alpha", "Alpha"));
+    let daemon = site.start();
+    let reply = daemon.post("/v1/qualify/miss", r#"{"toolName":"alpha","sessionId":"s"}"#);
+    let missed = reply.json();
+    assert_eq!((reply.status, &missed["events"][1]["type"]), (200, &json!("auto_retry")), "{missed}");
+    assert!(missed["degraded"].as_str().unwrap().contains("the store cannot be used"), "{missed}");
 }
 
 #[test]

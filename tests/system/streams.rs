@@ -122,6 +122,25 @@ fn a_result_that_comes_with_its_call_has_no_duration() {
 }
 
 #[test]
+fn a_call_of_unknown_duration_is_in_its_session_s_history() {
+    let site = Site::new();
+    let mut daemon = site.start();
+    let stream = ["alpha", "beta"].map(|tool| call(tool, tool) + &result(tool)).concat();
+    let reply = daemon.send("POST", "/v1/streams?protocol=data-v1&session_id=s", &[], stream.as_bytes());
+    assert_eq!((reply.status, &reply.json()["recorded"]), (200, &json!(0)), "{}", reply.text());
+    for restarted in [false, true] {
+        assert_eq!(daemon.json("/v1/sessions/s")["tool_history"], json!(["alpha", "beta"]), "restarted: {restarted}");
+        assert_eq!(daemon.get("/v1/timing/alpha").status, 404);
+        daemon.signal("KILL");
+        daemon.wait();
+        daemon = site.start();
+    }
+    // A call that is measured later counts as the first.
+    daemon.post("/v1/executions", r#"{"tool_name": "alpha", "duration_ms": 5}"#);
+    assert_eq!(daemon.json("/v1/timing/alpha")["items"][0]["samples"], 1);
+}
+
+#[test]
 fn chunks_that_come_together_are_no_gap() {
     let site = Site::new();
     let daemon = site.start();

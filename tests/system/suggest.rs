@@ -232,6 +232,14 @@ preset bias_detection: reasoning_reflection (35s left)
     let (code, _, error) = files(&["--context", r#"{"num_output": 4}"#]);
     assert!(code == 1 && error.contains("did you mean `num_outputs`?"), "{error}");
     assert_eq!(files(&["--context", "/nowhere.json"]).0, 1);
+    let misspelt = |more: &[&str]| {
+        let mut command = almanacd();
+        let (code, out, error) = run(command.args(["suggest", "reasoning_detct"]).args(more));
+        assert!(code == 1 && out.is_empty() && error.contains("there is no tool `reasoning_detct`"), "{out}{error}");
+        assert!(error.contains("did you mean reasoning_detect"), "{error}");
+    };
+    misspelt(&["--socket", socket]);
+    misspelt(&["--tool-metadata", shipped().to_str().unwrap()]);
     fs::copy(reasoning(), site.path("plugins/libalmanac_reasoning.so")).unwrap();
     fs::write(site.path("plugins/libbad.so"), "no library").unwrap();
     let (code, out, error) = files(&["--context", r#"{"num_outputs": 4}"#]);

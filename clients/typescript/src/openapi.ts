@@ -695,6 +695,8 @@ export interface MissAnswer {
   events: MissEvent[];
   /** The session's context, with the category added. */
   intentContext?: IntentContextBody | null;
+  /** Why it may be forgotten when the daemon ends; absent if it is durable. */
+  degraded?: string | null;
 }
 
 /** A tool was missed, or its category was added. */
@@ -1330,7 +1332,7 @@ export interface Step {
 
 /** Answer of `POST /v1/streams`. */
 export interface StreamAnswer {
-  /** Calls that were recorded. */
+  /** Calls whose durations were recorded. */
   recorded: number;
   /** Calls that ended, in the order in which they did. */
   calls: StreamedCall[];
@@ -1362,7 +1364,7 @@ export interface StreamedCall {
   outcome: string;
   /**
    * In ms; absent when the result arrived together with the call, or the user had to allow the call, so that the duration
-   * is not known: such a call is not recorded.
+   * is not known: such a call stands in its session's history, and teaches no duration.
    */
   duration_ms?: number | null;
 }

@@ -336,6 +336,32 @@ test('a memory is changed, deleted and restored, and its history kept', async ()
   assert.deepEqual([unknown.code, thread.code], ['unknown-memory', 'unknown-thread']);
 });
 
+test('threads, histories and relations are read as far as is asked', async () => {
+  for (const position of [0, 1, 2]) await say('far', position, `far ${position}`);
+  const first = await memoryService.thread('far', { limit: 2 });
+  const rest = await memoryService.thread('far', { limit: 2, cursor: first.messages.nextCursor! });
+  assert.deepEqual([first.messages.length, rest.messages.map(({ content }) => content)], [2, ['far 2']]);
+  const { id } = first.messages[0]!;
+  for (const content of ['again', 'and again']) await memoryService.update(id, { content });
+  const [latest, ...more] = await memoryService.history(id, { limit: 1 });
+  assert.deepEqual([latest?.version, more], [2, []]);
+  const earlier = await memoryService.history(id, { limit: 1, cursor: '2' });
+  assert.deepEqual([earlier[0]?.content, earlier.total], ['far 0', 2]);
+  await memoryService.delete(id);
+  assert.equal((await failure(memoryService.history(id))).status, 404);
+  assert.equal((await memoryService.history(id, { includeDeleted: true })).total, 3);
+  let before: string[] = [];
+  for (const content of ['root', 'child', 'grandchild']) {
+    const options = { metadata: { influencedBy: before } };
+    before = [(await addCognitiveProcessMemory(memoryService, content, 'thought', agentId, options)).id];
+  }
+  const depths = await Promise.all([{}, { depth: 2 }].map((options) => memoryService.relations(before[0]!, options)));
+  assert.deepEqual(
+    depths.map(({ related }) => related.length),
+    [1, 2],
+  );
+});
+
 test('told twice under one key, it is added once', async () => {
   const tell = (content: string) => say('once', 0, content, { idempotencyKey: 'key-1' });
   const [first, again] = [await tell('x'), await tell('x')];

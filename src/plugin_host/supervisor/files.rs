@@ -84,7 +84,10 @@ impl Supervisor {
         let refusal = if !is_allowed(library) {
             Some(LibraryError::NotAllowed(library.hash).to_string())
         } else if let Some(rival) = rival {
-            Some(format!("its id {id} is that of {}, which comes first", rival.path.display()))
+            Some(format!(
+                "its id {id} is that of {}, which comes first; give one another id, or take one away",
+                rival.path.display()
+            ))
         } else if self.settings.launch.require_sandbox
             && !self.has_landlock
             && self.settings.isolation == Isolation::Process

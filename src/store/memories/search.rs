@@ -19,6 +19,9 @@ pub struct Filter {
     pub chat: Option<String>,
     /// Of this thread, in any chat.
     pub thread: Option<String>,
+    /// With this word as what its kind is told apart by: the role of a message, the type of a process, the source of a document,
+    /// the status of a task.
+    pub word: Option<String>,
     /// With these values.
     pub fields: Vec<(FieldPath, Wanted)>,
     /// With all of these tags.

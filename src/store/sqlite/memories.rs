@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use super::{Sqlite, pages, search, text};
 use crate::store::memories::{
     Acknowledged, Added, Draft, Forgotten, Found, IdempotencyKey, Imported, Linked, Memories, MemoryError, Purge,
-    Search, SessionsOf, StoredMemory, StoredVersion, Thread,
+    Search, SessionsOf, StoredMemory, StoredVersion, Thread, Whose,
 };
 use crate::store::writer::{Clock, Job, Task};
 use crate::store::{Store, StoreError, notes};
@@ -131,14 +131,9 @@ impl Memories for Sqlite {
         self.erase(move |savepoint, _| purge(savepoint, &tenant, &which))
     }
 
-    fn forget_user(
-        &self,
-        tenant: &str,
-        user: &str,
-        sessions: SessionsOf,
-    ) -> Result<Acknowledged<Forgotten>, StoreError> {
-        let (tenant, user) = (tenant.to_owned(), user.to_owned());
-        self.erase(move |savepoint, _| forget_user(savepoint, &tenant, &user, sessions))
+    fn forget(&self, tenant: &str, whose: Whose, sessions: SessionsOf) -> Result<Acknowledged<Forgotten>, StoreError> {
+        let tenant = tenant.to_owned();
+        self.erase(move |savepoint, _| forget(savepoint, &tenant, &whose, sessions))
     }
 
     fn get(&self, tenant: &str, id: &str) -> Result<Option<StoredMemory>, StoreError> {
@@ -435,9 +430,9 @@ fn purge(savepoint: &Savepoint<'_>, tenant: &str, which: &Purge) -> Outcome<u64>
     Ok(Ok(removed))
 }
 
-fn forget_user(savepoint: &Savepoint<'_>, tenant: &str, user: &str, sessions: SessionsOf) -> Outcome<Forgotten> {
+fn forget(savepoint: &Savepoint<'_>, tenant: &str, whose: &Whose, sessions: SessionsOf) -> Outcome<Forgotten> {
     let Some(number) = pages::tenant(savepoint, tenant)? else { return Ok(Ok(Forgotten::default())) };
-    let seqs = pages::about(savepoint, number, user)?;
+    let seqs = pages::about(savepoint, number, whose)?;
     savepoint.pragma_update(None, "secure_delete", true)?;
     let mut forgotten = notes::forget(savepoint, tenant, &seqs, sessions)?;
     forgotten.memories = remove(savepoint, number, &seqs)?;

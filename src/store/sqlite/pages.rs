@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use crate::store::memories::{Linked, Purge, StoredMemory, StoredVersion, Thread};
+use crate::store::memories::{Linked, Purge, StoredMemory, StoredVersion, Thread, Whose};
 
 /// Columns of a memory, in the order of [`memory`].
 pub(super) const COLUMNS: &str =
@@ -192,12 +192,15 @@ pub(super) fn purged(connection: &Connection, number: i64, which: &Purge) -> rus
             of("id IN (SELECT value FROM json_each(?2))", &ids)
         }
         Purge::DeletedBefore(moment) => of("deleted = 1 AND updated_us < ?2", moment),
-        Purge::All => of("?2 = 1", &1),
     }
 }
 
-/// Rows of what is about a person, in every version of its id.
-pub(super) fn about(connection: &Connection, number: i64, user: &str) -> rusqlite::Result<Vec<i64>> {
+/// Rows of what is about a person, in every version of its id, or about everybody.
+pub(super) fn about(connection: &Connection, number: i64, whose: &Whose) -> rusqlite::Result<Vec<i64>> {
+    let Whose::Person(user) = whose else {
+        let mut select = connection.prepare("SELECT seq FROM memories WHERE tenant = ?1 ORDER BY seq")?;
+        return select.query_map([number], |row| row.get(0))?.collect();
+    };
     // A version comes after a colon, which a part of an id never has.
     connection
         .prepare_cached(

@@ -106,7 +106,7 @@ impl LlmBreakerChanged {
         }
         match self.state {
             BreakerState::Closed => tracing::info!("the model is asked"),
-            BreakerState::Open { pause } => tracing::warn!(?pause, "the model is not asked: too many calls failed"),
+            BreakerState::Open { pause } => tracing::warn!(?pause, "the model is not asked for now"),
             BreakerState::HalfOpen => tracing::debug!("the model is tried again"),
         }
     }
@@ -129,7 +129,7 @@ mod tests {
             LlmError::Unreachable(broken()),
             LlmError::Broken(broken()),
             LlmError::Redirected(StatusCode::FOUND),
-            LlmError::Status(StatusCode::NOT_FOUND),
+            LlmError::Status { status: StatusCode::NOT_FOUND, wait: None },
             LlmError::TooLarge { limit: 1 },
             LlmError::Malformed { what: "answer", reason: "x" },
             LlmError::Declined,

@@ -92,6 +92,25 @@ fn the_same_call_told_again_is_the_same_memory() {
 }
 
 #[test]
+fn a_key_is_remembered_for_seven_days() {
+    for (days, is_new) in [(6, false), (8, true)] {
+        let directory = TempDir::new().unwrap();
+        let tell = |store: &Sqlite| {
+            let key = IdempotencyKey { key: "k".into(), digest: [1; 32] };
+            store.add("t", draft("a", &json!({})), Some(key)).unwrap().durable_blocking().unwrap().is_new
+        };
+        assert!(tell(&start(&directory)));
+        let file = rusqlite::Connection::open(file_in(directory.path())).unwrap();
+        file.execute("UPDATE memory_keys SET at_ms = at_ms - ?1", [days * 24 * 60 * 60 * 1000]).unwrap();
+        drop(file);
+        let store = start(&directory);
+        // What is too old goes before the second write at the latest.
+        add(&store, "t", draft("b", &json!({}))).unwrap();
+        assert_eq!(tell(&store), is_new, "after {days} days");
+    }
+}
+
+#[test]
 fn a_position_is_taken_once_and_a_refusal_fails_nobody_else() {
     let directory = TempDir::new().unwrap();
     let store = start(&directory);
@@ -180,7 +199,8 @@ fn texts_are_found_in_the_tenant_s_own_and_purged_for_good() {
     assert_eq!(store.get("t", &second.id).unwrap(), None);
     assert_eq!(contents(&find("t", &["alpha", "gamma"]).hits), ["alpha beta"]);
     assert_eq!(find("u", &["gamma"]).total, 50);
-    assert_eq!(purge(Purge::All), Ok(1));
+    let forgotten = store.forget("t", Whose::Everybody, |_| Vec::new()).unwrap().durable_blocking().unwrap();
+    assert_eq!(forgotten.memories, 1);
     assert_eq!(store.get("t", &first.id).unwrap(), None);
     drop(store);
     let file = std::fs::read(file_in(directory.path())).unwrap();
@@ -195,7 +215,8 @@ fn a_person_is_forgotten_in_every_version() {
         let keys = Keys { user: Some(user.into()), ..Keys::default() };
         add(&store, "t", Draft { keys, ..draft(user, &json!({})) }).unwrap();
     }
-    let forgotten = store.forget_user("t", "user:user:a", |_| Vec::new()).unwrap().durable_blocking().unwrap();
+    let forgotten =
+        store.forget("t", Whose::Person("user:user:a".into()), |_| Vec::new()).unwrap().durable_blocking().unwrap();
     assert_eq!(forgotten.memories, 2);
     let left = store.search("t", &Search { descending: false, ..all(KIND) }).unwrap();
     assert_eq!(contents(&left.hits), ["user:user:ab", "user:user:a%3Ab", "user:user:b"]);

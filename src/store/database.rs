@@ -1,0 +1,305 @@
+//! The open database: records are durable in the journal first, everything else in a transaction that takes them over.
+
+use std::collections::HashSet;
+use std::io;
+use std::mem;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, params};
+
+use super::fold::Fold;
+use super::journal::{self, Journal, JournalError};
+use super::migrations::MigrationError;
+use super::notes;
+use super::sqlite::{Options, open};
+use super::writer::{Batch, Clock, Task};
+use super::{Execution, Outcome, Stored};
+
+/// Records in the journal that are taken over although there is no pause: so many that a transaction's own cost is divided, so
+/// few that nobody waits long.
+const MAX_BACKLOG: usize = 512;
+
+/// Records removed at once, so that nobody waits for the removal of all.
+const PRUNED_AT_ONCE: u32 = 5000;
+
+/// Idempotency keys are kept for this long: whoever repeats a call does so sooner.
+const IDEMPOTENCY: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// The database cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum OpenError {
+    #[error("{}: {source}", path.display())]
+    Database { path: PathBuf, source: MigrationError },
+    #[error("{}: {source}", path.display())]
+    Journal { path: PathBuf, source: JournalError },
+}
+
+/// Something could not be written.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum WriteError {
+    #[error(transparent)]
+    Database(#[from] rusqlite::Error),
+    #[error(transparent)]
+    Journal(#[from] io::Error),
+}
+
+impl WriteError {
+    /// What to do about it; may be empty.
+    pub(super) fn hint(&self) -> &'static str {
+        match self {
+            Self::Journal(error) if error.kind() == io::ErrorKind::StorageFull => "the disk is full",
+            Self::Journal(_) => "",
+            Self::Database(error) => match error.sqlite_error_code() {
+                Some(ErrorCode::DiskFull) => "the disk, or the limit on the database's size, is full",
+                Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+                    "let the daemon's user write it"
+                }
+                Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => "another program holds it",
+                Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                    "it is damaged; move it away, or restore a backup"
+                }
+                _ => "",
+            },
+        }
+    }
+
+    /// May the same connection do better next time?
+    pub(super) fn may_pass(&self) -> bool {
+        let Self::Database(error) = self else { return true };
+        let code = error.sqlite_error_code();
+        matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::DiskFull))
+    }
+}
+
+/// The database, the journal before it, and what follows from the records of both.
+pub(super) struct Database {
+    connection: Connection,
+    journal: Journal,
+    /// The journal's records.
+    backlog: Vec<(i64, Execution)>,
+    /// Their idempotency keys, by tenant.
+    told: HashSet<(String, String)>,
+    /// Nothing after a failure: it is read anew.
+    fold: Option<Fold>,
+    /// The last transaction failed, so the next must succeed before more is taken.
+    is_stuck: bool,
+}
+
+impl Database {
+    /// Opens the database, and takes over what an earlier daemon left in the journal.
+    pub(super) fn open(options: &Options) -> Result<Self, OpenError> {
+        let connection = open(options).map_err(|source| OpenError::Database { path: options.path.clone(), source })?;
+        let path = journal_of(&options.path);
+        let (journal, mut backlog) = Journal::open(&path, options.durability)
+            .map_err(|source| OpenError::Journal { path: path.clone(), source })?;
+        let failed = |error: rusqlite::Error| OpenError::Database { path: options.path.clone(), source: error.into() };
+        let fold = Fold::read(&connection).map_err(failed)?;
+        backlog.retain(|(id, _)| *id >= fold.next_id());
+        if let Some((first, _)) = backlog.first() {
+            tracing::info!(records = backlog.len(), first, "records of the journal are taken over");
+        }
+        let fold = backlog.is_empty().then_some(fold);
+        let mut database = Self { connection, journal, backlog, told: HashSet::new(), fold, is_stuck: false };
+        // What is read back at the start has it as of the last record.
+        database.write_fold().map_err(failed)?;
+        Ok(database)
+    }
+
+    /// Are there records that only the journal has?
+    pub(super) fn is_behind(&self) -> bool {
+        !self.backlog.is_empty()
+    }
+
+    /// Are there more of them than should be?
+    pub(super) fn is_far_behind(&self) -> bool {
+        self.backlog.len() >= MAX_BACKLOG
+    }
+
+    /// Has the last transaction failed?
+    pub(super) fn is_stuck(&self) -> bool {
+        self.is_stuck
+    }
+
+    /// Is the fold older than the last record?
+    pub(super) fn is_fold_unwritten(&self) -> bool {
+        self.fold.as_ref().is_some_and(Fold::is_unwritten)
+    }
+
+    /// Stores the records of all batches, or with an error none. They are durable when this returns.
+    pub(super) fn record(&mut self, batches: &mut [Batch]) -> Result<Vec<Stored>, WriteError> {
+        let mut fold = self.take_fold()?;
+        let first = fold.next_id();
+        let (mut new, mut told) = (Vec::new(), HashSet::new());
+        let mut samples = Vec::with_capacity(batches.len());
+        for batch in batches {
+            let mut of_batch = Vec::with_capacity(batch.executions.len());
+            for execution in mem::take(&mut batch.executions) {
+                if let Some(key) = &execution.idempotency_key {
+                    let key = (execution.tenant.clone(), key.clone());
+                    if self.told.contains(&key) || self.was_told(&key)? || !told.insert(key) {
+                        of_batch.push(None);
+                        continue;
+                    }
+                }
+                of_batch.push(Some(fold.add(&self.connection, &execution)?));
+                new.push(execution);
+            }
+            samples.push(of_batch);
+        }
+        if !new.is_empty() {
+            self.journal.append(first, &new)?;
+        }
+        let followed = fold.tell();
+        self.fold = Some(fold);
+        self.told.extend(told);
+        self.backlog.extend((first..).zip(new));
+        Ok(samples.into_iter().map(|samples| Stored { samples, followed: Arc::clone(&followed) }).collect())
+    }
+
+    /// The fold of all records, which is put back once nothing went wrong.
+    fn take_fold(&mut self) -> rusqlite::Result<Fold> {
+        if self.is_stuck || self.fold.is_none() {
+            self.take_over()?;
+        }
+        self.fold.take().map_or_else(|| Fold::read(&self.connection), Ok)
+    }
+
+    fn was_told(&self, (tenant, key): &(String, String)) -> rusqlite::Result<bool> {
+        let told = "SELECT 1 FROM idempotency_keys WHERE tenant = ?1 AND key = ?2";
+        self.connection.prepare_cached(told)?.exists([tenant, key])
+    }
+
+    /// Runs all tasks, or with an error none.
+    pub(super) fn perform(&mut self, tasks: &mut [Box<dyn Task>], clock: &mut Clock) -> rusqlite::Result<()> {
+        self.transact(|transaction, _| tasks.iter_mut().try_for_each(|task| task.run(transaction, clock)))
+    }
+
+    /// Takes the journal's records over.
+    pub(super) fn take_over(&mut self) -> rusqlite::Result<()> {
+        self.transact(|_, _| Ok(()))
+    }
+
+    /// Writes the fold.
+    pub(super) fn write_fold(&mut self) -> rusqlite::Result<()> {
+        self.transact(|transaction, fold| if fold.is_unwritten() { fold.write(transaction) } else { Ok(()) })
+    }
+
+    /// Takes the journal's records over and does `work`, all or nothing.
+    fn transact(
+        &mut self,
+        work: impl FnOnce(&mut Transaction<'_>, &mut Fold) -> rusqlite::Result<()>,
+    ) -> rusqlite::Result<()> {
+        self.is_stuck = true;
+        let mut transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        insert(&transaction, &self.backlog)?;
+        let mut fold = match self.fold.take() {
+            Some(fold) => fold,
+            None => Fold::read(&transaction)?,
+        };
+        if fold.is_due() {
+            fold.write(&transaction)?;
+        }
+        work(&mut transaction, &mut fold)?;
+        transaction.commit()?;
+        fold.trim();
+        (self.fold, self.is_stuck) = (Some(fold), false);
+        self.backlog.clear();
+        self.told.clear();
+        self.journal.rewind();
+        Ok(())
+    }
+
+    /// Moves all that was committed out of the write-ahead log, which still has what was there before.
+    pub(super) fn empty_log(&self) {
+        let emptied = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));
+        match emptied {
+            Ok(false) => {}
+            Ok(true) => tracing::warn!("readers keep the log; what was removed stays in it until it is written over"),
+            Err(error) => tracing::warn!(%error, "the log was not emptied; what was removed stays in it for now"),
+        }
+    }
+
+    /// Removes what is older than the retention, and all that is beyond the bounds.
+    pub(super) fn prune(&mut self, retention: Duration) -> rusqlite::Result<()> {
+        let before = |age: Duration| now().saturating_sub(age).as_millis() as i64;
+        // Records that the written fold does not have must stay.
+        self.write_fold()?;
+        let Self { connection, fold: Some(fold), .. } = self else { return Ok(()) };
+        let old =
+            "DELETE FROM executions WHERE id IN (SELECT id FROM executions WHERE at_ms < ?1 ORDER BY id LIMIT ?2)";
+        connection.execute(old, params![before(retention), PRUNED_AT_ONCE])?;
+        connection.execute("DELETE FROM idempotency_keys WHERE at_ms < ?1", [before(IDEMPOTENCY)])?;
+        connection.execute("DELETE FROM memory_keys WHERE at_ms < ?1", [before(IDEMPOTENCY)])?;
+        fold.prune(connection)?;
+        notes::prune(connection, before(retention).saturating_mul(1000))
+    }
+}
+
+/// The journal of the database at `path`.
+fn journal_of(path: &Path) -> PathBuf {
+    path.with_extension("journal")
+}
+
+/// What was acknowledged before the database at `path` is copied, and may be missing in the copy.
+pub(super) fn journalled(path: &Path) -> Result<Vec<(i64, Execution)>, JournalError> {
+    journal::peek(&journal_of(path))
+}
+
+/// Adds to a copy what it lacks of that.
+pub(super) fn complete(copy: &mut Connection, mut journalled: Vec<(i64, Execution)>) -> rusqlite::Result<()> {
+    if journalled.is_empty() {
+        return Ok(());
+    }
+    let transaction = copy.transaction()?;
+    let next = Fold::read(&transaction)?.next_id();
+    journalled.retain(|(id, _)| *id >= next);
+    insert(&transaction, &journalled)?;
+    transaction.commit()
+}
+
+/// In place of a duration that is not known.
+const UNTIMED: i64 = -1;
+
+fn insert(transaction: &Transaction<'_>, records: &[(i64, Execution)]) -> rusqlite::Result<()> {
+    let now = now().as_millis() as i64;
+    let mut insert = transaction.prepare_cached(
+        "INSERT INTO executions (id, tenant, tool, mode, failed, duration_ms, outcome, content_length, num_perspectives,
+                                 num_branches, thinking_budget, context_tokens, session, at_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+    )?;
+    let mut tell = transaction.prepare_cached(
+        "INSERT INTO idempotency_keys (tenant, key, at_ms) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+    )?;
+    for (id, execution) in records {
+        let Execution { tenant, tool, mode, duration_ms, outcome, measures, session, at_ms, idempotency_key } =
+            execution;
+        if let Some(key) = idempotency_key {
+            tell.execute(params![tenant, key, now])?;
+        }
+        let number = |measure: Option<u64>| measure.map(u64::cast_signed);
+        insert.execute(params![
+            id,
+            tenant,
+            tool,
+            mode,
+            *outcome == Outcome::Error,
+            duration_ms.map_or(UNTIMED, u64::cast_signed),
+            outcome.as_str(),
+            number(measures.content_length),
+            number(measures.num_perspectives),
+            number(measures.num_branches),
+            number(measures.thinking_budget),
+            number(measures.context_tokens),
+            session,
+            at_ms,
+        ])?;
+    }
+    Ok(())
+}
+
+/// Since the epoch.
+pub(super) fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
