@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What has just happened, for rule libraries to propose what is called next.
+/// What has just happened, for rule libraries to propose what is called next. A worker reads it without copying the texts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ask {
+pub struct Ask<S = String> {
     /// The tool that was called.
-    pub tool: String,
+    pub tool: S,
     /// The mode it ran in.
-    pub mode: Option<String>,
+    pub mode: Option<S>,
     /// How complex its result was, if somebody said.
     pub complexity: Option<Complexity>,
     /// How many results it gave; 0 if nobody said.
@@ -16,13 +16,13 @@ pub struct Ask {
     /// Has the result open branches?
     pub has_branches: bool,
     /// The session it belongs to.
-    pub session_id: Option<String>,
+    pub session_id: Option<S>,
     /// What the agent is after, in words.
-    pub goal: Option<String>,
+    pub goal: Option<S>,
     /// Tools called recently, the oldest first, repeats kept.
-    pub history: Vec<String>,
+    pub history: Vec<S>,
     /// Further facts about the result.
-    pub context: Vec<(String, String)>,
+    pub context: Vec<(S, S)>,
 }
 
 /// How complex a result was.

@@ -163,7 +163,7 @@ impl Instance {
     }
 
     /// Asks for proposals. Nobody waits for longer than `patience`.
-    pub(super) fn ask(&mut self, ask: &Ask, patience: Duration) -> Result<Vec<Proposal>, Refusal> {
+    pub(super) fn ask(&mut self, ask: &Ask<impl AsRef<str>>, patience: Duration) -> Result<Vec<Proposal>, Refusal> {
         let Some(pointer) = self.pointer else { return Ok(Vec::new()) };
         self.ask_of(pointer, ask, patience, MAX_PROPOSALS, |_| {})
     }
@@ -172,7 +172,7 @@ impl Instance {
     pub(super) fn ask_of(
         &self,
         pointer: NonNull<c_void>,
-        ask: &Ask,
+        ask: &Ask<impl AsRef<str>>,
         patience: Duration,
         most: usize,
         bend: impl FnOnce(&mut Request),
@@ -188,25 +188,27 @@ impl Instance {
     pub(super) fn ask_with(
         &self,
         pointer: NonNull<c_void>,
-        ask: &Ask,
+        ask: &Ask<impl AsRef<str>>,
         patience: Duration,
         most: usize,
         send: impl FnOnce(&mut Request) -> *const Request,
     ) -> Result<Vec<Proposal>, Refusal> {
         let deadline_ns = now_ns().saturating_add(patience.as_nanos() as u64);
         let history = strs(&ask.history);
-        let mut facts: Vec<&(String, String)> = ask.context.iter().collect();
-        facts.sort();
-        let pair = |(key, value): &(String, String)| Pair { key: Str::new(key), value: Str::new(value) };
+        let mut facts: Vec<(&str, &str)> =
+            ask.context.iter().map(|(key, value)| (key.as_ref(), value.as_ref())).collect();
+        facts.sort_unstable();
+        let pair = |(key, value)| Pair { key: Str::new(key), value: Str::new(value) };
         let context: Vec<Pair> = facts.into_iter().map(pair).collect();
+        let maybe = |text: &Option<_>| text.as_ref().map(AsRef::as_ref).into();
         let mut request = Request {
             struct_size: size_of::<Request>() as u32,
             complexity: ask.complexity.map_or(complexity::ABSENT, number_of),
             generation: self.generation,
-            tool: Str::new(&ask.tool),
-            mode: ask.mode.as_deref().into(),
-            session_id: ask.session_id.as_deref().into(),
-            goal: ask.goal.as_deref().into(),
+            tool: Str::new(ask.tool.as_ref()),
+            mode: maybe(&ask.mode),
+            session_id: maybe(&ask.session_id),
+            goal: maybe(&ask.goal),
             num_outputs: ask.num_outputs,
             has_branches: ask.has_branches.into(),
             reserved: 0,
@@ -258,8 +260,8 @@ impl Drop for Instance {
     }
 }
 
-fn strs(texts: &[String]) -> Vec<Str> {
-    texts.iter().map(|text| Str::new(text)).collect()
+fn strs(texts: &[impl AsRef<str>]) -> Vec<Str> {
+    texts.iter().map(|text| Str::new(text.as_ref())).collect()
 }
 
 fn number_of(complexity: Complexity) -> i32 {

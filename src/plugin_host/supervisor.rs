@@ -224,7 +224,7 @@ impl Supervisor {
 
     fn tell(&mut self, snapshot: Snapshot) {
         let mut order = Vec::new();
-        let message = Order::Snapshot(snapshot);
+        let message: Order = Order::Snapshot(snapshot);
         encode(&message, &mut order);
         let Order::Snapshot(snapshot) = message else { return };
         let told = Arc::new(Told { snapshot: Arc::new(snapshot), order });

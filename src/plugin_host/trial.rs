@@ -75,7 +75,7 @@ impl Trial {
             noted: (library.identity.id.clone(), library.identity.version.clone()),
         };
         let mut told = Vec::new();
-        encode(&Order::Snapshot(snapshot.clone()), &mut told);
+        encode(&Order::<String>::Snapshot(snapshot.clone()), &mut told);
         match greet_in_time(socket, setup, &told).await {
             Ok((line, hello)) => Ok(Self { process, line, hello, numbers: 0, listening }),
             Err(fault) => {

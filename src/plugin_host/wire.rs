@@ -7,7 +7,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::ask::{Ask, Proposal, Snapshot};
@@ -35,7 +34,7 @@ pub(super) const MAX_MESSAGE_BYTES: usize = 512;
 
 /// What the daemon tells a worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) enum Order {
+pub(super) enum Order<S = String> {
     /// The first: how to live, and what the library says it is.
     Setup(Setup),
     /// The catalog; the second, and then each new generation.
@@ -47,7 +46,7 @@ pub(super) enum Order {
         /// How long somebody waits for it.
         patience: Duration,
         /// What has happened.
-        ask: Arc<Ask>,
+        ask: Arc<Ask<S>>,
     },
     /// One experiment of the validator.
     Try(Experiment),
@@ -192,7 +191,7 @@ pub(super) fn frame_length(bytes: &[u8], limit: usize) -> Result<Option<usize>, 
 }
 
 /// The message of a whole frame.
-pub(super) fn decode<T: DeserializeOwned>(frame: &[u8]) -> Result<T, WireError> {
+pub(super) fn decode<'f, T: Deserialize<'f>>(frame: &'f [u8]) -> Result<T, WireError> {
     let (message, rest) = postcard::take_from_bytes(&frame[HEAD..])?;
     if rest.is_empty() { Ok(message) } else { Err(WireError::Trailing(rest.len())) }
 }

@@ -79,9 +79,8 @@ fn serve(channel: &mut Channel) -> Result<(), WorkerError> {
     // The daemon's death ends the socket as well; this ends a library that is in a loop by then.
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from)?;
     close_rest()?;
-    let (Some(Order::Setup(setup)), Some(Order::Snapshot(snapshot))) = (channel.receive()?, channel.receive()?) else {
-        return Err(WorkerError::Order);
-    };
+    let Some(Order::Setup(setup)) = channel.receive()? else { return Err(WorkerError::Order) };
+    let Some(Order::Snapshot(snapshot)) = channel.receive()? else { return Err(WorkerError::Order) };
     let mut instance = match start(setup, &snapshot) {
         Ok((instance, hello)) => {
             channel.send(&Reply::Ready(hello))?;
@@ -129,7 +128,7 @@ pub(super) fn first_call(instance: &mut Instance, snapshot: &Snapshot) -> Result
 }
 
 /// Nothing if the order makes no sense here.
-fn answer(instance: &mut Instance, order: Order) -> Option<Reply> {
+fn answer(instance: &mut Instance, order: Order<&str>) -> Option<Reply> {
     Some(match order {
         Order::Ask { number, patience, ask } => {
             let mut outcome = instance.ask(&ask, patience);
@@ -170,6 +169,8 @@ struct Channel {
     socket: File,
     chunk: Box<[u8]>,
     read: Vec<u8>,
+    /// Bytes of `read` that were handed out as an order.
+    taken: usize,
     written: Vec<u8>,
 }
 
@@ -178,22 +179,27 @@ const CHUNK: usize = 64 << 10;
 
 impl Channel {
     fn new(socket: File) -> Self {
-        Self { socket, chunk: vec![0; CHUNK].into(), read: Vec::new(), written: Vec::new() }
+        Self { socket, chunk: vec![0; CHUNK].into(), read: Vec::new(), taken: 0, written: Vec::new() }
     }
 
     /// The next order; nothing if the daemon has closed the socket.
-    fn receive(&mut self) -> Result<Option<Order>, WorkerError> {
+    fn receive(&mut self) -> Result<Option<Order<&str>>, WorkerError> {
+        self.read.drain(..self.taken);
+        self.taken = self.read_frame()?;
+        Ok(if self.taken > 0 { Some(decode(&self.read[..self.taken])?) } else { None })
+    }
+
+    /// Reads until there is a whole frame. Returns its length, 0 if the daemon has closed the socket.
+    fn read_frame(&mut self) -> Result<usize, WorkerError> {
         loop {
             if let Some(length) = frame_length(&self.read, MAX_ORDER)? {
                 if length <= self.read.len() {
-                    let order = decode(&self.read[..length])?;
-                    self.read.drain(..length);
-                    return Ok(Some(order));
+                    return Ok(length);
                 }
                 self.read.reserve(length - self.read.len());
             }
             match self.socket.read(&mut self.chunk) {
-                Ok(0) => return Ok(None),
+                Ok(0) => return Ok(0),
                 Ok(length) => self.read.extend_from_slice(&self.chunk[..length]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.into()),

@@ -4,10 +4,12 @@
 //! The weights of what documents tell are fitted where nothing was learnt, as a conditional logistic regression: the needed tool
 //! against the best sixty of its message. Then those of usage, at several stages of learning and with wrong choices among
 //! them, the others held. Then the calibration, on the three best tools of each message. Each set counts as much as any other.
+//! What tells that no tool is needed is fitted and measured in `quiet/fit.rs`.
 
 use std::fmt::Write as _;
 
 use super::evaluate::{Case, Lesson, Random, choices, evaluate, learn};
+use super::quiet;
 use super::ranking::Ranking;
 use super::usage::Trust;
 use super::weights::{Calibration, FEATURES, Row, USE_MEANING, Weights, logistic, logit};
@@ -61,6 +63,8 @@ pub fn fit(sets: &[Set]) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "weights {weights:.2?}");
     let _ = writeln!(text, "calibration {:?}", calibrate(sets));
+    text.push_str(&quiet::fit::measure(sets.iter().map(|set| (&set.index, &*set.cases))));
+    let _ = writeln!(text, "quiet/weights.txt\n{}", quiet::fit::fit());
     for (set, (first, second)) in sets.iter().zip(&halves) {
         for lesson in [None, Some(lessons[1]), Some(lessons[2])] {
             let usage = lesson.map_or_else(Usage::new, |lesson| learn(&set.index, first, lesson));

@@ -26,6 +26,11 @@ fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |now| now.as_secs_f64())
 }
 
+/// Milliseconds for people, to a tenth.
+fn millis(took: Duration) -> f64 {
+    (took.as_secs_f64() * 1e4).round() / 10.0
+}
+
 /// The catalog was brought up to date.
 #[derive(Debug)]
 pub struct CatalogReloaded<'r> {
@@ -58,7 +63,7 @@ impl CatalogReloaded<'_> {
             metrics.catalog_documents.with_label_values(&[state]).set(count as i64);
         }
         metrics.catalog_reload.record(errors == 0, now());
-        let (took_ms, warnings) = (took.as_secs_f64() * 1e3, diagnostics.len() - errors);
+        let (took_ms, warnings) = (millis(took), diagnostics.len() - errors);
         match outcome {
             "unchanged" => tracing::debug!(generation, tools, trigger, took_ms, "catalog unchanged"),
             "rejected" => {
@@ -261,7 +266,7 @@ pub struct HistoryReplayed<'r> {
 impl HistoryReplayed<'_> {
     /// Logs it.
     pub fn emit(self) {
-        let took_ms = self.took.as_secs_f64() * 1e3;
+        let took_ms = millis(self.took);
         match self.outcome {
             Ok(calls) => tracing::info!(calls, took_ms, "history replayed"),
             Err(reason) => tracing::error!(reason, "history not read; estimates come from hints and defaults"),

@@ -59,7 +59,7 @@ impl LlmAsked<'_> {
     /// Logs and counts it.
     pub fn emit(self, metrics: &Metrics) {
         let outcome = self.outcome.label();
-        let took_ms = self.took.as_secs_f64() * 1e3;
+        let took_ms = super::millis(self.took);
         metrics.llm.calls.with_label_values(&[outcome]).inc();
         if !matches!(self.outcome, LlmOutcome::Failed(LlmError::Open { .. } | LlmError::Busy { .. })) {
             metrics.llm.duration.observe(self.took.as_secs_f64());
