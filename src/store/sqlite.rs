@@ -455,6 +455,22 @@ mod tests {
     }
 
     #[test]
+    fn more_old_records_than_are_removed_at_once_go_too() {
+        let directory = TempDir::new().unwrap();
+        let options = Options::file(file_in(directory.path()));
+        let store = start(recent(&options));
+        append(&store, (0..6000).map(|i| execution("a", None, i, None)).collect()).unwrap();
+        drop(store);
+        let _store = start(options.clone());
+        let connection = Connection::open(&options.path).unwrap();
+        let deadline = std::time::Instant::now() + Duration::from_secs(30);
+        while connection.query_row("SELECT count(*) FROM executions", [], |row| row.get::<_, i64>(0)).unwrap() > 0 {
+            assert!(std::time::Instant::now() < deadline);
+            thread::yield_now();
+        }
+    }
+
+    #[test]
     fn a_full_disk_is_said_and_got_over() {
         let directory = TempDir::new().unwrap();
         let options = recent(&Options { max_pages: 40, ..Options::file(file_in(directory.path())) });

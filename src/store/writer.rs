@@ -90,7 +90,7 @@ pub(super) struct Writer {
     database: Option<Database>,
     clock: Clock,
     tried: Instant,
-    pruned: Option<Instant>,
+    prune_at: Instant,
     queued: Arc<AtomicUsize>,
     trouble: Arc<ArcSwapOption<String>>,
     on_commit: OnCommit,
@@ -103,8 +103,8 @@ impl Writer {
         trouble: Arc<ArcSwapOption<String>>,
         on_commit: OnCommit,
     ) -> Self {
-        let (clock, tried) = (Clock::default(), Instant::now());
-        Self { options, database: None, clock, tried, pruned: None, queued, trouble, on_commit }
+        let (clock, now) = (Clock::default(), Instant::now());
+        Self { options, database: None, clock, tried: now, prune_at: now, queued, trouble, on_commit }
     }
 
     /// Opens the database, or says why not.
@@ -133,23 +133,32 @@ impl Writer {
                     return;
                 }
             }
-            if self.pruned.is_none_or(|pruned| pruned.elapsed() >= PRUNE) {
-                self.pruned = Some(Instant::now());
-                let retention = self.options.retention;
-                self.attempt(|database| database.prune(retention));
+            if self.prune_at <= Instant::now() {
+                self.prune();
             }
         }
     }
 
+    /// Removes old records; if there are many, the rest a moment later.
+    fn prune(&mut self) {
+        let (retention, mut is_rest) = (self.options.retention, false);
+        self.attempt(|database| {
+            is_rest = database.prune(retention)?;
+            Ok(())
+        });
+        self.prune_at = Instant::now() + if is_rest { QUIET } else { PRUNE };
+    }
+
     /// How long to wait for something to write before there is something else to do.
     fn patience(&self) -> Duration {
-        match &self.database {
+        let pause = match &self.database {
             // Nobody may come who is not told that it works again.
             _ if self.trouble.load().is_some() => RETRY,
             Some(database) if database.is_behind() => PAUSE,
             Some(database) if database.is_fold_unwritten() => QUIET,
             Some(_) | None => PRUNE,
-        }
+        };
+        pause.min(self.prune_at.saturating_duration_since(Instant::now()))
     }
 
     /// Opens the database if it is not, now and then.
