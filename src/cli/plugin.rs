@@ -4,6 +4,7 @@ mod project;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
@@ -39,6 +40,9 @@ enum PluginCommand {
         /// Its configuration, a JSON object
         #[arg(long, value_name = "JSON", default_value = "{}")]
         settings: String,
+        /// How long a call may take
+        #[arg(long, value_name = "TIME", default_value = "50ms", value_parser = humantime::parse_duration)]
+        deadline: Duration,
     },
     /// Ask a rule library what to call next
     Try(TryArgs),
@@ -69,6 +73,9 @@ struct TryArgs {
     /// The library's configuration, a JSON object
     #[arg(long, value_name = "JSON", default_value = "{}")]
     settings: String,
+    /// How long it may take
+    #[arg(long, value_name = "TIME", default_value = "50ms", value_parser = humantime::parse_duration)]
+    deadline: Duration,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -83,7 +90,7 @@ const MAX_CONTEXT_BYTES: usize = 1 << 20;
 pub(super) fn run(args: &PluginArgs, output: &mut Output) -> Result<Exit, CliError> {
     match &args.command {
         PluginCommand::Inspect { file } => inspect(file, output),
-        PluginCommand::Check { file, settings } => run_check(file, settings, output),
+        PluginCommand::Check { file, settings, deadline } => run_check(file, settings, *deadline, output),
         PluginCommand::Try(args) => try_out(args, output),
         PluginCommand::New { name, lang } => project::write(name, *lang, output),
     }
@@ -124,10 +131,10 @@ fn open(file: &Path, output: &mut Output) -> Result<Library, CliError> {
     Ok(library)
 }
 
-fn run_check(file: &Path, settings: &str, output: &mut Output) -> Result<Exit, CliError> {
+fn run_check(file: &Path, settings: &str, deadline: Duration, output: &mut Output) -> Result<Exit, CliError> {
     check_settings(settings)?;
     let library = open(file, output)?;
-    let launch = Launch::default();
+    let launch = Launch { deadline, ..Launch::default() };
     let tell = |finding: &Finding| {
         if !output.is_json() {
             output.line(&describe(finding));
@@ -173,7 +180,7 @@ fn try_out(args: &TryArgs, output: &mut Output) -> Result<Exit, CliError> {
     let catalog =
         args.tool_metadata.as_deref().map(|directory| documents::open(Options::directory(directory), output).catalog);
     let snapshot = catalog.as_ref().map(|catalog| snapshot_of(1, catalog)).unwrap_or_default();
-    let launch = Launch::default();
+    let launch = Launch { deadline: args.deadline, ..Launch::default() };
     let said = block_on(async {
         let print = |line: &str| Output::new(false).note(line);
         let mut trial = Trial::start(&library, &launch, args.settings.clone(), &snapshot, print)

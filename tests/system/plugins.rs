@@ -422,6 +422,7 @@ fn suggestions_come_from_rules_and_name_who_is_missing() {
     fs::copy(reasoning(), site.path("plugins/libalmanac_reasoning.so")).unwrap();
     hostile("segfault_suggest", &site.path("plugins"));
     site.save("trigger.yaml", &document("trigger", "t"));
+    site.configure("plugins: {deadline: 10s}\n");
     let mut command = site.command();
     command.arg("--tool-metadata").arg(shipped());
     let daemon = Daemon::start(command, site.path("state/admin.sock"));
