@@ -25,6 +25,10 @@ const PRUNE: Duration = Duration::from_secs(60 * 60);
 /// Without anything to write for so long, the database takes the journal's records over.
 const PAUSE: Duration = Duration::from_millis(5);
 
+/// Between two looks whether the files are where they were. Not with each write: the times of a file that was looked at are
+/// written with its next flush, which then takes half as long again.
+const LOOK: Duration = Duration::from_millis(100);
+
 /// Without anything to write for so long, the fold is written, so that a start has nothing to do.
 const QUIET: Duration = Duration::from_secs(1);
 
@@ -90,6 +94,8 @@ pub(super) struct Writer {
     database: Option<Database>,
     clock: Clock,
     tried: Instant,
+    /// When the files were seen to be where they were.
+    looked: Option<Instant>,
     prune_at: Instant,
     queued: Arc<AtomicUsize>,
     trouble: Arc<ArcSwapOption<String>>,
@@ -104,7 +110,7 @@ impl Writer {
         on_commit: OnCommit,
     ) -> Self {
         let (clock, now) = (Clock::default(), Instant::now());
-        Self { options, database: None, clock, tried: now, prune_at: now, queued, trouble, on_commit }
+        Self { options, database: None, clock, tried: now, looked: None, prune_at: now, queued, trouble, on_commit }
     }
 
     /// Opens the database, or says why not.
@@ -241,7 +247,7 @@ impl Writer {
         work: impl FnOnce(&mut Database, &mut Clock) -> Result<T, WriteError>,
     ) -> Result<T, StoreError> {
         let outcome = match &mut self.database {
-            Some(database) => match database.keep_place().and_then(|()| work(database, &mut self.clock)) {
+            Some(database) => match look(database, &mut self.looked).and_then(|()| work(database, &mut self.clock)) {
                 // Other work may do although records cannot be taken.
                 Ok(done) if database.is_doubtful() => return Ok(done),
                 done => done.map_err(|error| self.explain(&error)),
@@ -280,6 +286,16 @@ impl Writer {
         }
         self.trouble.store(trouble.map(Arc::new));
     }
+}
+
+/// Sees now and then to the files' being where they were.
+fn look(database: &mut Database, looked: &mut Option<Instant>) -> Result<(), WriteError> {
+    if looked.is_none_or(|looked| looked.elapsed() >= LOOK) {
+        *looked = None;
+        database.keep_place()?;
+        *looked = Some(Instant::now());
+    }
+    Ok(())
 }
 
 /// All that waits, up to the size of a group.
