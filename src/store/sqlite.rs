@@ -515,6 +515,33 @@ mod tests {
     }
 
     #[test]
+    fn files_that_are_taken_away_are_missed() {
+        let directory = TempDir::new().unwrap();
+        let path = file_in(directory.path());
+        let store = start(recent(&Options::file(&path)));
+        let until = |is_stored: bool, what: &str| {
+            let deadline = std::time::Instant::now() + Duration::from_secs(30);
+            while append(&store, vec![execution("a", None, 1, None)]).is_ok() != is_stored {
+                assert!(std::time::Instant::now() < deadline, "{what}");
+            }
+        };
+        until(true, "a first record");
+        fs::remove_file(path.with_extension("journal")).unwrap();
+        let deadline = std::time::Instant::now() + Duration::from_secs(30);
+        while !path.with_extension("journal").exists() {
+            until(true, "a record into a journal that was removed");
+            assert!(std::time::Instant::now() < deadline, "the journal is not made anew");
+        }
+        fs::rename(&path, path.with_extension("away")).unwrap();
+        until(false, "a database that was moved away is written to");
+        let trouble = store.trouble().unwrap();
+        assert!(trouble.contains("removed or replaced") && trouble.contains("put it back"), "{trouble}");
+        fs::rename(path.with_extension("away"), &path).unwrap();
+        until(true, "a database that was put back is not written to");
+        assert_eq!(store.trouble(), None);
+    }
+
+    #[test]
     fn a_full_queue_refuses_instead_of_growing() {
         let directory = TempDir::new().unwrap();
         let path = file_in(directory.path());
