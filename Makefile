@@ -1,10 +1,11 @@
 # The two that matter: `make run` and `make test`.
 
-.PHONY: run test fault bench bench-memories eval lint deny deb assets client clean
+.PHONY: run test fuzz soak fault bench bench-memories eval lint deny minimum deb assets client clean
 
 HISTORIES ?= ../shared/data/timing
 SELECTIONS ?= ../shared/data/selection
 ANSWERS ?= ../shared/reference/timing/vectors.csv
+MINIMUM_RUST = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 run: ## Build the daemon and its rule library, and run it on the documents of this directory
 	cargo build --release
@@ -12,7 +13,20 @@ run: ## Build the daemon and its rule library, and run it on the documents of th
 
 test: ## Run all tests
 	cargo build --package almanac-reasoning
-	cargo test --workspace
+	@if cargo nextest --version >/dev/null 2>&1; then \
+		echo cargo nextest run --workspace; cargo nextest run --workspace && cargo test --workspace --doc; \
+	else \
+		echo cargo test --workspace; cargo test --workspace; \
+	fi
+
+FUZZ_SECONDS ?= 30
+
+fuzz: ## Feed all that reads foreign bytes with made-up ones, FUZZ_SECONDS (30) each, six at once at most
+	BOLERO_RANDOM_TEST_TIME_MS=$$(($(FUZZ_SECONDS) * 1000)) BOLERO_RANDOM_ITERATIONS=1000000000 \
+		cargo test --package almanacd --lib -- fuzz_ --nocapture
+
+soak: ## Mixed load for ALMANAC_SOAK_SECONDS (600): memory, descriptors, threads and the journal must not grow
+	cargo test --package almanacd --test system -- soak:: --ignored --nocapture
 
 fault: ## Kill the daemon at random a hundred times under 16 writers, and look for every acknowledged record
 	ALMANAC_FAULT_ROUNDS=100 cargo test --test system -- fault --nocapture
@@ -48,6 +62,10 @@ lint: ## What the continuous integration holds the code to
 
 deny: ## Look for licences, sources and advisories that are not wanted (needs cargo-deny: cargo install cargo-deny)
 	cargo deny check
+
+minimum: ## Build with the oldest Rust that Cargo.toml names (needs rustup)
+	rustup toolchain install --profile minimal $(MINIMUM_RUST)
+	cargo +$(MINIMUM_RUST) check --workspace --quiet
 
 assets: ## Manual pages and completions
 	cargo build --profile dist

@@ -1,7 +1,8 @@
-//! Many memories: how long adding and finding takes, and what it costs in memory. `cargo bench --bench memories -- [COUNT]`
+//! Many memories: how long adding and finding takes, and what it costs in memory. `cargo bench --bench memories --
+//! [COUNT]`
 //!
-//! Nothing fails for being slow. Texts are made of words as frequent as Zipf's law says, in threads of twenty, so that some
-//! words are everywhere and most are rare, as in what people write.
+//! Nothing fails for being slow. Texts are made of words as frequent as Zipf's law says, in threads of twenty, so that
+//! some words are everywhere and most are rare, as in what people write.
 #![expect(clippy::print_stdout, reason = "it prints a table")]
 
 use std::sync::Arc;
@@ -10,14 +11,13 @@ use std::time::Instant;
 use almanac::Engine;
 use almanac::engine::memory::{Archived, MemoryPatch};
 use almanac::memory::message::MessageDetails;
+use almanac::memory::query::{FieldPath, Filter, SortBy};
 use almanac::memory::search::Recall;
 use almanac::memory::vocabulary::MessageRole;
 use almanac::memory::{
     Kind, Metadata, create_agent_id, create_chat_id, create_message_metadata, create_thread_info, create_user_id,
 };
-use almanac::store::memories::{FieldPath, Filter, SortBy};
 use almanac::store::{Sqlite, sqlite};
-use almanac::timing::Defaults;
 use anyhow::{Context, Result};
 use serde_json::json;
 use tempfile::TempDir;
@@ -91,7 +91,7 @@ async fn main() -> Result<()> {
     let home = TempDir::new_in(env!("CARGO_TARGET_TMPDIR"))?;
     let file = home.path().join("almanac.db");
     let store = Sqlite::start(sqlite::Options::file(&file), Box::new(|_, _| ()))?;
-    let engine = Engine::with_store(Arc::new(store), Defaults::default(), 1);
+    let engine = Engine::on(Arc::new(store));
     let mut dice = Dice(42);
     let start = Instant::now();
     let mut batches = Vec::new();

@@ -1,16 +1,21 @@
 """Turns a public tool-selection set into tool documents: selection_documents.py TOOLS.jsonl DIRECTORY.
 
-Each line has name, description, params (one `name: description` a line) and category. JSON is YAML, so the documents are JSON.
+Each line has name, description, params (`name: description`, a line each or joined by semicolons) and category.
+JSON is YAML, so the documents are JSON.
 """
 
 import json
 import pathlib
+import re
 import sys
+
+# Descriptions have semicolons, too: one ends a parameter only where a name and a colon follow.
+BETWEEN = re.compile(r"\n|;\s+(?=[\w.$-]+:)")
 
 
 def document(tool):
     properties = {}
-    for line in tool["params"].splitlines():
+    for line in BETWEEN.split(tool["params"]):
         name, _, description = line.partition(":")
         if name.strip():
             properties[name.strip()] = {"type": "string", "description": description.strip()}

@@ -1,12 +1,13 @@
 //! What tools exist: a directory of YAML documents, always current, read without waiting.
 //!
-//! [`document`] is one tool's document, with the keys of the wire. [`files`] lists the directories, [`shelf`] reads what changed
-//! into an [`Entry`] per tool (the answer already rendered) and assembles the immutable [`Catalog`] that readers hold.
-//! [`crate::watch`] turns file events into hints; [`reload`] is the one place that acts on them. [`relations`] and
-//! [`check`] answer what goes with what. [`Loader`] is all of it for a Rust program without the daemon.
+//! [`document`] is one tool's document, with the keys of the wire. [`files`] lists the directories, [`scanner`] reads
+//! what changed into an [`Entry`] per tool (the answer already rendered) and assembles the immutable [`Catalog`] that
+//! readers hold. [`crate::watch`] turns file events into hints; [`reload`] is the one place that acts on them.
+//! [`relations`] and [`check`] answer what goes with what. [`Loader`] is all of it for a Rust program without the
+//! daemon.
 //!
-//! Readers hold entries as rendered bytes and a line of facets, not parsed trees: those took four times the memory, and the
-//! questions that need the tree are rare enough to parse one body again.
+//! Readers hold entries as rendered bytes and a line of facets, not parsed trees: those took four times the memory, and
+//! the questions that need the tree are rare enough to parse one body again.
 
 pub mod check;
 pub mod document;
@@ -18,13 +19,15 @@ pub mod next;
 pub mod plan;
 pub mod relations;
 pub mod reload;
-pub mod shelf;
+pub mod scanner;
+mod settings;
 pub mod snapshot;
 mod table;
 
 pub use document::ToolMetadata;
 pub use entry::Entry;
-pub use loader::{LoadError, Loader};
+pub use loader::{Loader, LoaderError};
+pub use settings::Settings;
 pub use snapshot::Catalog;
 
 pub use crate::strict::{Diagnostic, Severity};

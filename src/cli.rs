@@ -1,12 +1,16 @@
-//! The command line: translates arguments to [`Engine`](crate::Engine) calls, here or in the running daemon, and back to text.
+//! The command line: translates arguments to [`Engine`](crate::Engine) calls, here or in the running daemon, and back
+//! to text.
 
 mod calibrate;
 mod check;
 mod client;
 mod ctl;
+mod ctl_mcp;
 mod documents;
 mod eval;
 mod file;
+mod import;
+mod mcp;
 mod memory;
 mod memory_door;
 mod output;
@@ -25,22 +29,20 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::access::{self, DEFAULT_TENANT, Scope};
-use crate::config::{ConfigError, DaemonOverrides, Overrides, default_admin_socket};
-use crate::control;
+use crate::config::{DaemonOverrides, Overrides, default_admin_socket};
 use crate::daemon::{self, DaemonError, Ending};
+use crate::mcp::stdio::WayError;
+use crate::strict::LoadError;
 use client::{Client, ClientError};
 use output::Output;
 
 /// How a command ends. The numbers are a contract with service managers and scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// Done, or drained.
     Success,
     /// A check failed, or the command did.
     Failure,
-    /// Called wrongly (`EX_USAGE`).
     Usage,
-    /// Configured wrongly (`EX_CONFIG`).
     Configuration,
 }
 
@@ -94,6 +96,10 @@ enum Command {
     Recall(memory::RecallArgs),
     /// Move, save and remove memories
     Memory(memory::MemoryArgs),
+    /// Take over what others know of tools
+    Import(import::ImportArgs),
+    /// Serve an MCP client over standard input and output, by a daemon
+    Mcp(mcp::McpArgs),
     /// Control the running daemon
     Ctl(ctl::CtlArgs),
     /// Make tokens
@@ -174,11 +180,10 @@ impl DaemonArgs {
     }
 }
 
-/// A command failed.
 #[derive(Debug, thiserror::Error)]
 enum CliError {
     #[error(transparent)]
-    Config(#[from] ConfigError),
+    Config(#[from] LoadError),
     #[error(transparent)]
     Daemon(#[from] DaemonError),
     #[error(transparent)]
@@ -188,7 +193,7 @@ enum CliError {
     #[error("cannot write {file}")]
     Write { file: String, source: io::Error },
     #[error("cannot add a token to {file}")]
-    AddToken { file: String, source: access::AddError },
+    AddToken { file: String, source: access::issue::AddError },
     #[error("cannot read {file}")]
     Read { file: String, source: Box<dyn std::error::Error + Send + Sync> },
     #[error("cannot evaluate {file}")]
@@ -197,7 +202,8 @@ enum CliError {
     Arguments(String),
     #[error("--context is a JSON object or a file with one; `{file}` cannot be read")]
     Context { file: String, source: io::Error },
-    #[error("there is no tool `{tool}` in the catalog{}", near.as_ref().map(|near| format!("\n  did you mean {near}?")).unwrap_or_default())]
+    #[error("there is no tool `{tool}` in the catalog{}", near.as_ref().map(|near| format!("\n  did you mean \
+        {near}?")).unwrap_or_default())]
     UnknownTool { tool: String, near: Option<String> },
     #[error("cannot run a command by /bin/sh")]
     Call(#[source] io::Error),
@@ -213,6 +219,8 @@ enum CliError {
     ProjectExists(String),
     #[error(transparent)]
     Memory(#[from] memory::MemoryCliError),
+    #[error(transparent)]
+    Mcp(#[from] WayError),
     #[error("cannot make a token")]
     Random(#[from] getrandom::Error),
 }
@@ -221,6 +229,7 @@ impl CliError {
     fn exit(&self) -> Exit {
         match self {
             Self::Config(_) => Exit::Configuration,
+            Self::Mcp(_) => Exit::Usage,
             Self::Daemon(error) if error.is_configuration() => Exit::Configuration,
             _ => Exit::Failure,
         }
@@ -229,8 +238,7 @@ impl CliError {
     /// The error with its causes, on one line each.
     fn describe(&self) -> String {
         match self {
-            Self::Config(error) | Self::Daemon(DaemonError::Config(error)) => return control::describe(error, "\n  "),
-            Self::Daemon(DaemonError::Tokens(error)) => return control::describe_tokens(error, "\n  "),
+            Self::Config(error) | Self::Daemon(DaemonError::Config(error)) => return error.describe("\n  "),
             _ => {}
         }
         let mut text = self.to_string();
@@ -290,6 +298,8 @@ fn run(command: Command, output: &mut Output) -> Result<Exit, CliError> {
         Command::Remember(args) => memory::remember(&args, output),
         Command::Recall(args) => memory::recall(&args, output),
         Command::Memory(args) => memory::run(&args, output),
+        Command::Import(args) => import::run(&args, output),
+        Command::Mcp(args) => mcp::run(&args),
         Command::Ctl(args) => ctl::run(&args, output),
         Command::Token(TokenArgs { command: TokenCommand::New { name, scopes, tenant, file } }) => {
             token(&name, &tenant, &scopes, file.as_deref(), output)
@@ -311,10 +321,10 @@ fn token(
     file: Option<&Path>,
     output: &mut Output,
 ) -> Result<Exit, CliError> {
-    let (token, entry) = access::new_token(name, tenant, scopes)?;
+    let (token, entry) = access::issue::new_token(name, tenant, scopes)?;
     if let Some(file) = file {
         let add = |source| CliError::AddToken { file: file.display().to_string(), source };
-        access::add_to_file(file, &entry).map_err(add)?;
+        access::issue::add_to_file(file, &entry).map_err(add)?;
     }
     output.show(&serde_json::json!({"token": token, "entry": entry.trim()}), |out| {
         out.line(&token);

@@ -1,47 +1,39 @@
 //! Running the daemon while it runs: readiness, reload, status, log level. Behind the admin socket and the signals.
 
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::fmt;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime};
 
 use arc_swap::ArcSwap;
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use crate::access::{Tokens, TokensError};
-use crate::catalog::reload::{Ended, Reloader, Report, Settings, Trigger};
-use crate::config::{self, Config, ConfigError, DaemonOverrides, Overrides};
+use crate::access::{self, TokenKeeper, TokensLook};
+use crate::blocking::{self, NoThread};
+use crate::catalog::reload::{ReloadThreadEnded, Reloader, Report, Sources, Trigger};
 use crate::engine::Engine;
 use crate::plugin_host::{self, Host, HostError, Reloaded};
-use crate::strict::diagnostic::{self, Diagnostic};
+use crate::qualify;
+use crate::strict::{LoadError, Word, diagnostic};
 use crate::telemetry::Metrics;
 use crate::telemetry::events::{ConfigReloaded, TokensLoaded};
 use crate::telemetry::logging::{LevelError, LevelHandle};
+use crate::upstream::{self, Upstreams};
 use crate::usage::PriceTable;
 
 /// What must be there before questions are answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Word)]
+#[serde(rename_all = "lowercase")]
 pub enum Need {
-    /// The first catalog.
     Catalog,
-    /// The doors.
     Listeners,
+    /// That the catalog's thread comes to an end with what it does.
+    Pass,
     /// That every rule library is ready or has failed.
     Plugins,
     /// That the daemon is not stopping.
     Running,
-}
-
-impl Need {
-    /// The name on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Catalog => "catalog",
-            Self::Listeners => "listeners",
-            Self::Plugins => "plugins",
-            Self::Running => "running",
-        }
-    }
 }
 
 /// What is not there yet, or no longer.
@@ -71,45 +63,59 @@ impl Readiness {
     }
 }
 
-/// The daemon's own controls.
+/// What the configuration says now of all that can change while the daemon runs.
 #[derive(Debug)]
+pub struct Reconfigured {
+    /// Where the catalog comes from.
+    pub sources: Sources,
+    /// Who may ask.
+    pub auth: access::Settings,
+    /// How rule libraries are kept.
+    pub plugins: plugin_host::Settings,
+    /// Which MCP servers there are.
+    pub upstreams: upstream::Settings,
+    /// How tools are selected.
+    pub selection: qualify::Settings,
+    pub prices: PriceTable,
+    /// The log's level, if it is another one.
+    pub level: Option<String>,
+    /// Keys that changed and which only a restart can change.
+    pub fixed: Vec<&'static str>,
+}
+
+/// Reads the configuration again. The daemon that owns it knows what it said before.
+pub type Reconfigure = Box<dyn Fn() -> Result<Reconfigured, LoadError> + Send + Sync>;
+
+/// The daemon's own controls.
 pub struct Control {
-    overrides: Overrides,
-    daemon_overrides: DaemonOverrides,
-    config: Mutex<Config>,
+    reconfigure: Reconfigure,
+    prices: ArcSwap<PriceTable>,
     started: Instant,
     reloader: Reloader,
     catalog_thread: JoinHandle<()>,
     level: LevelHandle,
-    tokens: Arc<ArcSwap<Tokens>>,
+    tokens: Arc<TokenKeeper>,
     engine: Arc<Engine>,
     plugins: Arc<Host>,
+    upstreams: Upstreams,
     metrics: Arc<Metrics>,
     readiness: Arc<Readiness>,
 }
 
 /// What [`Control`] is made of.
-#[derive(Debug)]
 pub struct Parts {
-    /// The command line.
-    pub overrides: Overrides,
-    /// The command line of `serve`.
-    pub daemon_overrides: DaemonOverrides,
-    /// The configuration at the start.
-    pub config: Config,
+    /// Reads the configuration again.
+    pub reconfigure: Reconfigure,
+    pub prices: PriceTable,
     /// The catalog's reload thread.
     pub reloader: Reloader,
-    /// That thread.
     pub catalog_thread: JoinHandle<()>,
-    /// The log's level.
     pub level: LevelHandle,
     /// The tokens that are let in.
-    pub tokens: Arc<ArcSwap<Tokens>>,
-    /// The engine.
+    pub tokens: Arc<TokenKeeper>,
     pub engine: Arc<Engine>,
-    /// The rule libraries.
     pub plugins: Arc<Host>,
-    /// The metrics.
+    pub upstreams: Upstreams,
     pub metrics: Arc<Metrics>,
     /// Whether questions are answered.
     pub readiness: Arc<Readiness>,
@@ -120,24 +126,25 @@ pub struct Parts {
 pub enum ReloadError {
     /// The configuration is faulty; nothing was reloaded.
     #[error(transparent)]
-    Config(#[from] ConfigError),
+    Config(LoadError),
     /// The tokens are faulty; the old ones hold, the rest was reloaded.
     #[error(transparent)]
-    Tokens(#[from] TokensError),
+    Tokens(LoadError),
     /// The reload thread is gone.
     #[error(transparent)]
-    Ended(#[from] Ended),
+    ReloadThreadEnded(#[from] ReloadThreadEnded),
     /// The thread of the rule libraries is gone.
     #[error(transparent)]
     Plugins(#[from] HostError),
+    /// Nobody could do it now.
+    #[error(transparent)]
+    NoThread(#[from] NoThread),
 }
 
 /// A reload of everything.
 #[derive(Debug, Clone)]
 pub struct ReloadedAll {
-    /// The catalog.
     pub catalog: Report,
-    /// The rule libraries.
     pub plugins: Reloaded,
 }
 
@@ -150,40 +157,30 @@ pub struct Status {
     pub generation: u64,
     /// When it was published.
     pub loaded_at: SystemTime,
-    /// Tools in it.
     pub tools: usize,
     /// Tools served in their last good version.
     pub stale: usize,
     /// Rule libraries that answer, and those that are put aside or refused.
     pub plugins: (usize, usize),
-    /// Errors and warnings.
     pub errors: usize,
-    /// Warnings.
     pub warnings: usize,
-    /// What is missing.
     pub missing: Arc<Vec<Need>>,
+}
+
+impl fmt::Debug for Control {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Control").field("engine", &self.engine).finish_non_exhaustive()
+    }
 }
 
 impl Control {
     /// Puts the parts together.
     pub fn new(parts: Parts) -> Self {
-        let Parts {
-            overrides,
-            daemon_overrides,
-            config,
-            reloader,
-            catalog_thread,
-            level,
-            tokens,
-            engine,
-            plugins,
-            metrics,
-            readiness,
-        } = parts;
+        let Parts { reconfigure, prices, reloader, catalog_thread, .. } = parts;
+        let Parts { level, tokens, engine, plugins, upstreams, metrics, readiness, .. } = parts;
         Self {
-            overrides,
-            daemon_overrides,
-            config: Mutex::new(config),
+            reconfigure,
+            prices: ArcSwap::from_pointee(prices),
             started: Instant::now(),
             reloader,
             catalog_thread,
@@ -191,14 +188,19 @@ impl Control {
             tokens,
             engine,
             plugins,
+            upstreams,
             metrics,
             readiness,
         }
     }
 
-    /// The rule libraries.
     pub fn plugins(&self) -> &Arc<Host> {
         &self.plugins
+    }
+
+    /// The MCP servers.
+    pub fn upstreams(&self) -> &Upstreams {
+        &self.upstreams
     }
 
     /// Whether questions are answered.
@@ -207,11 +209,10 @@ impl Control {
     }
 
     /// What models cost, by their names.
-    pub fn prices(&self) -> PriceTable {
-        self.config.lock().unwrap_or_else(PoisonError::into_inner).prices.clone()
+    pub fn prices(&self) -> Arc<PriceTable> {
+        self.prices.load_full()
     }
 
-    /// The metrics.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
     }
@@ -223,7 +224,20 @@ impl Control {
             tracing::error!("the catalog's thread has ended; changes are not noticed any more");
             self.readiness.lost(Need::Catalog);
         }
+        self.check_pass(Instant::now());
         lives
+    }
+
+    /// A pass that does not end is no readiness: what is served may be old. It is no reason to start again.
+    fn check_pass(&self, now: Instant) {
+        let is_stuck = self.reloader.is_stuck(now);
+        let is_said = self.readiness.missing().contains(&Need::Pass);
+        if is_stuck && !is_said {
+            tracing::error!("the catalog's thread does not come to an end; changes are not noticed");
+            self.readiness.lost(Need::Pass);
+        } else if is_said && !is_stuck {
+            self.readiness.met(Need::Pass);
+        }
     }
 
     /// Does the thread that keeps the rule libraries live? If not, the daemon is not ready any more.
@@ -236,75 +250,63 @@ impl Control {
         lives
     }
 
-    /// Reads the configuration, the tokens, the catalog and the rule libraries again, and waits until the outcome is served.
+    /// Reads the configuration, the tokens, the catalog and the rule libraries again, and waits until the outcome is
+    /// served.
     pub async fn reload(self: &Arc<Self>, trigger: Trigger) -> Result<ReloadedAll, ReloadError> {
         let (send, receive) = oneshot::channel();
-        let control = Arc::clone(self);
-        let configured = tokio::task::spawn_blocking(move || {
-            let (settings, plugin_settings) = control.reload_config()?;
-            control.reloader.reload(trigger, Some(settings), |report| {
+        let (control, runtime) = (Arc::clone(self), Handle::current());
+        let configured = blocking::run(move || {
+            let (sources, settings) = control.reload_config().map_err(ReloadError::Config)?;
+            control.reloader.reload(trigger, Some(sources), |report| {
                 // Whoever asked may have gone; the reload holds all the same.
                 let _ = send.send(report.clone());
             })?;
-            control.reload_tokens().map_err(ReloadError::from).map(|()| plugin_settings)
+            // Hot, and nobody waits for a server to start.
+            runtime.block_on(control.upstreams.reload(settings.1));
+            control.look_at_tokens(true).map_err(ReloadError::Tokens).map(|()| settings.0)
         });
-        let tokens = configured.await.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()));
-        match tokens {
+        match configured.await? {
             Ok(plugin_settings) => {
-                let catalog = receive.await.map_err(|_| Ended)?;
+                let catalog = receive.await.map_err(|_| ReloadThreadEnded)?;
                 // After the catalog, so that what starts knows the new one.
                 let plugins = self.plugins.reload(Some(plugin_settings)).await?;
                 Ok(ReloadedAll { catalog, plugins })
             }
             Err(error @ ReloadError::Tokens(_)) => {
-                receive.await.map_err(|_| Ended)?;
+                receive.await.map_err(|_| ReloadThreadEnded)?;
                 Err(error)
             }
             Err(error) => Err(error),
         }
     }
 
-    fn reload_config(&self) -> Result<(Settings, plugin_host::Settings), ConfigError> {
-        let fresh = Config::load(&self.overrides, &self.daemon_overrides).inspect_err(|error| {
-            ConfigReloaded { error: Some(&describe(error, "; ")), fixed: &[] }.emit(&self.metrics);
+    fn reload_config(&self) -> Result<(Sources, (plugin_host::Settings, upstream::Settings)), LoadError> {
+        let reconfigured = (self.reconfigure)().inspect_err(|error| {
+            ConfigReloaded { error: Some(&error.describe("; ")), fixed: &[] }.emit(&self.metrics);
         })?;
-        let mut config = self.config.lock().unwrap_or_else(PoisonError::into_inner);
-        let fixed = config.fixed_differences(&fresh);
-        if fresh.log.level != config.log.level
-            && let Err(error) = self.level.set(&fresh.log.level)
+        let Reconfigured { sources, auth, plugins, upstreams, selection, prices, level, fixed } = reconfigured;
+        if let Some(level) = level
+            && let Err(error) = self.level.set(&level)
         {
             tracing::error!(%error, "log level not changed");
         }
-        config.tool_metadata.clone_from(&fresh.tool_metadata);
-        config.catalog = fresh.catalog.clone();
-        // Where they run is settled at the start.
-        let isolation = config.plugins.isolation;
-        config.plugins = config::Plugins { isolation, ..fresh.plugins.clone() };
-        config.prices.clone_from(&fresh.prices);
-        config.qualifier.clone_from(&fresh.qualifier);
-        self.engine.set_qualifier(fresh.qualifier.clone());
-        config.log.level.clone_from(&fresh.log.level);
+        self.prices.store(Arc::new(prices));
+        self.tokens.configure(auth);
+        self.engine.set_qualifier(selection);
         ConfigReloaded { error: None, fixed: &fixed }.emit(&self.metrics);
-        Ok((Settings::from(&fresh), plugin_host::Settings::from(&fresh)))
+        Ok((sources, (plugins, upstreams)))
     }
 
-    /// Reads the tokens again; if they are faulty, the old ones hold.
-    pub fn reload_tokens(&self) -> Result<(), TokensError> {
-        let Some(file) = self.tokens_file() else { return Ok(()) };
-        let outcome = Tokens::read(&file).map(|tokens| {
-            let count = tokens.len();
-            self.tokens.store(Arc::new(tokens));
-            count
-        });
-        let described = outcome.as_ref().map_err(|error| describe_tokens(error, "; "));
-        TokensLoaded { file: &file, outcome: described.as_ref().map(|count| **count).map_err(String::as_str) }
-            .emit(&self.metrics);
+    /// Brings the tokens in line with their file, if that changed or `is_asked`. If it is faulty, the old ones hold for
+    /// a time.
+    pub fn look_at_tokens(&self, is_asked: bool) -> Result<(), LoadError> {
+        let Some(TokensLook { file, outcome, holds }) = self.tokens.look(Instant::now(), is_asked) else {
+            return Ok(());
+        };
+        let described = outcome.as_ref().map_err(|error| error.describe("; "));
+        let loaded = described.as_ref().map(|count| **count).map_err(String::as_str);
+        TokensLoaded { file: &file, outcome: loaded, holds }.emit(&self.metrics);
         outcome.map(drop)
-    }
-
-    /// The file of tokens, if one is configured.
-    pub fn tokens_file(&self) -> Option<PathBuf> {
-        self.config.lock().unwrap_or_else(PoisonError::into_inner).tokens_file.clone()
     }
 
     /// Sets the log's level until the next reload that changes it.
@@ -344,33 +346,6 @@ impl Status {
         }
         line
     }
-}
-
-/// An error of the configuration with its places, each after `separator`.
-pub fn describe(error: &ConfigError, separator: &str) -> String {
-    with_places(error, error.diagnostics(), separator)
-}
-
-/// An error of the tokens with its places, each after `separator`.
-pub fn describe_tokens(error: &TokensError, separator: &str) -> String {
-    match error {
-        TokensError::Faulty { diagnostics, .. } => with_places(error, diagnostics, separator),
-        TokensError::Unreadable { source, .. } => format!("{error}: {source}"),
-    }
-}
-
-fn with_places(error: &dyn std::error::Error, diagnostics: &[Diagnostic], separator: &str) -> String {
-    let mut text = error.to_string();
-    if let Some(source) = error.source() {
-        text.push_str(&format!(": {source}"));
-    }
-    for fault in diagnostics {
-        text.push_str(&format!("{separator}{}: {}", fault.place(), fault.message));
-        if let Some(hint) = &fault.hint {
-            text.push_str(&format!(" ({hint})"));
-        }
-    }
-    text
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! The daemon's life: in which order things start, what happens while they run, and how they end.
 //!
-//! Start: configuration, log, state directory (locked), sockets, tokens, catalog, doors, rule libraries, ready. End: not ready,
-//! accept no more, finish what is in flight, end the rule libraries, exit.
+//! Start: configuration, log, state directory (locked), sockets, tokens, catalog, MCP servers, doors, rule libraries,
+//! ready. End: not ready, accept no more, finish what is in flight, end MCP servers and rule libraries, exit.
 
-mod defaults;
+mod config;
+mod idle;
 mod limits;
-mod probe;
 mod signals;
 mod sockets;
 mod state;
@@ -18,41 +18,42 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use arc_swap::ArcSwap;
+use tokio::runtime::Handle;
 
-pub use defaults::DefaultsError;
-use signals::{Signals, Told};
+pub use config::Config;
+use signals::{SignalRequest, Signals};
 pub use sockets::SocketError;
 pub use state::StateError;
 pub(crate) use state::lock as lock_state;
 
-use crate::access::{Tokens, TokensError};
-use crate::catalog::load::Loaded;
-use crate::catalog::reload::{Outcome, Reloader, Report, Settings, Trigger};
-use crate::config::{Config, ConfigError, DaemonOverrides, Overrides};
+use crate::access::TokenKeeper;
+use crate::blocking;
+use crate::catalog::reload::{Reloader, Trigger};
+use crate::config::{DaemonOverrides, Overrides};
 use crate::control::{Control, Need, Parts, Readiness};
+use crate::engine::Engine;
 use crate::engine::proposer::Proposer;
-use crate::engine::{Engine, snapshot_of};
-use crate::http::accept::Doors;
-use crate::http::{Context, Service};
+use crate::engine::publisher::Publisher;
+use crate::http::Context;
+use crate::http::server::Service;
+use crate::http::server::accept::Listeners;
 use crate::llm::Llm;
-use crate::plugin_host::{self, Host};
-use crate::qualify::categories::shelf::CategoryShelf;
+use crate::mcp::{KeyError, Mcp};
+use crate::plugin_host::Host;
 use crate::store::{self, Sqlite};
-use crate::suggest::presets::shelf::Shelf;
+use crate::strict::LoadError;
 use crate::telemetry::Metrics;
-use crate::telemetry::events::{
-    CatalogReloaded, ConfigReloaded, GroupCommitted, HistoryReplayed, Listening, PresetsLoaded, TokensLoaded,
-    WatchChanged,
-};
+use crate::telemetry::events::{ConfigReloaded, GroupCommitted, HistoryReplayed, Listening, TokensLoaded};
 use crate::telemetry::logging::{self, LogError};
+use crate::timing::Defaults;
+use crate::upstream::Upstreams;
 
 /// The daemon cannot start, or cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
-    /// The configuration is faulty.
+    /// The configuration is faulty, or a file that it names.
     #[error(transparent)]
-    Config(#[from] ConfigError),
+    Config(#[from] LoadError),
     /// The log cannot be started.
     #[error(transparent)]
     Log(#[from] LogError),
@@ -62,20 +63,12 @@ pub enum DaemonError {
     /// A socket cannot be used.
     #[error(transparent)]
     Socket(#[from] SocketError),
-    /// The tokens are faulty.
+    /// The key of MCP sessions cannot be used.
     #[error(transparent)]
-    Tokens(#[from] TokensError),
-    /// The durations that stand in for history are faulty.
-    #[error(transparent)]
-    Defaults(#[from] DefaultsError),
+    SessionKey(#[from] KeyError),
     /// Something the system refused.
     #[error("cannot {what}")]
-    System {
-        /// What was tried.
-        what: &'static str,
-        /// Why not.
-        source: io::Error,
-    },
+    System { what: &'static str, source: io::Error },
     /// Two metrics or two routes of one name, which tests rule out.
     #[error("the daemon was built wrongly: {0}")]
     Build(String),
@@ -85,7 +78,7 @@ impl DaemonError {
     /// Is it for the operator to mend in the configuration?
     pub fn is_configuration(&self) -> bool {
         match self {
-            Self::Config(_) | Self::Tokens(_) | Self::Defaults(_) | Self::Log(LogError::Level(_)) => true,
+            Self::Config(_) | Self::Log(LogError::Level(_)) => true,
             Self::Socket(error) => matches!(error, SocketError::Exposed { .. }),
             _ => false,
         }
@@ -105,12 +98,10 @@ pub enum Ending {
 pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<Ending, DaemonError> {
     let mut config = Config::load(overrides, daemon_overrides)?;
     let level = logging::start(&config.log)?;
-    limits::fit(&mut config.http.max_connections);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(config.workers)
-        .thread_name("worker")
-        .enable_all()
-        .build()
+    // What is compared at a reload is what the file says.
+    let said = config.clone();
+    limits::fit(&mut config.http.max_connections, config.http.max_streams);
+    let runtime = blocking::runtime(config.workers)
         .map_err(|source| DaemonError::System { what: "start the worker threads", source })?;
     let signals = {
         let _inside = runtime.enter();
@@ -118,59 +109,82 @@ pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<
         Signals::listen().map_err(|source| DaemonError::System { what: "handle signals", source })?
     };
     // Declared before all that writes there, so that it is given up after it.
-    let _lock = state::lock(&config.state_dir)?;
+    if config.until_idle.is_some() {
+        // Whoever started this may end, and its terminal with it; who leads a session already need not.
+        let _ = rustix::process::setsid();
+    }
+    let mut lock = state::take(&config.state_dir, config.until_idle.is_some())?;
+    if let (Some(lock), Some(_)) = (&mut lock, config.until_idle) {
+        lock.give_way();
+    }
     let metrics = Arc::new(Metrics::new().map_err(|error| DaemonError::Build(error.to_string()))?);
     ConfigReloaded { error: None, fixed: &[] }.emit(&metrics);
     let tokens = load_tokens(&config, &metrics)?;
     let sockets = sockets::open(&config, tokens.load().are_required())?;
     let engine = start_engine(&config, &metrics)?;
     let readiness = Arc::new(Readiness::default());
-    let plugins = plugin_host::Settings::from(&config);
-    let plugins = Host::start(plugins, Arc::clone(&metrics), runtime.handle().clone());
+    let plugins = Host::start(config.plugin_host(), Arc::clone(&metrics), runtime.handle().clone());
     let plugins = plugins.map_err(|source| DaemonError::System { what: "start the plugins' thread", source })?;
     let plugins = Arc::new(plugins);
     engine.install_proposer(Arc::clone(&plugins) as Arc<dyn Proposer>);
-    let (reloader, catalog_thread) = start_catalog(&config, &engine, &plugins, &metrics)?;
+    let (reloader, catalog_thread) = start_catalog(&config, &engine, &metrics)?;
     readiness.met(Need::Catalog);
+    let upstreams = start_upstreams(&config, &metrics, runtime.handle())?;
     replay(&engine);
     prepare_selection(&engine)?;
     let control = Arc::new(Control::new(Parts {
-        overrides: overrides.clone(),
-        daemon_overrides: daemon_overrides.clone(),
-        config: config.clone(),
+        reconfigure: said.reconfigure(overrides.clone(), daemon_overrides.clone()),
+        prices: config.usage.prices.clone(),
         reloader,
         catalog_thread,
         level,
         tokens: Arc::clone(&tokens),
         engine: Arc::clone(&engine),
         plugins: Arc::clone(&plugins),
+        upstreams: upstreams.clone(),
         metrics: Arc::clone(&metrics),
         readiness: Arc::clone(&readiness),
     }));
-    let llm = start_llm(&config, &metrics);
-    let context = Context { engine, metrics, control: Arc::clone(&control), llm };
+    if let Some(llm) = start_llm(&config, &metrics) {
+        engine.install_llm(llm);
+    }
+    let mcp = Mcp::open(
+        Arc::clone(&engine),
+        Arc::clone(&metrics),
+        Arc::clone(&tokens),
+        &config.state_dir,
+        config.http.max_streams,
+    )?;
+    let context = Context::new(engine, metrics, Arc::clone(&control), Arc::new(mcp));
     let service = Service::new(context, tokens, &config.http).map_err(|error| DaemonError::Build(error.to_string()))?;
     let ending = runtime.block_on(serve(&config, &Arc::new(service), &control, sockets, signals));
     // Nobody asks them any more.
+    runtime.block_on(upstreams.stop(Duration::ZERO));
     plugins.stop();
     runtime.shutdown_timeout(Duration::from_millis(100));
     ending
 }
 
-fn load_tokens(config: &Config, metrics: &Metrics) -> Result<Arc<ArcSwap<Tokens>>, DaemonError> {
-    let Some(file) = &config.tokens_file else { return Ok(Arc::default()) };
-    let tokens = Tokens::read(file)?;
-    TokensLoaded { file, outcome: Ok(tokens.len()) }.emit(metrics);
-    Ok(Arc::new(ArcSwap::from_pointee(tokens)))
+fn load_tokens(config: &Config, metrics: &Metrics) -> Result<Arc<TokenKeeper>, DaemonError> {
+    let tokens = TokenKeeper::start(config.auth.clone())?;
+    if let Some(file) = tokens.file() {
+        TokensLoaded { file: &file, outcome: Ok(tokens.load().len()), holds: true }.emit(metrics);
+    }
+    Ok(Arc::new(tokens))
+}
+
+/// The MCP servers, which start beside all that follows.
+fn start_upstreams(config: &Config, metrics: &Arc<Metrics>, runtime: &Handle) -> Result<Upstreams, DaemonError> {
+    let program = config.plugins.launch.program.clone();
+    Upstreams::start(config.upstreams(), Arc::clone(metrics), runtime, program)
+        .map_err(|source| DaemonError::System { what: "start the thread that starts MCP servers", source })
 }
 
 /// The engine on its store. A store that cannot be used is said, and tried again with each record.
 fn start_engine(config: &Config, metrics: &Arc<Metrics>) -> Result<Arc<Engine>, DaemonError> {
-    let defaults = defaults::read(config)?;
+    let defaults = Defaults::read(config.timing_defaults.as_deref())?;
     let options = store::sqlite::Options {
-        durability: config.store.durability,
-        retention: config.store.retention,
-        queue: config.store.max_queue,
+        settings: config.store.clone(),
         ..store::sqlite::Options::file(store::sqlite::file_in(&config.state_dir))
     };
     let on_commit = {
@@ -179,8 +193,8 @@ fn start_engine(config: &Config, metrics: &Arc<Metrics>) -> Result<Arc<Engine>, 
     };
     let store = Sqlite::start(options, on_commit)
         .map_err(|source| DaemonError::System { what: "start the store's thread", source })?;
-    let engine = Engine::with_store(Arc::new(store), defaults, config.timing.factory_timeout_ms);
-    engine.set_qualifier(config.qualifier.clone());
+    let engine = Engine::with_store(Arc::new(store), defaults, config.timing.factory_timeout_ms, Arc::clone(metrics));
+    engine.set_qualifier(config.qualifier.selection.clone());
     Ok(Arc::new(engine))
 }
 
@@ -201,9 +215,9 @@ fn start_llm(config: &Config, metrics: &Arc<Metrics>) -> Option<Arc<Llm>> {
     llm.ok().map(Arc::new)
 }
 
-/// Tools up to which the index of selection is made before anybody asks: more of them would take memory that an idle daemon
-/// need not have.
-const PREPARED_TOOLS: usize = 2000;
+/// Tools up to which the index of selection is made before anybody asks: more of them would take memory that an idle
+/// daemon need not have.
+const PREPARED_TOOLS: usize = 5000;
 
 /// Makes the index beside the start, so that the first message need not wait for it.
 fn prepare_selection(engine: &Arc<Engine>) -> Result<(), DaemonError> {
@@ -211,7 +225,7 @@ fn prepare_selection(engine: &Arc<Engine>) -> Result<(), DaemonError> {
         return Ok(());
     }
     let engine = Arc::clone(engine);
-    let prepare = move || drop(engine.desk(&engine.generation()));
+    let prepare = move || drop(engine.selector(&engine.generation()));
     let started = std::thread::Builder::new().name("selection".into()).spawn(prepare);
     started.map(drop).map_err(|source| DaemonError::System { what: "start the selection's thread", source })
 }
@@ -219,59 +233,11 @@ fn prepare_selection(engine: &Arc<Engine>) -> Result<(), DaemonError> {
 fn start_catalog(
     config: &Config,
     engine: &Arc<Engine>,
-    plugins: &Arc<Host>,
     metrics: &Arc<Metrics>,
 ) -> Result<(Reloader, JoinHandle<()>), DaemonError> {
-    let (engine, plugins, metrics) = (Arc::clone(engine), Arc::clone(plugins), Arc::clone(metrics));
-    let mut watched: Option<Option<String>> = None;
-    let mut presets = Shelf::new(config.presets.clone());
-    let mut categories = CategoryShelf::new(config.categories.clone());
-    let publish = move |report: &mut Report| {
-        let before = Arc::clone(&engine.generation());
-        let catalog = Arc::clone(&report.loaded.catalog);
-        if report.whole {
-            presets.read();
-            categories.read();
-        }
-        let (offered, faults) = presets.offer(|tool| catalog.get(tool).is_some());
-        report.loaded.add(faults);
-        let (groups, faults) = categories.offer();
-        report.loaded.add(faults);
-        let news = *before.loaded().diagnostics != *report.loaded.diagnostics;
-        let (count, is_other) = (offered.len(), *before.presets() != offered);
-        let has_other_groups = **before.categories() != groups;
-        engine.offer_categories(groups);
-        let generation = engine.publish_with(&report.loaded, offered);
-        if is_other {
-            PresetsLoaded { presets: count }.emit(&metrics);
-        }
-        if (is_other || has_other_groups) && report.outcome == Outcome::Unchanged {
-            report.outcome = Outcome::Changed;
-        }
-        let Loaded { catalog, diagnostics, documents, .. } = &report.loaded;
-        if generation != before.number() {
-            let catalog = Arc::clone(catalog);
-            plugins.publish(move || snapshot_of(generation, &catalog));
-        }
-        CatalogReloaded {
-            labels: [report.trigger.as_str(), report.outcome.as_str()],
-            generation,
-            tools: catalog.len(),
-            documents: [documents.good, documents.stale, documents.bad],
-            took: report.took,
-            diagnostics,
-            news,
-        }
-        .emit(&metrics);
-        if report.trigger != Trigger::Start {
-            engine.renew_search();
-        }
-        if watched.as_ref() != Some(&report.polling) {
-            WatchChanged { polling: report.polling.as_deref() }.emit(&metrics);
-            watched = Some(report.polling.clone());
-        }
-    };
-    Reloader::start(Settings::from(config), publish)
+    let (presets, categories) = (config.presets.clone(), config.categories.clone());
+    let mut publisher = Publisher::new(Arc::clone(engine), Arc::clone(metrics), presets, categories);
+    Reloader::start(config.reloading(), move |report| publisher.publish(report))
         .map_err(|source| DaemonError::System { what: "start the catalog's thread", source })
 }
 
@@ -282,6 +248,14 @@ async fn await_plugins(control: Arc<Control>) {
     supervisor::ready(&control.status());
 }
 
+/// What to do next: as signals say, or to stop when nobody has asked for long.
+async fn next(signals: &mut Signals, config: &Config, service: &Arc<Service>) -> SignalRequest {
+    tokio::select! {
+        request = signals.next() => request,
+        () = idle::wait(service, config.until_idle) => SignalRequest::Stop,
+    }
+}
+
 async fn serve(
     config: &Config,
     service: &Arc<Service>,
@@ -290,17 +264,18 @@ async fn serve(
     mut signals: Signals,
 ) -> Result<Ending, DaemonError> {
     let system = |what| move |source| DaemonError::System { what, source };
-    let sockets::Sockets { listeners, addresses, admin } = sockets;
+    let sockets::Sockets { listeners, addresses, admin, mcp } = sockets;
     let listeners = sockets::register(listeners).map_err(system("listen"))?;
-    let doors = Doors::open(service, listeners).map_err(system("listen"))?;
+    let listening = Listeners::open(service, listeners).map_err(system("listen"))?;
     control.readiness().met(Need::Listeners);
-    Listening { http: &addresses, admin: &admin.to_string() }.emit();
+    let mcp_path = mcp.as_ref().map(ToString::to_string).unwrap_or_default();
+    Listening { http: &addresses, admin: &admin.to_string(), mcp: &mcp_path }.emit();
     let background = [
         tokio::spawn(await_plugins(Arc::clone(control))),
         tokio::spawn(tokens::follow(Arc::clone(control))),
-        tokio::spawn(supervisor::watchdog(Arc::clone(control), admin.path().map(ToOwned::to_owned))),
+        tokio::spawn(supervisor::watchdog(Arc::clone(control), admin.path().map(ToOwned::to_owned), listening.probe())),
     ];
-    while signals.next().await == Told::Reload {
+    while next(&mut signals, config, service).await == SignalRequest::Reload {
         let control = Arc::clone(control);
         // Not waited for here, so that a stop need not wait for it either.
         tokio::spawn(async move {
@@ -316,10 +291,11 @@ async fn serve(
     supervisor::stopping();
     background.iter().for_each(tokio::task::JoinHandle::abort);
     let drained = tokio::select! {
-        drained = doors.drain(config.drain_timeout) => drained,
+        drained = listening.drain(config.drain_timeout) => drained,
         () = signals.stop() => false,
     };
     admin.remove();
+    mcp.iter().for_each(sockets::SocketFile::remove);
     if drained {
         tracing::info!("stopped");
         Ok(Ending::Drained)

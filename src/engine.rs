@@ -1,41 +1,52 @@
 //! Everything Almanac knows, with one method per question.
 
 pub mod estimate;
+pub mod finding;
 pub mod generation;
+mod lane;
 pub mod learner;
 pub mod memory;
 pub mod memory_relations;
 pub mod memory_wrappers;
 pub mod proposer;
+pub mod publisher;
 mod qualifier;
+pub mod recorder;
 mod rules;
+mod selection;
 mod snapshot;
 pub mod suggestions;
+mod told;
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
-use tokio::sync::Semaphore;
 
-pub use estimate::{Asked, Estimate};
-pub use generation::{Generation, Listed, ToolFilter};
-use learner::{Learner, Learnt, Verdict};
+pub use estimate::{Acquaintance, Asked, Estimate};
+pub use generation::{Generation, ListedTools, ToolFilter};
+use learner::{ForecastVerdict, Learner, Learnt};
 use proposer::Proposer;
 pub use qualifier::Missed;
 use qualifier::Qualifier;
+pub use selection::{Named, SelectError, Selection, UnknownName};
 pub use snapshot::snapshot_of;
+pub use told::Told;
 
+use crate::catalog::Catalog;
 use crate::catalog::load::Loaded;
-use crate::config;
-use crate::qualify::{Categories, Desk, IntentContext, Qualification, Question};
+use crate::llm::Llm;
+use crate::qualify::{self, Categories, IntentContext, Qualification, Question, Selector};
 use crate::session::Turn;
 use crate::session::turns::Used;
-use crate::store::{Absent, Execution, Notepad, NotesPending, ReplayLimits, Store, StoreError};
+use crate::store::{Notepad, NotesPending, NullStore, ReplayLimits, Store, StoreError};
 use crate::suggest::Presets;
-use crate::suggest::presets::shelf;
-use crate::timing::{Complexity, Defaults, Forecast, Key, Plan};
+use crate::suggest::presets::directory;
+use crate::telemetry::Metrics;
+use crate::telemetry::events::{ExecutionRecorded, ToolMissed};
+use crate::timing::{self, Complexity, Defaults, Execution, Forecast, Key, Plan};
+use lane::Lane;
 
 /// The engine. Cheap to ask from any number of threads: readers never wait for a reload.
 #[derive(Debug)]
@@ -49,22 +60,42 @@ pub struct Engine {
     learner: Learner,
     /// Whoever proposes next tools by rules, once there is one.
     proposer: OnceLock<Arc<dyn Proposer>>,
+    /// The model that is asked for its opinion on selections, if there is one.
+    llm: OnceLock<Arc<Llm>>,
+    metrics: Arc<Metrics>,
     factory_timeout_ms: u64,
-    /// Turns to read memories: more readers than that would only wait for each other's processor.
-    reads: Arc<Semaphore>,
+    /// Turns to read a few memories, which takes little, and to search.
+    reads: Arc<Lane>,
+    searches: Arc<Lane>,
 }
 
-/// Readers of memories at once.
+/// Readers of a few memories at once.
 const MAX_READS: usize = 8;
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
 
 impl Engine {
     /// An engine that knows nothing yet, and can record nothing; its generation is 0.
     pub fn new() -> Self {
-        Self::with_store(Arc::new(Absent), Defaults::default(), config::Timing::default().factory_timeout_ms)
+        Self::on(Arc::new(NullStore))
+    }
+
+    /// An engine that records to `store`, for whoever needs nothing else of a daemon.
+    pub fn on(store: Arc<dyn Store>) -> Self {
+        let metrics = Metrics::new().expect("no two metrics have one name, which a test sees to");
+        let factory_timeout_ms = timing::Settings::default().factory_timeout_ms;
+        Self::with_store(store, Defaults::default(), factory_timeout_ms, Arc::new(metrics))
     }
 
     /// An engine that records to `store`. `factory_timeout_ms` is the limit of callers that name none.
-    pub fn with_store(store: Arc<dyn Store>, defaults: Defaults, factory_timeout_ms: u64) -> Self {
+    pub fn with_store(
+        store: Arc<dyn Store>,
+        defaults: Defaults,
+        factory_timeout_ms: u64,
+        metrics: Arc<Metrics>,
+    ) -> Self {
         Self {
             current: ArcSwap::from_pointee(Generation::new(0, Loaded::default(), Arc::default(), Arc::default())),
             published: AtomicU64::new(0),
@@ -73,8 +104,12 @@ impl Engine {
             store,
             learner: Learner::new(defaults),
             proposer: OnceLock::new(),
+            llm: OnceLock::new(),
+            metrics,
             factory_timeout_ms,
-            reads: Arc::new(Semaphore::new(MAX_READS)),
+            reads: Lane::new(MAX_READS, MAX_READS / 2),
+            // Who searches keeps a processor busy; the last of the turns is never the same tenant's as all others.
+            searches: Lane::new(processors() + 1, processors()),
         }
     }
 
@@ -89,13 +124,20 @@ impl Engine {
         let _ = self.proposer.set(proposer);
     }
 
+    /// Tells whoever proposes by rules that the catalog is another one.
+    fn announce_catalog(&self, generation: u64, catalog: Arc<Catalog>) {
+        if let Some(proposer) = self.proposer.get() {
+            proposer.catalog_changed(generation, catalog);
+        }
+    }
+
     /// How selection is set up from now on.
-    pub fn set_qualifier(&self, settings: config::Qualifier) {
+    pub fn set_qualifier(&self, settings: qualify::Settings) {
         self.qualifier.set(settings);
     }
 
     /// How selection is set up.
-    pub fn qualifier_settings(&self) -> Arc<config::Qualifier> {
+    pub fn qualifier_settings(&self) -> Arc<qualify::Settings> {
         self.qualifier.settings()
     }
 
@@ -108,12 +150,12 @@ impl Engine {
 
     /// Replaces what is known, with the built-in presets.
     pub fn publish(&self, loaded: &Loaded) -> u64 {
-        let presets = shelf::built_in(|tool| loaded.catalog.get(tool).is_some());
+        let presets = directory::built_in(|tool| loaded.catalog.get(tool).is_some());
         self.publish_with(loaded, presets)
     }
 
-    /// Replaces what is known, as one. The generation's number rises if the content of the catalog or of the presets changed.
-    /// Called by one thread.
+    /// Replaces what is known, as one. The generation's number rises if the content of the catalog or of the presets
+    /// changed. Called by one thread.
     pub fn publish_with(&self, loaded: &Loaded, presets: Presets) -> u64 {
         let current = self.current.load();
         let first = current.number() == 0;
@@ -127,12 +169,13 @@ impl Engine {
         number
     }
 
-    /// Which tools exist, and which match? A ranked list may be ranked by the catalog of a moment ago while a new index is made;
-    /// what it lists is of this `generation`. The first ranked list makes the index, which takes time.
-    pub fn tools(&self, generation: &Generation, filter: &ToolFilter) -> Listed {
+    /// Which tools exist, and which match? A ranked list may be ranked by the catalog of a moment ago while a new index
+    /// is made; what it lists is of this `generation`. The first ranked list makes the index, which takes time. It is
+    /// ranked as the tenant's messages are.
+    pub fn tools(&self, generation: &Generation, tenant: &str, filter: &ToolFilter) -> ListedTools {
         let Some(query) = &filter.query else { return generation.tools(filter) };
-        let desk = self.qualifier.desk(generation);
-        generation.ranked(desk.index(), query, filter)
+        let selector = self.qualifier.selector(generation);
+        generation.ranked(selector.index(), &self.qualifier.usage(tenant), query, filter)
     }
 
     /// Makes a new index if there is one that is no longer that of the catalog. Called by the thread that publishes.
@@ -140,13 +183,14 @@ impl Engine {
         self.qualifier.renew(&self.current.load());
     }
 
-    /// The index and the categories with their tools; possibly of a moment ago. Made if there is none, which takes time.
-    pub fn desk(&self, generation: &Generation) -> Arc<Desk> {
-        self.qualifier.desk(generation)
+    /// The index and the categories with their tools; possibly of a moment ago. Made if there is none, which takes
+    /// time.
+    pub fn selector(&self, generation: &Generation) -> Arc<Selector> {
+        self.qualifier.selector(generation)
     }
 
-    /// Which tools fit this message? Without a context in the question that of the session counts; it is replaced. What was
-    /// learnt is the tenant's own. Where the session stands is noted, and not waited for.
+    /// Which tools fit this message? Without a context in the question that of the session counts; it is replaced. What
+    /// was learnt is the tenant's own. Where the session stands is noted, and not waited for.
     pub fn qualify(
         &self,
         generation: &Generation,
@@ -157,22 +201,24 @@ impl Engine {
         self.qualifier.qualify(generation, &mut Notepad::new(&*self.store), tenant, session, question)
     }
 
-    /// A tool was needed and not offered. `message` is the session's last one by default. What was noted of it is to be waited
-    /// for before it is acknowledged.
+    /// A tool was needed and not offered. `message` is the session's last one by default. What was noted of it is to be
+    /// waited for before it is acknowledged.
     pub fn miss(
         &self,
         generation: &Generation,
-        tenant: &str,
+        told: Told<'_>,
         session: Option<&str>,
         message: Option<&str>,
         tool: &str,
     ) -> (Missed, Result<NotesPending, StoreError>) {
         let mut notes = Notepad::new(&*self.store);
-        let missed = self.qualifier.miss(generation, &mut notes, tenant, session, message, tool);
+        let missed = self.qualifier.miss(generation, &mut notes, told, session, message, tool);
+        let (category, is_learnt) = (missed.category.as_deref(), missed.is_learnt);
+        ToolMissed { tool, category, is_learnt }.emit(&self.metrics);
         (missed, notes.close())
     }
 
-    /// A session's stream told what the session is about, or what it used.
+    /// A session's stream told what the session is about, or it or a report what it used.
     pub fn hear(&self, tenant: &str, session: &str, intent: Option<IntentContext>, used: Used) {
         self.qualifier.hear(&mut Notepad::new(&*self.store), tenant, session, intent, used);
     }
@@ -199,7 +245,8 @@ impl Engine {
     pub fn estimate(&self, generation: &Generation, learnt: &Learnt, asked: &Asked) -> Estimate {
         let Asked { tool, mode, complexity, .. } = asked;
         let key = Key::new(tool, mode.as_deref().unwrap_or_default());
-        Estimate::new(self.forecast_key(generation, learnt, key, complexity), asked, self.factory_timeout_ms)
+        let forecast = self.forecast_key(generation, learnt, key, complexity);
+        Estimate::new(forecast, asked, self.factory_timeout_ms, self.acquaintance(generation, learnt, tool))
     }
 
     /// What is known of a tool's calls in one mode, or of those that failed?
@@ -224,10 +271,9 @@ impl Engine {
         self.factory_timeout_ms
     }
 
-    /// Records calls that ended: all of them durably, or none, and what they teach with them unless the store is in trouble by
-    /// then. Returns those that were new with how each compares with what
-    /// would have been said of it.
-    pub async fn record(&self, batch: Vec<Execution>) -> Result<Vec<(Execution, Option<Verdict>)>, StoreError> {
+    /// Records calls that ended: all of them durably, or none, and what they teach with them unless the store is in
+    /// trouble by then. Returns those that were new with how each compares with what would have been said of it.
+    pub async fn record(&self, batch: Vec<Execution>) -> Result<Vec<(Execution, Option<ForecastVerdict>)>, StoreError> {
         let stored = self.store.append(batch.clone())?.durable().await?;
         let (new, samples): (Vec<Execution>, Vec<u64>) = batch
             .into_iter()
@@ -235,13 +281,23 @@ impl Engine {
             .filter_map(|(execution, samples)| Some((execution, samples?)))
             .unzip();
         let generation = self.current.load();
-        let verdicts = self.learner.observe(&new, &samples, &stored.followed, generation.catalog());
+        let verdicts = self.learner.observe(&new, &samples, &stored.transitions, generation.catalog());
         let mut notes = Notepad::new(&*self.store);
         self.qualifier.observe(&generation, &mut notes, &new);
         drop(generation);
         if let Ok(noted) = notes.close() {
             // The calls are durable, which is what was promised; the store says itself what troubles it.
             let _ = noted.durable().await;
+        }
+        for (execution, verdict) in new.iter().zip(&verdicts) {
+            ExecutionRecorded {
+                tool: &execution.tool,
+                mode: execution.mode.as_deref(),
+                duration_ms: execution.duration_ms,
+                outcome: execution.outcome.as_str(),
+                verdict: verdict.map(|verdict| (verdict.ratio, verdict.is_covered)),
+            }
+            .emit(&self.metrics);
         }
         Ok(new.into_iter().zip(verdicts).collect())
     }

@@ -2,22 +2,22 @@
 //!
 //! # The house
 //!
-//! One engine, three doors, five rooms. Everything Almanac knows is behind [`Engine`], which has one method per question. The
-//! doors translate a protocol to those calls and do nothing else. The rooms answer one question each and do not import each
-//! other's insides. What stands here so far:
+//! One engine, three doors, five rooms. Everything Almanac knows is behind [`Engine`], which has one method per
+//! question. The doors translate a protocol to those calls and do nothing else. The rooms answer one question each and
+//! do not import each other's insides. What stands here so far:
 //!
 //! | floor | modules |
 //! |---|---|
-//! | doors | [`http`], [`cli`] |
+//! | doors | [`http`], [`mcp`], [`cli`] |
 //! | engine | [`engine`], run by [`daemon`] and [`control`] |
 //! | rooms | [`catalog`], [`qualify`], [`timing`], [`suggest`], [`memory`], [`session`] |
 //! | ground | [`strict`], [`text`], [`stream`], [`usage`], [`store`], [`watch`], [`plugin_host`], [`llm`] |
-//! | beside it | [`access`], [`telemetry`], [`config`] |
+//! | beside it | [`access`], [`telemetry`], [`config`], [`jsonrpc`], [`blocking`] |
 //!
 //! # Invariants
 //!
-//! - No request path takes a lock that a reload can hold, or does file I/O; only the acknowledgement of a record waits for the
-//!   disk.
+//! - No request path takes a lock that a reload can hold, or does file I/O; only the acknowledgement of a record waits
+//!   for the disk.
 //! - An acknowledged record survives `kill -9`, and at the default durability the loss of power.
 //! - No foreign code runs in the daemon's address space; only the process that hosts a rule library has `unsafe`.
 //! - A tool's name from a request is only ever a key for a map. No path is built from a request.
@@ -26,6 +26,7 @@
 //! - A snapshot is whole: what one request reads comes from one generation.
 
 pub mod access;
+pub mod blocking;
 pub mod catalog;
 pub mod cli;
 pub mod config;
@@ -33,19 +34,25 @@ pub mod control;
 pub mod daemon;
 pub mod engine;
 pub mod http;
+pub mod jsonrpc;
 pub mod llm;
+pub mod mcp;
 pub mod memory;
 pub mod plugin_host;
+pub mod process;
 pub mod qualify;
 pub mod session;
 pub mod store;
 pub mod stream;
 pub mod strict;
 pub mod suggest;
+pub mod sum;
 pub mod telemetry;
 pub mod text;
 pub mod timing;
+pub mod upstream;
 pub mod usage;
 pub mod watch;
+pub mod wire;
 
 pub use engine::Engine;

@@ -1,13 +1,13 @@
 //! A model's opinion on which tools fit a message, from an OpenAI-compatible endpoint.
 //!
-//! The opinion is optional by design: the local ranking is an answer already, so whatever goes wrong here is an error that the
-//! caller passes over, never a wait. One deadline holds for all of a call. A bound holds for the calls at once, and the next
-//! caller is turned away instead of queued. A circuit [breaker](BreakerState) keeps a broken endpoint from costing every message the
-//! deadline.
+//! The opinion is optional by design: the local ranking is an answer already, so whatever goes wrong here is an error
+//! that the caller passes over, never a wait. One deadline holds for all of a call. A bound holds for the calls at
+//! once, and the next caller is turned away instead of queued. A circuit [breaker](BreakerState) keeps a broken
+//! endpoint from costing every message the deadline.
 //!
-//! Neither side of the conversation is trusted. The message goes out as quoted data under a fixed instruction, in `request`; of what
-//! comes back only names of candidates count, in `answer`. Redirects are not followed. The key is never logged, nor is any text
-//! that the endpoint sends.
+//! Neither side of the conversation is trusted. The message goes out as quoted data under a fixed instruction, in
+//! `request`; of what comes back only names of candidates count, in `answer`. Redirects are not followed. The key is
+//! never logged, nor is any text that the endpoint sends.
 
 mod answer;
 mod breaker;
@@ -16,7 +16,9 @@ mod endpoint;
 mod key;
 mod request;
 mod retry;
+mod settings;
 
+use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime};
@@ -32,19 +34,19 @@ pub use breaker::{BreakerState, MAX_PAUSE};
 pub use connect::TrustError;
 pub use endpoint::{Endpoint, EndpointError};
 pub use key::KeyError;
+pub use settings::{QuestionLimits, Settings};
 
 use answer::Heard;
-use breaker::{Breaker, Pass, Verdict};
+use breaker::{Breaker, CallVerdict, Pass};
 use request::Form;
 
-use crate::config;
 use crate::telemetry::Metrics;
 use crate::telemetry::events::{LlmAsked, LlmBreakerChanged, LlmOutcome};
 
 /// A model to ask.
 #[derive(Debug)]
 pub struct Llm {
-    settings: config::Llm,
+    settings: Settings,
     client: connect::Connector,
     authorization: Option<HeaderValue>,
     breaker: Breaker,
@@ -56,8 +58,7 @@ pub struct Llm {
 
 /// What a model is asked.
 #[derive(Debug, Clone)]
-pub struct Question<'q> {
-    /// What somebody wrote.
+pub struct ModelQuestion<'q> {
     pub message: &'q str,
     /// The tools in question, the best first: those at the end are left out if there are too many.
     pub candidates: Vec<Candidate<'q>>,
@@ -66,7 +67,6 @@ pub struct Question<'q> {
 /// A tool in question.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate<'q> {
-    /// Its name.
     pub name: &'q str,
     /// Its category; may be empty.
     pub category: &'q str,
@@ -77,8 +77,8 @@ pub struct Candidate<'q> {
 /// What a model thinks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Opinion {
-    /// Names of candidates that help, each once, the best first. A candidate that is not among them was not judged, or was not found
-    /// to help.
+    /// Names of candidates that help, each once, the best first. A candidate that is not among them was not judged, or
+    /// was not found to help.
     pub ranked: Vec<String>,
     /// Why, in one line for people, of at most 600 characters.
     pub reasoning: Option<String>,
@@ -100,10 +100,7 @@ pub enum SetupError {
 pub enum LlmError {
     /// It took too long.
     #[error("no answer within {after:?}")]
-    Deadline {
-        /// The limit.
-        after: Duration,
-    },
+    Deadline { after: Duration },
     /// No connection, or none that can be trusted.
     #[error("cannot connect")]
     Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -113,10 +110,8 @@ pub enum LlmError {
     /// It is elsewhere, where the configuration does not say.
     #[error("redirects are not followed ({0})")]
     Redirected(StatusCode),
-    /// It said no.
     #[error("the endpoint answered {status}")]
     Status {
-        /// What it answered.
         status: StatusCode,
         /// When it wants to be asked again, if it said so; as it said it.
         wait: Option<Duration>,
@@ -132,7 +127,6 @@ pub enum LlmError {
     Malformed {
         /// The response, or the answer in it.
         what: &'static str,
-        /// Why not.
         reason: &'static str,
     },
     /// The model does not want to.
@@ -154,31 +148,46 @@ pub enum LlmError {
 
 impl LlmError {
     /// The outcome as a label of metrics.
-    pub fn label(&self) -> &'static str {
+    /// The same, as metrics name it.
+    pub fn outcome(&self) -> LlmOutcome {
         match self {
-            Self::Deadline { .. } => "deadline",
-            Self::Unreachable(_) => "unreachable",
-            Self::Broken(_) => "broken",
-            Self::Redirected(_) => "redirected",
-            Self::Status { .. } => "status",
-            Self::TooLarge { .. } => "too_large",
-            Self::Malformed { .. } => "malformed",
-            Self::Declined => "declined",
-            Self::Open { .. } => "open",
-            Self::Busy { .. } => "busy",
+            Self::Deadline { .. } => LlmOutcome::Deadline,
+            Self::Unreachable(_) => LlmOutcome::Unreachable,
+            Self::Broken(_) => LlmOutcome::Broken,
+            Self::Redirected(_) => LlmOutcome::Redirected,
+            Self::Status { .. } => LlmOutcome::Status,
+            Self::TooLarge { .. } => LlmOutcome::TooLarge,
+            Self::Malformed { .. } => LlmOutcome::Malformed,
+            Self::Declined => LlmOutcome::Declined,
+            Self::Open { .. } => LlmOutcome::Open,
+            Self::Busy { .. } => LlmOutcome::Busy,
         }
+    }
+
+    /// The innermost reason: the ones around it say less.
+    fn cause(&self) -> Option<String> {
+        let mut innermost = self.source()?;
+        while let Some(source) = innermost.source() {
+            innermost = source;
+        }
+        Some(innermost.to_string())
+    }
+
+    fn emit(&self, took: Duration, metrics: &Metrics) {
+        let cause = self.cause();
+        LlmAsked { outcome: self.outcome(), took, dropped: 0, error: Some((self, cause.as_deref())) }.emit(metrics);
     }
 }
 
 impl Llm {
     /// Makes ready to ask; no connection is made. Reads the key and the certificates.
-    pub fn new(settings: config::Llm, metrics: Arc<Metrics>) -> Result<Self, SetupError> {
+    pub fn new(settings: Settings, metrics: Arc<Metrics>) -> Result<Self, SetupError> {
         let authorization = key::authorization(settings.api_key_env.as_deref())?;
         let client = connect::client(&settings)?;
         let limits = &settings.limits;
         let breaker = Breaker::new(limits.max_failures, limits.pause);
         let slots = Semaphore::new(limits.max_concurrent);
-        LlmBreakerChanged { state: BreakerState::Closed }.emit(&metrics);
+        LlmBreakerChanged::from(BreakerState::Closed).emit(&metrics);
         Ok(Self { settings, client, authorization, breaker, slots, form: AtomicUsize::new(0), metrics })
     }
 
@@ -188,13 +197,11 @@ impl Llm {
     }
 
     /// Asks for an opinion; without candidates there is none, and nothing is sent. May be dropped at any time.
-    pub async fn ask(&self, question: &Question<'_>) -> Result<Opinion, LlmError> {
+    pub async fn ask(&self, question: &ModelQuestion<'_>) -> Result<Opinion, LlmError> {
         if question.candidates.is_empty() {
             return Ok(Opinion::default());
         }
-        let call = self.begin().inspect_err(|error| {
-            LlmAsked { outcome: LlmOutcome::Failed(error), took: Duration::ZERO }.emit(&self.metrics);
-        })?;
+        let call = self.begin().inspect_err(|error| error.emit(Duration::ZERO, &self.metrics))?;
         let after = self.settings.limits.timeout;
         let outcome = timeout(after, self.exchange(question)).await.unwrap_or(Err(LlmError::Deadline { after }));
         call.end(outcome.as_ref());
@@ -207,13 +214,13 @@ impl Llm {
         let start = Instant::now();
         let pass = self.breaker.admit(start).map_err(|pause| LlmError::Open { pause })?;
         if pass.is_probe {
-            LlmBreakerChanged { state: BreakerState::HalfOpen }.emit(&self.metrics);
+            LlmBreakerChanged::from(BreakerState::HalfOpen).emit(&self.metrics);
         }
         Ok(Call { llm: self, pass, start, ended: false, _slot: slot })
     }
 
     /// Asks for as much as the endpoint was seen to understand, and for less if it does not.
-    async fn exchange(&self, question: &Question<'_>) -> Result<Heard, LlmError> {
+    async fn exchange(&self, question: &ModelQuestion<'_>) -> Result<Heard, LlmError> {
         let (prompt, shown) = request::prompt(question, &self.settings.limits);
         let candidates: Vec<&str> = question.candidates[..shown].iter().map(|candidate| candidate.name).collect();
         let mut form = self.form.load(Ordering::Relaxed).min(Form::ALL.len() - 1);
@@ -270,22 +277,24 @@ struct Call<'l> {
 impl Call<'_> {
     fn end(mut self, outcome: Result<&Heard, &LlmError>) {
         self.ended = true;
+        let (took, metrics) = (self.start.elapsed(), &self.llm.metrics);
         match outcome {
-            Ok(heard) => self.take_note(LlmOutcome::Answered { dropped: heard.dropped }, Verdict::Worked),
-            // A model that declines is at work.
-            Err(error @ LlmError::Declined) => self.take_note(LlmOutcome::Failed(error), Verdict::Worked),
-            Err(error @ LlmError::Status { wait: Some(wait), .. }) => {
-                self.take_note(LlmOutcome::Failed(error), Verdict::TurnedAway { wait: *wait });
+            Ok(heard) => {
+                LlmAsked { outcome: LlmOutcome::Answered, took, dropped: heard.dropped, error: None }.emit(metrics);
             }
-            Err(error) => self.take_note(LlmOutcome::Failed(error), Verdict::Failed),
+            Err(error) => error.emit(took, metrics),
         }
+        self.judge(match outcome {
+            // A model that declines is at work.
+            Ok(_) | Err(LlmError::Declined) => CallVerdict::Worked,
+            Err(LlmError::Status { wait: Some(wait), .. }) => CallVerdict::TurnedAway { wait: *wait },
+            Err(_) => CallVerdict::Failed,
+        });
     }
 
-    fn take_note(&self, outcome: LlmOutcome<'_>, verdict: Verdict) {
-        let Self { llm, pass, start, .. } = self;
-        LlmAsked { outcome, took: start.elapsed() }.emit(&llm.metrics);
-        if let Some(state) = llm.breaker.judge(*pass, verdict, Instant::now()) {
-            LlmBreakerChanged { state }.emit(&llm.metrics);
+    fn judge(&self, verdict: CallVerdict) {
+        if let Some(state) = self.llm.breaker.judge(self.pass, verdict, Instant::now()) {
+            LlmBreakerChanged::from(state).emit(&self.llm.metrics);
         }
     }
 }
@@ -293,7 +302,9 @@ impl Call<'_> {
 impl Drop for Call<'_> {
     fn drop(&mut self) {
         if !self.ended {
-            self.take_note(LlmOutcome::Abandoned, Verdict::Unknown);
+            let took = self.start.elapsed();
+            LlmAsked { outcome: LlmOutcome::Abandoned, took, dropped: 0, error: None }.emit(&self.llm.metrics);
+            self.judge(CallVerdict::Unknown);
         }
     }
 }

@@ -3,11 +3,14 @@
 use std::process::ExitCode;
 
 use almanac::plugin_host::worker;
+use almanac::upstream::launch;
 
 fn main() -> ExitCode {
-    // A worker must not do anything else before.
-    if std::env::args_os().nth(1).is_some_and(|argument| argument == worker::ARGUMENT) {
-        return worker::main();
+    // Neither may do anything else before.
+    match std::env::args_os().nth(1) {
+        Some(argument) if argument == worker::ARGUMENT => return worker::main(),
+        Some(argument) if argument == launch::ARGUMENT => return launch::main(),
+        _ => {}
     }
     almanac::cli::main()
 }

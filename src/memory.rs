@@ -1,12 +1,14 @@
 //! What was said, thought, read and planned: typed memories.
 //!
-//! Memories without rules rot: filters ask for keys that nothing stored, ids do not survive their own text, two fields say
-//! different things. So everything that goes in is read strictly, all faults at once, and written in one canonical form that
-//! every filter, sort and link is made from.
+//! Memories without rules rot: filters ask for keys that nothing stored, ids do not survive their own text, two fields
+//! say different things. So everything that goes in is read strictly, all faults at once, and written in one canonical
+//! form that every filter, sort and link is made from.
 //!
-//! This room is pure: it knows the four kinds ([`kind`]) and their fields, ids ([`id`]), words ([`vocabulary`]), versions of
-//! the format ([`schema`]), what a search may ask ([`search`]) and how hits rank ([`rank`]). Keeping memories is the store's.
+//! This room is pure: it knows the four kinds ([`kind`]) and their fields, ids ([`id`]), words ([`vocabulary`]),
+//! versions of the format ([`schema`]), what a search may ask ([`search`]) and how hits rank ([`rank`]). Keeping
+//! memories is the store's.
 
+pub mod baseline;
 pub mod cognitive;
 pub mod criteria;
 pub mod document;
@@ -18,9 +20,11 @@ pub mod legacy;
 pub mod merge;
 pub mod message;
 pub mod metadata;
+pub mod query;
 pub mod rank;
 pub mod schema;
 pub mod search;
+pub mod stored;
 pub mod task;
 pub mod text;
 pub mod vocabulary;

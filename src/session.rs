@@ -1,7 +1,7 @@
 //! What each session did lately: its calls in order, repeats kept.
 //!
-//! An immutable map that its owner changes and publishes: readers hold the last one. Bounded in sessions and in calls of each;
-//! the session that was quiet longest goes first.
+//! An immutable map that its owner changes and publishes: readers hold the last one. Bounded in sessions and in calls
+//! of each. Tenants have equal shares: the session that goes is the quietest one of whoever has most.
 
 pub mod turns;
 
@@ -14,15 +14,13 @@ pub use turns::{Turn, Turns};
 /// Calls kept of a session.
 pub const MAX_CALLS: usize = 100;
 
-/// Sessions at once.
 pub const MAX_SESSIONS: usize = 10_000;
 
 /// The sessions of all tenants.
 #[derive(Debug, Clone, Default)]
 pub struct Sessions {
     by_name: HashMap<Name, Session>,
-    /// By the time of the last call, which is a count of calls.
-    by_age: OrdMap<u64, Name>,
+    by_age: ByAge,
     calls: u64,
 }
 
@@ -42,7 +40,7 @@ impl Sessions {
         let name: Name = Arc::new((tenant.to_owned(), session.to_owned()));
         let mut tools: Vec<Arc<str>> = Vec::new();
         if let Some(known) = self.by_name.get(&name) {
-            self.by_age.remove(&known.last);
+            self.by_age.remove(tenant, known.last);
             let kept = known.tools.len().saturating_sub(MAX_CALLS - 1);
             tools.extend_from_slice(&known.tools[kept..]);
         }
@@ -50,7 +48,7 @@ impl Sessions {
         self.by_age.insert(self.calls, Arc::clone(&name));
         self.by_name.insert(name, Session { last: self.calls, tools: tools.into() });
         while self.by_name.len() > MAX_SESSIONS {
-            let Some((_, oldest)) = self.by_age.remove_min() else { break };
+            let Some(oldest) = self.by_age.remove_quietest() else { break };
             self.by_name.remove(&oldest);
         }
     }
@@ -65,20 +63,44 @@ impl Sessions {
         self.by_name.len()
     }
 
-    /// Is there none?
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }
 }
 
-trait RemoveMin<K, V> {
-    fn remove_min(&mut self) -> Option<(K, V)>;
-}
+/// The sessions of each tenant by the time of the last call, which is a count of calls.
+#[derive(Debug, Clone, Default)]
+struct ByAge(HashMap<String, OrdMap<u64, Name>>);
 
-impl<K: Ord + Clone, V: Clone> RemoveMin<K, V> for OrdMap<K, V> {
-    fn remove_min(&mut self) -> Option<(K, V)> {
-        let key = self.get_min()?.0.clone();
-        self.remove_with_key(&key)
+impl ByAge {
+    fn insert(&mut self, at: u64, name: Name) {
+        self.0.entry(name.0.clone()).or_default().insert(at, name);
+    }
+
+    fn remove(&mut self, tenant: &str, at: u64) {
+        if let Some(sessions) = self.0.get_mut(tenant) {
+            sessions.remove(&at);
+            if sessions.is_empty() {
+                self.0.remove(tenant);
+            }
+        }
+    }
+
+    /// Of the tenant with most sessions the one that was quiet longest; of equals the tenant whose was.
+    fn remove_quietest(&mut self) -> Option<Name> {
+        let oldest = |sessions: &OrdMap<u64, Name>| sessions.get_min().map(|(at, _)| *at);
+        let order = |sessions: &OrdMap<u64, Name>| (sessions.len(), std::cmp::Reverse(oldest(sessions)));
+        let (tenant, at, name) =
+            self.0.iter().max_by_key(|(_, sessions)| order(sessions)).and_then(|(tenant, sessions)| {
+                sessions.get_min().map(|(at, name)| (tenant.clone(), *at, name.clone()))
+            })?;
+        self.remove(&tenant, at);
+        Some(name)
+    }
+
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.0.values().map(OrdMap::len).sum()
     }
 }
 
@@ -119,5 +141,18 @@ mod tests {
         }
         assert_eq!(sessions.len(), MAX_SESSIONS);
         assert!(sessions.history("t", "long").is_none(), "the quietest is gone");
+    }
+
+    #[test]
+    fn a_tenant_cannot_take_the_sessions_of_another() {
+        let mut sessions = Sessions::default();
+        for session in 0..100 {
+            sessions.called("small", &session.to_string(), "x");
+        }
+        for session in 0..2 * MAX_SESSIONS {
+            sessions.called("large", &session.to_string(), "x");
+        }
+        assert_eq!((sessions.len(), sessions.by_age.len()), (MAX_SESSIONS, MAX_SESSIONS));
+        assert!((0..100).all(|session| sessions.history("small", &session.to_string()).is_some()));
     }
 }

@@ -2,6 +2,9 @@
 
 pub mod analysis;
 pub mod bm25;
+#[cfg(test)]
+pub(crate) mod edits;
 pub mod embedding;
 pub mod head;
 pub mod near;
+pub mod stop_words;

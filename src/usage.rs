@@ -1,22 +1,31 @@
 //! What a turn of an agent cost: tokens and dollars.
 //!
-//! Providers price four kinds of tokens apart (plain input, input written to a cache, input read from one, output), some of them
-//! a call as well, and some raise the price of calls with a long input. The tier is that of one call: the tokens of a turn with
-//! several calls are those of all of them, and pricing their sum as one long call overstates the cost.
+//! Providers price four kinds of tokens apart (plain input, input written to a cache, input read from one, output),
+//! some of them a call as well, and some raise the price of calls with a long input. The tier is that of one call: the
+//! tokens of a turn with several calls are those of all of them, and pricing their sum as one long call overstates the
+//! cost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::strict::{At, Fields, FromNode, Node};
+use schemars::JsonSchema;
+
+use crate::strict::{FromNode, Violation};
+
+/// The section `usage` of the configuration.
+#[derive(Debug, Clone, Default, PartialEq, FromNode)]
+#[node(default)]
+pub struct Settings {
+    pub prices: PriceTable,
+}
 
 /// Prices by the model's name.
 pub type PriceTable = BTreeMap<String, Prices>;
 
-/// Tokens of a turn.
+/// TokenCounts of a turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tokens {
+pub struct TokenCounts {
     /// All input, cached or not.
     pub input: u64,
-    /// Output.
     pub output: u64,
     /// Input read from a cache.
     pub cached: u64,
@@ -29,63 +38,81 @@ pub struct Tokens {
 #[error("cached and cache-write tokens are parts of the input, which has {0} fewer")]
 pub struct TooMuchCached(u64);
 
-impl Tokens {
-    /// Tokens that were worked on: input and output without what came from a cache.
+impl TokenCounts {
+    /// TokenCounts that were worked on: input and output without what came from a cache.
     pub fn total(&self) -> u64 {
-        (self.input + self.output).saturating_sub(self.cached)
+        self.input.saturating_add(self.output).saturating_sub(self.cached)
     }
 
     /// Input at the plain price.
     pub fn plain(&self) -> Result<u64, TooMuchCached> {
-        let cached = self.cached + self.cache_write;
+        let cached = self.cached.saturating_add(self.cache_write);
         self.input.checked_sub(cached).ok_or_else(|| TooMuchCached(cached - self.input))
     }
 }
 
+/// Dollars that a price may be at most; more is a mistake of unit.
+pub const MAX_PRICE: f64 = 1e6;
+
+/// TokenCounts that a count may be at most.
+pub const MAX_TOKENS: u64 = 1 << 40;
+
 /// US dollars for a million tokens of each kind.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, JsonSchema, FromNode)]
+#[schemars(rename_all = "camelCase")]
 pub struct Rates {
     /// Plain input.
+    #[schemars(range(min = 0.0, max = MAX_PRICE))]
     pub input: f64,
     /// Output.
+    #[schemars(range(min = 0.0, max = MAX_PRICE))]
     pub output: f64,
-    /// Input read from a cache.
-    pub cache_read: f64,
-    /// Input written to a cache.
-    pub cache_write: f64,
+    /// Input read from a cache; as plain input by default.
+    #[schemars(default, range(min = 0.0, max = MAX_PRICE))]
+    pub cache_read: Option<f64>,
+    /// Input written to a cache; as plain input by default.
+    #[schemars(default, range(min = 0.0, max = MAX_PRICE))]
+    pub cache_write: Option<f64>,
 }
 
-/// A model's prices.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// US dollars for a million tokens.
+#[derive(Debug, Clone, Default, PartialEq, JsonSchema, FromNode)]
+#[schemars(rename = "PricesBody", deny_unknown_fields, rename_all = "camelCase")]
 pub struct Prices {
     /// Of tokens.
+    #[schemars(flatten)]
     pub rates: Rates,
     /// US dollars for a call.
+    #[schemars(default, range(min = 0.0, max = MAX_PRICE))]
     pub per_call: f64,
-    /// Of tokens of calls with a longer input.
+    /// Prices of calls with a long input.
+    #[schemars(default)]
+    #[node(check = check_tiers)]
     pub tiers: Vec<Tier>,
 }
 
 /// Prices of calls with a long input.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, JsonSchema, FromNode)]
+#[schemars(rename = "TierBody", deny_unknown_fields, rename_all = "camelCase")]
 pub struct Tier {
     /// The tier begins above so many tokens of input in one call.
     pub above_tokens: u64,
     /// Its prices.
+    #[schemars(flatten)]
     pub rates: Rates,
 }
 
 impl Prices {
     /// US dollars, to a ten-billionth, for `tokens` in `calls` calls of like length (0 counts as 1).
-    pub fn cost_usd(&self, tokens: &Tokens, calls: u64) -> Result<f64, TooMuchCached> {
+    pub fn cost_usd(&self, tokens: &TokenCounts, calls: u64) -> Result<f64, TooMuchCached> {
         let calls = calls.max(1);
         let input_of_a_call = tokens.input.div_ceil(calls);
         let tier = self.tiers.iter().filter(|tier| input_of_a_call > tier.above_tokens);
         let rates = tier.max_by_key(|tier| tier.above_tokens).map_or(&self.rates, |tier| &tier.rates);
         let kinds = [
             (tokens.plain()?, rates.input),
-            (tokens.cache_write, rates.cache_write),
-            (tokens.cached, rates.cache_read),
+            (tokens.cache_write, rates.cache_write.unwrap_or(rates.input)),
+            (tokens.cached, rates.cache_read.unwrap_or(rates.input)),
             (tokens.output, rates.output),
         ];
         let millionths: f64 = kinds.iter().map(|&(tokens, rate)| tokens as f64 * rate).sum();
@@ -94,79 +121,33 @@ impl Prices {
     }
 }
 
-/// Dollars that a price may be at most; more is a mistake of unit.
-const MAX_PRICE: f64 = 1e6;
-
-/// Tokens that a count may be at most.
-pub const MAX_TOKENS: u64 = 1 << 40;
-
-impl FromNode for Prices {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        at.map(node, |fields| {
-            let tiers: Vec<Tier> = fields.or_default("tiers");
-            let starts: BTreeSet<u64> = tiers.iter().map(|tier| tier.above_tokens).collect();
-            if starts.len() < tiers.len() {
-                fields.bad_value("tiers", "two of them begin above the same number of tokens");
-            }
-            Self { rates: rates(fields), per_call: fields.optional::<Price>("perCall").unwrap_or_default().0, tiers }
-        })
-    }
-}
-
-impl FromNode for Tier {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        at.map(node, |fields| Self { above_tokens: fields.required("aboveTokens"), rates: rates(fields) })
-    }
-}
-
-/// What is cached costs what plain input does, where nothing else is said.
-fn rates(fields: &mut Fields<'_>) -> Rates {
-    let input = fields.required::<Price>("input").0;
-    Rates {
-        input,
-        output: fields.required::<Price>("output").0,
-        cache_read: fields.optional::<Price>("cacheRead").map_or(input, |price| price.0),
-        cache_write: fields.optional::<Price>("cacheWrite").map_or(input, |price| price.0),
-    }
-}
-
-/// US dollars.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Price(pub f64);
-
-impl FromNode for Price {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        let Node::Number(number) = &node else {
-            at.wrong_type("a number of dollars", &node);
-            return None;
-        };
-        let price = number.as_f64().filter(|price| (0.0..=MAX_PRICE).contains(price));
-        if price.is_none() {
-            at.bad_value(format!("a price is 0 to {MAX_PRICE} dollars"));
-        }
-        // -0 is a price of 0, and should read like one.
-        price.map(|price| Self(price.abs()))
-    }
+/// A longer input has one price.
+fn check_tiers(tiers: &[Tier]) -> Result<(), Violation> {
+    let mut starts = BTreeSet::new();
+    let twice = tiers.iter().find(|tier| !starts.insert(tier.above_tokens));
+    twice.map_or(Ok(()), |tier| {
+        Err(format!("must begin at different numbers, not twice above {} tokens", tier.above_tokens).into())
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const TOKENS: Tokens = Tokens { input: 471_169, output: 754, cached: 330_626, cache_write: 140_539 };
+    const TOKENS: TokenCounts = TokenCounts { input: 471_169, output: 754, cached: 330_626, cache_write: 140_539 };
 
     fn prices() -> Prices {
         Prices {
-            rates: Rates { input: 3.0, output: 15.0, cache_read: 0.3, cache_write: 3.75 },
+            rates: Rates { input: 3.0, output: 15.0, cache_read: Some(0.3), cache_write: Some(3.75) },
             per_call: 0.0,
             tiers: vec![Tier {
                 above_tokens: 200_000,
-                rates: Rates { input: 6.0, output: 22.5, cache_read: 0.6, cache_write: 7.5 },
+                rates: Rates { input: 6.0, output: 22.5, cache_read: Some(0.6), cache_write: Some(7.5) },
             }],
         }
     }
 
-    fn check(tokens: Tokens, calls: u64, expected: Result<f64, TooMuchCached>) {
+    fn check(tokens: TokenCounts, calls: u64, expected: Result<f64, TooMuchCached>) {
         assert_eq!(prices().cost_usd(&tokens, calls), expected, "{tokens:?} in {calls} calls");
     }
 
@@ -175,15 +156,15 @@ mod tests {
         assert_eq!(TOKENS.total(), 141_297);
         check(TOKENS, 1, Ok(1.269_407_1));
         check(TOKENS, 4, Ok(0.637_531_05));
-        check(Tokens { input: 200_000, ..Tokens::default() }, 1, Ok(0.6));
-        check(Tokens { input: 200_001, ..Tokens::default() }, 1, Ok(1.200_006));
-        check(Tokens { input: 1, cached: 3, ..Tokens::default() }, 1, Err(TooMuchCached(2)));
-        check(Tokens::default(), 0, Ok(0.0));
+        check(TokenCounts { input: 200_000, ..TokenCounts::default() }, 1, Ok(0.6));
+        check(TokenCounts { input: 200_001, ..TokenCounts::default() }, 1, Ok(1.200_006));
+        check(TokenCounts { input: 1, cached: 3, ..TokenCounts::default() }, 1, Err(TooMuchCached(2)));
+        check(TokenCounts::default(), 0, Ok(0.0));
     }
 
     #[test]
     fn a_call_may_have_a_price() {
         let prices = Prices { per_call: 0.01, ..Prices::default() };
-        assert_eq!(prices.cost_usd(&Tokens { input: 9, ..Tokens::default() }, 3), Ok(0.03));
+        assert_eq!(prices.cost_usd(&TokenCounts { input: 9, ..TokenCounts::default() }, 3), Ok(0.03));
     }
 }

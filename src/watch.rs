@@ -1,8 +1,8 @@
 //! File events as hints that the tree changed, never as a description of how.
 //!
 //! Directories are watched, not files, since editors replace files. Watches are armed anew after every scan, because a
-//! directory that was removed and made again keeps its name and loses its watch. Where inotify is not to be had (limits, some
-//! file systems) the reload's poll remains, and [`Watch::status`] says why.
+//! directory that was removed and made again keeps its name and loses its watch. Where inotify is not to be had
+//! (limits, some file systems) the reload's poll remains, and [`Watch::status`] says why.
 
 pub mod debounce;
 
@@ -10,10 +10,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind, RenameMode};
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
+use parking_lot::Mutex;
 
 pub use debounce::{Debounce, Hint};
 
@@ -58,8 +59,8 @@ pub struct Watch {
 type Sink = dyn Fn(Hint) + Send + Sync;
 
 impl Watch {
-    /// Watches nothing yet; hints go to `sink`, from a thread of the watcher's. Of files that are `wanted` a save is told from
-    /// other changes.
+    /// Watches nothing yet; hints go to `sink`, from a thread of the watcher's. Of files that are `wanted` a save is
+    /// told from other changes.
     pub fn new(wanted: fn(&Path) -> bool, sink: impl Fn(Hint) + Send + Sync + 'static) -> Self {
         let sink: Option<Arc<Sink>> = Some(Arc::new(sink));
         Self { watcher: None, directories: Arc::default(), is_wanted: wanted, sink, failure: None }
@@ -74,7 +75,7 @@ impl Watch {
     /// Watches exactly `directories` from now on.
     pub fn arm(&mut self, directories: &Directories) {
         let before = {
-            let mut current = self.directories.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut current = self.directories.lock();
             std::mem::replace(&mut *current, directories.clone())
         };
         let Some(sink) = &self.sink else { return };
@@ -118,7 +119,7 @@ fn watcher(
     notify::recommended_watcher(move |event: notify::Result<Event>| {
         // An error, such as a queue that overflowed, means that anything may have changed.
         let Ok(event) = event else { return sink(Hint::Moved) };
-        let directories = directories.lock().unwrap_or_else(PoisonError::into_inner);
+        let directories = directories.lock();
         if let Some(hint) = hint(&event, &directories, is_wanted) {
             drop(directories);
             sink(hint);

@@ -1,9 +1,9 @@
 //! H4: what the door costs above hyper.
 //!
-//! The real service and a trivial one stand side by side on one thread, and one client asks them in turns, many connections at
-//! once. Both pay for the same system calls, bytes and parsing, so the difference in the thread's CPU time is Almanac's:
-//! time limits, request identity, host check, lookup, ETag, metrics and disabled tracing. A transport in memory was not used,
-//! since hyper then does other things than in production.
+//! The real service and a trivial one stand side by side on one thread, and one client asks them in turns, many
+//! connections at once. Both pay for the same system calls, bytes and parsing, so the difference in the thread's CPU
+//! time is Almanac's: time limits, request identity, host check, lookup, ETag, metrics and disabled tracing. A
+//! transport in memory was not used, since hyper then does other things than in production.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -11,14 +11,18 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
-use almanac::Engine;
-use almanac::catalog::reload::{Reloader, Settings};
-use almanac::config::{Config, DaemonOverrides, Overrides};
+use almanac::catalog::reload::{Reloader, Sources};
+use almanac::config::{DaemonOverrides, Overrides};
 use almanac::control::{Control, Parts, Readiness};
-use almanac::http::accept::{Doors, Listener};
-use almanac::http::{Context as Door, Service};
-use almanac::plugin_host::{self, Host};
+use almanac::daemon::Config;
+use almanac::http::Context as Door;
+use almanac::http::server::Service;
+use almanac::http::server::accept::{Listener, Listeners};
+use almanac::mcp::Mcp;
+use almanac::plugin_host::Host;
 use almanac::telemetry::{Metrics, logging};
+use almanac::upstream::{self, Upstreams};
+use almanac::{Engine, catalog};
 use anyhow::{Context, Result};
 use bytes::Bytes;
 use tempfile::TempDir;
@@ -129,7 +133,7 @@ fn serve(service: &Arc<Service>, body: Bytes, cores: Cores, started: &Sender<Res
         let (almanac, hyper) = (listen()?, listen()?);
         let thread = format!("/proc/self/task/{}", rustix::thread::gettid().as_raw_nonzero()).into();
         let servers = Servers { almanac: almanac.local_addr()?, hyper: hyper.local_addr()?, thread };
-        let _doors = Doors::open(service, vec![Listener::Tcp(almanac)])?;
+        let _doors = Listeners::open(service, vec![Listener::Tcp(almanac)])?;
         // If it fails, nobody is left to ask.
         let _ = started.send(Ok(servers));
         bare_hyper::serve(hyper, body).await;
@@ -149,8 +153,9 @@ fn service(tools: &Path) -> Result<Option<(Arc<Service>, Bytes)>> {
     let engine = Arc::new(Engine::new());
     let metrics = Arc::new(Metrics::new()?);
     let published = Arc::clone(&engine);
-    let settings = Settings { watch: false, ..Settings::from(&config) };
-    let (reloader, catalog_thread) = Reloader::start(settings, move |report| {
+    let settings = catalog::Settings { watch: false, ..config.catalog.clone() };
+    let sources = Sources { settings, ..config.reloading() };
+    let (reloader, catalog_thread) = Reloader::start(sources, move |report| {
         published.publish(&report.loaded);
     })?;
     let body = engine.generation().tool(&corpus::name(0)).map(|entry| entry.body());
@@ -158,21 +163,27 @@ fn service(tools: &Path) -> Result<Option<(Arc<Service>, Bytes)>> {
     let limits = config.http.clone();
     // It is told no catalog, so it starts no library, and needs its runtime for nothing.
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-    let rules = plugin_host::Settings::from(&config);
+    let rules = config.plugin_host();
     let plugins = Arc::new(Host::start(rules, Arc::clone(&metrics), runtime.handle().clone())?);
+    let upstreams = upstream::Settings { directory: PathBuf::new(), ..upstream::Settings::default() };
+    let launcher = config.plugins.launch.program.clone();
+    let upstreams = Upstreams::start(upstreams, Arc::clone(&metrics), runtime.handle(), launcher)?;
     let control = Arc::new(Control::new(Parts {
-        overrides: Overrides::default(),
-        daemon_overrides: DaemonOverrides::default(),
         level: logging::start(&config.log)?,
-        config,
+        prices: config.usage.prices.clone(),
+        reconfigure: config.reconfigure(Overrides::default(), DaemonOverrides::default()),
         reloader,
         catalog_thread,
         tokens: Arc::clone(&tokens),
         engine: Arc::clone(&engine),
         plugins,
+        upstreams,
         metrics: Arc::clone(&metrics),
         readiness: Arc::new(Readiness::default()),
     }));
-    let service = Service::new(Door { engine, metrics, control, llm: None }, tokens, &limits)?;
+    let state = tempfile::tempdir()?;
+    let clients =
+        Mcp::open(Arc::clone(&engine), Arc::clone(&metrics), Arc::clone(&tokens), state.path(), limits.max_streams)?;
+    let service = Service::new(Door::new(engine, metrics, control, Arc::new(clients)), tokens, &limits)?;
     Ok(body.map(|body| (Arc::new(service), body)))
 }

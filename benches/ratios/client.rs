@@ -34,6 +34,12 @@ impl Client {
         self.receive()
     }
 
+    pub(crate) fn post(&mut self, path: &str, body: &str) -> Result<Answer<'_>> {
+        let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n");
+        self.send(format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()).as_bytes())?;
+        self.receive()
+    }
+
     pub(crate) fn send(&mut self, request: &[u8]) -> Result<()> {
         Ok(self.stream.write_all(request)?)
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use almanac::catalog::ToolMetadata;
-use almanac::catalog::load::{Options, load};
+use almanac::catalog::load::{LoadOptions, load};
 use anyhow::{Result, ensure};
 use serde::de::DeserializeOwned;
 use serde_yaml::Value;
@@ -48,7 +48,7 @@ fn run(_: Wanted<'_>) -> Result<Vec<Row>> {
 /// Milliseconds of a cold load.
 fn loaded(directory: &Path) -> Result<f64> {
     let start = Instant::now();
-    let loaded = load(Options::directory(directory));
+    let loaded = load(LoadOptions::directory(directory));
     let took = start.elapsed();
     ensure!(loaded.documents.good == DOCUMENTS, "not all documents are good: {:?}", loaded.diagnostics.first());
     Ok(took.as_secs_f64() * 1e3)

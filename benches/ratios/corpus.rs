@@ -126,6 +126,11 @@ pub(crate) fn document(number: usize, count: usize, mark: &str) -> String {
     text.yaml
 }
 
+/// What somebody might have said; all different, the same in every run.
+pub(crate) fn sentence(number: u64) -> String {
+    Words::new(number).sentence()
+}
+
 struct Text {
     words: Words,
     yaml: String,

@@ -1,10 +1,9 @@
 //! The daemon, as its users start it.
 
-use std::env;
-use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::{env, fs};
 
 use anyhow::Result;
 use tempfile::TempDir;
@@ -23,6 +22,13 @@ impl Daemon {
     /// One that serves the documents in `tools`, with default settings but for `workers`.
     pub(crate) fn of(tools: &Path, workers: Option<usize>) -> Result<Self> {
         Ok(Self { address: free_address()?, tools: tools.to_owned(), workers, home: TempDir::new()? })
+    }
+
+    /// Where it keeps what it is told, so that it can be filled beforehand.
+    pub(crate) fn database(&self) -> Result<PathBuf> {
+        let state = self.home.path().join("state");
+        fs::create_dir_all(&state)?;
+        Ok(state.join("almanac.db"))
     }
 
     /// Starts it, without waiting for anything.

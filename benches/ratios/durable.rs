@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use almanac::store::{Execution, Measures, Outcome, Sqlite, Store, sqlite};
+use almanac::store::{Sqlite, Store, sqlite};
+use almanac::timing::{Execution, Measures, Outcome};
 use anyhow::{Context, Result};
 use tempfile::TempDir;
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use crate::row::Row;
-use crate::{above_hyper, cold_load, durable, forecast, http, lookup, memory, rules, save, select, start};
+use crate::{above_hyper, calls, cold_load, durable, forecast, http, lookup, memory, rules, save, select, start};
 
 /// Is the row of this name wanted?
 pub(crate) type Wanted<'w> = &'w dyn Fn(&str) -> bool;
@@ -20,8 +20,9 @@ pub(crate) struct Family {
 }
 
 /// In the order of the table.
-pub(crate) const FAMILIES: [Family; 11] = [
+pub(crate) const FAMILIES: [Family; 12] = [
     http::FAMILY,
+    calls::FAMILY,
     above_hyper::FAMILY,
     lookup::FAMILY,
     cold_load::FAMILY,

@@ -60,7 +60,7 @@ fn calls(model: &mut Model, defaults: &Defaults) -> (f64, f64) {
     let (mut asked, mut learnt) = (Vec::new(), Vec::new());
     for number in 0..CALLS {
         let tool = format!("tool_{}", number % KEYS);
-        let complexity = Complexity { content_length: (number * 37 % 5000) as usize, ..Complexity::default() };
+        let complexity = Complexity { content_length: Some(number * 37 % 5000), ..Complexity::default() };
         let question = Question {
             key: Key::new(&tool, ""),
             covariates: complexity.covariates(),

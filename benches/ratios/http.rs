@@ -5,16 +5,15 @@ use tempfile::TempDir;
 
 use crate::client::Client;
 use crate::cores::{self, Cores};
-use crate::corpus;
 use crate::daemon::Daemon;
 use crate::family::{Family, Wanted};
 use crate::peers::nginx;
 use crate::peers::own::Kind;
 use crate::process::Server;
-use crate::quiet;
 use crate::row::{Bar, Measured, Row};
 use crate::sample::Pairs;
 use crate::wrk::{Request, load};
+use crate::{corpus, quiet};
 
 pub(crate) const FAMILY: Family = Family { rows: &["H1", "H2", "H3"], needs: &["nginx", "wrk"], run };
 
@@ -65,7 +64,7 @@ impl Servers {
 
     fn get(&self) -> Result<[Row; 4]> {
         let [mut by_nginx, mut by_epoll, mut by_hyper, mut rate] = <[Pairs; 4]>::default();
-        let request = Request { path: self.path.clone(), etag: None };
+        let request = Request::get(&self.path);
         for _ in quiet::rounds(ROUNDS) {
             let [nginx, almanac, epoll, hyper] = [&self.nginx, &self.almanac, &self.epoll, &self.hyper]
                 .map(|server| load(server, &request, self.cores, SECONDS));
@@ -108,7 +107,7 @@ impl Servers {
         let etag = answer.header("etag").context("the server sent no ETag")?.to_owned();
         let status = client.get(&self.path, &format!("If-None-Match: {etag}\r\n"))?.status();
         ensure!(status == 304, "the server answered {status} to its own ETag");
-        Ok(Request { path: self.path.clone(), etag: Some(etag) })
+        Ok(Request::get(&self.path).unchanged_since(etag))
     }
 }
 

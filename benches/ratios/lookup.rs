@@ -6,7 +6,7 @@ use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
 use almanac::Engine;
-use almanac::catalog::load::{Loaded, Options, load};
+use almanac::catalog::load::{LoadOptions, Loaded, load};
 use anyhow::Result;
 use tempfile::TempDir;
 
@@ -43,7 +43,7 @@ fn catalog(mark: &str) -> Result<Loaded> {
     for number in 0..TOOLS {
         std::fs::write(corpus::file(home.path(), number), corpus::document(number, TOOLS, mark))?;
     }
-    Ok(load(Options::directory(home.path())))
+    Ok(load(LoadOptions::directory(home.path())))
 }
 
 fn measure(catalogs: &[Loaded; 2], names: &[String], readers: usize) -> [Row; 2] {

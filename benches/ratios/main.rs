@@ -1,14 +1,17 @@
 //! The bars of the design, measured. `cargo bench --bench ratios -- [--json] [ROW…]`
 //!
-//! An absolute figure means nothing on a shared machine, so each is taken beside a peer or a floor, in turns, in one run, and
-//! what is held to a bar is the ratio. Nothing fails for being slow: a row is `met` or `MISSED`, and whoever reads it decides.
+//! An absolute figure means nothing on a shared machine, so each is taken beside a peer or a floor, in turns, in one
+//! run, and what is held to a bar is the ratio. Nothing fails for being slow: a row is `met` or `MISSED`, and whoever
+//! reads it decides.
 //!
-//! A file per family of rows; what they are measured with stands beside them: [`daemon`] and [`peers`] are what is measured,
-//! [`wrk`] and [`client`] ask, [`process`] reads the kernel's accounts, [`sample`] takes turns, [`row`] and [`table`] tell.
+//! A file per family of rows; what they are measured with stands beside them: [`daemon`] and [`peers`] are what is
+//! measured, [`wrk`] and [`client`] ask, [`process`] reads the kernel's accounts, [`sample`] takes turns, [`row`] and
+//! [`table`] tell.
 #![expect(clippy::disallowed_methods, reason = "a measurement is made of pauses; none of them stands for an event")]
 
 mod above_hyper;
 mod arguments;
+mod calls;
 mod client;
 mod cold_load;
 mod cores;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
-use almanac::catalog::load::{Options, load};
+use almanac::catalog::load::{LoadOptions, load};
 use anyhow::Result;
 use tempfile::TempDir;
 
@@ -44,7 +44,7 @@ fn run(_: Wanted<'_>) -> Result<Vec<Row>> {
 
 /// Bytes of all documents as they are answered.
 fn bodies(directory: &Path) -> f64 {
-    let loaded = load(Options::directory(directory));
+    let loaded = load(LoadOptions::directory(directory));
     loaded.catalog.iter().map(|entry| entry.body().len()).sum::<usize>() as f64
 }
 

@@ -41,8 +41,9 @@ impl Process {
         Ok(())
     }
 
-    /// The time that its threads, and those of its children, spent on a core. Exact to the nanosecond where utime and stime
-    /// count ticks; what threads that ended have spent is missing, but no server here ends threads while it is measured.
+    /// The time that its threads, and those of its children, spent on a core. Exact to the nanosecond where utime and
+    /// stime count ticks; what threads that ended have spent is missing, but no server here ends threads while it
+    /// is measured.
     pub(crate) fn cpu(&self) -> Result<Duration> {
         cpu_of_tree(self.child.id())
     }

@@ -1,4 +1,5 @@
-//! P1: a call of a rule library through its worker, beside a byte to another process and back. And what its worker's life costs.
+//! P1: a call of a rule library through its worker, beside a byte to another process and back. And what its worker's
+//! life costs.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -9,8 +10,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
 
-use almanac::config::Config;
-use almanac::plugin_host::{Ask, Complexity, Host, Settings, Snapshot, State, Tool};
+use almanac::daemon::Config;
+use almanac::plugin_host::{Ask, ComplexityLevel, Host, Snapshot, State, Tool};
 use almanac::telemetry::Metrics;
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
@@ -47,7 +48,7 @@ impl Rules {
         let mut config = Config::default();
         config.plugins.paths = vec![directory.path().to_owned()];
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-        let settings = Settings::from(&config).with_program(Path::new(env!("CARGO_BIN_EXE_almanacd")));
+        let settings = config.plugin_host().with_program(Path::new(env!("CARGO_BIN_EXE_almanacd")));
         let host = Arc::new(Host::start(settings, Arc::new(Metrics::new()?), runtime.handle().clone())?);
         let tool = |name: &str| Tool { name: name.to_owned(), ..Tool::default() };
         let names = ["reasoning_checkpoint", "reasoning_decision", "reasoning_divergent", "reasoning_reflection"];
@@ -97,7 +98,7 @@ impl Rules {
 fn ask() -> Ask {
     Ask {
         tool: "reasoning_divergent".to_owned(),
-        complexity: Some(Complexity::Complex),
+        complexity: Some(ComplexityLevel::Complex),
         num_outputs: 4,
         session_id: Some("session".to_owned()),
         history: vec!["reasoning_linear".to_owned(); 20],

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use almanac::catalog::load::{Options, load};
+use almanac::catalog::load::{LoadOptions, load};
 use almanac::qualify::{Index, Message, Ranking, Usage};
 use anyhow::Result;
 
@@ -34,7 +34,7 @@ fn run(_: Wanted<'_>) -> Result<Vec<Row>> {
     for (tools, most) in [(200, 60.0), (3000, 250.0)] {
         let home = TempDir::new()?;
         corpus::write(home.path(), tools)?;
-        let index = Index::build(&load(Options::directory(home.path())).catalog);
+        let index = Index::build(&load(LoadOptions::directory(home.path())).catalog);
         let mut pairs = Pairs::default();
         for _ in quiet::rounds(ROUNDS) {
             let floor = pass(tools);
@@ -52,7 +52,7 @@ fn run(_: Wanted<'_>) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Median microseconds to rank all tools for a message and take those that pass the gate.
+/// Median microseconds to rank all tools for a message and take those that are loaded.
 fn messages(index: &Index) -> f64 {
     let usage = Usage::new();
     let mut took = Vec::with_capacity(CALLS);
@@ -60,7 +60,7 @@ fn messages(index: &Index) -> f64 {
         let text = MESSAGES[call % MESSAGES.len()];
         let start = Instant::now();
         let message = Message::new(text);
-        black_box(Ranking::new(index, &message, &usage).loaded());
+        black_box(Ranking::new(index, &message, &usage).loaded(100));
         took.push(start.elapsed().as_secs_f64() * 1e6);
     }
     Spread::of(took).median

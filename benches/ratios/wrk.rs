@@ -1,13 +1,17 @@
 //! wrk, the load generator.
 
+use std::io::Write;
 use std::process::Command;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use tempfile::NamedTempFile;
 
 use crate::cores::{self, Cores};
 use crate::process::Server;
 
-/// Connections that ask at once.
+/// Connections that ask at once, where a request does not say another number.
 const CONNECTIONS: usize = 64;
 
 /// What a server did under load.
@@ -23,7 +27,10 @@ pub(crate) struct Load {
 pub(crate) fn load(server: &Server, request: &Request, cores: Cores, seconds: u32) -> Result<Load> {
     let before = server.process.cpu()?;
     let mut wrk = Command::new("wrk");
-    wrk.args(["-t1", &format!("-c{CONNECTIONS}"), &format!("-d{seconds}s")]);
+    wrk.args(["-t1", &format!("-c{}", request.connections), &format!("-d{seconds}s")]);
+    if let Some(script) = &request.script {
+        wrk.arg("-s").arg(script.path());
+    }
     if let Some(etag) = &request.etag {
         wrk.args(["-H", &format!("If-None-Match: {etag}")]);
     }
@@ -49,6 +56,27 @@ pub(crate) struct Request {
     pub(crate) path: String,
     /// If it is held already.
     pub(crate) etag: Option<String>,
+    connections: usize,
+    /// What makes a POST of it; wrk takes a body from a file of Lua only.
+    script: Option<Arc<NamedTempFile>>,
+}
+
+impl Request {
+    pub(crate) fn get(path: &str) -> Self {
+        Self { path: path.to_owned(), etag: None, connections: CONNECTIONS, script: None }
+    }
+
+    pub(crate) fn post(path: &str, body: &Value) -> Result<Self> {
+        let mut script = NamedTempFile::new()?;
+        writeln!(script, "wrk.method = \"POST\"\nwrk.headers[\"Content-Type\"] = \"application/json\"")?;
+        writeln!(script, "wrk.body = [==[{body}]==]")?;
+        Ok(Self { script: Some(Arc::new(script)), connections: 16, ..Self::get(path) })
+    }
+
+    /// For whoever has it already.
+    pub(crate) fn unchanged_since(self, etag: String) -> Self {
+        Self { etag: Some(etag), ..self }
+    }
 }
 
 /// The number before `what`.

@@ -10,7 +10,7 @@ use crate::text::near;
 
 /// What speaks against a set of tools.
 #[derive(Debug, Default, PartialEq)]
-pub struct Verdict {
+pub struct SetReview {
     /// Names that the catalog does not have, each with near ones.
     pub unknown: Vec<(String, Vec<String>)>,
     /// Conflicts inside the set, worst first, then by name.
@@ -26,7 +26,6 @@ pub struct Verdict {
 pub struct Clash {
     /// The first of the two by name, or the one that declares it.
     pub tool: Arc<str>,
-    /// The other.
     pub other: Arc<str>,
     /// As declared by the first of the two that declares it.
     pub conflict: Conflict,
@@ -47,9 +46,9 @@ pub struct Missing {
 const SUGGESTED: usize = 10;
 
 /// Judges the set `tools` for a caller that has the environment variables `env_vars`. Names may repeat.
-pub fn check(catalog: &Catalog, tools: &[String], env_vars: &[String]) -> Verdict {
+pub fn check(catalog: &Catalog, tools: &[String], env_vars: &[String]) -> SetReview {
     let names: BTreeSet<&str> = tools.iter().map(String::as_str).collect();
-    let mut verdict = Verdict::default();
+    let mut verdict = SetReview::default();
     let mut entries: Vec<&Arc<Entry>> = Vec::new();
     let servers = Servers::of(catalog);
     for name in &names {
@@ -107,12 +106,12 @@ fn add(clashes: &mut Vec<Clash>, clash: Clash) {
 #[cfg(test)]
 mod tests {
     use super::super::document::ConflictSeverity;
-    use super::super::load::{Options, load};
+    use super::super::load::{LoadOptions, load};
     use super::*;
 
     #[test]
     fn the_shipped_web_tools_do_not_go_together() {
-        let catalog = load(Options::directory(concat!(env!("CARGO_MANIFEST_DIR"), "/tool_metadata"))).catalog;
+        let catalog = load(LoadOptions::directory(concat!(env!("CARGO_MANIFEST_DIR"), "/tool_metadata"))).catalog;
         let tools = ["http_request", "web_search", "web_serach"].map(str::to_owned);
         let verdict = check(&catalog, &tools, &["TAVILY_API_KEY".to_owned()]);
         let near = vec!["web_search".to_owned(), "websearch".to_owned()];
@@ -129,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_good_set_has_nothing_against_it() {
-        let catalog = load(Options::directory(concat!(env!("CARGO_MANIFEST_DIR"), "/tool_metadata"))).catalog;
+        let catalog = load(LoadOptions::directory(concat!(env!("CARGO_MANIFEST_DIR"), "/tool_metadata"))).catalog;
         let verdict = check(&catalog, &["file_read".to_owned(), "file_read".to_owned()], &[]);
         assert_eq!((verdict.unknown.len(), verdict.conflicts.len(), verdict.missing.len()), (0, 0, 0));
     }

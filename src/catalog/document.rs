@@ -1,24 +1,24 @@
 //! One tool's document: the self-describing tool metadata format, plus the two optional keys that Almanac adds.
 //!
-//! Keys that the format does not let a writer omit are required, though a list may be empty; the others are left out of the
-//! rendered document when empty. Field order here is the order on the wire.
+//! Keys that the format does not let a writer omit are required, though a list may be empty; the others are left out of
+//! the rendered document when empty. Field order here is the order on the wire.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::strict::{At, Fields, FromNode, Node};
+use crate::strict::{FromNode, Word};
 
 /// Longest tool name, in characters.
 pub const MAX_NAME: usize = 128;
 
 /// Everything a document says about a tool.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, FromNode)]
 pub struct ToolMetadata {
     /// Unique name, 1 to 128 characters without control characters and `/`.
+    #[node(check = check_name)]
     pub name: String,
     /// Name for people.
     pub title: String,
@@ -71,7 +71,7 @@ pub struct ToolMetadata {
 }
 
 /// A scenario the tool is for.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, FromNode)]
 pub struct UseCase {
     /// Name of the scenario.
     pub title: String,
@@ -86,8 +86,9 @@ pub struct UseCase {
 }
 
 /// How bad a conflict is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema, Word)]
 #[serde(rename_all = "lowercase")]
+#[word(noun = "a severity")]
 pub enum ConflictSeverity {
     /// A matter of taste.
     Low,
@@ -98,11 +99,12 @@ pub enum ConflictSeverity {
 }
 
 /// A tool, or `mcp:server`, that should not be used beside this one.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, FromNode)]
 pub struct Conflict {
     /// `tool_name` or `mcp:server_name`.
+    #[node(check = check_target)]
     pub tool: String,
-    /// Why they conflict.
+    /// Why the two exclude each other.
     pub reason: String,
     /// When this tool is the right one.
     pub when_prefer_this: String,
@@ -121,23 +123,25 @@ impl Conflict {
 }
 
 /// A tool that serves a scenario better.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, FromNode)]
 pub struct Alternative {
     /// `tool_name` or `mcp:server_name`.
+    #[node(check = check_target)]
     pub tool: String,
-    /// The scenario.
+    /// The situation in which it applies.
     pub when: String,
-    /// What is gained.
+    /// What the other choice gains.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub benefits: String,
 }
 
 /// A tool that works well with this one.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, FromNode)]
 pub struct Complement {
     /// `tool_name` or `mcp:server_name`.
+    #[node(check = check_target)]
     pub tool: String,
-    /// The scenario.
+    /// The situation in which it applies.
     pub scenario: String,
     /// How they are used together.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -145,7 +149,7 @@ pub struct Complement {
 }
 
 /// A worked example.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, FromNode)]
 pub struct Example {
     /// Name of the example.
     pub name: String,
@@ -162,7 +166,7 @@ pub struct Example {
 }
 
 /// An error often met.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, FromNode)]
 pub struct CommonError {
     /// The error as it shows.
     pub error: String,
@@ -174,7 +178,7 @@ pub struct CommonError {
 }
 
 /// Something the caller needs first.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, FromNode)]
 pub struct Prerequisite {
     /// What is needed.
     pub name: String,
@@ -192,7 +196,7 @@ pub struct Prerequisite {
 }
 
 /// How often providers may be called.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, FromNode)]
 pub struct RateLimit {
     /// Requests per month, by provider.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -203,23 +207,22 @@ pub struct RateLimit {
 }
 
 /// What to expect before anything was recorded.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, FromNode)]
 pub struct TimingHint {
     /// A typical call, in milliseconds, 1 to 86,400,000 (a day).
+    #[schemars(range(min = 1, max = 86_400_000))]
     pub estimated_duration_ms: u64,
 }
 
 /// A name that is no tool name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NameFault {
-    /// Empty.
-    #[error("a tool's name must not be empty")]
+    #[error("a name must not be empty")]
     Empty,
-    /// Longer than [`MAX_NAME`].
-    #[error("a tool's name has at most {MAX_NAME} characters")]
+    #[error("a name has at most {MAX_NAME} characters")]
     TooLong,
     /// A control character or `/`.
-    #[error("a tool's name has no control characters and no `/`")]
+    #[error("a name has no control characters and no `/`")]
     Character,
 }
 
@@ -236,180 +239,9 @@ pub fn check_name(name: &str) -> Result<(), NameFault> {
     }
 }
 
-impl fmt::Display for ConflictSeverity {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-        })
-    }
-}
-
-impl FromNode for ToolMetadata {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        at.map(node, |fields| Self {
-            name: name(fields),
-            title: fields.required("title"),
-            description: fields.required("description"),
-            category: fields.required("category"),
-            capabilities: fields.required("capabilities"),
-            keywords: fields.required("keywords"),
-            use_cases: fields.required("use_cases"),
-            conflicts: fields.or_default("conflicts"),
-            alternatives: fields.or_default("alternatives"),
-            complements: fields.or_default("complements"),
-            examples: fields.or_default("examples"),
-            best_practices: fields.or_default("best_practices"),
-            common_errors: fields.or_default("common_errors"),
-            prerequisites: fields.or_default("prerequisites"),
-            rate_limit: fields.optional("rate_limit"),
-            providers: fields.or_default("providers"),
-            backend: fields.or_default("backend"),
-            input_schema: fields.optional("input_schema"),
-            timing: fields.optional("timing"),
-        })
-    }
-}
-
-fn name(fields: &mut Fields<'_>) -> String {
-    let name: Option<Name> = fields.required("name");
-    name.map(|name| name.0).unwrap_or_default()
-}
-
-struct Name(String);
-
-impl FromNode for Option<Name> {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        let name = String::from_node(node, at)?;
-        if let Err(fault) = check_name(&name) {
-            at.bad_value(fault.to_string());
-        }
-        Some(Some(Name(name)))
-    }
-}
-
-/// `tool_name` or `mcp:server_name`.
-#[derive(Default)]
-struct Target(String);
-
-impl FromNode for Target {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        let target = String::from_node(node, at)?;
-        if let Err(fault) = check_name(target.strip_prefix("mcp:").unwrap_or(&target)) {
-            at.bad_value(fault.to_string());
-        }
-        Some(Self(target))
-    }
-}
-
-impl FromNode for UseCase {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        at.map(node, |fields| Self {
-            title: fields.required("title"),
-            when_to_use: fields.required("when_to_use"),
-            example: fields.or_default("example"),
-            not_for: fields.or_default("not_for"),
-        })
-    }
-}
-
-impl FromNode for ConflictSeverity {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        match String::from_node(node, at)?.as_str() {
-            "high" => Some(Self::High),
-            "medium" => Some(Self::Medium),
-            "low" => Some(Self::Low),
-            other => {
-                at.bad_value(format!("severity is high, medium or low, not `{other}`"));
-                None
-            }
-        }
-    }
-}
-
-impl FromNode for Conflict {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        at.map(node, |fields| Self {
-            tool: fields.required::<Target>("tool").0,
-            reason: fields.required("reason"),
-            when_prefer_this: fields.required("when_prefer_this"),
-            when_prefer_other: fields.required("when_prefer_other"),
-            severity: fields.optional("severity"),
-        })
-    }
-}
-
-impl FromNode for Alternative {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        at.map(node, |fields| Self {
-            tool: fields.required::<Target>("tool").0,
-            when: fields.required("when"),
-            benefits: fields.or_default("benefits"),
-        })
-    }
-}
-
-impl FromNode for Complement {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        at.map(node, |fields| Self {
-            tool: fields.required::<Target>("tool").0,
-            scenario: fields.required("scenario"),
-            example: fields.or_default("example"),
-        })
-    }
-}
-
-impl FromNode for Example {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        at.map(node, |fields| Self {
-            name: fields.required("name"),
-            description: fields.or_default("description"),
-            input: fields.required("input"),
-            output: fields.required("output"),
-            explanation: fields.or_default("explanation"),
-        })
-    }
-}
-
-impl FromNode for CommonError {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        at.map(node, |fields| Self {
-            error: fields.required("error"),
-            cause: fields.or_default("cause"),
-            solution: fields.required("solution"),
-        })
-    }
-}
-
-impl FromNode for Prerequisite {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        at.map(node, |fields| Self {
-            name: fields.required("name"),
-            required_for: fields.or_default("required_for"),
-            env_vars: fields.or_default("env_vars"),
-            how_to_get: fields.required("how_to_get"),
-            fallback: fields.or_default("fallback"),
-        })
-    }
-}
-
-impl FromNode for RateLimit {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        at.map(node, |fields| Self { limits: fields.or_default("limits"), notes: fields.or_default("notes") })
-    }
-}
-
-impl FromNode for TimingHint {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        at.map(node, |fields| {
-            let estimated_duration_ms = fields.required("estimated_duration_ms");
-            if !(1..=86_400_000).contains(&estimated_duration_ms) {
-                fields.bad_value("estimated_duration_ms", "a duration is 1 ms to 86400000 ms, which is a day");
-            }
-            Self { estimated_duration_ms }
-        })
-    }
+/// Holds what a relation names, `tool_name` or `mcp:server_name`, to the same grammar.
+fn check_target(target: &str) -> Result<(), NameFault> {
+    check_name(target.strip_prefix("mcp:").unwrap_or(target))
 }
 
 #[cfg(test)]

@@ -100,13 +100,13 @@ impl Facet {
 
 /// A facet and a value, prepared to be looked for in many entries.
 #[derive(Debug)]
-pub struct Wanted {
+pub struct FacetFilter {
     facet: Facet,
     value: String,
     line: String,
 }
 
-impl Wanted {
+impl FacetFilter {
     /// Entries whose `facet` is `value`, or for [`Facet::Error`] contains it.
     pub fn new(facet: Facet, value: &str) -> Self {
         let value = facet.fold(value);
@@ -135,7 +135,6 @@ impl Entry {
         }
     }
 
-    /// The tool's name.
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
@@ -170,9 +169,8 @@ impl Entry {
         (self.hint_ms > 0).then(|| self.hint_ms.into())
     }
 
-    /// Its category.
     pub fn category(&self) -> String {
-        self.told().category.into_owned()
+        self.summary_fields().category.into_owned()
     }
 
     /// The document itself, parsed from the body.
@@ -181,12 +179,12 @@ impl Entry {
     }
 
     /// Does it have that facet?
-    pub fn has(&self, wanted: &Wanted) -> bool {
+    pub fn has(&self, wanted: &FacetFilter) -> bool {
         let is_meant = |value: &str| wanted.facet.fold(value) == wanted.value;
         match wanted.facet {
-            Facet::Category => is_meant(&self.told().category),
-            Facet::Capability => self.told().capabilities.iter().any(|value| is_meant(value)),
-            Facet::Keyword => self.told().keywords.iter().any(|value| is_meant(value)),
+            Facet::Category => is_meant(&self.summary_fields().category),
+            Facet::Capability => self.summary_fields().capabilities.iter().any(|value| is_meant(value)),
+            Facet::Keyword => self.summary_fields().keywords.iter().any(|value| is_meant(value)),
             Facet::Error => {
                 let contains = |error: &str| wanted.facet.fold(error).contains(&wanted.value);
                 self.document().common_errors.iter().any(|known| contains(&known.error))
@@ -195,10 +193,9 @@ impl Entry {
         }
     }
 
-    /// What the summary tells, parsed.
-    fn told(&self) -> Told<'_> {
+    fn summary_fields(&self) -> SummaryFields<'_> {
         let mut deserializer = serde_json::Deserializer::from_slice(&self.rendered);
-        Told::deserialize(&mut deserializer).expect("the body was rendered from a document")
+        SummaryFields::deserialize(&mut deserializer).expect("the body was rendered from a document")
     }
 
     /// The values of a facet that is not in the summary.
@@ -207,8 +204,8 @@ impl Entry {
     }
 }
 
-/// The body starts with the keys of the summary, so the summary is a prefix of it. Inside a string the quotes of the next key
-/// would be escaped.
+/// The body starts with the keys of the summary, so the summary is a prefix of it. Inside a string the quotes of the
+/// next key would be escaped.
 fn summary_end(body: &[u8]) -> usize {
     const NEXT: &[u8] = b",\"use_cases\":";
     body.windows(NEXT.len()).position(|window| window == NEXT).unwrap_or_default()
@@ -216,7 +213,7 @@ fn summary_end(body: &[u8]) -> usize {
 
 /// The facets that the summary holds; they are not kept a second time.
 #[derive(Deserialize)]
-struct Told<'b> {
+struct SummaryFields<'b> {
     #[serde(borrow)]
     category: Cow<'b, str>,
     #[serde(borrow)]
@@ -285,7 +282,7 @@ mod tests {
     fn facets_are_found_whole() {
         let entry = entry();
         let check = |facet, value: &str, expected| {
-            assert_eq!(entry.has(&Wanted::new(facet, value)), expected, "{facet:?} {value}");
+            assert_eq!(entry.has(&FacetFilter::new(facet, value)), expected, "{facet:?} {value}");
         };
         check(Facet::Category, "WEB", true);
         check(Facet::Category, "we", false);

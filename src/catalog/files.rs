@@ -3,14 +3,15 @@
 //! Names that start with a dot are passed over: they are editors' temporary files and the versions behind a Kubernetes
 //! ConfigMap, whose visible files are links into them. Links are followed, each directory once.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, Metadata, OpenOptions};
-use std::io::{self, Read};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Diagnostic;
+use crate::strict::FileStamp;
 use crate::watch::{Directories, Interest};
 
 /// Directories below a root; a tree as deep as this is a mistake.
@@ -22,44 +23,17 @@ const MAX_LINKS: usize = 8;
 /// Directories of one root, so that a link to the whole disk is a mistake and no denial of service.
 const MAX_DIRECTORIES: usize = 10_000;
 
-/// A file's identity and times. A file whose stamp did not change was not changed, unless it was changed within the clock's
-/// grain of being read: see [`Stamp::is_settled`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stamp {
-    device: u64,
-    inode: u64,
-    size: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
-impl Stamp {
-    fn of(metadata: &Metadata) -> Self {
-        Self {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            size: metadata.size(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-        }
-    }
-
-    /// Was the file last touched at least two seconds before `now` (seconds since the epoch)? Only then can an equal stamp
-    /// later be trusted to mean equal content: file systems keep times in ticks of up to two seconds.
-    pub fn is_settled(&self, now: i64) -> bool {
-        self.changed.0 + 2 < now && self.modified.0 + 2 < now
-    }
-}
-
 /// What a listing found.
 #[derive(Debug, Default)]
 pub struct Listing {
     /// Documents in the order in which they take precedence: by root, then by path.
-    pub documents: BTreeMap<Place, Stamp>,
+    pub documents: BTreeMap<Place, FileStamp>,
     /// Every directory whose change can change the listing, and which of its names matter.
     pub directories: Directories,
     /// Directories that could not be read; what was known below them still holds.
     pub blind: Vec<PathBuf>,
+    /// Directories that a limit cut off; what was known below them still holds.
+    pub cut: Vec<PathBuf>,
     /// Findings about directories and about names that are no regular files.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -84,9 +58,9 @@ pub fn list(roots: &[PathBuf]) -> Listing {
     let mut listing = Listing::default();
     for (root, path) in roots.iter().enumerate() {
         watch_for_replacement(path, &mut listing.directories, MAX_LINKS);
-        let mut walk = Walk { root, listing: &mut listing, seen: BTreeSet::new() };
+        let mut walk = Walk { root, listing: &mut listing, seen: BTreeSet::new(), links: VecDeque::new() };
         match fs::metadata(path) {
-            Ok(metadata) if metadata.is_dir() => walk.directory(path, &metadata, 0),
+            Ok(metadata) if metadata.is_dir() => walk.all(path, &metadata),
             Ok(metadata) => walk.file(path.clone(), &metadata),
             Err(error) => walk.unlistable(path, &error),
         }
@@ -94,27 +68,8 @@ pub fn list(roots: &[PathBuf]) -> Listing {
     listing
 }
 
-/// The stamp of one file, if it is a regular one.
-pub fn stamp(path: &Path) -> Option<Stamp> {
-    fs::metadata(path).ok().filter(Metadata::is_file).map(|metadata| Stamp::of(&metadata))
-}
-
-/// Reads at most `limit` + 1 bytes of a regular file, so that a longer one can be told. Never blocks: a path that became a
-/// pipe since it was listed is an error.
-pub fn read(path: &Path, limit: usize) -> io::Result<Vec<u8>> {
-    let file =
-        OpenOptions::new().read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
-    let metadata = file.metadata()?;
-    if !metadata.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-    }
-    let mut content = Vec::with_capacity(limit.min(metadata.len() as usize) + 1);
-    file.take(limit as u64 + 1).read_to_end(&mut content)?;
-    Ok(content)
-}
-
-/// A name can be removed and made again, or be a link, or stand below one, that is pointed elsewhere: each such change shows
-/// in the directory that holds the name. Of a missing one the nearest ancestor that exists is watched.
+/// A name can be removed and made again, or be a link, or stand below one, that is pointed elsewhere: each such change
+/// shows in the directory that holds the name. Of a missing one the nearest ancestor that exists is watched.
 fn watch_for_replacement(path: &Path, directories: &mut Directories, links: usize) {
     let mut name = path;
     while let Some(parent) = name.parent().filter(|parent| !parent.is_dir()) {
@@ -143,9 +98,19 @@ struct Walk<'l> {
     listing: &'l mut Listing,
     /// Directories walked, by device and inode, so that links cannot lead in circles.
     seen: BTreeSet<(u64, u64)>,
+    /// Links to directories, with their depth. They are followed last, so that a large tree behind one takes no place
+    /// from what is really there.
+    links: VecDeque<(PathBuf, Metadata, usize)>,
 }
 
 impl Walk<'_> {
+    fn all(&mut self, path: &Path, metadata: &Metadata) {
+        self.directory(path, metadata, 0);
+        while let Some((path, metadata, depth)) = self.links.pop_front() {
+            self.directory(&path, &metadata, depth);
+        }
+    }
+
     fn directory(&mut self, path: &Path, metadata: &Metadata, depth: usize) {
         if !self.seen.insert((metadata.dev(), metadata.ino())) {
             return;
@@ -156,13 +121,16 @@ impl Walk<'_> {
         if depth > MAX_DEPTH {
             let message = format!("directories nested deeper than {MAX_DEPTH} levels are not read");
             self.listing.diagnostics.push(Diagnostic::error(path, "too-deep", message));
+            self.listing.cut.push(path.to_owned());
             return;
         }
         if self.seen.len() > MAX_DIRECTORIES {
             if self.seen.len() == MAX_DIRECTORIES + 1 {
-                let message = format!("more than {MAX_DIRECTORIES} directories; the rest is not read");
+                let message =
+                    format!("more than {MAX_DIRECTORIES} directories; of the rest the last version is served");
                 self.listing.diagnostics.push(Diagnostic::error(path, "too-many-directories", message));
             }
+            self.listing.cut.push(path.to_owned());
             return;
         }
         self.listing.directories.insert(path.to_owned(), Interest::All);
@@ -181,6 +149,7 @@ impl Walk<'_> {
 
     fn name(&mut self, path: PathBuf, depth: usize) {
         match fs::metadata(&path) {
+            Ok(metadata) if metadata.is_dir() && path.is_symlink() => self.links.push_back((path, metadata, depth + 1)),
             Ok(metadata) if metadata.is_dir() => self.directory(&path, &metadata, depth + 1),
             // Listed a moment ago, gone now: the same as never listed, but for a link to nowhere.
             Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => {}
@@ -212,7 +181,7 @@ impl Walk<'_> {
             self.listing.directories.insert(directory.to_owned(), Interest::All);
             watch_for_replacement(&path, &mut self.listing.directories, MAX_LINKS);
         }
-        self.listing.documents.insert(Place { root: self.root, path: path.into() }, Stamp::of(metadata));
+        self.listing.documents.insert(Place { root: self.root, path: path.into() }, FileStamp::of_metadata(metadata));
     }
 
     fn unlistable(&mut self, path: &Path, error: &io::Error) {

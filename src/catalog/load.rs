@@ -6,36 +6,35 @@ use std::sync::Arc;
 
 use super::Diagnostic;
 use super::document::ToolMetadata;
-use super::shelf::Shelf;
+use super::scanner::Scanner;
+use super::settings::Settings;
 use super::snapshot::Catalog;
-use crate::config::{self, Config};
-use crate::strict::Node;
-use crate::strict::decode::decode;
-use crate::strict::read::{self, Limits};
+use crate::strict::{Limits, load};
 
 /// How documents are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
-    /// Directories, searched with their sub-directories; of two documents with one name the earlier directory's serves.
+pub struct LoadOptions {
+    /// Directories, searched with their sub-directories; of two documents with one name the earlier directory's
+    /// serves.
     pub roots: Vec<PathBuf>,
     /// Largest document, in bytes.
     pub max_document_bytes: usize,
+    /// Are the directories places to look in, of which one may not be there yet?
+    pub is_search_path: bool,
 }
 
-impl Options {
+impl LoadOptions {
     /// Reads one directory with default limits.
     pub fn directory(root: impl Into<PathBuf>) -> Self {
-        Self { roots: vec![root.into()], max_document_bytes: config::Catalog::default().max_document_bytes }
+        Self {
+            roots: vec![root.into()],
+            max_document_bytes: Settings::default().max_document_bytes,
+            is_search_path: false,
+        }
     }
 }
 
-impl From<&Config> for Options {
-    fn from(config: &Config) -> Self {
-        Self { roots: config.tool_metadata.clone(), max_document_bytes: config.catalog.max_document_bytes }
-    }
-}
-
-impl Options {
+impl LoadOptions {
     /// File events carry absolute paths.
     pub(super) fn make_absolute(&mut self) {
         for root in &mut self.roots {
@@ -51,13 +50,11 @@ impl Options {
 /// A catalog and how it came out.
 #[derive(Debug, Clone, Default)]
 pub struct Loaded {
-    /// What to serve.
     pub catalog: Arc<Catalog>,
     /// Everything that is wrong, by file.
     pub diagnostics: Arc<[Diagnostic]>,
     /// Tools served in their last good version because their file is faulty now, by name.
     pub stale: Arc<[Arc<str>]>,
-    /// Documents by state.
     pub documents: Documents,
 }
 
@@ -81,26 +78,48 @@ pub struct Documents {
     pub bad: usize,
 }
 
-/// Loads directories once.
-pub fn load(options: Options) -> Loaded {
-    let mut shelf = Shelf::new(options);
-    shelf.read_once().clone()
+pub fn load(options: LoadOptions) -> Loaded {
+    let mut scanner = Scanner::new(options);
+    scanner.read_once().clone()
 }
 
 /// Reads the content of one document.
 pub fn parse(path: &Path, content: &[u8], limit: usize) -> Result<ToolMetadata, Vec<Diagnostic>> {
-    let node = read::yaml(content, &Limits::of_bytes(limit)).map_err(|error| {
-        let diagnostic = Diagnostic::unreadable(path, content, &error);
-        vec![match error.kind {
-            read::UnreadableKind::TooLarge => diagnostic.with_hint("raise catalog.max_document_bytes, or shorten it"),
-            _ => diagnostic,
-        }]
-    })?;
-    if node == Node::Null {
+    if load::is_blank(content) {
         return Err(vec![Diagnostic::error(path, "empty-document", "the document is empty")]);
     }
-    decode(node).map_err(|faults| {
-        let text = String::from_utf8_lossy(content);
-        faults.iter().map(|fault| Diagnostic::fault(path, &text, fault)).collect()
+    load::parse(path, content, &Limits::of_bytes(limit)).map_err(|mut faults| {
+        for fault in faults.iter_mut().filter(|fault| fault.code == "too-large") {
+            fault.hint = Some("raise catalog.max_document_bytes, or shorten it".to_owned());
+        }
+        faults
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::edits::edited;
+
+    /// Any bytes are a document, or faults whose places are in them.
+    #[test]
+    fn fuzz_documents() {
+        const SEED: &[u8] = include_bytes!("../../tool_metadata/reasoning/reasoning_linear.yaml");
+        let check = |bytes: &[u8]| match parse(Path::new("f"), bytes, 1 << 16) {
+            Ok(document) => {
+                let entry = super::super::Entry::new(&document, Path::new("f").into());
+                assert_eq!(entry.document().name, document.name);
+            }
+            Err(faults) => {
+                // YAML ends lines at a carriage return, too, and at U+0085, U+2028 and U+2029.
+                let ends = bytes.iter().filter(|byte| matches!(byte, b'\n' | b'\r' | 0x85 | 0xa8 | 0xa9));
+                let lines = ends.count() + 1;
+                assert!(!faults.is_empty() && faults.iter().all(|fault| fault.line <= lines + 1), "{faults:?}");
+            }
+        };
+        bolero::check!().for_each(|bytes: &[u8]| {
+            check(bytes);
+            check(&edited(SEED, bytes));
+        });
+    }
 }

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use parking_lot::RwLock;
 
 use super::load::Loaded;
-use super::reload::{Reloader, Settings};
+use super::reload::{Reloader, Sources};
 use super::{Diagnostic, Entry, Severity, ToolMetadata};
 
 /// Loads tool metadata from a directory, and keeps up with it.
@@ -24,7 +25,7 @@ use super::{Diagnostic, Entry, Severity, ToolMetadata};
 ///         println!("Use case: {}", case.title);
 ///     }
 /// }
-/// # Ok::<(), almanac::catalog::LoadError>(())
+/// # Ok::<(), almanac::catalog::LoaderError>(())
 /// ```
 #[derive(Debug)]
 pub struct Loader {
@@ -44,7 +45,7 @@ type Parsed = HashMap<Arc<str>, (Arc<Entry>, Arc<ToolMetadata>)>;
 
 /// A tool's metadata could not be loaded.
 #[derive(Debug, thiserror::Error)]
-pub enum LoadError {
+pub enum LoaderError {
     /// The tool's file is faulty and was never good.
     #[error("{}", describe(.0))]
     Faulty(Vec<Diagnostic>),
@@ -66,8 +67,9 @@ impl Loader {
         Self { directory, started: RwLock::default() }
     }
 
-    /// The tool's metadata; `None` if no document describes it. While a file is faulty its last good version is returned.
-    pub fn load(&self, name: &str) -> Result<Option<Arc<ToolMetadata>>, LoadError> {
+    /// The tool's metadata; `None` if no document describes it. While a file is faulty its last good version is
+    /// returned.
+    pub fn load(&self, name: &str) -> Result<Option<Arc<ToolMetadata>>, LoaderError> {
         let started = self.started()?;
         let loaded = started.loaded.load();
         match loaded.catalog.get(name) {
@@ -90,19 +92,19 @@ impl Loader {
         (tools, loaded.diagnostics.to_vec())
     }
 
-    fn started(&self) -> Result<Started, LoadError> {
-        if let Some(started) = &*self.started.read().unwrap_or_else(PoisonError::into_inner) {
+    fn started(&self) -> Result<Started, LoaderError> {
+        if let Some(started) = &*self.started.read() {
             return Ok(started.clone());
         }
-        let mut slot = self.started.write().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.started.write();
         if let Some(started) = &*slot {
             return Ok(started.clone());
         }
         let loaded: Arc<ArcSwap<Loaded>> = Arc::default();
         let publish = Arc::clone(&loaded);
-        let settings = Settings::directory(&self.directory);
+        let settings = Sources::directory(&self.directory);
         let (reloader, _) = Reloader::start(settings, move |report| publish.store(Arc::new(report.loaded.clone())))
-            .map_err(LoadError::Thread)?;
+            .map_err(LoaderError::Thread)?;
         Ok(slot.insert(Started { loaded, parsed: Arc::default(), _reloader: reloader }).clone())
     }
 }
@@ -115,24 +117,24 @@ impl Default for Loader {
 
 impl Started {
     fn parse(&self, entry: &Arc<Entry>) -> Arc<ToolMetadata> {
-        let parsed = self.parsed.read().unwrap_or_else(PoisonError::into_inner);
+        let parsed = self.parsed.read();
         match parsed.get(entry.name()) {
             Some((from, document)) if Arc::ptr_eq(from, entry) => return Arc::clone(document),
             _ => drop(parsed),
         }
         let document = Arc::new(entry.document());
         let known = (Arc::clone(entry), Arc::clone(&document));
-        self.parsed.write().unwrap_or_else(PoisonError::into_inner).insert(Arc::clone(entry.name()), known);
+        self.parsed.write().insert(Arc::clone(entry.name()), known);
         document
     }
 }
 
 /// A missing tool is an error only if a file of its name is at fault.
-fn refuse_faulty(loaded: &Loaded, name: &str) -> Result<Option<Arc<ToolMetadata>>, LoadError> {
+fn refuse_faulty(loaded: &Loaded, name: &str) -> Result<Option<Arc<ToolMetadata>>, LoaderError> {
     let is_its = |diagnostic: &&Diagnostic| {
         diagnostic.severity == Severity::Error
             && Path::new(&diagnostic.file).file_stem().is_some_and(|stem| stem == name)
     };
     let faults: Vec<Diagnostic> = loaded.diagnostics.iter().filter(is_its).cloned().collect();
-    if faults.is_empty() { Ok(None) } else { Err(LoadError::Faulty(faults)) }
+    if faults.is_empty() { Ok(None) } else { Err(LoaderError::Faulty(faults)) }
 }

@@ -1,7 +1,7 @@
 //! What the documents say about what may come next: complements in favour, high conflicts against.
 //!
-//! Asked for with each answer, so unlike [`relations`](super::relations) it looks at the documents that it is about and at no
-//! others.
+//! Asked for with each answer, so unlike [`relations`](super::relations) it looks at the documents that it is about and
+//! at no others.
 
 use std::sync::Arc;
 
@@ -57,7 +57,8 @@ mod tests {
     #[test]
     fn complements_are_those_that_exist() {
         let catalog = catalog(&[
-            "name: a\ncomplements: [{tool: b, scenario: one}, {tool: gone, scenario: two}, {tool: 'mcp:s', scenario: all}]",
+            "name: a\ncomplements: [{tool: b, scenario: one}, {tool: gone, scenario: two}, {tool: 'mcp:s', scenario: \
+             all}]",
             "name: b",
             "name: c\nbackend: mcp:s",
             "name: d\nbackend: mcp:s",
@@ -72,7 +73,8 @@ mod tests {
     fn only_high_conflicts_clash_in_either_direction() {
         let conflict = |tool: &str, severity: &str| {
             format!(
-                "conflicts: [{{tool: '{tool}', reason: r, when_prefer_this: x, when_prefer_other: y, severity: {severity}}}]"
+                "conflicts: [{{tool: '{tool}', reason: r, when_prefer_this: x, when_prefer_other: y, severity: \
+                 {severity}}}]"
             )
         };
         let (high, medium, server) = (conflict("b", "high"), conflict("c", "medium"), conflict("mcp:s", "high"));

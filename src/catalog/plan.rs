@@ -1,5 +1,5 @@
-//! Is this sequence of tools a good one? Unknown tools, conflicts, steps that come before what they need, and other tools that
-//! the documents themselves would rather have.
+//! Is this sequence of tools a good one? Unknown tools, conflicts, steps that come before what they need, and other
+//! tools that the documents themselves would rather have.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,13 +26,10 @@ pub struct Review {
 /// A tool that may serve better.
 #[derive(Debug, PartialEq)]
 pub struct Instead {
-    /// The step.
     pub step: usize,
     /// The tool that may serve better.
     pub tool: Arc<str>,
-    /// When it does.
     pub when: String,
-    /// What is gained.
     pub benefits: String,
     /// What the step's own document says it is not for, if the goal reads like that.
     pub not_for: Option<String>,
@@ -118,7 +115,8 @@ mod tests {
              conflicts: [{tool: b, reason: r, when_prefer_this: x, when_prefer_other: y}]\n\
              alternatives: [{tool: c, when: w}, {tool: gone, when: w}]",
             "name: b\nuse_cases: []\nconflicts: [{tool: a, reason: r, when_prefer_this: y, when_prefer_other: x}]",
-            "name: c\nuse_cases: []\nprerequisites: [{name: b, how_to_get: call it first}, {name: A key, how_to_get: h}]",
+            "name: c\nuse_cases: []\nprerequisites: [{name: b, how_to_get: call it first}, {name: A key, how_to_get: \
+             h}]",
         ];
         let mut catalog = Catalog::default();
         for text in documents {

@@ -1,13 +1,13 @@
 //! What goes with what: conflicts, alternatives and complements, in both directions.
 //!
-//! A relation is declared by one document. The reverse direction is found by scanning the facets of the others, which takes
-//! microseconds and needs no second index that could disagree with the documents.
+//! A relation is declared by one document. The reverse direction is found by scanning the facets of the others, which
+//! takes microseconds and needs no second index that could disagree with the documents.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::document::{Alternative, Complement, Conflict, ConflictSeverity};
-use super::entry::{Facet, Wanted};
+use super::entry::{Facet, FacetFilter};
 use super::{Catalog, Entry};
 use crate::strict::Segment;
 use crate::text::near;
@@ -91,7 +91,7 @@ pub fn of(catalog: &Catalog, entry: &Entry) -> Relations {
             .collect(),
     };
     let names = names_of(entry);
-    let wanted = |facet| names.iter().map(|name| Wanted::new(facet, name)).collect::<Vec<_>>();
+    let wanted = |facet| names.iter().map(|name| FacetFilter::new(facet, name)).collect::<Vec<_>>();
     let facets = [wanted(Facet::Conflict), wanted(Facet::Alternative), wanted(Facet::Complement)];
     for other in catalog.iter().filter(|other| other.name() != entry.name()) {
         let [conflicts, alternatives, complements] =
@@ -139,31 +139,28 @@ fn turn_round(conflict: Conflict) -> Conflict {
 
 /// A relation that cannot mean what it says. The document is served all the same.
 #[derive(Debug)]
-pub struct Finding<'c> {
+pub struct RelationFinding<'c> {
     /// The tool whose document declares it.
     pub entry: &'c Arc<Entry>,
     /// The document's key: conflicts, alternatives or complements.
     pub list: &'static str,
-    /// The relation's target.
     pub target: &'c str,
-    /// Stable code.
     pub code: &'static str,
-    /// Lower-case sentence.
     pub message: String,
     /// What to do about it.
     pub hint: Option<String>,
 }
 
-/// Relations that are dangling, one-sided, contradictory, or of a tool with itself. A target for which `is_expected` is true
-/// is not called dangling.
-pub fn findings(catalog: &Catalog, is_expected: impl Fn(&str) -> bool) -> Vec<Finding<'_>> {
+/// Relations that are dangling, one-sided, contradictory, or of a tool with itself. A target for which `is_expected` is
+/// true is not called dangling.
+pub fn findings(catalog: &Catalog, is_expected: impl Fn(&str) -> bool) -> Vec<RelationFinding<'_>> {
     let mut findings = Vec::new();
     let servers = Servers::of(catalog);
     let mut suggested = 0;
     for entry in catalog.iter() {
         for (facet, list) in LISTS {
             for target in entry.values(facet) {
-                let finding = |code, message| Finding { entry, list, target, code, message, hint: None };
+                let finding = |code, message| RelationFinding { entry, list, target, code, message, hint: None };
                 if target == &**entry.name() {
                     findings.push(finding("self-relation", "the tool names itself".to_owned()));
                 } else if !servers.knows(catalog, target) && !is_expected(target) {
@@ -172,7 +169,7 @@ pub fn findings(catalog: &Catalog, is_expected: impl Fn(&str) -> bool) -> Vec<Fi
                     let near = if suggested > SUGGESTED { None } else { near::nearest(target, names) };
                     let hint = near.map(|name| format!("did you mean `{name}`?"));
                     let message = format!("`{target}` is not in the catalog");
-                    findings.push(Finding { hint, ..finding("dangling-relation", message) });
+                    findings.push(RelationFinding { hint, ..finding("dangling-relation", message) });
                 }
             }
         }
@@ -190,11 +187,16 @@ const LISTS: [(Facet, &str); 3] =
     [(Facet::Conflict, "conflicts"), (Facet::Alternative, "alternatives"), (Facet::Complement, "complements")];
 
 /// What is wrong with the conflict that `entry` declares with `target`.
-fn contradictions<'c>(catalog: &'c Catalog, entry: &'c Arc<Entry>, target: &'c str, findings: &mut Vec<Finding<'c>>) {
+fn contradictions<'c>(
+    catalog: &'c Catalog,
+    entry: &'c Arc<Entry>,
+    target: &'c str,
+    findings: &mut Vec<RelationFinding<'c>>,
+) {
     let mut add = |code, message, hint| {
-        findings.push(Finding { entry, list: "conflicts", target, code, message, hint });
+        findings.push(RelationFinding { entry, list: "conflicts", target, code, message, hint });
     };
-    if entry.has(&Wanted::new(Facet::Complement, target)) {
+    if entry.has(&FacetFilter::new(Facet::Complement, target)) {
         add("contradictory-relation", format!("`{target}` is both a conflict and a complement"), None);
     }
     let name = entry.name();
@@ -211,13 +213,13 @@ fn contradictions<'c>(catalog: &'c Catalog, entry: &'c Arc<Entry>, target: &'c s
         }
         _ => {}
     }
-    if other.has(&Wanted::new(Facet::Complement, name)) {
+    if other.has(&FacetFilter::new(Facet::Complement, name)) {
         let message = format!("`{target}` is a conflict here and names `{name}` as a complement");
         add("contradictory-relation", message, None);
     }
 }
 
-impl Finding<'_> {
+impl RelationFinding<'_> {
     /// Where it stands in the document.
     pub fn path(&self) -> Vec<Segment> {
         let document = self.entry.document();
@@ -238,7 +240,7 @@ impl Finding<'_> {
 fn severity(entry: &Entry, target: &str) -> Option<ConflictSeverity> {
     [ConflictSeverity::High, ConflictSeverity::Medium, ConflictSeverity::Low]
         .into_iter()
-        .find(|&severity| entry.has(&Wanted::new(Facet::of_severity(severity), target)))
+        .find(|&severity| entry.has(&FacetFilter::new(Facet::of_severity(severity), target)))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The one place that reloads: file events, the poll, signals and requests all come here.
 //!
-//! A thread of its own, since it reads files. It owns the [`Shelf`] and the [`Watch`], and hands every outcome to a publisher.
+//! A thread of its own, since it reads files. It owns the [`Scanner`] and the [`Watch`], and hands every outcome to a
+//! publisher.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -10,45 +11,29 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
+
 use super::files::{self, is_document};
-use super::load::{Loaded, Options};
-use super::shelf::Shelf;
-use crate::config::{self, Config};
-use crate::strict::diagnostic;
+use super::load::{LoadOptions, Loaded};
+use super::scanner::Scanner;
+use crate::strict::{Word, diagnostic};
 use crate::watch::{self, Debounce, Hint, Watch};
 
-/// What a reload goes by.
+/// Where a catalog comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
-    /// Which documents, and their limits.
-    pub options: Options,
-    /// Reject a whole generation for one faulty document.
-    pub strict: bool,
-    /// Longest time between two scans; events make it shorter.
-    pub poll_interval: Duration,
-    /// Use file events.
-    pub watch: bool,
+pub struct Sources {
+    pub options: LoadOptions,
+    /// How they are followed.
+    pub settings: super::Settings,
     /// Further directories whose changes make a reload. What they hold is the publisher's affair.
     pub beside: Vec<PathBuf>,
 }
 
-impl Settings {
+impl Sources {
     /// Watches one directory with default limits.
     pub fn directory(root: impl AsRef<Path>) -> Self {
-        Self::new(&config::Catalog::default(), Options::directory(root.as_ref()))
-    }
-
-    fn new(config: &config::Catalog, options: Options) -> Self {
-        let config::Catalog { poll_interval, watch, strict_reload: strict, .. } = *config;
-        Self { options, strict, poll_interval, watch, beside: Vec::new() }
-    }
-}
-
-impl From<&Config> for Settings {
-    fn from(config: &Config) -> Self {
-        let beside =
-            config.presets.iter().chain(&config.categories).filter_map(|path| std::path::absolute(path).ok()).collect();
-        Self { beside, ..Self::new(&config.catalog, Options::from(config)) }
+        let settings = super::Settings::default();
+        Self { options: LoadOptions::directory(root.as_ref()), settings, beside: Vec::new() }
     }
 }
 
@@ -56,23 +41,20 @@ impl From<&Config> for Settings {
 const BLIND_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Why a reload was made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Word)]
+#[serde(rename_all = "lowercase")]
 pub enum Trigger {
-    /// The first.
     Start,
-    /// A file event.
     Event,
-    /// The poll.
     Poll,
-    /// SIGHUP.
     Signal,
-    /// The administrator's request.
     Request,
 }
 
 /// How a reload came out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Word)]
+#[serde(rename_all = "lowercase")]
+pub enum ReloadOutcome {
     /// Another catalog is served.
     Changed,
     /// The same catalog is served.
@@ -81,13 +63,11 @@ pub enum Outcome {
     Rejected,
 }
 
-/// One reload.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// Why.
     pub trigger: Trigger,
     /// How it came out.
-    pub outcome: Outcome,
+    pub outcome: ReloadOutcome,
     /// What is to be served from now on.
     pub loaded: Loaded,
     /// How long it took.
@@ -105,7 +85,15 @@ pub struct Reloader(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     sender: Sender<Message>,
+    pass: Arc<Pass>,
 }
+
+/// When the thread began what it does now.
+#[derive(Debug, Default)]
+struct Pass(Mutex<Option<Instant>>);
+
+/// A pass that takes longer than this is stuck, as on a disk that does not answer: what is served may be old.
+pub const PASS_TIME: Duration = Duration::from_secs(30);
 
 impl Drop for Inner {
     fn drop(&mut self) {
@@ -117,7 +105,7 @@ impl Drop for Inner {
 /// The reload thread is gone.
 #[derive(Debug, thiserror::Error)]
 #[error("the catalog's reload thread has ended")]
-pub struct Ended;
+pub struct ReloadThreadEnded;
 
 enum Message {
     Hint(Hint),
@@ -127,48 +115,55 @@ enum Message {
 
 struct Request {
     trigger: Trigger,
-    settings: Option<Settings>,
+    sources: Option<Sources>,
     reply: Reply,
 }
 
 type Reply = Box<dyn FnOnce(&Report) + Send>;
 
 impl Reloader {
-    /// Loads once on this thread, then keeps up on another one. Every outcome, the first included, goes to `publish`, which may
-    /// add to it.
+    /// Loads once on this thread, then keeps up on another one. Every outcome, the first included, goes to `publish`,
+    /// which may add to it.
     pub fn start(
-        settings: Settings,
+        sources: Sources,
         mut publish: impl FnMut(&mut Report) + Send + 'static,
     ) -> io::Result<(Self, JoinHandle<()>)> {
         let (sender, receiver) = channel();
-        let mut keeper = Keeper {
-            shelf: Shelf::new(settings.options.clone()),
-            watch: watch(&settings, &sender),
+        let pass = Arc::<Pass>::default();
+        let mut reload_loop = ReloadLoop {
+            scanner: Scanner::new(sources.options.clone()),
+            watch: watch(&sources, &sender),
             served: Loaded::default(),
             debounce: Debounce::default(),
             last_scan: Instant::now(),
             sender: sender.clone(),
-            settings,
+            pass: Arc::clone(&pass),
+            sources,
         };
-        publish(&mut keeper.scan(Trigger::Start));
-        let thread = Builder::new().name("catalog".into()).spawn(move || keeper.run(&receiver, &mut publish))?;
-        Ok((Self(Arc::new(Inner { sender })), thread))
+        publish(&mut reload_loop.scan(Trigger::Start));
+        let thread = Builder::new().name("catalog".into()).spawn(move || reload_loop.run(&receiver, &mut publish))?;
+        Ok((Self(Arc::new(Inner { sender, pass })), thread))
     }
 
-    /// Asks for a full scan, under new settings if given. `reply` is called with its outcome, on the reload thread.
+    /// Does the thread work on something for longer than it should?
+    pub fn is_stuck(&self, now: Instant) -> bool {
+        self.0.pass.0.lock().is_some_and(|since| now.saturating_duration_since(since) > PASS_TIME)
+    }
+
+    /// Asks for a full scan, of other sources if given. `reply` is called with its outcome, on the reload thread.
     pub fn reload(
         &self,
         trigger: Trigger,
-        settings: Option<Settings>,
+        sources: Option<Sources>,
         reply: impl FnOnce(&Report) + Send + 'static,
-    ) -> Result<(), Ended> {
-        let request = Request { trigger, settings, reply: Box::new(reply) };
-        self.0.sender.send(Message::Reload(request)).map_err(|_| Ended)
+    ) -> Result<(), ReloadThreadEnded> {
+        let request = Request { trigger, sources, reply: Box::new(reply) };
+        self.0.sender.send(Message::Reload(request)).map_err(|_| ReloadThreadEnded)
     }
 }
 
-fn watch(settings: &Settings, sender: &Sender<Message>) -> Watch {
-    if !settings.watch {
+fn watch(sources: &Sources, sender: &Sender<Message>) -> Watch {
+    if !sources.settings.watch {
         return Watch::off("file events are turned off in the configuration");
     }
     let sender = sender.clone();
@@ -178,28 +173,32 @@ fn watch(settings: &Settings, sender: &Sender<Message>) -> Watch {
     })
 }
 
-struct Keeper {
-    settings: Settings,
-    shelf: Shelf,
+struct ReloadLoop {
+    sources: Sources,
+    scanner: Scanner,
     watch: Watch,
     debounce: Debounce,
     last_scan: Instant,
     sender: Sender<Message>,
+    pass: Arc<Pass>,
     /// What the publisher was told to serve.
     served: Loaded,
 }
 
-impl Keeper {
+impl ReloadLoop {
     fn run(mut self, messages: &Receiver<Message>, publish: &mut impl FnMut(&mut Report)) {
         loop {
-            let interval = self.settings.poll_interval;
-            let interval = if self.shelf.is_blind() { interval.min(BLIND_INTERVAL) } else { interval };
+            let interval = self.sources.settings.poll_interval;
+            let interval = if self.scanner.is_blind() { interval.min(BLIND_INTERVAL) } else { interval };
             let poll = self.last_scan + interval;
             let (due, trigger) = match self.debounce.due() {
                 Some(due) if due < poll => (due, Trigger::Event),
                 _ => (poll, Trigger::Poll),
             };
-            match messages.recv_timeout(due.saturating_duration_since(Instant::now())) {
+            self.pass.0.lock().take();
+            let received = messages.recv_timeout(due.saturating_duration_since(Instant::now()));
+            self.pass.0.lock().replace(Instant::now());
+            match received {
                 Ok(Message::Hint(hint)) => self.hint(hint, publish),
                 Ok(Message::Reload(request)) => {
                     if self.reload(request, messages, publish).is_break() {
@@ -240,8 +239,8 @@ impl Keeper {
             }
         }
         let trigger = requests[0].trigger;
-        if let Some(settings) = requests.iter_mut().rev().find_map(|request| request.settings.take()) {
-            self.adopt(settings);
+        if let Some(sources) = requests.iter_mut().rev().find_map(|request| request.sources.take()) {
+            self.adopt(sources);
         }
         let mut report = self.scan(trigger);
         publish(&mut report);
@@ -251,46 +250,46 @@ impl Keeper {
         end
     }
 
-    fn adopt(&mut self, settings: Settings) {
-        if settings.watch != self.settings.watch {
-            self.watch = watch(&settings, &self.sender);
+    fn adopt(&mut self, sources: Sources) {
+        if sources.settings.watch != self.sources.settings.watch {
+            self.watch = watch(&sources, &self.sender);
         }
-        self.shelf.set_options(settings.options.clone());
-        self.settings = settings;
+        self.scanner.set_options(sources.options.clone());
+        self.sources = sources;
     }
 
     /// Publishes one saved file without looking at the others. The scan that ends the burst is the authority.
     fn refresh(&mut self, path: &Path) -> Option<Report> {
         // One file cannot tell whether the others are good.
-        if self.settings.strict {
+        if self.sources.settings.strict_reload {
             return None;
         }
         let start = Instant::now();
-        let loaded = self.shelf.refresh(path)?.clone();
+        let loaded = self.scanner.refresh(path)?.clone();
         let changed = !Arc::ptr_eq(&loaded.catalog, &self.served.catalog);
         self.served = loaded;
-        changed.then(|| Report { whole: false, ..self.report(Trigger::Event, Outcome::Changed, start) })
+        changed.then(|| Report { whole: false, ..self.report(Trigger::Event, ReloadOutcome::Changed, start) })
     }
 
     fn scan(&mut self, trigger: Trigger) -> Report {
         let start = Instant::now();
         self.debounce.scanned();
-        let (watch, beside) = (&mut self.watch, files::list(&self.settings.beside).directories);
-        let loaded = self.shelf.scan(|directories| watch.arm(&watch::union(directories, &beside))).clone();
+        let (watch, beside) = (&mut self.watch, files::list(&self.sources.beside).directories);
+        let loaded = self.scanner.scan(|directories| watch.arm(&watch::union(directories, &beside))).clone();
         self.last_scan = Instant::now();
         let is_faulty = diagnostic::errors(&loaded.diagnostics) > 0;
-        let outcome = if self.settings.strict && is_faulty && trigger != Trigger::Start {
+        let outcome = if self.sources.settings.strict_reload && is_faulty && trigger != Trigger::Start {
             self.served.diagnostics = loaded.diagnostics;
-            Outcome::Rejected
+            ReloadOutcome::Rejected
         } else {
             let unchanged = loaded.catalog.hash() == self.served.catalog.hash() && trigger != Trigger::Start;
             self.served = loaded;
-            if unchanged { Outcome::Unchanged } else { Outcome::Changed }
+            if unchanged { ReloadOutcome::Unchanged } else { ReloadOutcome::Changed }
         };
         self.report(trigger, outcome, start)
     }
 
-    fn report(&self, trigger: Trigger, outcome: Outcome, start: Instant) -> Report {
+    fn report(&self, trigger: Trigger, outcome: ReloadOutcome, start: Instant) -> Report {
         Report {
             trigger,
             outcome,
@@ -302,26 +301,32 @@ impl Keeper {
     }
 }
 
-impl Trigger {
-    /// The label on metrics and in logs.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Start => "start",
-            Self::Event => "event",
-            Self::Poll => "poll",
-            Self::Signal => "signal",
-            Self::Request => "request",
-        }
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Outcome {
-    /// The label on metrics and in logs.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Changed => "changed",
-            Self::Unchanged => "unchanged",
-            Self::Rejected => "rejected",
+    #[test]
+    fn a_pass_that_does_not_end_is_stuck() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let (begin, begun) = channel();
+        let (release, gate) = channel::<()>();
+        let mut is_first = true;
+        let publish = move |_: &mut Report| {
+            if !std::mem::take(&mut is_first) {
+                let _ = begin.send(());
+                let _ = gate.recv();
+            }
+        };
+        let (reloader, _) = Reloader::start(Sources::directory(directory.path()), publish).unwrap();
+        let later = || Instant::now() + PASS_TIME + Duration::from_secs(1);
+        let (reply, done) = channel();
+        reloader.reload(Trigger::Request, None, move |_| reply.send(()).unwrap()).unwrap();
+        begun.recv().unwrap();
+        assert!(reloader.is_stuck(later()) && !reloader.is_stuck(Instant::now()));
+        drop(release);
+        done.recv().unwrap();
+        while reloader.is_stuck(later()) {
+            std::thread::yield_now();
         }
     }
 }

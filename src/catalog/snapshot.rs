@@ -6,13 +6,13 @@ use std::sync::Arc;
 use imbl::OrdMap;
 
 use super::Entry;
-use super::entry::{Facet, Wanted};
-use super::table::Table;
+use super::entry::{Facet, FacetFilter};
+use super::table::NameTable;
 
 /// All tools at one moment.
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
-    table: Table,
+    table: NameTable,
     order: OrdMap<Arc<str>, Arc<Entry>>,
     hash: u128,
 }
@@ -51,7 +51,7 @@ impl Catalog {
 
     /// Tools that have the facet, by name.
     pub fn having(&self, facet: Facet, value: &str) -> impl Iterator<Item = &Arc<Entry>> {
-        let wanted = Wanted::new(facet, value);
+        let wanted = FacetFilter::new(facet, value);
         self.iter().filter(move |entry| entry.has(&wanted))
     }
 

@@ -11,20 +11,19 @@ use super::Entry;
 /// A shard of 10,000 tools holds about 40: small enough to copy for one change, large enough that few shards are empty.
 const SHARDS: usize = 256;
 
-/// Entries by name.
 #[derive(Debug, Clone)]
-pub(super) struct Table {
+pub(super) struct NameTable {
     shards: Box<[Arc<HashTable<Arc<Entry>>>]>,
     hasher: FixedState,
 }
 
-impl Default for Table {
+impl Default for NameTable {
     fn default() -> Self {
         Self { shards: vec![Arc::default(); SHARDS].into(), hasher: FixedState::default() }
     }
 }
 
-impl Table {
+impl NameTable {
     pub(super) fn get(&self, name: &str) -> Option<&Arc<Entry>> {
         let hash = self.hasher.hash_one(name);
         self.shards[shard(hash)].find(hash, |entry| **entry.name() == *name)

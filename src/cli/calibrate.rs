@@ -9,18 +9,22 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use serde::Serialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::output::Output;
 use super::{CliError, DaemonArgs, Exit, block_on, file};
-use crate::catalog::document::check_name;
-use crate::catalog::load::{Options, load};
-use crate::config::{Config, DaemonOverrides, Overrides};
-use crate::timing::Defaults;
+use crate::catalog::Catalog;
+use crate::catalog::document::{NameFault, check_name};
+use crate::catalog::load::load;
+use crate::config::{DaemonOverrides, Overrides};
+use crate::daemon::Config;
+use crate::text::near;
 use crate::timing::evaluate::Stream;
 use crate::timing::evaluate::stream::Row;
+use crate::timing::{Complexity, Defaults};
 use command::Measurement;
 use measured::{Level, Measured, ToolFigures};
 use recorder::{Recorder, body};
@@ -66,20 +70,22 @@ pub(super) struct CalibrateArgs {
     daemon: DaemonArgs,
 }
 
-fn tool_name(name: &str) -> Result<String, String> {
-    check_name(name).map(|()| name.to_owned()).map_err(|_| "no name of a tool".to_owned())
+fn tool_name(name: &str) -> Result<String, NameFault> {
+    check_name(name).map(|()| name.to_owned())
 }
 
 pub(super) fn run(args: &CalibrateArgs, output: &mut Output) -> Result<Exit, CliError> {
     let config = Config::load(&args.overrides, &DaemonOverrides::default())?;
-    let defaults = present_defaults(&config)?;
+    let defaults = Defaults::read(config.timing_defaults.as_deref())?;
+    let catalog = load(config.documents()).catalog;
+    check_tools(args, &catalog, &defaults)?;
     let client = if args.no_record { None } else { Some(args.daemon.client()?) };
     let mut recorder = Recorder::new(client);
     let measured = match (&args.from, &args.exec) {
         (Some(history), _) => block_on(replay(args, history, &defaults, &mut recorder, output)),
         (None, Some(command)) => {
             let measurement = Measurement { command, mode: &args.mode, limit: Duration::from_millis(args.timeout_ms) };
-            let tools = tools(args, &config);
+            let tools = tools(args, &catalog);
             block_on(measure(args, &measurement, &tools, &mut recorder, output))
         }
         (None, None) => Ok(Measured::default()),
@@ -88,11 +94,15 @@ pub(super) fn run(args: &CalibrateArgs, output: &mut Output) -> Result<Exit, Cli
     let figures = measured?.figures();
     let durations: Vec<_> = figures.iter().filter_map(|tool| Some((tool.tool.clone(), tool.default_ms?))).collect();
     let is_measured = !durations.is_empty();
+    let changes = changes(&catalog, &defaults, &durations);
     if let Some(out) = args.out.as_deref().filter(|_| is_measured) {
         file::replace(out, &defaults.with_durations(durations).to_yaml())?;
     }
-    output.show(&json!({"recorded": recorder.recorded, "tools": figures}), |out| {
+    output.show(&json!({"recorded": recorder.recorded, "tools": figures, "changes": changes}), |out| {
         print(&figures, out);
+        for Change { tool, before_ms, after_ms } in changes.iter().filter(|_| args.out.is_some()) {
+            out.line(&format!("{tool}: {before_ms} ms before, {after_ms} ms now"));
+        }
         if is_measured {
             out.line(&format!("Calibration complete. {} samples recorded.", recorder.recorded));
         }
@@ -106,24 +116,45 @@ pub(super) fn run(args: &CalibrateArgs, output: &mut Output) -> Result<Exit, Cli
     Ok(if is_measured && recorder.lost.is_none() { Exit::Success } else { Exit::Failure })
 }
 
-/// What the daemon says now before any call.
-fn present_defaults(config: &Config) -> Result<Defaults, CliError> {
-    let Some(path) = &config.timing_defaults else { return Ok(Defaults::default()) };
-    Defaults::parse(path, &read(path)?).map_err(|faults| {
-        let faults = faults.iter().map(|fault| format!("{}: {}", fault.place(), fault.message));
-        CliError::Read { file: path.display().to_string(), source: faults.collect::<Vec<_>>().join("; ").into() }
-    })
-}
-
 fn read(path: &Path) -> Result<Vec<u8>, CliError> {
     fs::read(path).map_err(|error| CliError::Read { file: path.display().to_string(), source: error.into() })
 }
 
+/// What is expected of a tool before its first call, as it was and as it is measured.
+#[derive(Debug, Serialize)]
+struct Change {
+    tool: String,
+    before_ms: u64,
+    after_ms: u64,
+}
+
+/// What the measured durations change of what is expected of simple calls.
+fn changes(catalog: &Catalog, defaults: &Defaults, durations: &[(String, u64)]) -> Vec<Change> {
+    let before = |tool: &str| {
+        let hint = catalog.get(tool).and_then(|entry| entry.hint_ms());
+        defaults.prior(tool, hint, &Complexity::default()).ms
+    };
+    let change =
+        |(tool, after_ms): &(String, u64)| Change { tool: tool.clone(), before_ms: before(tool), after_ms: *after_ms };
+    durations.iter().map(change).filter(|change| change.before_ms != change.after_ms).collect()
+}
+
+/// A name that nobody knows, and that is nearly one that is known, is a mistake.
+fn check_tools(args: &CalibrateArgs, catalog: &Catalog, defaults: &Defaults) -> Result<(), CliError> {
+    for tool in args.tools.iter().filter(|tool| catalog.get(tool).is_none() && !defaults.names(tool)) {
+        let known = catalog.iter().map(|entry| &**entry.name()).chain(defaults.tools().map(|(tool, _)| tool));
+        if let Some(near) = near::nearest(tool, known) {
+            return Err(CliError::UnknownTool { tool: tool.clone(), near: Some(near.to_owned()) });
+        }
+    }
+    Ok(())
+}
+
 /// The tools to measure: each once, in order.
-fn tools(args: &CalibrateArgs, config: &Config) -> Vec<String> {
+fn tools(args: &CalibrateArgs, catalog: &Catalog) -> Vec<String> {
     let mut tools = args.tools.clone();
     if tools.is_empty() {
-        tools = load(Options::from(config)).catalog.iter().map(|entry| entry.name().to_string()).collect();
+        tools = catalog.iter().map(|entry| entry.name().to_string()).collect();
     }
     tools.sort_unstable();
     tools.dedup();

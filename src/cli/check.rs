@@ -1,6 +1,7 @@
 //! `almanacd check`: everything that is wrong with the configuration and the documents, with its lines.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
@@ -9,12 +10,16 @@ use serde_json::json;
 
 use super::output::Output;
 use super::{CliError, Exit};
-use crate::access::{Tokens, TokensError};
-use crate::catalog::load::{Loaded, Options, load};
-use crate::config::{Config, ConfigError, DaemonOverrides, Overrides};
-use crate::qualify::categories::shelf::CategoryShelf;
+use crate::access::Tokens;
+use crate::access::issue::service_group;
+use crate::catalog::load::{LoadOptions, Loaded, load};
+use crate::config::{self, DaemonOverrides, Overrides};
+use crate::daemon::Config;
+use crate::qualify::categories::file::CategoryFile;
+use crate::strict::LoadError;
 use crate::strict::diagnostic::{self, Diagnostic};
-use crate::suggest::presets::shelf::Shelf;
+use crate::suggest::presets::directory::PresetDirectory;
+use crate::upstream;
 
 #[derive(Debug, Args)]
 pub(super) struct CheckArgs {
@@ -27,7 +32,7 @@ pub(super) struct CheckArgs {
 pub(super) fn run(args: &CheckArgs, output: &mut Output) -> Result<Exit, CliError> {
     let (loaded, mut diagnostics) = match &args.path {
         Some(path) => {
-            let loaded = load(Options::directory(path));
+            let loaded = load(LoadOptions::directory(path));
             let diagnostics = loaded.diagnostics.to_vec();
             (loaded, diagnostics)
         }
@@ -61,29 +66,42 @@ pub(super) fn run(args: &CheckArgs, output: &mut Output) -> Result<Exit, CliErro
     Ok(if errors == 0 { Exit::Success } else { Exit::Failure })
 }
 
-/// The configuration, its tokens, presets, categories and documents. A faulty configuration is an error of its own kind.
+/// The configuration, its tokens, presets, categories and documents. A faulty configuration is an error of its own
+/// kind.
 fn configured(overrides: &Overrides) -> Result<(Loaded, Vec<Diagnostic>), CliError> {
     let config = match Config::load(overrides, &DaemonOverrides::default()) {
         Ok(config) => config,
-        Err(ConfigError::Faulty { diagnostics, .. }) => return Ok((Loaded::default(), diagnostics)),
+        Err(LoadError::Faulty { diagnostics, .. }) => return Ok((Loaded::default(), diagnostics)),
         Err(error) => return Err(error.into()),
     };
-    let loaded = load(Options::from(&config));
+    let loaded = load(config.documents());
     let mut diagnostics = loaded.diagnostics.to_vec();
-    let mut presets = Shelf::new(config.presets.clone());
+    let mut presets = PresetDirectory::new(config.presets.clone());
     presets.read();
-    diagnostics.extend(presets.offer(|tool| loaded.catalog.get(tool).is_some()).1);
-    let mut categories = CategoryShelf::new(config.categories.clone());
+    diagnostics.extend(presets.current(|tool| loaded.catalog.get(tool).is_some()).1);
+    let mut categories = CategoryFile::new(config.categories.clone());
     categories.read();
-    diagnostics.extend(categories.offer().1);
-    match config.tokens_file.as_deref().map(|file| (file, Tokens::read(file))) {
-        Some((_, Err(TokensError::Faulty { diagnostics: faults, .. }))) => diagnostics.extend(faults),
-        Some((file, Err(TokensError::Unreadable { source, .. }))) => {
-            diagnostics.push(Diagnostic::error(file, "unreadable", format!("cannot be read: {source}")));
-        }
-        Some((_, Ok(_))) | None => {}
-    }
+    diagnostics.extend(categories.current().1);
+    let file = config::file(overrides).unwrap_or_default();
+    diagnostics.extend(upstream::check(&config.mcp.upstream, &file));
+    diagnostics.extend(config.auth.file().map(|file| tokens(&file)).unwrap_or_default());
     Ok((loaded, diagnostics))
+}
+
+/// What is wrong with the tokens; for root also whether the service, which is somebody else, can read them.
+fn tokens(file: &Path) -> Vec<Diagnostic> {
+    if let Err(error) = Tokens::read(file) {
+        return error.into_diagnostics();
+    }
+    let Ok(metadata) = fs::metadata(file) else { return Vec::new() };
+    let is_root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
+    match service_group() {
+        Some(group) if is_root && metadata.gid() != group && metadata.mode() & 0o004 == 0 => {
+            let fault = Diagnostic::error(file, "unreadable", "the service cannot read it");
+            vec![fault.with_hint("chgrp almanac, and chmod 640; `systemd-tmpfiles --create almanacd.conf` does both")]
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// Paths below the working directory are shown as a person there would write them.

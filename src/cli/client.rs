@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
-use crate::http::ProblemDocument;
+use crate::wire::problem::ProblemDocument;
 
 /// A daemon to ask.
 #[derive(Debug, Clone)]
@@ -36,15 +36,12 @@ enum Target {
 /// The daemon did not answer, or refused.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ClientError {
-    /// Not `http://host:port`.
     #[error("`{0}` is no address of a daemon, such as http://127.0.0.1:7311")]
     Address(String),
-    /// Nobody listens.
     #[error("cannot reach the daemon at {target}; is it running?")]
     Connect {
         /// The socket or address.
         target: String,
-        /// Why not.
         source: io::Error,
     },
     /// Somebody listens, and says nothing.
@@ -53,7 +50,6 @@ pub(super) enum ClientError {
         /// The socket or address.
         target: String,
     },
-    /// The connection broke.
     #[error("the daemon's answer broke off")]
     Broken(#[from] hyper::Error),
     /// Not a request that can be sent.

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::client::Client;
 use super::output::Output;
 use super::{CliError, DaemonArgs, Exit, block_on};
-use crate::http::wire::{LogLevelAnswer, ReloadAnswer, StatusAnswer};
-use crate::http::wire_plugin::{PluginList, PluginReset};
+use crate::wire::catalog::{LogLevelAnswer, ReloadAnswer, StatusAnswer};
+use crate::wire::plugin::{PluginList, PluginReset};
 
 #[derive(Debug, Args)]
 pub(super) struct CtlArgs {
@@ -32,6 +32,11 @@ enum CtlCommand {
     Plugin {
         #[command(subcommand)]
         command: CtlPluginCommand,
+    },
+    /// Look at the MCP servers behind the daemon, and approve what they changed
+    Mcp {
+        #[command(subcommand)]
+        command: super::ctl_mcp::CtlMcpCommand,
     },
     /// Set the log's level until the next restart
     LogLevel {
@@ -102,6 +107,7 @@ pub(super) fn run(args: &CtlArgs, output: &mut Output) -> Result<Exit, CliError>
             output.show(&answer, |out| out.line(&format!("{} is forgiven, and tried again", answer.reset)));
             Ok(Exit::Success)
         }
+        CtlCommand::Mcp { command } => super::ctl_mcp::run(command, &client, output),
         CtlCommand::LogLevel { level } => {
             let body = json!({"level": level}).to_string().into();
             let answer: LogLevelAnswer = block_on(client.ask("PUT", "/-/log-level", Some(body)))?;

@@ -2,14 +2,14 @@
 
 use super::output::Output;
 use crate::catalog::Severity;
-use crate::catalog::load::{Loaded, Options, load};
+use crate::catalog::load::{LoadOptions, Loaded, load};
 
 /// Errors that are told one by one; of more only the number.
 const MAX_TOLD: usize = 3;
 
-/// Loads documents. What is wrong with them is told on standard error, so that nobody takes a directory that is not there for a
-/// catalog without tools.
-pub(super) fn open(options: Options, output: &mut Output) -> Loaded {
+/// Loads documents. What is wrong with them is told on standard error, so that nobody takes a directory that is not
+/// there for a catalog without tools.
+pub(super) fn open(options: LoadOptions, output: &mut Output) -> Loaded {
     let loaded = load(options);
     let errors: Vec<_> = loaded.diagnostics.iter().filter(|found| found.severity == Severity::Error).collect();
     for found in errors.iter().take(MAX_TOLD) {

@@ -1,9 +1,10 @@
-//! `almanacd eval timing FILE` and `eval next FILE`: how good what is said would have been on a recorded history. `eval qualify`
-//! stands beside it.
+//! `almanacd eval timing FILE` and `eval next FILE`: how good what is said would have been on a recorded history. `eval
+//! qualify` and `eval dialogues` stand beside it.
 
+mod dialogues;
 mod qualify;
-
 mod recall;
+mod rows;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use super::{CliError, Exit, file, plot};
 use crate::suggest::evaluate as suggest;
 use crate::timing::Defaults;
 use crate::timing::evaluate::agreement::{Agreement, agreement, answers};
-use crate::timing::evaluate::{Figures, Stream, evaluate, track};
+use crate::timing::evaluate::{ForecastFigures, Stream, evaluate, track};
 
 /// Calls in a picture.
 const PLOTTED: usize = 300;
@@ -31,9 +32,11 @@ enum EvalCommand {
     /// Replay calls from a CSV file: each is forecast from those before it, then learnt
     Timing(TimingArgs),
     /// Rank the tools for messages whose tools are known
-    Qualify(qualify::QualifyArgs),
+    Qualify(qualify::EvalQualifyArgs),
+    /// Have conversations whose last message needs a known tool
+    Dialogues(dialogues::EvalDialoguesArgs),
     /// Search memories for queries whose answers are known
-    Recall(recall::RecallArgs),
+    Recall(recall::EvalRecallArgs),
     /// Replay sessions from JSON lines: each call is foretold from those before it, then learnt
     Next(NextArgs),
 }
@@ -46,9 +49,12 @@ struct NextArgs {
 
 #[derive(Debug, Args)]
 struct TimingArgs {
-    /// Columns ts_ms, host, tool, mode, duration_ms, outcome, content_length, num_perspectives, num_branches,
-    /// thinking_budget and, if there is one, context_tokens
+    /// Columns ts_ms (when the call began), host, tool, mode, duration_ms, outcome, content_length, num_perspectives,
+    /// num_branches, thinking_budget and, if there is one, context_tokens
     file: PathBuf,
+    /// Also write every call with what was said of it, as CSV
+    #[arg(long, value_name = "OUT.csv", conflicts_with = "answers")]
+    rows: Option<PathBuf>,
     /// Also draw the forecasts of one tool and mode beside its last calls, as SVG
     #[arg(long, value_name = "OUT.svg")]
     plot: Option<PathBuf>,
@@ -66,6 +72,7 @@ pub(super) fn run(args: &EvalArgs, output: &mut Output) -> Result<Exit, CliError
         EvalCommand::Timing(args) => timing(args, output),
         EvalCommand::Next(args) => next(args, output),
         EvalCommand::Qualify(args) => qualify::run(args, output),
+        EvalCommand::Dialogues(args) => dialogues::run(args, output),
         EvalCommand::Recall(args) => recall::run(args, output),
     }
 }
@@ -99,7 +106,15 @@ fn timing(args: &TimingArgs, output: &mut Output) -> Result<Exit, CliError> {
             picture.display()
         ));
     }
-    let figures = evaluate(&stream, &Defaults::default());
+    let mut rows = args.rows.as_ref().map(|_| rows::HEADER.to_owned());
+    let figures = evaluate(&stream, &Defaults::default(), |said| {
+        if let Some(rows) = &mut rows {
+            rows::add(rows, &said);
+        }
+    });
+    if let (Some(path), Some(rows)) = (&args.rows, rows) {
+        file::replace(path, &rows)?;
+    }
     output.show(&figures, |out| print(&figures, out));
     Ok(Exit::Success)
 }
@@ -113,8 +128,8 @@ where
     parse(&content).map_err(|error| failed(error.into()))
 }
 
-fn print_next(figures: &suggest::Figures, out: &mut Output) {
-    let suggest::Figures { sessions, predictions, hit, hit_without_repeats, baseline } = figures;
+fn print_next(figures: &suggest::PredictionFigures, out: &mut Output) {
+    let suggest::PredictionFigures { sessions, predictions, hit, hit_without_repeats, baseline } = figures;
     out.line(&out.bold(&format!("{predictions} calls foretold, of {sessions} sessions")));
     out.line(&format!("{:34}{:>12}{:>12}{:>12}", "among the first", "1", "3", "5"));
     let percent = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| format!("{:.1} %", share * 100.0));
@@ -147,11 +162,16 @@ fn print_agreement(agreement: &Agreement, out: &mut Output) {
     out.line(&format!("{:34}{:>12}", "calls of another confidence", agreement.other_confidence));
 }
 
-fn print(figures: &Figures, out: &mut Output) {
+fn print(figures: &ForecastFigures, out: &mut Output) {
     let share = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| format!("{:.1} %", share * 100.0));
     let number = |number: Option<f64>| number.map_or_else(|| "-".to_owned(), |number| format!("{number:.3}"));
-    let Figures { rows, censored, hosts, keys, timeout, baselines, .. } = figures;
-    out.line(&out.bold(&format!("{rows} calls that ended, {censored} given up; {keys} keys on {hosts} hosts")));
+    let ForecastFigures { rows, failed, censored, hosts, keys, timeout, baselines, order, .. } = figures;
+    let counts =
+        format!("{rows} calls that ended ({failed} failed), {censored} given up; {keys} keys on {hosts} hosts");
+    out.line(&out.bold(&counts));
+    if *order != "time" {
+        out.line("taken in the order of the file, since not every row has a ts_ms");
+    }
     out.line(&format!("{:34}{:>12}{:>16}{:>12}", "", "forecast", "running median", "defaults"));
     let row = |name: &str, own: String, median: String, defaults: String| {
         format!("{name:34}{own:>12}{median:>16}{defaults:>12}")
@@ -170,10 +190,23 @@ fn print(figures: &Figures, out: &mut Output) {
         format!("{:.3}", baselines.defaults.median_abs_ln_error),
     ));
     out.line(&row("90 % interval covers", share(figures.coverage90), none(), none()));
-    out.line(&row("the same, worst key", share(figures.worst_key_coverage90), none(), none()));
+    let worst = figures.worst_key_rows.map_or_else(String::new, |rows| format!(" ({rows} calls)"));
+    out.line(&row(&format!("the same, worst key{worst}"), share(figures.worst_key_coverage90), none(), none()));
+    out.line(&row("the same, asked without sizes", share(figures.unsized_coverage90), none(), none()));
     out.line(&row("pinball loss, of the history's", number(figures.pinball_ratio), none(), none()));
+    out.line(&row("the same, asked without sizes", number(figures.unsized_pinball_ratio), none(), none()));
     out.line(&row("called high", share(figures.high_share), none(), none()));
     out.line(&row("of these within 20 % or 50 ms", share(figures.high_hit_rate), none(), none()));
+    for band in &figures.high_by_band {
+        let what = format!("  of {} estimates from {} ms", band.rows, band.from_ms);
+        let right = share((band.high > 0).then(|| band.right as f64 / band.high as f64));
+        out.line(&row(&what, format!("{} high", band.high), format!("{right} right"), none()));
+    }
+    for plan in &figures.plans {
+        let what = format!("{} plans of {} calls: covered", plan.plans, plan.steps);
+        let high = format!("high {}", share(plan.high_share));
+        out.line(&row(&what, share(plan.coverage90), high, format!("{} right", share(plan.high_hit_rate))));
+    }
     out.line(&row(
         &format!("timeout at {} ms: log-loss ratio", timeout.limit_ms),
         number(timeout.logloss_ratio),
@@ -182,6 +215,10 @@ fn print(figures: &Figures, out: &mut Output) {
     ));
     out.line(&row("called likely that timed out", share(timeout.likely_precision), none(), none()));
     out.line(&row("timeouts called unlikely", share(timeout.unlikely_share_of_timeouts), none(), none()));
+    if let Some(given_up) = &figures.given_up {
+        out.line(&row("given up there: Brier skill kept", number(given_up.skill_kept), none(), none()));
+        out.line(&row("given up there: skill at twice that", number(given_up.skill_beyond), none(), none()));
+    }
     out.line(&row("bytes a key", format!("{:.0}", figures.bytes_per_key), none(), none()));
     out.line(&row(
         "predict, observe, µs",

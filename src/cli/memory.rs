@@ -1,25 +1,30 @@
 //! `almanacd remember`, `recall` and `memory`: to keep memories, to find them, to move, save and remove them.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
-use super::memory_door::{Door, state_dir};
+use super::client::ClientError;
+use super::memory_door::{MemoryDoor, state_dir};
 use super::output::Output;
 use super::{CliError, DaemonArgs, Exit, block_on};
 use crate::daemon::StateError;
 use crate::engine::memory::{Archived, RecallError};
-use crate::http::wire_memory::MemoryAnswer;
-use crate::http::wire_memory_archive::PurgeRequest;
-use crate::memory::Kind;
+use crate::memory::field::{Moment, rfc3339};
 use crate::memory::legacy::Importer;
 use crate::memory::merge::merge_patch;
+use crate::memory::{Kind, StructuredId};
+use crate::store::memories::MemoryError;
 use crate::store::sqlite::{backup, file_in};
 use crate::strict::decode::decode;
 use crate::strict::read::{self, Limits};
+use crate::wire::memory::MemoryAnswer;
+use crate::wire::memory_archive::PurgeRequest;
+use crate::wire::problem::Code;
 
 /// Memories that are sent at once, and their size in bytes.
 const BATCH: (usize, usize) = (200, 8 << 20);
@@ -33,18 +38,24 @@ const SHOWN_FAULTS: usize = 50;
 /// A command about memories failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum MemoryCliError {
-    /// The engine refused.
     #[error("{}", describe(.0))]
     Engine(RecallError),
     /// A daemon has the database, and is not where it was looked for.
     #[error("{0}, or ask that one with --socket or --url")]
     InUse(StateError),
-    /// Not a kind.
-    #[error("a kind is messages, cognitive-processes, documents or tasks, not `{0}`")]
+    #[error("a kind is messages, cognitive-processes, documents or tasks (or all, to recall), not `{0}`")]
     Kind(String),
-    /// Not `PATH=VALUE`.
     #[error("`{0}` is not KEY=VALUE")]
     Pair(String),
+    /// Not a JSON object.
+    #[error("--metadata is no JSON object, such as {{\"tags\":[\"x\"]}}: {0}")]
+    Metadata(#[source] serde_json::Error),
+    /// An address does not lead to what only the administrator may.
+    #[error(
+        "`memory {0}` is the administrator's and needs the admin socket: name it with --socket, or the files with \
+             --state-dir, instead of --url or ALMANAC_URL"
+    )]
+    NotByUrl(&'static str),
     /// Lines are faulty; nothing was taken.
     #[error("{file} is faulty; nothing was imported\n{faults}")]
     Faulty { file: String, faults: String },
@@ -54,7 +65,6 @@ pub(super) enum MemoryCliError {
     /// Not readable or writable.
     #[error("cannot use {file}")]
     File { file: String, source: io::Error },
-    /// No copy.
     #[error(transparent)]
     Backup(#[from] backup::BackupError),
 }
@@ -77,8 +87,13 @@ struct Where {
 }
 
 impl Where {
-    async fn open(&self) -> Result<Door, CliError> {
-        Door::open(&self.daemon, self.state_dir.as_deref(), self.tenant.as_deref()).await
+    /// Refuses an address, before anything is read or written.
+    fn for_administrators(&self, command: &'static str) -> Result<(), MemoryCliError> {
+        if self.daemon.url.is_some() { Err(MemoryCliError::NotByUrl(command)) } else { Ok(()) }
+    }
+
+    async fn open(&self) -> Result<MemoryDoor, CliError> {
+        MemoryDoor::open(&self.daemon, self.state_dir.as_deref(), self.tenant.as_deref()).await
     }
 }
 
@@ -94,13 +109,22 @@ pub(super) struct RememberArgs {
     /// One value of it, such as role=user or thread.position=0; repeatable
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<String>,
+    /// Whom it is about, unless the metadata says so: an id, or a bare name
+    #[arg(long, env = "ALMANAC_USER_ID", value_name = "ID")]
+    user: Option<String>,
+    /// Which agent it is of, likewise
+    #[arg(long, env = "ALMANAC_AGENT_ID", value_name = "ID")]
+    agent: Option<String>,
+    /// Of a message, which chat it is in, likewise; its thread has the chat's name unless the metadata says another
+    #[arg(long, env = "ALMANAC_CHAT_ID", value_name = "ID")]
+    chat: Option<String>,
     #[command(flatten)]
     at: Where,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct RecallArgs {
-    /// messages, cognitive-processes, documents or tasks
+    /// messages, cognitive-processes, documents, tasks or all
     kind: String,
     /// What they are about
     query: Option<String>,
@@ -145,7 +169,8 @@ enum MemoryCommand {
     Import {
         /// The file
         file: PathBuf,
-        /// The lines are of the time before schema versions: ids are strings, threads `inResponseTo` and `isPartOfThread`
+        /// The lines are of the time before schema versions: ids are strings, threads `inResponseTo` and
+        /// `isPartOfThread`
         #[arg(long)]
         legacy: bool,
         #[command(flatten)]
@@ -179,7 +204,7 @@ enum MemoryCommand {
 }
 
 fn kind(word: &str) -> Result<Kind, MemoryCliError> {
-    Kind::parse(word).ok_or_else(|| MemoryCliError::Kind(word.to_owned()))
+    Kind::named(word).ok_or_else(|| MemoryCliError::Kind(word.to_owned()))
 }
 
 /// A pair's key and value; what is no JSON is a text.
@@ -190,21 +215,90 @@ fn pair(text: &str) -> Result<(&str, Value), MemoryCliError> {
 
 pub(super) fn remember(args: &RememberArgs, output: &mut Output) -> Result<Exit, CliError> {
     let kind = kind(&args.kind)?;
-    let parsed = serde_json::from_str(&args.metadata).ok().filter(Value::is_object);
-    let mut metadata: Value = parsed.ok_or_else(|| MemoryCliError::Pair(args.metadata.clone()))?;
+    let parsed: Map<String, Value> = serde_json::from_str(&args.metadata).map_err(MemoryCliError::Metadata)?;
+    let mut metadata = Value::Object(parsed);
     for text in &args.set {
         let (path, value) = pair(text)?;
         let patch = path.rsplit('.').fold(value, |value, key| json!({key: value}));
         metadata = merge_patch(metadata, patch);
     }
-    let body = json!({"content": args.content, "metadata": metadata});
-    let memory = block_on(async { args.at.open().await?.remember(kind, body).await })?;
+    args.fill(kind, &mut metadata);
+    let memory = block_on(async {
+        let door = args.at.open().await?;
+        add(&door, kind, &args.content, metadata).await
+    })?;
     output.show(&memory, |out| out.line(&format!("{}, durably", memory.id)));
     Ok(Exit::Success)
 }
 
+impl RememberArgs {
+    /// Adds what the metadata leaves open and the arguments or the environment say.
+    fn fill(&self, kind: Kind, metadata: &mut Value) {
+        let Some(metadata) = metadata.as_object_mut() else { return };
+        let mut fill = |key: &str, name: Option<&str>, namespace: &str| {
+            let Some(name) = name.filter(|_| !metadata.contains_key(key)) else { return };
+            let is_bare = name.parse::<StructuredId>().is_err();
+            let id = StructuredId::new(namespace, namespace, name, None).map(|id| id.to_string());
+            let id = id.ok().filter(|_| is_bare).unwrap_or_else(|| name.to_owned());
+            metadata.insert(key.to_owned(), id.into());
+        };
+        if matches!(kind, Kind::Message | Kind::Document) {
+            fill("userId", self.user.as_deref(), "user");
+        }
+        fill("agentId", self.agent.as_deref(), "agent");
+        if kind == Kind::Message {
+            fill("chatId", self.chat.as_deref(), "chat");
+            metadata.entry("role").or_insert_with(|| "user".into());
+            let chat =
+                metadata.get("chatId").and_then(Value::as_str).and_then(|chat| chat.parse::<StructuredId>().ok());
+            let thread = metadata.entry("thread").or_insert_with(|| json!({}));
+            if let (Some(thread), Some(chat)) = (thread.as_object_mut(), chat) {
+                thread.entry("id").or_insert_with(|| chat.id().into());
+            }
+        }
+    }
+}
+
+/// Times that a place is looked for anew because somebody else took it.
+const PLACES: usize = 20;
+
+/// Keeps a memory; a message without a position at the end of its thread.
+async fn add(door: &MemoryDoor, kind: Kind, content: &str, mut metadata: Value) -> Result<MemoryAnswer, CliError> {
+    let place = metadata.get("thread").and_then(Value::as_object);
+    let thread = place.filter(|place| !place.contains_key("position")).and_then(|place| place.get("id")?.as_str());
+    let (Some(thread), Kind::Message) = (thread.map(str::to_owned), kind) else {
+        return door.remember(kind, json!({"content": content, "metadata": metadata})).await;
+    };
+    let mut criteria = json!({"threadId": thread});
+    if let Some(chat) = metadata.get("chatId") {
+        criteria["chatId"] = chat.clone();
+    }
+    let last = json!({"criteria": criteria,
+        "options": {"sortBy": "thread.position", "sortDirection": "desc", "limit": 1}});
+    let mut tries = 0;
+    loop {
+        let found = door.recall(Some(kind), last.clone()).await?;
+        let before = found.memories.first().and_then(|last| last.metadata.get("thread")?.get("position")?.as_u64());
+        metadata["thread"]["position"] = before.map_or(0, |before| before + 1).into();
+        tries += 1;
+        match door.remember(kind, json!({"content": content, "metadata": metadata})).await {
+            Err(error) if tries < PLACES && is_taken(&error) => {}
+            done => return done,
+        }
+    }
+}
+
+/// Was somebody else faster?
+fn is_taken(error: &CliError) -> bool {
+    match error {
+        CliError::Client(ClientError::Refused(problem)) => problem.code == Code::PositionTaken,
+        CliError::Memory(MemoryCliError::Engine(RecallError::Memory(MemoryError::Taken { .. }))) => true,
+        _ => false,
+    }
+}
+
 pub(super) fn recall(args: &RecallArgs, output: &mut Output) -> Result<Exit, CliError> {
-    let kind = kind(&args.kind)?;
+    let kind = if args.kind == "all" { None } else { Some(kind(&args.kind)?) };
     let mut criteria = Map::new();
     for text in &args.criteria {
         let (key, value) = pair(text)?;
@@ -212,7 +306,8 @@ pub(super) fn recall(args: &RecallArgs, output: &mut Output) -> Result<Exit, Cli
     }
     let direction = args.sort_by.as_ref().map(|_| if args.descending { "desc" } else { "asc" });
     let body = json!({"criteria": criteria, "options": {
-        "query": args.query, "limit": args.limit, "offset": args.offset, "sortBy": args.sort_by, "sortDirection": direction,
+        "query": args.query, "limit": args.limit, "offset": args.offset, "sortBy": args.sort_by,
+            "sortDirection": direction,
         "includeDeleted": args.include_deleted,
     }});
     let found = block_on(async { args.at.open().await?.recall(kind, body).await })?;
@@ -225,19 +320,35 @@ pub(super) fn recall(args: &RecallArgs, output: &mut Output) -> Result<Exit, Cli
     Ok(Exit::Success)
 }
 
+/// Whose words, or whose work, a memory is.
+fn speaker(memory: &MemoryAnswer) -> Option<&str> {
+    let metadata = &memory.metadata;
+    let is_user = metadata.get("role").is_none_or(|role| role == "user");
+    let keys = ["senderAgentId", "assignedTo", if is_user { "userId" } else { "agentId" }, "agentId"];
+    keys.into_iter().find_map(|key| metadata.get(key)?.get("id")?.as_str())
+}
+
 fn print(memory: &MemoryAnswer, out: &mut Output) {
     let score = memory.score.map(|score| format!("{score:6.2}  ")).unwrap_or_default();
     let text = |key: &str| memory.metadata.get(key).and_then(Value::as_str);
     let word = ["role", "processType", "status", "source"].into_iter().find_map(text).unwrap_or_default();
     let id = out.bold(&memory.id);
     let first: String = memory.content.lines().next().unwrap_or_default().chars().take(160).collect();
-    out.line(&format!("{score}{id}  {word}: {first}"));
+    let who = speaker(memory).map(|who| format!(" {who}")).unwrap_or_default();
+    let when: String = memory.created_at.chars().take("2026-01-31T12:00".len()).collect();
+    out.line(&format!("{score}{id}  {}  {word}{who}: {first}", when.replace('T', " ")));
 }
 
 pub(super) fn run(args: &MemoryArgs, output: &mut Output) -> Result<Exit, CliError> {
     match &args.command {
-        MemoryCommand::Export { file, at } => export(file.as_deref(), at, output),
-        MemoryCommand::Import { file, legacy, at } => import(file, *legacy, at, output),
+        MemoryCommand::Export { file, at } => {
+            at.for_administrators("export")?;
+            export(file.as_deref(), at, output)
+        }
+        MemoryCommand::Import { file, legacy, at } => {
+            at.for_administrators("import")?;
+            import(file, *legacy, at, output)
+        }
         MemoryCommand::Backup { file, state_dir: given } => {
             let from = file_in(&state_dir(given.as_deref())?);
             let bytes = backup::backup(&from, file).map_err(MemoryCliError::from)?;
@@ -247,6 +358,7 @@ pub(super) fn run(args: &MemoryArgs, output: &mut Output) -> Result<Exit, CliErr
             Ok(Exit::Success)
         }
         MemoryCommand::Purge { ids, user, deleted_before, all, at } => {
+            at.for_administrators("purge")?;
             let request = PurgeRequest {
                 ids: Some(ids.clone()).filter(|ids| !ids.is_empty()),
                 user_id: user.clone(),
@@ -260,11 +372,21 @@ pub(super) fn run(args: &MemoryArgs, output: &mut Output) -> Result<Exit, CliErr
     }
 }
 
+/// Makes a file anew, for nobody else to read.
+fn create(file: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file)?;
+    // One that was there before may have had another mode; what is no file of ours keeps its own.
+    if file.metadata()?.is_file() {
+        file.set_permissions(Permissions::from_mode(0o600))?;
+    }
+    Ok(file)
+}
+
 fn export(file: Option<&Path>, at: &Where, output: &mut Output) -> Result<Exit, CliError> {
     let name = file.map_or_else(|| "standard output".to_owned(), |file| file.display().to_string());
     let failed = |source| CliError::from(MemoryCliError::File { file: name.clone(), source });
     let mut out: Box<dyn Write> = match file {
-        Some(file) => Box::new(BufWriter::new(File::create(file).map_err(failed)?)),
+        Some(file) => Box::new(BufWriter::new(create(file).map_err(failed)?)),
         None => Box::new(BufWriter::new(io::stdout())),
     };
     let written = block_on(async {
@@ -293,21 +415,27 @@ fn export(file: Option<&Path>, at: &Where, output: &mut Output) -> Result<Exit, 
 pub(super) fn read_lines(file: &Path, legacy: bool) -> Result<Vec<(usize, Value)>, CliError> {
     let name = file.display().to_string();
     let failed = |source| CliError::from(MemoryCliError::File { file: name.clone(), source });
-    let mut importer = legacy.then(Importer::default);
     let (mut lines, mut faults) = (Vec::new(), Vec::new());
+    let fault = |number: usize, said: String| format!("  line {number}: {said}");
     for (number, line) in BufReader::new(File::open(file).map_err(failed)?).lines().enumerate() {
         let (number, line) = (number + 1, line.map_err(failed)?);
         if line.trim().is_empty() {
             continue;
         }
-        match read_line(&line, importer.as_mut()) {
-            Ok(value) => lines.push((number, value)),
-            Err(said) => faults.extend(said.into_iter().map(|said| format!("  line {number}: {said}"))),
+        match read::json(line.as_bytes(), &LINE_LIMITS) {
+            Ok(node) => lines.push((number, Value::from(node))),
+            Err(error) => faults.push(fault(number, error.to_string())),
         }
+    }
+    if legacy {
+        modernise(&mut lines);
+    }
+    for (number, value) in &lines {
         if faults.len() >= SHOWN_FAULTS {
             faults.push("  …".to_owned());
             break;
         }
+        faults.extend(check(value).into_iter().map(|said| fault(*number, said)));
     }
     if faults.is_empty() {
         return Ok(lines);
@@ -315,47 +443,79 @@ pub(super) fn read_lines(file: &Path, legacy: bool) -> Result<Vec<(usize, Value)
     Err(MemoryCliError::Faulty { file: name, faults: faults.join("\n") }.into())
 }
 
-fn read_line(line: &str, importer: Option<&mut Importer>) -> Result<Value, Vec<String>> {
-    let limits = Limits { nodes: MAX_LINE / 64, depth: 64, ..Limits::of_bytes(MAX_LINE) };
-    let node = read::json(line.as_bytes(), &limits).map_err(|error| vec![error.to_string()])?;
-    let mut value = Value::from(node);
-    if let Some(importer) = importer {
-        modernise(&mut value, importer);
-    }
-    let checked = decode::<Archived>(value.clone().into());
-    checked.map(|_| value).map_err(|faults| {
-        let say = |fault: &crate::strict::Fault| {
-            let hint = fault.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
-            format!("{}: {}{hint}", fault.pointer(), fault.message)
-        };
-        faults.iter().map(say).collect()
-    })
+const LINE_LIMITS: Limits = Limits { nodes: MAX_LINE / 64, depth: 64, ..Limits::of_bytes(MAX_LINE) };
+
+/// What is wrong with a line.
+fn check(value: &Value) -> Vec<String> {
+    let say = |fault: &crate::strict::Fault| {
+        let hint = fault.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+        format!("{}: {}{hint}", fault.pointer(), fault.message)
+    };
+    decode::<Archived>(value.clone().into()).err().iter().flatten().map(say).collect()
 }
 
-/// Brings a line from before schema versions up to date; what it has beside the four keys it may have becomes metadata.
-fn modernise(value: &mut Value, importer: &mut Importer) {
-    let Some(line) = value.as_object_mut() else { return };
+/// Brings lines from before schema versions up to date. All of them are told to the importer first: an answer may stand
+/// before what it answers.
+fn modernise(lines: &mut [(usize, Value)]) {
+    let mut importer = Importer::default();
+    let mut parted: Vec<(Option<Kind>, Map<String, Value>)> = Vec::with_capacity(lines.len());
+    for (_, value) in lines.iter_mut() {
+        let (kind, metadata) = value.as_object_mut().map(part).unwrap_or_default();
+        if let Some(kind) = kind {
+            importer.learn(kind, value.get("id").and_then(Value::as_str), &metadata);
+        }
+        parted.push((kind, metadata));
+    }
+    for ((_, value), (kind, mut metadata)) in lines.iter_mut().zip(parted) {
+        let Some(line) = value.as_object_mut() else { continue };
+        if let Some(kind) = kind {
+            importer.modernise(kind, line.get("id").and_then(Value::as_str), &mut metadata);
+            line.insert("kind".to_owned(), kind.as_str().into());
+        }
+        line.insert("metadata".to_owned(), Value::Object(metadata));
+    }
+}
+
+/// Keys of a line that are not its metadata's.
+const LINE_KEYS: [&str; 6] = ["id", "kind", "type", "content", "createdAt", "updatedAt"];
+
+/// Takes a line's kind and metadata out of it; whatever else it has becomes metadata, but for its moments, which are
+/// the memory's own wherever they stand.
+fn part(line: &mut Map<String, Value>) -> (Option<Kind>, Map<String, Value>) {
     let mut metadata = match line.shift_remove("metadata") {
         Some(Value::Object(metadata)) => metadata,
         _ => Map::new(),
     };
-    let own: Vec<String> =
-        line.keys().filter(|key| !["id", "kind", "type", "content"].contains(&key.as_str())).cloned().collect();
+    let own: Vec<String> = line.keys().filter(|key| !LINE_KEYS.contains(&key.as_str())).cloned().collect();
     for key in own {
         if let Some(value) = line.shift_remove(&key) {
             metadata.entry(key).or_insert(value);
         }
     }
+    for key in ["createdAt", "updatedAt"] {
+        let within = metadata.get(key).and_then(moment);
+        let moment = line.get(key).map(|value| moment(value).unwrap_or_else(|| value.clone()));
+        if within.is_some() {
+            metadata.shift_remove(key);
+        }
+        if let Some(moment) = moment.or(within) {
+            line.insert(key.to_owned(), moment);
+        }
+    }
     let said = line.shift_remove("type").or_else(|| line.get("kind").cloned());
-    let kind = said.as_ref().and_then(Value::as_str).and_then(|word| Kind::parse(&word.to_lowercase()));
-    let Some(kind) = kind.or_else(|| Kind::of_metadata(&metadata)) else {
-        line.insert("metadata".to_owned(), Value::Object(metadata));
-        return;
-    };
-    let id = line.get("id").and_then(Value::as_str).map(str::to_owned);
-    importer.modernise(kind, id.as_deref(), &mut metadata);
-    line.insert("kind".to_owned(), kind.as_str().into());
-    line.insert("metadata".to_owned(), Value::Object(metadata));
+    let kind = said.as_ref().and_then(Value::as_str).and_then(|word| Kind::named(&word.to_lowercase()));
+    (kind.or_else(|| Kind::of_metadata(&metadata)), metadata)
+}
+
+/// A moment in RFC 3339, from that or from milliseconds since the epoch.
+fn moment(value: &Value) -> Option<Value> {
+    match value {
+        Value::String(text) => Moment::parse(text).map(|moment| moment.as_str().into()),
+        Value::Number(millis) => {
+            millis.as_i64().and_then(|millis| millis.checked_mul(1000)).map(|us| rfc3339(us).into())
+        }
+        _ => None,
+    }
 }
 
 fn import(file: &Path, legacy: bool, at: &Where, output: &mut Output) -> Result<Exit, CliError> {

@@ -11,26 +11,23 @@ use super::client::{Client, ClientError};
 use super::memory::MemoryCliError;
 use super::{CliError, DaemonArgs};
 use crate::access::DEFAULT_TENANT;
-use crate::config::{Config, DaemonOverrides, Overrides};
-use crate::daemon::{DaemonError, StateError, lock_state};
+use crate::config::{DaemonOverrides, Overrides};
+use crate::daemon::{Config, DaemonError, StateError, lock_state};
 use crate::engine::Engine;
 use crate::engine::memory::RecallError;
-use crate::http::wire_memory::{MemoryAnswer, SearchAnswer, read_addition};
-use crate::http::wire_memory_archive::{
-    ArchivedMemory, ExportAnswer, ImportAnswer, ImportBody, PurgeAnswer, PurgeBody,
-};
 use crate::memory::Kind;
 use crate::memory::search::Recall;
 use crate::store::Sqlite;
 use crate::store::sqlite::{self, file_in};
 use crate::strict::decode::{decode, decode_with};
-use crate::timing::Defaults;
+use crate::wire::memory::{MemoryAnswer, SearchAnswer, read_addition};
+use crate::wire::memory_archive::{ArchivedMemory, ExportAnswer, ImportAnswer, ImportBody, PurgeAnswer, PurgeBody};
 
 /// Memories on a page of an export.
 const PAGE: usize = 200;
 
 /// The way to one tenant's memories.
-pub(super) struct Door {
+pub(super) struct MemoryDoor {
     way: Way,
     tenant: Option<String>,
 }
@@ -47,7 +44,7 @@ pub(super) fn state_dir(given: Option<&Path>) -> Result<PathBuf, CliError> {
     Ok(Config::load(&Overrides::default(), &daemon)?.state_dir)
 }
 
-impl Door {
+impl MemoryDoor {
     /// The daemon that is named, or runs; else the database of the state directory.
     pub(super) async fn open(
         daemon: &DaemonArgs,
@@ -67,7 +64,7 @@ impl Door {
         let lock = lock_state(&directory).map_err(not_ours)?;
         let store = Sqlite::start(sqlite::Options::file(file_in(&directory)), Box::new(|_, _| ()));
         let store = store.map_err(CliError::Runtime)?;
-        let engine = Engine::with_store(Arc::new(store), Defaults::default(), 1);
+        let engine = Engine::on(Arc::new(store));
         Ok(Self { way: Way::Files(Box::new(engine), Box::new(lock)), tenant })
     }
 
@@ -103,10 +100,14 @@ impl Door {
         }
     }
 
-    pub(super) async fn recall(&self, kind: Kind, body: Value) -> Result<SearchAnswer, CliError> {
+    /// Of one kind, or of all.
+    pub(super) async fn recall(&self, kind: Option<Kind>, body: Value) -> Result<SearchAnswer, CliError> {
         match &self.way {
             Way::Daemon(client) => {
-                let path = format!("/v1/memories/{}/search", kind.plural());
+                let path = match kind {
+                    Some(kind) => format!("/v1/memories/{}/search", kind.plural()),
+                    None => "/v1/memories/search".to_owned(),
+                };
                 Ok(self.ask(client, "POST", &path, Some(&body)).await?)
             }
             Way::Files(engine, _) => {
@@ -141,8 +142,8 @@ impl Door {
                 Ok(answer.imported)
             }
             Way::Files(engine, _) => {
-                let ImportBody(archive) = decode(body.into()).map_err(RecallError::Faulty)?;
-                Ok(engine.import_memories(self.tenant(), archive).await?)
+                let ImportBody { memories } = decode(body.into()).map_err(RecallError::Faulty)?;
+                Ok(engine.import_memories(self.tenant(), memories).await?)
             }
         }
     }

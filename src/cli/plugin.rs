@@ -4,21 +4,22 @@ mod project;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand, ValueEnum};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::output::Output;
 use super::suggest::explain;
 use super::{CliError, Exit, block_on, documents};
 use crate::catalog::document::check_name;
-use crate::catalog::load::Options;
+use crate::catalog::load::LoadOptions;
 use crate::engine::snapshot_of;
-use crate::plugin_host::{Ask, Complexity, Finding, Hash, Launch, Library, Trial, check, identify};
+use crate::plugin_host::{Ask, CALL_TIME, ComplexityLevel, Finding, Launch, Library, Trial, check, identify};
 use crate::strict::decode::decode;
 use crate::strict::read::{Limits, json as read_json};
-use crate::strict::{At, FromNode, Node};
+use crate::strict::{FromNode, Node};
+use crate::sum::Sum;
 
 #[derive(Debug, Args)]
 pub(super) struct PluginArgs {
@@ -40,7 +41,7 @@ enum PluginCommand {
         /// Its configuration, a JSON object
         #[arg(long, value_name = "JSON", default_value = "{}")]
         settings: String,
-        /// How long a call may take
+        /// How long nine calls in ten may take
         #[arg(long, value_name = "TIME", default_value = "50ms", value_parser = humantime::parse_duration)]
         deadline: Duration,
     },
@@ -73,7 +74,7 @@ struct TryArgs {
     /// The library's configuration, a JSON object
     #[arg(long, value_name = "JSON", default_value = "{}")]
     settings: String,
-    /// How long it may take
+    /// How long it may take before a note says that a daemon would not wait
     #[arg(long, value_name = "TIME", default_value = "50ms", value_parser = humantime::parse_duration)]
     deadline: Duration,
 }
@@ -103,7 +104,7 @@ fn refused(file: &Path, error: impl std::error::Error + Send + Sync + 'static) -
 fn inspect(file: &Path, output: &mut Output) -> Result<Exit, CliError> {
     let content = fs::read(file).map_err(|error| refused(file, error))?;
     let identity = identify(&content).map_err(|error| refused(file, error))?;
-    let hash = Hash::of(&content);
+    let hash = Sum::of(&content);
     let abi = format!("{}.{}", identity.abi.0, identity.abi.1);
     // A daemon run by the same user would say so as well.
     let trouble = Library::open(file, &[]).err().map(|error| error.to_string());
@@ -135,18 +136,18 @@ fn run_check(file: &Path, settings: &str, deadline: Duration, output: &mut Outpu
     check_settings(settings)?;
     let library = open(file, output)?;
     let launch = Launch { deadline, ..Launch::default() };
-    let tell = |finding: &Finding| {
+    let report = |finding: &Finding| {
         if !output.is_json() {
             output.line(&describe(finding));
         }
     };
     // What it says while it is provoked is of no interest.
-    let findings = block_on(async { Ok::<_, CliError>(check(&library, &launch, settings, tell, |_| {}).await) })?;
+    let findings = block_on(async { Ok::<_, CliError>(check(&library, &launch, settings, report, |_| {}).await) })?;
     let faults = findings.iter().filter(|finding| finding.outcome.is_err()).count();
     let item = |finding: &Finding| {
         let (ok, detail) = match &finding.outcome {
-            Ok(seen) => (true, seen),
-            Err(fault) => (false, fault),
+            Ok(seen) => (true, seen.clone()),
+            Err(flaw) => (false, flaw.to_string()),
         };
         json!({"tried": finding.what, "ok": ok, "detail": detail})
     };
@@ -177,20 +178,27 @@ fn try_out(args: &TryArgs, output: &mut Output) -> Result<Exit, CliError> {
     check_settings(&args.settings)?;
     let ask = context(args)?;
     let library = open(&args.file, output)?;
-    let catalog =
-        args.tool_metadata.as_deref().map(|directory| documents::open(Options::directory(directory), output).catalog);
+    let catalog = args
+        .tool_metadata
+        .as_deref()
+        .map(|directory| documents::open(LoadOptions::directory(directory), output).catalog);
     let snapshot = catalog.as_ref().map(|catalog| snapshot_of(1, catalog)).unwrap_or_default();
     let launch = Launch { deadline: args.deadline, ..Launch::default() };
-    let said = block_on(async {
+    let (said, took) = block_on(async {
         let print = |line: &str| Output::new(false).note(line);
         let mut trial = Trial::start(&library, &launch, args.settings.clone(), &snapshot, print)
             .await
             .map_err(|fault| refused(&args.file, fault))?;
-        let said = trial.ask(&ask, launch.deadline).await;
+        let begun = Instant::now();
+        let said = trial.ask(&ask, CALL_TIME).await;
+        let took = begun.elapsed();
         trial.end().await;
-        said.map_err(|error| refused(&args.file, error))
+        said.map(|said| (said, took)).map_err(|error| refused(&args.file, error))
     })?;
-    let item = |proposal: &crate::plugin_host::Proposal| json!({"tool": proposal.tool, "reason": proposal.reason, "score": proposal.score});
+    let item = |proposal: &crate::plugin_host::Proposal| {
+        json!({"tool": proposal.tool, "reason": proposal.reason,
+        "score": proposal.score})
+    };
     output.show(&json!({"suggestions": said.iter().map(item).collect::<Vec<Value>>()}), |out| {
         for proposal in &said {
             out.line(&format!("{} ({:.2}): {}", out.bold(&proposal.tool), proposal.score, proposal.reason));
@@ -199,6 +207,10 @@ fn try_out(args: &TryArgs, output: &mut Output) -> Result<Exit, CliError> {
             out.note("no suggestion");
         }
     });
+    if took > args.deadline {
+        let (took, deadline) = (took.as_millis(), args.deadline.as_millis());
+        output.note(&format!("note: it took {took} ms; a daemon that waits {deadline} ms would answer without it"));
+    }
     if let Some(catalog) = &catalog {
         for proposal in said.iter().filter(|proposal| catalog.get(&proposal.tool).is_none()) {
             output.note(&format!(
@@ -230,28 +242,32 @@ fn context(args: &TryArgs) -> Result<Ask, CliError> {
     };
     let wrong = |what: String| CliError::Read { file: "--context".to_owned(), source: what.into() };
     let node = read_json(&text, &Limits::of_bytes(MAX_CONTEXT_BYTES)).map_err(|error| wrong(error.to_string()))?;
-    let Context(ask) = decode(node).map_err(|faults| wrong(explain(&faults)))?;
-    Ok(Ask { tool: args.tool.clone(), ..ask })
+    let context: Context = decode(node).map_err(|faults| wrong(explain(&faults)))?;
+    Ok(context.ask(args.tool.clone()))
 }
 
-struct Context(Ask);
+/// What is known of a result, as `--context` says it.
+#[derive(FromNode)]
+struct Context {
+    mode: Option<String>,
+    complexity: Option<ComplexityLevel>,
+    #[node(default)]
+    num_outputs: u64,
+    #[node(default)]
+    has_branches: bool,
+    session_id: Option<String>,
+    goal: Option<String>,
+    #[node(default)]
+    history: Vec<String>,
+    #[node(default)]
+    facts: Map<String, Value>,
+}
 
-impl FromNode for Context {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        at.map(node, |fields| {
-            let facts: serde_json::Map<String, Value> = fields.or_default("facts");
-            Self(Ask {
-                mode: fields.optional("mode"),
-                complexity: fields.optional("complexity"),
-                num_outputs: fields.or_default("num_outputs"),
-                has_branches: fields.or_default("has_branches"),
-                session_id: fields.optional("session_id"),
-                goal: fields.optional("goal"),
-                history: fields.or_default("history"),
-                context: facts.into_iter().map(|(key, value)| (key, plain(value))).collect(),
-                ..Ask::default()
-            })
-        })
+impl Context {
+    fn ask(self, tool: String) -> Ask {
+        let Self { mode, complexity, num_outputs, has_branches, session_id, goal, history, facts } = self;
+        let context = facts.into_iter().map(|(key, value)| (key, plain(value))).collect();
+        Ask { tool, mode, complexity, num_outputs, has_branches, session_id, goal, history, context }
     }
 }
 
@@ -260,19 +276,5 @@ fn plain(value: Value) -> String {
     match value {
         Value::String(text) => text,
         other => other.to_string(),
-    }
-}
-
-impl FromNode for Complexity {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        match String::from_node(node, at)?.as_str() {
-            "simple" => Some(Self::Simple),
-            "moderate" => Some(Self::Moderate),
-            "complex" => Some(Self::Complex),
-            other => {
-                at.bad_value(format!("complexity is simple, moderate or complex, not `{other}`"));
-                None
-            }
-        }
     }
 }

@@ -1,23 +1,25 @@
 //! `almanacd qualify`: which tools fit a message, told as the people who build agents see it.
 
+use std::collections::BTreeSet;
 use std::time::SystemTime;
 
 use clap::Args;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::json;
 
-use super::client::ClientError;
+use super::client::{Client, ClientError};
 use super::output::Output;
 use super::{CliError, DaemonArgs, Exit, block_on, documents};
 use crate::access::DEFAULT_TENANT;
-use crate::catalog::load::Options;
-use crate::config::{Config, DaemonOverrides, Overrides};
+use crate::config::{DaemonOverrides, Overrides};
+use crate::daemon::Config;
 use crate::engine::Engine;
-use crate::http::qualify::say;
-use crate::http::wire_qualify::QualifyAnswer;
-use crate::http::wire_timing::SessionAnswer;
-use crate::qualify::categories::shelf::CategoryShelf;
+
+use crate::qualify::categories::file::CategoryFile;
 use crate::qualify::{Question, Rules};
+use crate::wire::problem::Code;
+use crate::wire::qualify::QualifyAnswer;
+use crate::wire::timing::SessionAnswer;
 
 #[derive(Debug, Args)]
 pub(super) struct QualifyArgs {
@@ -52,39 +54,51 @@ pub(super) fn run(args: &QualifyArgs, output: &mut Output) -> Result<Exit, CliEr
     Ok(Exit::Success)
 }
 
-/// The answer, and the tools that the session has called, each once, in order.
+/// The answer, and the tools that the session called for its message before, or for this one if it is asked again.
 async fn ask(args: &QualifyArgs) -> Result<(QualifyAnswer, Vec<String>), ClientError> {
     let client = args.daemon.client()?;
     let body = json!({"message": args.message, "sessionId": args.session, "maxTools": args.max_tools, "scores": true});
-    let answer = client.ask("POST", "/v1/qualify", Some(body.to_string().into())).await?;
-    let Some(session) = &args.session else { return Ok((answer, Vec::new())) };
+    // The message ends the turn before it, of which this is the account.
+    let used = match &args.session {
+        Some(session) => turn_tools(&client, session).await?,
+        None => Vec::new(),
+    };
+    Ok((client.ask("POST", "/v1/qualify", Some(body.to_string().into())).await?, used))
+}
+
+fn each_once(names: Vec<String>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    names.into_iter().filter(|name| seen.insert(name.clone())).collect()
+}
+
+async fn turn_tools(client: &Client, session: &str) -> Result<Vec<String>, ClientError> {
     let path = format!("/v1/sessions/{}", utf8_percent_encode(session, NON_ALPHANUMERIC));
-    let session: SessionAnswer = client.ask("GET", &path, None).await?;
-    let mut used: Vec<String> = Vec::new();
-    for tool in session.tool_history {
-        if !used.contains(&tool) {
-            used.push(tool);
-        }
+    match client.ask::<SessionAnswer>("GET", &path, None).await {
+        Ok(session) => Ok(session.turn_tools.unwrap_or_else(|| each_once(session.tool_history))),
+        Err(ClientError::Refused(problem)) if problem.code == Code::UnknownSession => Ok(Vec::new()),
+        Err(error) => Err(error),
     }
-    Ok((answer, used))
 }
 
 /// Without a daemon the files are opened here; no session is known, and nothing is learnt.
 fn from_files(args: &QualifyArgs, output: &mut Output) -> Result<QualifyAnswer, CliError> {
     let config = Config::load(&args.overrides, &DaemonOverrides::default())?;
     let engine = Engine::new();
-    let mut categories = CategoryShelf::new(config.categories.clone());
+    let mut categories = CategoryFile::new(config.categories.clone());
     categories.read();
-    engine.offer_categories(categories.offer().0);
-    engine.publish(&documents::open(Options::from(&config), output));
+    engine.offer_categories(categories.current().0);
+    engine.publish(&documents::open(config.documents(), output));
     let question = Question {
         message: &args.message,
-        max_tools: args.max_tools.map_or(config.qualifier.max_tools, usize::from),
-        rules: Rules { new_context: config.qualifier.new_context as f32, max_turns: config.qualifier.max_turns },
+        max_tools: args.max_tools.map_or(config.qualifier.selection.max_tools, usize::from),
+        rules: Rules {
+            new_context: config.qualifier.selection.new_context as f32,
+            max_turns: config.qualifier.selection.max_turns,
+        },
         ..Question::default()
     };
     let found = engine.qualify(&engine.generation(), DEFAULT_TENANT, None, &question);
-    Ok(say(found, true, humantime::format_rfc3339_millis(SystemTime::now()).to_string()))
+    Ok(QualifyAnswer::new(found, true, humantime::format_rfc3339_millis(SystemTime::now()).to_string()))
 }
 
 fn print(answer: &QualifyAnswer, used: &[String], out: &mut Output) {

@@ -1,9 +1,8 @@
 //! `almanacd suggest`: what should be called next.
 
-use std::fs;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::{fs, io};
 
 use clap::Args;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -14,17 +13,17 @@ use super::client::ClientError;
 use super::output::Output;
 use super::{CliError, DaemonArgs, Exit, block_on, documents};
 use crate::access::DEFAULT_TENANT;
-use crate::catalog::load::Options;
-use crate::config::{Config, DaemonOverrides, Overrides};
-use crate::engine::proposer::{Ask, Proposals, Proposer};
+use crate::config::{DaemonOverrides, Overrides};
+use crate::daemon::Config;
+use crate::engine::proposer::{Proposer, RuleAnswers};
 use crate::engine::{Engine, snapshot_of};
-use crate::http::wire_metadata::{Metadata, MetadataRequest, Suggestions};
-use crate::plugin_host::{Host, Settings, Snapshot};
+use crate::plugin_host::{Ask, Host, Settings, Snapshot};
 use crate::strict::decode::decode;
 use crate::strict::read::json;
 use crate::strict::{Fault, Limits, Unreadable};
-use crate::suggest::presets::shelf::Shelf;
+use crate::suggest::presets::directory::PresetDirectory;
 use crate::telemetry::Metrics;
+use crate::wire::metadata::{CallMetadata, MetadataRequest, SuggestionsAnswer};
 
 /// Largest context, in bytes.
 const MAX_CONTEXT_BYTES: usize = 1 << 20;
@@ -60,7 +59,7 @@ pub(super) fn run(args: &SuggestArgs, output: &mut Output) -> Result<Exit, CliEr
         from_files(args, &body, output)?
     } else {
         let asked = args.daemon.client()?;
-        match block_on(asked.ask::<Metadata>("POST", "/v1/metadata", Some(body.to_string().into()))) {
+        match block_on(asked.ask::<CallMetadata>("POST", "/v1/metadata", Some(body.to_string().into()))) {
             Ok(metadata) => {
                 if says_nothing(&metadata.suggestions) {
                     let path = format!("/v1/tools/{}", utf8_percent_encode(&args.tool, NON_ALPHANUMERIC));
@@ -80,7 +79,7 @@ pub(super) fn run(args: &SuggestArgs, output: &mut Output) -> Result<Exit, CliEr
 }
 
 /// Nothing to say of a tool that may not be there at all: calls of one that left the catalog still tell what came next.
-fn says_nothing(suggestions: &Suggestions) -> bool {
+fn says_nothing(suggestions: &SuggestionsAnswer) -> bool {
     suggestions.next_tools.is_empty() && suggestions.relevant_presets.is_empty()
 }
 
@@ -110,22 +109,22 @@ fn context(text: &str) -> Result<Value, CliError> {
 }
 
 /// Without a daemon the files are opened here; what sessions did is not known then.
-fn from_files(args: &SuggestArgs, body: &Value, output: &mut Output) -> Result<Suggestions, CliError> {
+fn from_files(args: &SuggestArgs, body: &Value, output: &mut Output) -> Result<SuggestionsAnswer, CliError> {
     let config = Config::load(&args.overrides, &DaemonOverrides::default())?;
     let engine = Engine::new();
-    let loaded = documents::open(Options::from(&config), output);
-    let settings = Settings::from(&config);
-    let mut presets = Shelf::new(config.presets);
+    let loaded = documents::open(config.documents(), output);
+    let settings = config.plugin_host();
+    let mut presets = PresetDirectory::new(config.presets);
     presets.read();
-    let (offered, _) = presets.offer(|tool| loaded.catalog.get(tool).is_some());
+    let (offered, _) = presets.current(|tool| loaded.catalog.get(tool).is_some());
     engine.publish_with(&loaded, offered);
     let node = json(body.to_string().as_bytes(), &Limits::of_bytes(MAX_CONTEXT_BYTES));
     let node = node.map_err(|error| CliError::Arguments(error.to_string()))?;
     let request: MetadataRequest = decode(node).map_err(|faults| CliError::Arguments(explain(&faults)))?;
-    let ask = request.ask(DEFAULT_TENANT);
-    let (generation, learnt) = (engine.generation(), engine.learnt());
+    let (generation, learnt, mut ask) = (engine.generation(), engine.learnt(), request.ask());
+    engine.complete(&learnt, DEFAULT_TENANT, &mut ask, request.tool_history);
     let proposals = block_on(propose(&engine, settings, snapshot_of(generation.number(), &loaded.catalog), &ask))?;
-    let suggestions: Suggestions = engine.suggest(&generation, &learnt, &ask, proposals).into();
+    let suggestions: SuggestionsAnswer = engine.suggest(&generation, &learnt, &ask, proposals).into();
     if says_nothing(&suggestions) && generation.tool(&args.tool).is_none() {
         let near = generation.near_names(&args.tool);
         let near = (!near.is_empty()).then(|| near.join(" or "));
@@ -135,7 +134,7 @@ fn from_files(args: &SuggestArgs, body: &Value, output: &mut Output) -> Result<S
 }
 
 /// What the rule libraries propose, which are started for this one call.
-async fn propose(engine: &Engine, settings: Settings, snapshot: Snapshot, ask: &Ask) -> Result<Proposals, CliError> {
+async fn propose(engine: &Engine, settings: Settings, snapshot: Snapshot, ask: &Ask) -> Result<RuleAnswers, CliError> {
     let metrics = Metrics::new().map_err(|error| CliError::Plugins(io::Error::other(error)))?;
     let host = Host::start(settings, Arc::new(metrics), Handle::current()).map_err(CliError::Plugins)?;
     let host = Arc::new(host);
@@ -156,9 +155,9 @@ pub(super) fn explain(faults: &[Fault]) -> String {
     faults.collect::<Vec<_>>().join(", ")
 }
 
-fn print(suggestions: &Suggestions, out: &mut Output) {
+fn print(suggestions: &SuggestionsAnswer, out: &mut Output) {
     let time = |ms: u64| humantime::format_duration(std::time::Duration::from_millis(ms)).to_string();
-    let Suggestions { next_tools, relevant_presets, degraded } = suggestions;
+    let SuggestionsAnswer { next_tools, relevant_presets, degraded } = suggestions;
     let width = next_tools.iter().map(|next| next.tool.chars().count()).max().unwrap_or(0);
     if next_tools.is_empty() {
         out.line("nothing is known to come next");

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::output::Output;
 use super::{CliError, DaemonArgs, Exit, block_on};
-use crate::http::wire_timing::{EstimateAnswer, RecordAnswer, Timing};
+use crate::wire::timing::{EstimateAnswer, RecordAnswer, Timing};
 
 #[derive(Debug, Args)]
 pub(super) struct EstimateArgs {
@@ -27,8 +27,8 @@ pub(super) struct EstimateArgs {
 pub(super) struct RecordArgs {
     /// The tool
     tool: String,
-    /// How long the call took, in ms
-    duration_ms: u64,
+    /// How long the call took, in ms; fractions are rounded
+    duration_ms: f64,
     /// How it ended
     #[arg(long, value_enum, default_value = "success")]
     outcome: OutcomeArg,
@@ -115,6 +115,11 @@ fn print(tool: &str, timing: &Timing, out: &mut Output) {
         out.line(&format!("left of it: half under {}, nine in ten under {}", time(left.p50_ms), time(left.p90_ms)));
     }
     out.line(&format!("from {} samples ({})", timing.samples, timing.basis));
+    if !timing.known {
+        let hint =
+            if timing.near.is_empty() { String::new() } else { format!("; near names: {}", timing.near.join(", ")) };
+        out.line(&format!("nobody ever heard of {tool}{hint}"));
+    }
 }
 
 pub(super) fn record(args: &RecordArgs, output: &mut Output) -> Result<Exit, CliError> {

@@ -6,11 +6,12 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use super::client::ClientError;
 use super::output::Output;
 use super::{CliError, DaemonArgs, Exit, block_on, documents};
+use crate::access::DEFAULT_TENANT;
 use crate::catalog::entry::Facet;
-use crate::catalog::load::Options;
-use crate::config::{Config, DaemonOverrides, Overrides};
+use crate::config::{DaemonOverrides, Overrides};
+use crate::daemon::Config;
 use crate::engine::{Engine, ToolFilter};
-use crate::http::wire::{ToolPage, ToolSummary};
+use crate::wire::catalog::{ToolPage, ToolSummary};
 
 #[derive(Debug, Args)]
 pub(super) struct ToolsArgs {
@@ -69,10 +70,10 @@ async fn ask(args: &ToolsArgs) -> Result<ToolPage, ClientError> {
 fn read(args: &ToolsArgs, output: &mut Output) -> Result<ToolPage, CliError> {
     let config = Config::load(&args.overrides, &DaemonOverrides::default())?;
     let engine = Engine::new();
-    engine.publish(&documents::open(Options::from(&config), output));
+    engine.publish(&documents::open(config.documents(), output));
     let facets = args.category().iter().map(|category| (Facet::Category, (*category).to_owned())).collect();
     let filter = ToolFilter { facets, query: args.query().map(str::to_owned), limit: args.limit.into(), cursor: None };
-    let listed = engine.tools(&engine.generation(), &filter);
+    let listed = engine.tools(&engine.generation(), DEFAULT_TENANT, &filter);
     let items = listed.items.iter().map(|(entry, score)| {
         let document = entry.document();
         ToolSummary {

@@ -26,17 +26,16 @@ impl Signals {
     }
 
     /// SIGTERM or SIGINT, or SIGHUP: whichever comes first.
-    pub(super) async fn next(&mut self) -> Told {
+    pub(super) async fn next(&mut self) -> SignalRequest {
         poll_fn(|context| {
             if self.poll_stop(context).is_ready() {
-                return Poll::Ready(Told::Stop);
+                return Poll::Ready(SignalRequest::Stop);
             }
-            self.hangup.poll_recv(context).map(|_| Told::Reload)
+            self.hangup.poll_recv(context).map(|_| SignalRequest::Reload)
         })
         .await
     }
 
-    /// SIGTERM or SIGINT.
     pub(super) async fn stop(&mut self) {
         poll_fn(|context| self.poll_stop(context)).await;
     }
@@ -44,7 +43,7 @@ impl Signals {
 
 /// What a signal means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum SignalRequest {
     Stop,
     Reload,
 }

@@ -1,18 +1,18 @@
 //! The listening sockets: passed in by systemd, or made here.
 
-use std::fmt;
 use std::fs::{self, Permissions};
-use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::{env, fmt, io};
 
 use listenfd::ListenFd;
 
+use super::Config;
 use super::state::make_parent;
-use crate::config::Config;
-use crate::http::accept;
+use crate::config::is_installed;
+use crate::http::server::{Door, accept};
 
 /// A socket cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -22,47 +22,40 @@ pub enum SocketError {
     Bind {
         /// The address or path.
         address: String,
-        /// Why not.
         source: io::Error,
     },
     /// What systemd passed is no socket to listen on.
     #[error("cannot use the socket that was passed as file descriptor {descriptor}")]
-    Passed {
-        /// Its number.
-        descriptor: usize,
-        /// Why not.
-        source: io::Error,
-    },
+    Passed { descriptor: usize, source: io::Error },
     /// Others could reach it, and there are no tokens.
     #[error(
-        "{address} is no loopback address, so tokens are needed: make one with `almanacd token new`, and set auth.tokens_file"
+        "{address} is no loopback address, so tokens are needed: make one with `almanacd token new`, and set \
+         auth.tokens_file"
     )]
-    Exposed {
-        /// The address.
-        address: SocketAddr,
-    },
+    Exposed { address: SocketAddr },
 }
 
 pub(super) struct Sockets {
-    pub(super) listeners: Vec<Listener>,
+    pub(super) listeners: Vec<BoundListener>,
     pub(super) addresses: Vec<SocketAddr>,
-    pub(super) admin: Admin,
+    pub(super) admin: SocketFile,
+    /// That of MCP clients.
+    pub(super) mcp: Option<SocketFile>,
 }
 
-pub(super) enum Listener {
+pub(super) enum BoundListener {
     Tcp(TcpListener),
-    Unix(UnixListener),
+    Unix(UnixListener, Door),
 }
 
-/// Where the admin socket is, and whose it is.
-pub(super) enum Admin {
+/// Where a Unix socket is, and whose it is.
+pub(super) enum SocketFile {
     /// Made here, to be removed at the end if it is still the same file.
     Own(PathBuf, Option<(u64, u64)>),
-    /// Passed in; stays.
     Passed(Option<PathBuf>),
 }
 
-impl Admin {
+impl SocketFile {
     pub(super) fn path(&self) -> Option<&Path> {
         match self {
             Self::Own(path, _) => Some(path),
@@ -80,7 +73,7 @@ impl Admin {
     }
 }
 
-impl fmt::Display for Admin {
+impl fmt::Display for SocketFile {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.path() {
             Some(path) => path.display().fmt(formatter),
@@ -89,13 +82,28 @@ impl fmt::Display for Admin {
     }
 }
 
+/// What a passed socket of MCP clients is called (`FileDescriptorName=`).
+const MCP_NAME: &str = "mcp";
+
+/// Only the user's own processes.
+const PRIVATE: u32 = 0o600;
+
+/// The group's as well.
+const SHARED: u32 = 0o660;
+
 /// All sockets of the daemon. Passed ones take the place of configured ones of their kind.
 pub(super) fn open(config: &Config, has_tokens: bool) -> Result<Sockets, SocketError> {
-    let (mut tcp, unix) = passed()?;
+    let Passed { mut tcp, admin, mcp } = passed()?;
     if tcp.is_empty() {
         refuse_exposed(config.listen, has_tokens)?;
-        let bind = |source| SocketError::Bind { address: config.listen.to_string(), source };
-        tcp.push(TcpListener::bind(config.listen).map_err(bind)?);
+        match TcpListener::bind(config.listen) {
+            Ok(listener) => tcp.push(listener),
+            // Somebody else's daemon has it; whoever started this one asks by the sockets.
+            Err(error) if config.until_idle.is_some() => {
+                tracing::warn!(%error, address = %config.listen, "the TCP address is not served");
+            }
+            Err(source) => return Err(SocketError::Bind { address: config.listen.to_string(), source }),
+        }
     }
     let mut addresses = Vec::new();
     for listener in &tcp {
@@ -104,32 +112,68 @@ pub(super) fn open(config: &Config, has_tokens: bool) -> Result<Sockets, SocketE
         refuse_exposed(address, has_tokens)?;
         addresses.push(address);
     }
-    let (unix, admin) = if unix.is_empty() {
-        let path = config.admin_socket();
-        let listener = bind_unix(&path)?;
-        let identity = identity(&path);
-        (vec![listener], Admin::Own(path, identity))
-    } else {
-        let path = unix[0].local_addr().ok().and_then(|address| address.as_pathname().map(Path::to_owned));
-        (unix, Admin::Passed(path))
+    let (admin_listeners, admin) = unix(admin, &config.admin_socket(), SHARED)?;
+    let (mcp_listeners, mcp) = match mcp_place(config, &mcp) {
+        Some((path, mode)) => match unix(mcp, &path, mode) {
+            Ok((listeners, file)) => (listeners, Some(file)),
+            Err(error) if config.mcp.door.socket.is_some() => return Err(error),
+            // Nobody asked for it: all else is served, as where the state cannot be written.
+            Err(error) => {
+                tracing::warn!(%error, "the socket of MCP clients is not served");
+                (Vec::new(), None)
+            }
+        },
+        None => (Vec::new(), None),
     };
-    let listeners = tcp.into_iter().map(Listener::Tcp).chain(unix.into_iter().map(Listener::Unix)).collect();
-    Ok(Sockets { listeners, addresses, admin })
+    let admin_listeners = admin_listeners.into_iter().map(|listener| BoundListener::Unix(listener, Door::Admin));
+    let mcp_listeners = mcp_listeners.into_iter().map(|listener| BoundListener::Unix(listener, Door::Mcp));
+    let listeners = tcp.into_iter().map(BoundListener::Tcp).chain(admin_listeners).chain(mcp_listeners).collect();
+    Ok(Sockets { listeners, addresses, admin, mcp })
 }
 
-fn passed() -> Result<(Vec<TcpListener>, Vec<UnixListener>), SocketError> {
+/// Where the socket of MCP clients is, and who may open it. An installed daemon has one only if its directory is there.
+fn mcp_place(config: &Config, passed: &[UnixListener]) -> Option<(PathBuf, u32)> {
+    let (path, is_installed) = (config.mcp_socket(), is_installed(&config.state_dir));
+    let has_place = !passed.is_empty() || config.mcp.door.socket.is_some() || !is_installed;
+    let has_place = has_place || path.parent().is_some_and(Path::is_dir);
+    has_place.then_some((path, if is_installed { SHARED } else { PRIVATE }))
+}
+
+/// The passed sockets, or one that is made.
+fn unix(passed: Vec<UnixListener>, path: &Path, mode: u32) -> Result<(Vec<UnixListener>, SocketFile), SocketError> {
+    if let Some(first) = passed.first() {
+        let path = first.local_addr().ok().and_then(|address| address.as_pathname().map(Path::to_owned));
+        return Ok((passed, SocketFile::Passed(path)));
+    }
+    let listener = bind_unix(path, mode)?;
+    Ok((vec![listener], SocketFile::Own(path.to_owned(), identity(path))))
+}
+
+/// The sockets that systemd passed.
+#[derive(Default)]
+struct Passed {
+    tcp: Vec<TcpListener>,
+    admin: Vec<UnixListener>,
+    mcp: Vec<UnixListener>,
+}
+
+fn passed() -> Result<Passed, SocketError> {
+    let names = env::var("LISTEN_FDNAMES").unwrap_or_default();
+    let names: Vec<&str> = names.split(':').collect();
     let mut all = ListenFd::from_env();
-    let (mut tcp, mut unix) = (Vec::new(), Vec::new());
+    let mut passed = Passed::default();
     for index in 0..all.len() {
         // The first tells its kind by failing.
         if let Ok(Some(listener)) = all.take_tcp_listener(index) {
-            tcp.push(listener);
+            passed.tcp.push(listener);
             continue;
         }
-        let passed = |source| SocketError::Passed { descriptor: index + 3, source };
-        unix.extend(all.take_unix_listener(index).map_err(passed)?);
+        let fault = |source| SocketError::Passed { descriptor: index + 3, source };
+        let listener = all.take_unix_listener(index).map_err(fault)?;
+        let door = if names.get(index) == Some(&MCP_NAME) { &mut passed.mcp } else { &mut passed.admin };
+        door.extend(listener);
     }
-    Ok((tcp, unix))
+    Ok(passed)
 }
 
 fn refuse_exposed(address: SocketAddr, has_tokens: bool) -> Result<(), SocketError> {
@@ -137,7 +181,7 @@ fn refuse_exposed(address: SocketAddr, has_tokens: bool) -> Result<(), SocketErr
 }
 
 /// A socket that nobody answers at was left by a daemon that was killed; anything else that stands there stays.
-fn bind_unix(path: &Path) -> Result<UnixListener, SocketError> {
+fn bind_unix(path: &Path, mode: u32) -> Result<UnixListener, SocketError> {
     let bind = |source| SocketError::Bind { address: path.display().to_string(), source };
     make_parent(path).map_err(bind)?;
     match UnixStream::connect(path) {
@@ -148,7 +192,7 @@ fn bind_unix(path: &Path) -> Result<UnixListener, SocketError> {
         Ok(_) | Err(_) => return Err(bind(io::ErrorKind::AddrInUse.into())),
     }
     let listener = UnixListener::bind(path).map_err(bind)?;
-    fs::set_permissions(path, Permissions::from_mode(0o660)).map_err(bind)?;
+    fs::set_permissions(path, Permissions::from_mode(mode)).map_err(bind)?;
     Ok(listener)
 }
 
@@ -161,15 +205,15 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 }
 
 /// Hands the sockets to the runtime this is called on.
-pub(super) fn register(listeners: Vec<Listener>) -> io::Result<Vec<accept::Listener>> {
+pub(super) fn register(listeners: Vec<BoundListener>) -> io::Result<Vec<accept::Listener>> {
     let register = |listener| match listener {
-        Listener::Tcp(listener) => {
+        BoundListener::Tcp(listener) => {
             listener.set_nonblocking(true)?;
             tokio::net::TcpListener::from_std(listener).map(accept::Listener::Tcp)
         }
-        Listener::Unix(listener) => {
+        BoundListener::Unix(listener, door) => {
             listener.set_nonblocking(true)?;
-            tokio::net::UnixListener::from_std(listener).map(accept::Listener::Unix)
+            tokio::net::UnixListener::from_std(listener).map(|listener| accept::Listener::Unix(listener, door))
         }
     };
     listeners.into_iter().map(register).collect()

@@ -5,8 +5,8 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 
-use crate::catalog::check::{self, Verdict};
-use crate::catalog::entry::{Facet, Wanted};
+use crate::catalog::check::{self, SetReview};
+use crate::catalog::entry::{Facet, FacetFilter};
 use crate::catalog::load::Loaded;
 use crate::catalog::plan::{self, Review};
 use crate::catalog::relations::{self, Relations};
@@ -14,7 +14,6 @@ use crate::catalog::{Catalog, Entry};
 use crate::qualify::{Categories, Index, Message, Ranking, Usage};
 use crate::suggest::Presets;
 
-/// A generation. Immutable.
 #[derive(Debug)]
 pub struct Generation {
     number: u64,
@@ -49,7 +48,7 @@ pub enum Cursor {
 
 /// A page of tools.
 #[derive(Debug)]
-pub struct Listed {
+pub struct ListedTools {
     /// The tools, each with its score in a ranked list.
     pub items: Vec<(Arc<Entry>, Option<f32>)>,
     /// How many there are on all pages.
@@ -60,7 +59,8 @@ pub struct Listed {
 
 impl ToolFilter {
     fn predicate(&self) -> impl Fn(&Entry) -> bool + use<> {
-        let wanted: Vec<Wanted> = self.facets.iter().map(|(facet, value)| Wanted::new(*facet, value)).collect();
+        let wanted: Vec<FacetFilter> =
+            self.facets.iter().map(|(facet, value)| FacetFilter::new(*facet, value)).collect();
         move |entry| wanted.iter().all(|wanted| entry.has(wanted))
     }
 }
@@ -140,7 +140,6 @@ impl Generation {
         self.loaded_at
     }
 
-    /// The catalog.
     pub fn catalog(&self) -> &Catalog {
         &self.loaded.catalog
     }
@@ -151,7 +150,7 @@ impl Generation {
     }
 
     /// What tools exist, by name?
-    pub(super) fn tools(&self, filter: &ToolFilter) -> Listed {
+    pub(super) fn tools(&self, filter: &ToolFilter) -> ListedTools {
         let catalog = self.catalog();
         let passes = filter.predicate();
         let total =
@@ -166,14 +165,13 @@ impl Generation {
             page.items.extend(rest.next().map(|entry| (Arc::clone(entry), None)));
         }
         let last = page.items.last().map(|(entry, _)| Cursor::Name(entry.name().to_string()));
-        Listed { total, next: rest.next().and(last), items: page.items }
+        ListedTools { total, next: rest.next().and(last), items: page.items }
     }
 
-    /// What tools match the query, as selection ranks them? Each has the probability that it is meant.
-    pub(super) fn ranked(&self, index: &Index, query: &str, filter: &ToolFilter) -> Listed {
+    /// What tools match the query, as selection ranks them? Each has the probability that it is needed.
+    pub(super) fn ranked(&self, index: &Index, usage: &Usage, query: &str, filter: &ToolFilter) -> ListedTools {
         let passes = filter.predicate();
-        let nothing = Usage::new();
-        let found = Ranking::new(index, &Message::new(query), &nothing).matching();
+        let found = Ranking::new(index, &Message::new(query), usage).matching();
         let current = found.iter().filter_map(|tool| Some((self.tool(tool.entry.name())?, tool.confidence)));
         let ranked: Vec<_> = current.filter(|(entry, _)| passes(entry)).collect();
         let start = match filter.cursor {
@@ -188,7 +186,7 @@ impl Generation {
             page.items.push((Arc::clone(entry), Some(*score)));
         }
         let end = start + page.items.len();
-        Listed { total: ranked.len(), next: (end < ranked.len()).then_some(Cursor::Rank(end)), items: page.items }
+        ListedTools { total: ranked.len(), next: (end < ranked.len()).then_some(Cursor::Rank(end)), items: page.items }
     }
 
     /// What goes with this tool, and what does not?
@@ -197,7 +195,7 @@ impl Generation {
     }
 
     /// Is this set of tools a good one?
-    pub fn check(&self, tools: &[String], env_vars: &[String]) -> Verdict {
+    pub fn check(&self, tools: &[String], env_vars: &[String]) -> SetReview {
         check::check(self.catalog(), tools, env_vars)
     }
 

@@ -1,23 +1,22 @@
 //! What is learnt from calls that ended: one owner observes and publishes, readers hold what was published last.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 
 use crate::catalog::Catalog;
 use crate::session::Sessions;
-use crate::store::trail::Followed;
-use crate::store::{Execution, History};
+use crate::store::History;
 use crate::suggest::Transitions;
-use crate::timing::{Complexity, Defaults, Forecast, Key, Model, Observation, Question};
+use crate::suggest::transitions::Transition;
+use crate::timing::{Complexity, Defaults, Execution, Forecast, Key, Model, Observation, Question};
 
 /// Everything learnt, immutable; a clone shares what did not change.
 #[derive(Debug, Clone, Default)]
 pub struct Learnt {
-    /// Durations.
     pub model: Model,
-    /// What sessions did.
     pub sessions: Sessions,
     /// What sessions called next.
     pub transitions: Transitions,
@@ -37,7 +36,7 @@ pub struct Accuracy {
 const FADE: f64 = 0.95;
 
 impl Accuracy {
-    fn observe(&mut self, verdict: &Verdict) {
+    fn observe(&mut self, verdict: &ForecastVerdict) {
         let count = |sum: f64, hit: bool| sum * FADE + f64::from(u8::from(hit));
         *self = Self {
             calls: count(self.calls, true),
@@ -59,16 +58,15 @@ impl Accuracy {
 
 /// How one call compares with what would have been said of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Verdict {
+pub struct ForecastVerdict {
     /// Recorded duration divided by the estimated one.
     pub ratio: f64,
     /// Within 20 %, or 50 ms.
     pub is_near: bool,
-    /// Inside the interval.
     pub is_covered: bool,
 }
 
-impl Verdict {
+impl ForecastVerdict {
     fn of(forecast: &Forecast, duration_ms: u64) -> Self {
         let (estimated, took) = (forecast.estimated_duration_ms().max(1) as f64, duration_ms as f64);
         let [low, high] = forecast.interval_ms();
@@ -107,10 +105,10 @@ impl Learner {
 
     /// Learns again what the store remembers.
     pub fn replay(&self, history: &History, catalog: &Catalog) {
-        let mut learning = self.learning.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut learning = self.learning.lock();
         self.learn(&mut learning, &history.executions, &[], catalog);
-        for followed in &history.followed {
-            learning.transitions.put(followed);
+        for transition in &history.transitions {
+            learning.transitions.put(transition);
         }
         for call in &history.calls {
             learning.sessions.called(&call.tenant, &call.session, &call.tool);
@@ -122,38 +120,39 @@ impl Learner {
         self.published.store(Arc::new(learning.clone()));
     }
 
-    /// Learns from calls that ended, in their order, and publishes. `samples` are the lifetime counts of their keys as the store
-    /// has them, and `followed` what it counted of sessions. Says how each call compares with its forecast.
+    /// Learns from calls that ended, in their order, and publishes. `samples` are the lifetime counts of their keys as
+    /// the store has them, and `transitions` what it counted of sessions. Says how each call compares with its
+    /// forecast.
     pub fn observe(
         &self,
         executions: &[Execution],
         samples: &[u64],
-        followed: &[Followed],
+        transitions: &[Transition],
         catalog: &Catalog,
-    ) -> Vec<Option<Verdict>> {
-        let mut learning = self.learning.lock().unwrap_or_else(PoisonError::into_inner);
+    ) -> Vec<Option<ForecastVerdict>> {
+        let mut learning = self.learning.lock();
         let verdicts = self.learn(&mut learning, executions, samples, catalog);
         for execution in executions {
             if let Some(session) = &execution.session {
                 learning.sessions.called(&execution.tenant, session, &execution.tool);
             }
         }
-        for followed in followed {
-            learning.transitions.put(followed);
+        for transition in transitions {
+            learning.transitions.put(transition);
         }
         self.published.store(Arc::new(learning.clone()));
         verdicts
     }
 
-    /// Learns how long calls took. `samples` are as many as are known: a key that was forgotten and comes back has them all the
-    /// same.
+    /// Learns how long calls took. `samples` are as many as are known: a key that was forgotten and comes back has them
+    /// all the same.
     fn learn(
         &self,
         learning: &mut Learnt,
         executions: &[Execution],
         samples: &[u64],
         catalog: &Catalog,
-    ) -> Vec<Option<Verdict>> {
+    ) -> Vec<Option<ForecastVerdict>> {
         let mut hints: HashMap<&str, Option<u64>> = HashMap::new();
         let mut verdicts = Vec::with_capacity(executions.len());
         for (number, execution) in executions.iter().enumerate() {
@@ -173,7 +172,7 @@ impl Learner {
                 learning.model.set_samples(question.key.ended_in(execution.outcome), latest);
             }
             // A call that was given up tells nothing about how long it would have taken.
-            let verdict = (!execution.outcome.is_censored()).then(|| Verdict::of(&forecast, duration_ms));
+            let verdict = (!execution.outcome.is_censored()).then(|| ForecastVerdict::of(&forecast, duration_ms));
             if let Some(verdict) = &verdict {
                 let name = accuracy_name(question.key.ended_in(execution.outcome));
                 learning.accuracy.entry(name).or_default().observe(verdict);

@@ -6,27 +6,25 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::Engine;
+use super::lane::Lane;
+use crate::blocking::{self, NoThread};
 use crate::memory::field::{Share, rfc3339};
-use crate::memory::merge::patched;
-use crate::memory::schema;
+use crate::memory::merge::{patched, respelt};
+use crate::memory::query::{Hit, ScoreSignals};
 use crate::memory::search::{ForeignCursor, Recall};
-use crate::memory::{Kind, Metadata, StructuredId, text};
-use crate::store::memories::{
-    Acknowledged, Draft, Hit, IdempotencyKey, Imported, Keys, MemoryError, Purge, Signals, StoredMemory, StoredVersion,
-    Thread, Whose,
-};
+use crate::memory::stored::{Draft, Keys, StoredMemory, StoredVersion};
+use crate::memory::{Kind, Metadata, StructuredId, schema, text};
+use crate::store::memories::{Acknowledged, IdempotencyKey, Imported, MemoryError, Purge, Thread};
 use crate::store::{Store, StoreError};
 use crate::strict::decode::decode_with;
 use crate::strict::{At, Fault, Segment};
 
-/// A memory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Memory {
     /// Unique within its tenant.
     pub id: String,
     /// What kind it is of.
     pub kind: Kind,
-    /// The text.
     pub content: String,
     /// Its metadata, in the current format.
     pub metadata: Map<String, Value>,
@@ -45,9 +43,7 @@ pub struct Memory {
 pub struct PastVersion {
     /// 1 or more.
     pub version: u64,
-    /// The text then.
     pub content: String,
-    /// The metadata then.
     pub metadata: Map<String, Value>,
     /// When it became so, µs since the epoch.
     pub updated_us: i64,
@@ -58,7 +54,6 @@ pub struct PastVersion {
 pub struct Archived {
     /// Its id; a new one if it has none.
     pub id: Option<String>,
-    /// The text.
     pub content: String,
     /// Its metadata, without what a soft delete sets.
     pub metadata: Metadata,
@@ -77,7 +72,6 @@ pub struct Archived {
 /// What is to be changed of a memory, as JSON Merge Patch.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MemoryPatch {
-    /// Another text.
     pub content: Option<String>,
     /// Merged into the metadata.
     pub metadata: Map<String, Value>,
@@ -86,10 +80,10 @@ pub struct MemoryPatch {
 /// A memory that was found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recalled {
-    /// The memory.
     pub memory: Memory,
-    /// How well it matches, above 0, what it has of the text, and what the score is made of; only if a text was searched for.
-    pub score: Option<(f64, Vec<String>, Signals)>,
+    /// How well it matches, above 0, what it has of the text, and what the score is made of; only if a text was
+    /// searched for.
+    pub score: Option<(f64, Vec<String>, ScoreSignals)>,
 }
 
 /// A page of what was found.
@@ -106,7 +100,6 @@ pub struct RecallPage {
 /// Why a memory was not changed, or not found.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum RecallError {
-    /// The store refused.
     #[error(transparent)]
     Memory(#[from] MemoryError),
     /// The values do not make a memory.
@@ -127,7 +120,8 @@ impl From<StoreError> for RecallError {
 const ATTEMPTS: usize = 100;
 
 impl Engine {
-    /// Adds a memory. Returns it, and whether it is new: with a key that was used for the same memory before, it is not.
+    /// Adds a memory. Returns it, and whether it is new: with a key that was used for the same memory before, it is
+    /// not.
     pub async fn remember(
         &self,
         tenant: &str,
@@ -141,7 +135,6 @@ impl Engine {
         Ok((memory(added.memory)?, added.is_new))
     }
 
-    /// One memory.
     pub async fn memory(&self, tenant: &str, id: &str, include_deleted: bool) -> Result<Memory, RecallError> {
         let found = self.stored(tenant, id).await?;
         if found.deleted && !include_deleted {
@@ -152,7 +145,7 @@ impl Engine {
 
     async fn stored(&self, tenant: &str, id: &str) -> Result<StoredMemory, RecallError> {
         let (of, wanted) = (tenant.to_owned(), id.to_owned());
-        let found = self.read_memories(move |store| store.memories().get(&of, &wanted)).await?;
+        let found = self.read_memories(tenant, move |store| store.memories().get(&of, &wanted)).await?;
         found.ok_or_else(|| MemoryError::Unknown(id.to_owned()).into())
     }
 
@@ -168,7 +161,8 @@ impl Engine {
             if current.deleted {
                 return Err(MemoryError::Unknown(current.id.clone()).into());
             }
-            let merged = patched(current.metadata.clone(), patch.metadata.clone());
+            let patch_metadata = respelt(patch.metadata.clone(), &current.kind.keys());
+            let merged = patched(current.metadata.clone(), patch_metadata);
             let content = patch.content.clone().unwrap_or_else(|| current.content.clone());
             Ok(Some(draft(content, &read_metadata(current.kind, merged)?, None)))
         })
@@ -222,8 +216,8 @@ impl Engine {
         }
     }
 
-    /// Earlier versions before `before`, latest first, and how many there are of all. A deleted memory has none unless deleted
-    /// ones are asked for.
+    /// Earlier versions before `before`, latest first, and how many there are of all. A deleted memory has none unless
+    /// deleted ones are asked for.
     pub async fn memory_history(
         &self,
         tenant: &str,
@@ -235,7 +229,7 @@ impl Engine {
         let kind = self.memory(tenant, id, include_deleted).await?.kind;
         let (of, wanted) = (tenant.to_owned(), id.to_owned());
         let (versions, total) =
-            self.read_memories(move |store| store.memories().history(&of, &wanted, before, limit)).await?;
+            self.read_memories(tenant, move |store| store.memories().history(&of, &wanted, before, limit)).await?;
         Ok((versions.into_iter().map(|version| past(kind, id, version)).collect::<Result<_, _>>()?, total))
     }
 
@@ -244,7 +238,7 @@ impl Engine {
         let (of, asked) = (tenant.to_owned(), recall.clone());
         // Taking a long query apart is work, too.
         let found = self
-            .read_memories(move |store| match asked.search(&of) {
+            .read_in(&self.searches, tenant, move |store| match asked.search(&of) {
                 Ok(Some(search)) => {
                     let found = store.memories().search(&of, &search)?;
                     Ok(Ok((found, search.text.map(|text| text.terms).unwrap_or_default())))
@@ -255,13 +249,14 @@ impl Engine {
             .await?;
         let (mut found, terms) = found?;
         let has_next = found.hits.len() > recall.limit;
+        let next_cursor = if has_next { recall.cursor_after(tenant, &found, recall.limit - 1) } else { None };
         found.hits.truncate(recall.limit);
-        let next_cursor = found.hits.last().filter(|_| has_next).map(|last| recall.cursor_after(tenant, last));
         let memories = found.hits.into_iter().map(|hit| recalled(hit, &terms)).collect::<Result<_, _>>()?;
         Ok(RecallPage { memories, total: found.total, next_cursor })
     }
 
-    /// A thread's messages by position, from `position` on; without a chat, that of the one chat that has such a thread.
+    /// A thread's messages by position, from `position` on; without a chat, that of the one chat that has such a
+    /// thread.
     pub async fn memory_thread(
         &self,
         tenant: &str,
@@ -270,9 +265,9 @@ impl Engine {
         position: u64,
         limit: usize,
     ) -> Result<(Thread, Vec<Memory>), RecallError> {
-        let (tenant, chat, thread) = (tenant.to_owned(), chat.map(ToString::to_string), thread.to_owned());
+        let (of, chat, thread) = (tenant.to_owned(), chat.map(ToString::to_string), thread.to_owned());
         let mut found = self
-            .read_memories(move |store| store.memories().thread(&tenant, chat.as_deref(), &thread, position, limit))
+            .read_memories(tenant, move |store| store.memories().thread(&of, chat.as_deref(), &thread, position, limit))
             .await?;
         let memories = std::mem::take(&mut found.memories).into_iter().map(memory).collect::<Result<_, _>>()?;
         Ok((found, memories))
@@ -285,8 +280,9 @@ impl Engine {
         after: &str,
         limit: usize,
     ) -> Result<Vec<(Memory, Vec<PastVersion>)>, RecallError> {
-        let (tenant, after) = (tenant.to_owned(), after.to_owned());
-        let rows = self.read_memories(move |store| store.memories().export(&tenant, &after, limit)).await?;
+        let (of, after) = (tenant.to_owned(), after.to_owned());
+        let rows =
+            self.read_in(&self.searches, tenant, move |store| store.memories().export(&of, &after, limit)).await?;
         let whole = |(stored, history): (StoredMemory, Vec<StoredVersion>)| {
             let memory = memory(stored)?;
             let versions = history.into_iter().map(|version| past(memory.kind, &memory.id, version));
@@ -296,8 +292,8 @@ impl Engine {
         rows.into_iter().map(whole).collect()
     }
 
-    /// Takes memories that were kept elsewhere, all or none; those that are there already are left alone. Says how many were
-    /// new.
+    /// Takes memories that were kept elsewhere, all or none; those that are there already are left alone. Says how many
+    /// were new.
     pub async fn import_memories(&self, tenant: &str, archive: Vec<Archived>) -> Result<u64, RecallError> {
         Ok(self.send_archive(tenant, archive)?.durable().await?)
     }
@@ -322,48 +318,59 @@ impl Engine {
         self.store.memories().import(tenant, batch.collect())
     }
 
-    /// Removes memories for good, with all that was made from them. Says how many.
+    /// Removes memories for good, with all that was made from them, and what selection learnt from messages of the same
+    /// text. Says how many. It is done when no file of the store has a byte of them.
     pub async fn purge_memories(&self, tenant: &str, which: Purge) -> Result<u64, RecallError> {
-        Ok(self.store.memories().purge(tenant, which)?.durable().await?)
+        let forgotten = self.store.memories().purge(tenant, which, sessions_of)?.durable().await?;
+        let memories = forgotten.memories;
+        let (qualifier, tenant) = (Arc::clone(&self.qualifier), tenant.to_owned());
+        blocking::run(move || qualifier.forget(&tenant, forgotten)).await.map_err(unavailable)?;
+        Ok(memories)
     }
 
-    /// Removes for good what is known of a person: the memories about it, in every version of its id; what selection learnt
-    /// from messages of the same text; and where sessions stand that are named after their chats and threads. Says how many
-    /// memories that were.
+    /// Removes for good what is known of a person: the memories about it, in every version of its id; what selection
+    /// learnt from messages of the same text; and where sessions stand that are named after their chats and
+    /// threads. Says how many memories that were.
     pub async fn forget_user(&self, tenant: &str, user: &StructuredId) -> Result<u64, RecallError> {
         let bare = StructuredId::new(user.namespace(), user.entity(), user.id(), None);
         let bare = bare.map_or_else(|_| user.to_string(), |bare| bare.to_string());
-        self.forget(tenant, Whose::Person(bare)).await
+        self.purge_memories(tenant, Purge::Person(bare)).await
     }
 
     /// Removes all of a tenant's memories for good, and with them what goes with a person. Says how many.
     pub async fn forget_everybody(&self, tenant: &str) -> Result<u64, RecallError> {
-        self.forget(tenant, Whose::Everybody).await
+        self.purge_memories(tenant, Purge::Everybody).await
     }
 
-    async fn forget(&self, tenant: &str, whose: Whose) -> Result<u64, RecallError> {
-        let forgotten = self.store.memories().forget(tenant, whose, sessions_of)?.durable().await?;
-        let memories = forgotten.memories;
-        let (qualifier, tenant) = (Arc::clone(&self.qualifier), tenant.to_owned());
-        let relearnt = tokio::task::spawn_blocking(move || qualifier.forget(&tenant, forgotten)).await;
-        relearnt.map_err(|_| StoreError::Closed)?;
-        Ok(memories)
-    }
-
-    /// Reads on a thread that may block. Few read at once: the others wait their turn without a thread.
+    /// Reads on a thread that may block, in the lane of those who read a few. The others wait their turn without a
+    /// thread.
     pub(super) async fn read_memories<T: Send + 'static>(
         &self,
+        tenant: &str,
         read: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let turn = Arc::clone(&self.reads).acquire_owned().await.map_err(|_| StoreError::Closed)?;
+        self.read_in(&self.reads, tenant, read).await
+    }
+
+    async fn read_in<T: Send + 'static>(
+        &self,
+        lane: &Arc<Lane>,
+        tenant: &str,
+        read: impl FnOnce(&dyn Store) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let turn = lane.enter(tenant).await;
         let store = Arc::clone(&self.store);
-        let answer = tokio::task::spawn_blocking(move || {
+        let answer = blocking::run(move || {
             let answer = read(&*store);
             drop(turn);
             answer
         });
-        answer.await.map_err(|_| StoreError::Closed)?
+        answer.await.map_err(unavailable)?
     }
+}
+
+fn unavailable(error: NoThread) -> StoreError {
+    StoreError::Unavailable(error.to_string())
 }
 
 /// What a session of a chat may be called: as the chat is, with or without what says that it is one.
@@ -421,7 +428,7 @@ pub fn without_deletion(mut metadata: Map<String, Value>) -> Map<String, Value> 
 }
 
 fn damaged(id: &str) -> RecallError {
-    StoreError::Unavailable(format!("the memory `{id}` is damaged in the database; restore a backup")).into()
+    StoreError::Damaged(id.to_owned()).into()
 }
 
 fn parse(id: &str, metadata: &str) -> Result<Map<String, Value>, RecallError> {
@@ -444,7 +451,7 @@ fn past(kind: Kind, id: &str, stored: StoredVersion) -> Result<PastVersion, Reca
 }
 
 fn recalled(hit: Hit, terms: &[String]) -> Result<Recalled, RecallError> {
-    let matched = |signals: &Signals| {
+    let matched = |signals: &ScoreSignals| {
         terms
             .iter()
             .enumerate()

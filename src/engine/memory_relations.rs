@@ -9,9 +9,9 @@ use crate::store::{Store, StoreError};
 
 /// What a memory led to or came from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Relations {
+pub struct MemoryRelations {
     /// Memories, nearest first, then by id.
-    pub related: Vec<Related>,
+    pub related: Vec<RelatedMemory>,
     /// References to what is not there.
     pub dangling: Vec<Dangling>,
     /// Were there more than are listed?
@@ -20,12 +20,10 @@ pub struct Relations {
 
 /// A memory that another leads to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Related {
+pub struct RelatedMemory {
     /// References between it and the memory that was asked about.
     pub depth: usize,
-    /// Its id.
     pub id: String,
-    /// Its kind.
     pub kind: Kind,
     /// What it is to `via`: what that led to, or came from.
     pub direction: Direction,
@@ -40,7 +38,6 @@ pub struct Related {
 pub struct Dangling {
     /// The memory that refers.
     pub from: String,
-    /// The key.
     pub relation: Relation,
     /// The name it refers by.
     pub target: String,
@@ -54,23 +51,23 @@ pub const MAX_DEPTH: usize = 10;
 
 impl Engine {
     /// What a memory led to and came from, `depth` references far.
-    pub async fn memory_relations(&self, tenant: &str, id: &str, depth: usize) -> Result<Relations, RecallError> {
+    pub async fn memory_relations(&self, tenant: &str, id: &str, depth: usize) -> Result<MemoryRelations, RecallError> {
         self.memory(tenant, id, false).await?;
-        let (tenant, id) = (tenant.to_owned(), id.to_owned());
-        Ok(self.read_memories(move |store| walk(store, &tenant, &id, depth.min(MAX_DEPTH))).await?)
+        let (of, id) = (tenant.to_owned(), id.to_owned());
+        Ok(self.read_memories(tenant, move |store| walk(store, &of, &id, depth.min(MAX_DEPTH))).await?)
     }
 }
 
 /// Follows references in both directions, breadth first.
-fn walk(store: &dyn Store, tenant: &str, id: &str, depth: usize) -> Result<Relations, StoreError> {
-    let mut relations = Relations::default();
+fn walk(store: &dyn Store, tenant: &str, id: &str, depth: usize) -> Result<MemoryRelations, StoreError> {
+    let mut relations = MemoryRelations::default();
     let mut seen: BTreeSet<String> = BTreeSet::from([id.to_owned()]);
     let mut dangling: BTreeSet<Dangling> = BTreeSet::new();
     let mut edge = vec![id.to_owned()];
     for depth in 1..=depth {
         let links = store.memories().links(tenant, &edge, 2 * MAX_RELATED)?;
         relations.truncated |= links.len() == 2 * MAX_RELATED;
-        let mut next: BTreeMap<String, Related> = BTreeMap::new();
+        let mut next: BTreeMap<String, RelatedMemory> = BTreeMap::new();
         for link in links {
             let Some(relation) = Relation::parse(&link.relation) else { continue };
             let Some(target_kind) = link.target_kind else {
@@ -88,7 +85,7 @@ fn walk(store: &dyn Store, tenant: &str, id: &str, depth: usize) -> Result<Relat
                 let (true, Some(kind)) = (edge.contains(via) && !seen.contains(id), Kind::of_number(kind)) else {
                     continue;
                 };
-                let related = Related { depth, id: id.clone(), kind, direction, relation, via: via.clone() };
+                let related = RelatedMemory { depth, id: id.clone(), kind, direction, relation, via: via.clone() };
                 let known = next.entry(id.clone()).or_insert_with(|| related.clone());
                 *known = related.min(known.clone());
             }

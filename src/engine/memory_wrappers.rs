@@ -1,5 +1,5 @@
-//! The wrappers of the contract, one to add and one to search for each kind: the explicit arguments and options are merged with
-//! the metadata that is given, and the whole is read as strictly as what comes from outside.
+//! The wrappers of the contract, one to add and one to search for each kind: the explicit arguments and options are
+//! merged with the metadata that is given, and the whole is read as strictly as what comes from outside.
 
 use serde_json::{Map, Value, json};
 
@@ -16,7 +16,6 @@ use crate::strict::decode::decode_with;
 /// What may be said of a message.
 #[derive(Debug, Clone, Default)]
 pub struct MessageOptions {
-    /// Such as greeting.
     pub message_type: Option<String>,
     /// How much it matters.
     pub importance: Option<ImportanceLevel>,
@@ -42,13 +41,9 @@ pub struct CognitiveProcessOptions {
 /// What may be said of a document.
 #[derive(Debug, Clone, Default)]
 pub struct DocumentOptions {
-    /// Its title.
     pub title: Option<String>,
-    /// Its media type.
     pub content_type: Option<String>,
-    /// Where it is.
     pub url: Option<String>,
-    /// Its file's name.
     pub file_name: Option<String>,
     /// The person it belongs to.
     pub user_id: Option<StructuredId>,
@@ -78,28 +73,19 @@ pub struct TaskOptions {
 /// Which messages are meant.
 #[derive(Debug, Clone, Default)]
 pub struct MessageCriteria {
-    /// Of this person.
     pub user_id: Option<StructuredId>,
-    /// Of this agent.
     pub agent_id: Option<StructuredId>,
-    /// Of this chat.
     pub chat_id: Option<StructuredId>,
-    /// In this role.
     pub role: Option<MessageRole>,
-    /// Of this thread.
     pub thread_id: Option<String>,
-    /// Of this type.
     pub message_type: Option<String>,
 }
 
 /// Which cognitive processes are meant.
 #[derive(Debug, Clone, Default)]
 pub struct CognitiveProcessCriteria {
-    /// Of this agent.
     pub agent_id: Option<StructuredId>,
-    /// Of this type.
     pub process_type: Option<CognitiveProcessType>,
-    /// In this context.
     pub context_id: Option<String>,
     /// That have to do with this.
     pub related_to: Option<String>,
@@ -108,13 +94,9 @@ pub struct CognitiveProcessCriteria {
 /// Which documents are meant.
 #[derive(Debug, Clone, Default)]
 pub struct DocumentCriteria {
-    /// From there.
     pub source: Option<DocumentSource>,
-    /// Of this agent.
     pub agent_id: Option<StructuredId>,
-    /// Of this person.
     pub user_id: Option<StructuredId>,
-    /// Of this title.
     pub title: Option<String>,
     /// Of this media type.
     pub content_type: Option<String>,
@@ -123,13 +105,10 @@ pub struct DocumentCriteria {
 /// Which tasks are meant.
 #[derive(Debug, Clone, Default)]
 pub struct TaskCriteria {
-    /// Of this agent.
     pub agent_id: Option<StructuredId>,
     /// For this one to do.
     pub assigned_to: Option<StructuredId>,
-    /// So far.
     pub status: Option<TaskStatus>,
-    /// So pressing.
     pub priority: Option<TaskPriority>,
     /// Parts of this task.
     pub parent_task_id: Option<String>,
@@ -146,7 +125,6 @@ pub struct SearchOptions {
     pub offset: Option<usize>,
     /// A field's path, `createdAt`, `updatedAt` or `score`.
     pub sort_by: Option<String>,
-    /// Largest first?
     pub descending: Option<bool>,
 }
 
@@ -160,8 +138,9 @@ impl SearchOptions {
     }
 }
 
-/// The metadata with what is said explicitly in place of what it says there: whole values, since half of one id and half of
-/// another is nobody's. A level that is said explicitly wins over a score as well: one is derived from the other.
+/// The metadata with what is said explicitly in place of what it says there: whole values, since half of one id and
+/// half of another is nobody's. A level that is said explicitly wins over a score as well: one is derived from the
+/// other.
 fn over(mut metadata: Map<String, Value>, explicit: Value) -> Map<String, Value> {
     let Value::Object(explicit) = explicit else { return metadata };
     for (key, value) in explicit.into_iter().filter(|(_, value)| !value.is_null()) {
@@ -195,12 +174,13 @@ impl Engine {
         criteria: Value,
         options: &SearchOptions,
     ) -> Result<Vec<Recalled>, RecallError> {
+        // What is not asked for is no criterion.
+        let criteria = over(Map::new(), criteria);
         let asked = json!({"criteria": criteria, "options": options.to_json()});
         let recall = decode_with(asked.into(), |node, at| Recall::read(kind, node, at)).map_err(RecallError::Faulty)?;
         Ok(self.recall(tenant, &recall).await?.memories)
     }
 
-    /// Adds a message.
     #[expect(clippy::too_many_arguments, reason = "the arguments of the contract")]
     pub async fn add_message_memory(
         &self,
@@ -268,7 +248,6 @@ impl Engine {
         self.find_memories(tenant, Kind::CognitiveProcess, criteria, options).await
     }
 
-    /// Adds a document.
     pub async fn add_document_memory(
         &self,
         tenant: &str,
@@ -299,7 +278,6 @@ impl Engine {
         self.find_memories(tenant, Kind::Document, criteria, options).await
     }
 
-    /// Adds a task.
     #[expect(clippy::too_many_arguments, reason = "the arguments of the contract")]
     pub async fn add_task_memory(
         &self,
@@ -343,10 +321,9 @@ mod tests {
 
     use super::*;
     use crate::engine::memory::MemoryPatch;
+    use crate::memory::stored::{Draft, Keys, SearchKeys};
     use crate::memory::{create_agent_id, create_chat_id, create_thread_info, create_user_id};
-    use crate::store::memories::{Draft, Index, Keys};
     use crate::store::{Sqlite, Store, sqlite};
-    use crate::timing::Defaults;
 
     const TENANT: &str = "default";
 
@@ -354,7 +331,7 @@ mod tests {
         let directory = TempDir::new().unwrap();
         let options = sqlite::Options::file(sqlite::file_in(directory.path()));
         let store = Arc::new(Sqlite::start(options, Box::new(|_, _| ())).unwrap());
-        let engine = Engine::with_store(Arc::clone(&store) as Arc<dyn Store>, Defaults::default(), 1);
+        let engine = Engine::on(Arc::clone(&store) as Arc<dyn Store>);
         tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(test(engine, store));
     }
 
@@ -406,13 +383,15 @@ mod tests {
     fn what_is_said_explicitly_wins_whole() {
         let before = object(&json!({
             "thread": {"id": "x", "position": 9, "parentId": "p"}, "importance": "low", "importance_score": 0.1,
-            "userId": {"namespace": "user", "type": "user", "id": "x", "version": 3}, "own": {"k": null}, "title": "kept",
+            "userId": {"namespace": "user", "type": "user", "id": "x", "version": 3}, "own": {"k": null},
+                "title": "kept",
         }));
         let user = json!({"namespace": "user", "type": "user", "id": "u"});
         let explicit =
             json!({"thread": {"id": "t", "position": 0}, "userId": user, "importance": "high", "title": null});
         let whole = json!({
-            "thread": {"id": "t", "position": 0}, "importance": "high", "userId": user, "own": {"k": null}, "title": "kept",
+            "thread": {"id": "t", "position": 0}, "importance": "high", "userId": user, "own": {"k": null},
+                "title": "kept",
         });
         assert_eq!(Value::Object(over(before.clone(), explicit)), whole);
         assert_eq!(over(before.clone(), json!({"title": null})), before);
@@ -460,7 +439,7 @@ mod tests {
                 metadata: old.to_string(),
                 deleted: false,
                 keys: Keys::default(),
-                index: Index {
+                index: SearchKeys {
                     words: String::new(),
                     speaker: String::new(),
                     vector: crate::text::embedding::Quantized::from(&crate::text::embedding::Vector::ZERO),

@@ -1,23 +1,26 @@
-//! Selection inside the engine: the desk for the catalog of the day, what tenants' choices taught, and where each session stands.
+//! Selection inside the engine: the selector for the catalog of the day, what tenants' choices taught, and where each
+//! session stands.
 //!
-//! Readers hold what was published last. Whoever learns does so one after the other, after what is learnt from has happened;
-//! no question waits for that, and no reload.
+//! Readers hold what was published last. Whoever learns does so one after the other, after what is learnt from has
+//! happened; no question waits for that, and no reload.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::time::SystemTime;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use imbl::HashMap;
+use parking_lot::Mutex;
 
 use super::Generation;
-use crate::config;
-use crate::qualify::{Adaptation, Desk, IntentContext, Message, Qualification, Question, Trust, Usage};
+use super::told::{Allowance, Told};
+use crate::qualify::{self, Adaptation, IntentContext, Message, Qualification, Question, Selector, Trust, Usage};
 use crate::session::turns::{MAX_MESSAGE_BYTES, Used};
 use crate::session::{Turn, Turns};
-use crate::store::Execution;
 use crate::store::memories::Forgotten;
 use crate::store::notes::{ChoiceNote, Note, Notepad, Notes, TurnNote};
 use crate::text::head::head;
+use crate::timing::{Execution, Outcome};
 
 /// Tenants whose choices are learnt at once; further ones are ranked for as if nothing was learnt.
 const MAX_TENANTS: usize = 256;
@@ -29,16 +32,26 @@ const MAX_PAIRS: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Qualifier {
     /// Made when it is first asked for, and kept up with the catalog from then on.
-    desk: ArcSwapOption<Desk>,
-    /// Held while a desk is made. Choices of earlier days, until there is one to learn them with.
+    selector: ArcSwapOption<Selector>,
+    /// Held while a selector is made. Choices of earlier days, until there is one to learn them with.
     making: Mutex<Vec<ChoiceNote>>,
-    settings: ArcSwap<config::Qualifier>,
+    settings: ArcSwap<qualify::Settings>,
     /// Held while a turn is replaced.
     taking_turns: Mutex<()>,
     turns: ArcSwap<Turns>,
     /// Held while choices are learnt.
     learning: Mutex<()>,
     usages: ArcSwap<HashMap<Arc<str>, Arc<Usage>>>,
+    allowance: Mutex<Allowance>,
+}
+
+/// What a choice rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Evidence {
+    /// A call that succeeded.
+    Call,
+    /// Somebody said so.
+    Word,
 }
 
 /// A tool that was missed.
@@ -50,40 +63,39 @@ pub struct Missed {
     pub context: Option<IntentContext>,
     /// Misses of this turn, this one included.
     pub retries: u64,
-    /// Was it learnt?
     pub is_learnt: bool,
 }
 
 impl Qualifier {
     /// How it is set up from now on.
-    pub(super) fn set(&self, settings: config::Qualifier) {
+    pub(super) fn set(&self, settings: qualify::Settings) {
         self.settings.store(Arc::new(settings));
     }
 
     /// How it is set up.
-    pub(super) fn settings(&self) -> Arc<config::Qualifier> {
+    pub(super) fn settings(&self) -> Arc<qualify::Settings> {
         self.settings.load_full()
     }
 
-    /// The desk; it may be that of the catalog of a moment ago while a new one is made.
-    pub(super) fn desk(&self, generation: &Generation) -> Arc<Desk> {
-        self.desk.load_full().unwrap_or_else(|| self.make(generation))
+    /// The selector; it may be that of the catalog of a moment ago while a new one is made.
+    pub(super) fn selector(&self, generation: &Generation) -> Arc<Selector> {
+        self.selector.load_full().unwrap_or_else(|| self.make(generation))
     }
 
-    fn make(&self, generation: &Generation) -> Arc<Desk> {
-        let mut earlier = self.making.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(made) = self.desk.load_full().filter(|desk| is_of(desk, generation)) {
+    fn make(&self, generation: &Generation) -> Arc<Selector> {
+        let mut earlier = self.making.lock();
+        if let Some(made) = self.selector.load_full().filter(|selector| is_of(selector, generation)) {
             return made;
         }
-        let desk = Arc::new(Desk::build(&generation.loaded().catalog, generation.categories()));
-        self.learn_again(&desk, std::mem::take(&mut *earlier));
-        self.desk.store(Some(Arc::clone(&desk)));
-        desk
+        let selector = Arc::new(Selector::build(&generation.loaded().catalog, generation.categories()));
+        self.learn_again(&selector, std::mem::take(&mut *earlier));
+        self.selector.store(Some(Arc::clone(&selector)));
+        selector
     }
 
-    /// Makes a new desk if there is one that is no longer that of the generation.
+    /// Makes a new selector if there is one that is no longer that of the generation.
     pub(super) fn renew(&self, generation: &Generation) {
-        if self.desk.load().as_ref().is_some_and(|desk| !is_of(desk, generation)) {
+        if self.selector.load().as_ref().is_some_and(|selector| !is_of(selector, generation)) {
             self.make(generation);
         }
     }
@@ -97,39 +109,41 @@ impl Qualifier {
             }
         }
         self.turns.store(Arc::new(turns));
-        *self.making.lock().unwrap_or_else(PoisonError::into_inner) = notes.choices;
+        *self.making.lock() = notes.choices;
     }
 
-    fn learn_again(&self, desk: &Desk, choices: Vec<ChoiceNote>) {
+    fn learn_again(&self, selector: &Selector, choices: Vec<ChoiceNote>) {
         if choices.is_empty() {
             return;
         }
-        let _one_at_a_time = self.learning.lock().unwrap_or_else(PoisonError::into_inner);
-        let learnt = learnt(desk, choices).into_iter().take(MAX_TENANTS);
+        let _one_at_a_time = self.learning.lock();
+        let learnt = learnt(selector, choices).into_iter().take(MAX_TENANTS);
         self.usages.store(Arc::new(learnt.map(|(tenant, usage)| (Arc::from(tenant), Arc::new(usage))).collect()));
     }
 
-    /// Forgets sessions, and learns a tenant's choices anew from those that are left. It takes as long as learning them does.
+    /// Forgets sessions, and learns a tenant's choices anew from those that are left. It takes as long as learning them
+    /// does.
     pub(super) fn forget(&self, tenant: &str, forgotten: Forgotten) {
         self.forget_turns(tenant, &forgotten.sessions);
         let Some(choices) = forgotten.choices else { return };
-        let mut earlier = self.making.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(desk) = self.desk.load_full() else {
+        let mut earlier = self.making.lock();
+        let Some(selector) = self.selector.load_full() else {
             earlier.retain(|choice| choice.tenant != tenant);
             earlier.extend(choices);
             return;
         };
-        let _one_at_a_time = self.learning.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = self.learning.lock();
         let mut usages = HashMap::clone(&self.usages.load());
         if usages.remove(tenant).is_none() {
             return;
         }
-        usages.extend(learnt(&desk, choices).into_iter().map(|(tenant, usage)| (Arc::from(tenant), Arc::new(usage))));
+        usages
+            .extend(learnt(&selector, choices).into_iter().map(|(tenant, usage)| (Arc::from(tenant), Arc::new(usage))));
         self.usages.store(Arc::new(usages));
     }
 
     fn forget_turns(&self, tenant: &str, sessions: &[String]) {
-        let _one_at_a_time = self.taking_turns.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = self.taking_turns.lock();
         let mut turns = Turns::clone(&self.turns.load());
         for session in sessions {
             turns.forget(tenant, session);
@@ -156,19 +170,30 @@ impl Qualifier {
         session: Option<&str>,
         question: &Question<'_>,
     ) -> Qualification {
-        let desk = self.desk(generation);
+        let selector = self.selector(generation);
         let before = session.and_then(|session| self.turn(tenant, session));
         let context = question.context.or(before.as_ref().map(|turn| &turn.context));
-        let mut answer = desk.qualify(&Question { context, ..question.clone() }, &self.usage(tenant));
-        if !desk.index().is_of(&generation.loaded().catalog) {
+        // Another context that is sent back is of another conversation.
+        let said =
+            before.as_deref().filter(|turn| question.context.is_none_or(|sent| sent.says_the_same(&turn.context)));
+        let question = Question {
+            context,
+            said: said.map(|turn| &*turn.said).unwrap_or_default(),
+            is_again: said.is_some_and(|turn| turn.is_of(question.message)),
+            missed: said.map(|turn| &*turn.missed).unwrap_or_default(),
+            ..question.clone()
+        };
+        let mut answer = selector.qualify(&question, &self.usage(tenant));
+        if !selector.index().is_of(&generation.loaded().catalog) {
             answer.available.retain(|tool| generation.tool(tool.entry.name()).is_some());
             answer.tool_hints.retain(|name| generation.tool(name).is_some());
             answer.tools_total = generation.catalog().len();
         }
         if let Some(session) = session {
             self.replace(notes, tenant, session, |turn| {
-                let used = turn.map(|turn| turn.used).unwrap_or_default();
-                Turn { used, ..Turn::new(question.message, answer.context.clone()) }
+                let next =
+                    Turn::next(turn.map(|turn| &**turn), question.message, answer.context.clone(), answer.sticky);
+                next.about(question.said, answer.says)
             });
         }
         answer
@@ -181,7 +206,7 @@ impl Qualifier {
         session: &str,
         next: impl FnOnce(Option<&Arc<Turn>>) -> Turn,
     ) {
-        let _one_at_a_time = self.taking_turns.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = self.taking_turns.lock();
         let mut turns = Turns::clone(&self.turns.load());
         let turn = next(turns.get(tenant, session));
         let state = serde_json::to_string(&turn).expect("a turn has only strings and finite numbers");
@@ -213,40 +238,56 @@ impl Qualifier {
         let mut learnt = 0;
         for execution in executions {
             let Some(session) = &execution.session else { continue };
-            if learnt >= MAX_PAIRS || self.turn(&execution.tenant, session).is_none() {
+            if execution.outcome != Outcome::Success || self.turn(&execution.tenant, session).is_none() {
                 continue;
             }
             let mut message = None;
             self.replace(notes, &execution.tenant, session, |turn| {
                 let mut turn = turn.map(|turn| Turn::clone(turn)).unwrap_or_default();
-                message = turn.teach(&execution.tool).then(|| turn.message.clone());
+                message = turn.call(&execution.tool).then(|| meant(&turn));
                 turn
             });
-            if let Some(message) = message {
-                learnt += usize::from(self.learn(generation, notes, &execution.tenant, &message, &execution.tool));
+            let may = |_: &String| {
+                learnt < MAX_PAIRS && self.allowance.lock().call(&execution.tenant, &execution.tool, SystemTime::now())
+            };
+            if let Some(message) = message.filter(may) {
+                let (tenant, tool) = (&execution.tenant, &execution.tool);
+                learnt += usize::from(self.learn(generation, notes, tenant, &message, tool, Evidence::Call));
             }
         }
     }
 
     /// Learns that the tool was chosen for the message, if there is such a tool.
-    fn learn(&self, generation: &Generation, notes: &mut Notepad<'_>, tenant: &str, message: &str, tool: &str) -> bool {
+    fn learn(
+        &self,
+        generation: &Generation,
+        notes: &mut Notepad<'_>,
+        tenant: &str,
+        message: &str,
+        tool: &str,
+        evidence: Evidence,
+    ) -> bool {
         if !self.settings.load().learn {
             return false;
         }
-        let desk = self.desk(generation);
+        let selector = self.selector(generation);
         let text = head(message, MAX_MESSAGE_BYTES);
         let message = Message::new(text);
         if !message.is_telling() {
             // "Yes, do that" says nothing of the tool.
             return false;
         }
-        let _one_at_a_time = self.learning.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = self.learning.lock();
         let mut usages = HashMap::clone(&self.usages.load());
         if usages.len() >= MAX_TENANTS && !usages.contains_key(tenant) {
             return false;
         }
         let mut usage = usages.get(tenant).map(|usage| Usage::clone(usage)).unwrap_or_default();
-        let Some(trust) = usage.learn(desk.index(), &message, tool) else { return false };
+        let trust = match evidence {
+            Evidence::Call => usage.learn(selector.index(), &message, tool),
+            Evidence::Word => usage.hear(selector.index(), &message, tool),
+        };
+        let Some(trust) = trust else { return false };
         let note = ChoiceNote {
             tenant: tenant.to_owned(),
             tool: tool.to_owned(),
@@ -265,14 +306,17 @@ impl Qualifier {
         &self,
         generation: &Generation,
         notes: &mut Notepad<'_>,
-        tenant: &str,
+        told: Told<'_>,
         session: Option<&str>,
         message: Option<&str>,
         tool: &str,
     ) -> Missed {
-        let desk = self.desk(generation);
-        let category =
-            desk.index().number(tool).and_then(|number| desk.board().of_tool(number).next().map(str::to_owned));
+        let tenant = told.tenant;
+        let selector = self.selector(generation);
+        let category = selector
+            .index()
+            .number(tool)
+            .and_then(|number| selector.category_index().of_tool(number).next().map(str::to_owned));
         let mut missed = Missed { category, context: None, retries: 1, is_learnt: false };
         let mut said = message.map(str::to_owned);
         if let Some(session) = session {
@@ -281,26 +325,38 @@ impl Qualifier {
                 if let Some(category) = &missed.category {
                     turn.context = turn.context.with_category(category);
                 }
-                turn.misses += 1;
+                if !turn.has_message() {
+                    head(message.unwrap_or_default(), MAX_MESSAGE_BYTES).clone_into(&mut turn.message);
+                }
+                turn.miss(tool);
                 missed.retries = turn.misses;
                 missed.context = Some(turn.context.clone());
                 if said.is_none() && turn.teach(tool) {
-                    said = Some(turn.message.clone());
+                    said = Some(meant(&turn));
                 }
                 turn
             });
         }
-        missed.is_learnt = said.is_some_and(|message| self.learn(generation, notes, tenant, &message, tool));
+        missed.is_learnt = said.is_some_and(|message| {
+            self.allowance.lock().word(told, tool, SystemTime::now())
+                && self.learn(generation, notes, tenant, &message, tool, Evidence::Word)
+        });
         missed
     }
 }
 
+/// What a turn's message asks for: "yes, do it" asks for what was said before.
+fn meant(turn: &Turn) -> String {
+    let before = turn.said.last().filter(|_| !Message::new(&turn.message).is_telling());
+    before.unwrap_or(&turn.message).clone()
+}
+
 /// What choices taught each tenant.
-fn learnt(desk: &Desk, choices: Vec<ChoiceNote>) -> BTreeMap<String, Usage> {
+fn learnt(selector: &Selector, choices: Vec<ChoiceNote>) -> BTreeMap<String, Usage> {
     let mut learnt: BTreeMap<String, (Usage, Vec<u8>)> = BTreeMap::new();
     for ChoiceNote { tenant, tool, message, trust, adaptation } in choices {
         let (usage, latest) = learnt.entry(tenant).or_default();
-        usage.add(desk.index(), &Message::new(&message), &tool, Trust::new(trust));
+        usage.add(selector.index(), &Message::new(&message), &tool, Trust::new(trust));
         *latest = adaptation;
     }
     let moved = |(tenant, (usage, latest)): (String, (Usage, Vec<u8>))| {
@@ -309,6 +365,6 @@ fn learnt(desk: &Desk, choices: Vec<ChoiceNote>) -> BTreeMap<String, Usage> {
     learnt.into_iter().map(moved).collect()
 }
 
-fn is_of(desk: &Arc<Desk>, generation: &Generation) -> bool {
-    desk.is_of(&generation.loaded().catalog, generation.categories())
+fn is_of(selector: &Arc<Selector>, generation: &Generation) -> bool {
+    selector.is_of(&generation.loaded().catalog, generation.categories())
 }

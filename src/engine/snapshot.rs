@@ -31,18 +31,19 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::catalog::load::{Options, load};
+    use crate::catalog::load::{LoadOptions, load};
 
     #[test]
     fn rules_are_told_what_the_documents_say() {
         let directory = tempfile::tempdir().unwrap();
         for name in ["b", "a"] {
             let text = format!(
-                "name: {name}\ntitle: t\ndescription: d\ncategory: c\ncapabilities: [x, 'y\"z']\nkeywords: [k]\nuse_cases: []\n"
+                "name: {name}\ntitle: t\ndescription: d\ncategory: c\ncapabilities: [x, 'y\"z']\nkeywords: \
+                 [k]\nuse_cases: []\n"
             );
             fs::write(directory.path().join(format!("{name}.yaml")), text).unwrap();
         }
-        let loaded = load(Options::directory(directory.path()));
+        let loaded = load(LoadOptions::directory(directory.path()));
         let tool = |name: &str| Tool {
             name: name.to_owned(),
             category: "c".to_owned(),

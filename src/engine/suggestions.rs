@@ -3,14 +3,16 @@
 use std::collections::BTreeSet;
 use std::slice;
 
-use super::proposer::{Ask, Degraded, Proposals};
+use super::proposer::{Degraded, RuleAnswers};
 use super::{Asked, Engine, Generation};
 use crate::catalog::next;
 use crate::engine::learner::Learnt;
+use crate::plugin_host::Ask;
 use crate::suggest::blend::{self, Known};
 use crate::suggest::predict::predict;
 use crate::suggest::presets::matching;
 use crate::suggest::{Preset, Source};
+use crate::telemetry::events::ToolsSuggested;
 use crate::timing::{Forecast, Plan};
 
 /// Calls of a session that stand in for a history that is not given.
@@ -28,14 +30,13 @@ pub struct Suggestions {
 }
 
 /// A tool that may come next.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct NextTool {
-    /// The tool.
     pub tool: String,
-    /// Why.
     pub reason: String,
-    /// Who says so.
     pub source: Source,
+    /// How likely it is by what sessions did, 0 to 1; nothing if that says nothing of it.
+    pub confidence: Option<f64>,
     /// How long a call will take, in ms.
     pub estimated_duration_ms: u64,
 }
@@ -43,7 +44,6 @@ pub struct NextTool {
 /// A preset that fits, with the time that it takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FittingPreset {
-    /// The preset.
     pub preset: Preset,
     /// How long all of it will take, in ms.
     pub estimated_duration_ms: u64,
@@ -54,27 +54,32 @@ pub struct FittingPreset {
 }
 
 impl Engine {
-    /// The calls before the one that is asked about, oldest first: those that are given, else the session's last
-    /// [`HISTORY`].
-    pub fn history(&self, learnt: &Learnt, ask: &Ask) -> Vec<String> {
-        if let Some(history) = &ask.history {
-            return history.clone();
+    /// Adds what the session knows: its last [`HISTORY`] calls, oldest first, where no history is given, and what it
+    /// is about
+    /// where no goal is.
+    pub fn complete(&self, learnt: &Learnt, tenant: &str, ask: &mut Ask, history: Option<Vec<String>>) {
+        let session = ask.session_id.as_deref();
+        ask.history = history.unwrap_or_else(|| {
+            let known = session.and_then(|session| learnt.sessions.history(tenant, session));
+            let known = known.map_or(&[][..], |calls| &calls[..]);
+            known[known.len().saturating_sub(HISTORY)..].iter().map(ToString::to_string).collect()
+        });
+        if ask.goal.is_none() {
+            ask.goal = self.goal(tenant, session);
         }
-        let known = ask.result.session_id.as_deref().and_then(|session| learnt.sessions.history(&ask.tenant, session));
-        let calls = known.map(|calls| &calls[calls.len().saturating_sub(HISTORY)..]).unwrap_or_default();
-        calls.iter().map(ToString::to_string).collect()
     }
 
     /// What rules propose; nothing without any.
-    pub async fn propose(&self, ask: &Ask) -> Proposals {
-        let Some(proposer) = self.proposer.get() else { return Proposals::default() };
-        let history = self.history(&self.learnt(), ask);
-        proposer.propose(ask, &history).await
+    pub async fn propose(&self, ask: &Ask) -> RuleAnswers {
+        match self.proposer.get() {
+            Some(proposer) => proposer.propose(ask).await,
+            None => RuleAnswers::default(),
+        }
     }
 
     /// What should be called next, and which presets fit? `proposals` are those of [`Engine::propose`].
-    pub fn suggest(&self, generation: &Generation, learnt: &Learnt, ask: &Ask, proposals: Proposals) -> Suggestions {
-        let mut history = self.history(learnt, ask);
+    pub fn suggest(&self, generation: &Generation, learnt: &Learnt, ask: &Ask, proposals: RuleAnswers) -> Suggestions {
+        let mut history = ask.history.clone();
         // A call that was recorded already is the history's last.
         if history.last() != Some(&ask.tool) {
             history.push(ask.tool.clone());
@@ -98,25 +103,22 @@ impl Engine {
             tool: suggestion.tool,
             reason: suggestion.reason,
             source: suggestion.source,
+            confidence: suggestion.confidence,
         });
+        let next_tools: Vec<NextTool> = next_tools.collect();
+        let sources: Vec<&str> = next_tools.iter().map(|next| next.source.as_str()).collect();
+        ToolsSuggested { sources: &sources, degraded: proposals.degraded.len() }.emit(&self.metrics);
         Suggestions {
-            next_tools: next_tools.collect(),
+            next_tools,
             relevant_presets: self.match_presets(generation, learnt, &history, ask.goal.as_deref()),
             degraded: proposals.degraded,
         }
     }
 
-    /// The same; where it names no goal, what its session is about is one.
-    pub fn with_goal(&self, mut ask: Ask) -> Ask {
-        if ask.goal.is_none() {
-            ask.goal = self.goal(&ask.tenant, ask.result.session_id.as_deref());
-        }
-        ask
-    }
-
-    /// What a session is about, if messages of it were qualified.
+    /// What a session is after, if messages of it were qualified: its last message.
     pub fn goal(&self, tenant: &str, session: Option<&str>) -> Option<String> {
-        self.turn(tenant, session?)?.context.active_intent.clone()
+        let turn = self.turn(tenant, session?)?;
+        Some(turn.message.clone()).filter(|message| !message.is_empty())
     }
 
     /// Which presets fit these calls (oldest first) or this goal, and how long will they take?
@@ -159,24 +161,28 @@ mod tests {
 
     use tempfile::TempDir;
 
-    use super::super::proposer::{CallResult, Proposer, Proposing};
+    use super::super::proposer::{Proposer, Proposing};
     use super::*;
-    use crate::catalog::load::{Options, load};
-    use crate::suggest::Proposal;
+    use crate::catalog::Catalog;
+    use crate::catalog::load::{LoadOptions, load};
+    use crate::plugin_host::ComplexityLevel;
+    use crate::suggest::Candidate;
 
     /// Proposes what it was made with, in this order, and the last call of the history.
     #[derive(Debug)]
     struct Fixed(&'static [&'static str]);
 
     impl Proposer for Fixed {
-        fn propose<'a>(&'a self, ask: &'a Ask, history: &'a [String]) -> Proposing<'a> {
-            let reason = format!("{} outputs of {}", ask.result.num_outputs, ask.tool);
-            let propose = |tool: &str| Proposal { tool: tool.to_owned(), reason: reason.clone(), score: 0.5 };
-            let all = self.0.iter().copied().chain(history.last().map(String::as_str));
+        fn propose<'a>(&'a self, ask: &'a Ask) -> Proposing<'a> {
+            let reason = format!("{} outputs of {}", ask.num_outputs, ask.tool);
+            let propose = |tool: &str| Candidate { tool: tool.to_owned(), reason: reason.clone(), score: 0.5 };
+            let all = self.0.iter().copied().chain(ask.history.last().map(String::as_str));
             let degraded = vec![Degraded { plugin: "org.example.slow".into(), reason: "no answer in 50 ms".into() }];
-            let proposals = Proposals { lists: vec![all.map(propose).collect()], degraded };
+            let proposals = RuleAnswers { lists: vec![all.map(propose).collect()], degraded };
             Box::pin(std::future::ready(proposals))
         }
+
+        fn catalog_changed(&self, _: u64, _: Arc<Catalog>) {}
     }
 
     fn document(name: &str, more: &str) -> String {
@@ -190,7 +196,7 @@ mod tests {
             fs::write(directory.path().join(format!("{name}.yaml")), document(name, more)).unwrap();
         }
         let engine = Engine::new();
-        engine.publish(&load(Options::directory(directory.path())));
+        engine.publish(&load(LoadOptions::directory(directory.path())));
         engine
     }
 
@@ -205,9 +211,8 @@ mod tests {
         let complements = "complements: [{tool: decision, scenario: s}, {tool: tree, scenario: branch}]\n";
         let names = ["checkpoint", "decision", "reflection", "tree", "before"].map(|name| (name, ""));
         let engine = engine(&[&names[..], &[("divergent", complements)]].concat());
-        let result = CallResult { num_outputs: 4, complexity: Some("complex".into()), ..CallResult::default() };
-        let history = Some(vec!["before".to_owned()]);
-        let ask = Ask { tool: "divergent".into(), result, history, ..Ask::default() };
+        let (complexity, history) = (Some(ComplexityLevel::Complex), vec!["before".to_owned()]);
+        let ask = Ask { tool: "divergent".into(), num_outputs: 4, complexity, history, ..Ask::default() };
         let cold = suggest(&engine, &ask);
         assert_eq!(cold.next_tools.iter().map(|next| next.tool.as_str()).collect::<Vec<_>>(), ["decision", "tree"]);
         assert!(cold.degraded.is_empty());

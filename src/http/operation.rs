@@ -1,6 +1,7 @@
 //! A route as the OpenAPI document describes it.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::{Value, json};
 
 /// Makes the schema of a type.
 pub(super) type MakeSchema = fn(&mut SchemaGenerator) -> Schema;
@@ -21,10 +22,20 @@ pub(super) struct Parameter {
     pub(super) name: &'static str,
     pub(super) place: &'static str,
     pub(super) kind: &'static str,
+    /// The words that it may be; empty if it is no word.
+    pub(super) words: &'static [&'static str],
     pub(super) description: &'static str,
 }
 
-/// One possible answer.
+impl Parameter {
+    pub(super) fn schema(&self) -> Value {
+        match self.words {
+            [] => json!({"type": self.kind}),
+            words => json!({"type": self.kind, "enum": words}),
+        }
+    }
+}
+
 pub(super) struct Described {
     pub(super) status: u16,
     pub(super) description: &'static str,
@@ -73,10 +84,19 @@ impl Operation {
 
 /// A parameter of the query.
 pub(super) const fn query(name: &'static str, kind: &'static str, description: &'static str) -> Parameter {
-    Parameter { name, place: "query", kind, description }
+    Parameter { name, place: "query", kind, words: &[], description }
+}
+
+/// A parameter of the query that is one of these words.
+pub(super) const fn query_word(
+    name: &'static str,
+    words: &'static [&'static str],
+    description: &'static str,
+) -> Parameter {
+    Parameter { name, place: "query", kind: "string", words, description }
 }
 
 /// A parameter of the path.
 pub(super) const fn path(name: &'static str, description: &'static str) -> Parameter {
-    Parameter { name, place: "path", kind: "string", description }
+    Parameter { name, place: "path", kind: "string", words: &[], description }
 }

@@ -1,96 +1,71 @@
 //! Errors as `application/problem+json` (RFC 9457).
 
-use std::fmt;
-
+use super::answer::{self, Answer};
+use crate::access::Scope;
+use crate::blocking::NoThread;
+use crate::strict::{Fault, Unreadable};
+use crate::wire::problem::{Code, PointedError, ProblemDocument};
 use hyper::StatusCode;
 use hyper::header::{ALLOW, CONNECTION, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-use super::answer::{self, Answer};
-use crate::strict::{Fault, Unreadable};
+const TYPE: &str = "application/problem+json";
 
 /// An error on its way to the client.
 #[derive(Debug)]
 pub(super) struct Problem {
     status: StatusCode,
-    wire: Box<ProblemDocument>,
+    document: Box<ProblemDocument>,
     headers: Vec<(hyper::header::HeaderName, HeaderValue)>,
 }
 
-/// The error on the wire.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
-pub struct ProblemDocument {
-    /// The status in words.
-    pub title: String,
-    /// The status.
-    pub status: u16,
-    /// A stable code to decide by.
-    pub code: String,
-    /// What is wrong, and what to do.
-    pub detail: String,
-    /// Every fault of the body.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub errors: Vec<PointedError>,
-    /// Names that may have been meant.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub near: Vec<String>,
-}
-
-/// One fault of a request's body.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct PointedError {
-    /// RFC 6901 pointer into the body.
-    pub pointer: String,
-    /// Stable code.
-    pub code: String,
-    /// What is wrong there.
-    pub detail: String,
+impl From<NoThread> for Problem {
+    fn from(error: NoThread) -> Self {
+        Self::unavailable(Code::TooBusy, error.to_string())
+    }
 }
 
 impl Problem {
-    pub(super) fn new(status: StatusCode, code: &str, detail: impl Into<String>) -> Self {
-        let wire = ProblemDocument {
+    pub(super) fn new(status: StatusCode, code: Code, detail: impl Into<String>) -> Self {
+        let document = ProblemDocument {
             title: status.canonical_reason().unwrap_or_default().to_owned(),
             status: status.as_u16(),
-            code: code.to_owned(),
+            code,
             detail: detail.into(),
-            ..ProblemDocument::default()
+            errors: Vec::new(),
+            near: Vec::new(),
         };
-        Self { status, wire: Box::new(wire), headers: Vec::new() }
+        Self { status, document: Box::new(document), headers: Vec::new() }
     }
 
-    pub(super) fn bad_request(code: &str, detail: impl Into<String>) -> Self {
+    pub(super) fn bad_request(code: Code, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, code, detail)
     }
 
-    pub(super) fn not_found(code: &str, detail: impl Into<String>) -> Self {
+    pub(super) fn not_found(code: Code, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, code, detail)
     }
 
-    pub(super) fn invalid(code: &str, detail: impl Into<String>) -> Self {
+    pub(super) fn invalid(code: Code, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail)
     }
 
     /// A body that is no JSON.
     pub(super) fn malformed(error: &Unreadable) -> Self {
         let detail = format!("{}, at line {} column {}", error.message, error.line, error.column);
-        Self::bad_request("malformed-json", detail)
+        Self::bad_request(Code::MalformedJson, detail)
     }
 
     /// A body of the wrong shape.
     pub(super) fn faulty(faults: &[Fault]) -> Self {
-        let errors = faults.iter().map(|fault| PointedError {
-            pointer: fault.pointer(),
-            code: fault.code.as_str().to_owned(),
-            detail: match &fault.hint {
-                Some(hint) => format!("{}; {hint}", fault.message),
-                None => fault.message.clone(),
-            },
-        });
-        let mut problem = Self::invalid("invalid-body", "the body is not what this call takes; see errors");
-        problem.wire.errors = errors.collect();
+        let mut problem = Self::invalid(Code::InvalidBody, "the body is not what this call takes; see errors");
+        problem.document.errors = faults.iter().map(PointedError::from).collect();
         problem
+    }
+
+    /// A chat stream of a protocol that is not spoken here.
+    pub(super) fn unknown_protocol(parameter: &str, name: &str) -> Self {
+        let detail = format!("`{parameter}` is data-v1 (AI SDK 4) or ui-v1 (AI SDK 5 and later), not `{name}`");
+        Self::invalid(Code::UnknownProtocol, detail)
     }
 
     pub(super) fn status(&self) -> StatusCode {
@@ -98,41 +73,51 @@ impl Problem {
     }
 
     pub(super) fn with_near(mut self, near: Vec<String>) -> Self {
-        self.wire.near = near;
+        self.document.near = near;
         self
     }
 
     pub(super) fn method_not_allowed(allowed: &str) -> Self {
         let detail = format!("this path takes {allowed}");
-        let mut problem = Self::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", detail);
+        let mut problem = Self::new(StatusCode::METHOD_NOT_ALLOWED, Code::MethodNotAllowed, detail);
         if let Ok(allowed) = HeaderValue::from_str(allowed) {
             problem.headers.push((ALLOW, allowed));
         }
         problem
     }
 
-    pub(super) fn unauthorized(code: &str, detail: impl Into<String>) -> Self {
+    pub(super) fn unauthorized(code: Code, detail: impl Into<String>) -> Self {
         let mut problem = Self::new(StatusCode::UNAUTHORIZED, code, detail);
         problem.headers.push((WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
         problem
     }
 
-    pub(super) fn unavailable(code: &str, detail: impl Into<String>) -> Self {
+    /// The token does not allow it (RFC 6750, section 3.1).
+    pub(super) fn missing_scope(scope: Scope) -> Self {
+        let detail = format!("this token has not the scope {scope}");
+        let mut problem = Self::new(StatusCode::FORBIDDEN, Code::MissingScope, detail);
+        let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"");
+        if let Ok(challenge) = HeaderValue::try_from(challenge) {
+            problem.headers.push((WWW_AUTHENTICATE, challenge));
+        }
+        problem
+    }
+
+    pub(super) fn unavailable(code: Code, detail: impl Into<String>) -> Self {
         let mut problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, code, detail);
         problem.headers.push((RETRY_AFTER, HeaderValue::from_static("1")));
         problem
     }
 
-    pub(super) fn too_many(code: &str, detail: impl Into<String>) -> Self {
+    pub(super) fn too_many(code: Code, detail: impl Into<String>) -> Self {
         let mut problem = Self::new(StatusCode::TOO_MANY_REQUESTS, code, detail);
         problem.headers.push((RETRY_AFTER, HeaderValue::from_static("1")));
         problem
     }
 
-    /// The code.
     #[cfg(test)]
-    pub(super) fn code(&self) -> &str {
-        &self.wire.code
+    pub(super) fn code(&self) -> Code {
+        self.document.code
     }
 
     /// The rest of the request is not read, so the connection cannot be used again.
@@ -141,23 +126,24 @@ impl Problem {
         self
     }
 
+    /// The whole answer as it is sent, for whoever is not served.
+    pub(super) fn to_http(&self) -> Vec<u8> {
+        let body = self.body();
+        let mut text = format!("HTTP/1.1 {}\r\ncontent-type: {TYPE}\r\n", self.status);
+        for (name, value) in &self.headers {
+            text.push_str(&format!("{name}: {}\r\n", value.to_str().unwrap_or_default()));
+        }
+        text.push_str(&format!("content-length: {}\r\n\r\n", body.len()));
+        [text.as_bytes(), &body].concat()
+    }
+
+    fn body(&self) -> Vec<u8> {
+        serde_json::to_vec(&self.document).expect("a problem has string keys and whole numbers")
+    }
+
     pub(super) fn into_answer(self) -> Answer {
-        let body = serde_json::to_vec(&self.wire).expect("a problem has string keys and whole numbers");
-        let mut answer = answer::bytes(self.status, HeaderValue::from_static("application/problem+json"), body);
+        let mut answer = answer::bytes(self.status, HeaderValue::from_static(TYPE), self.body());
         answer.headers_mut().extend(self.headers);
         answer
-    }
-}
-
-impl fmt::Display for ProblemDocument {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}", self.detail)?;
-        for error in &self.errors {
-            write!(formatter, "\n  {}: {}", error.pointer, error.detail)?;
-        }
-        if !self.near.is_empty() {
-            write!(formatter, "\n  did you mean {}?", self.near.join(" or "))?;
-        }
-        Ok(())
     }
 }

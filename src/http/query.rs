@@ -3,30 +3,32 @@
 use percent_encoding::percent_decode_str;
 
 use super::problem::Problem;
+use crate::strict::spelling;
 use crate::text::near;
+use crate::wire::problem::Code;
 
-/// Decoded parameters, each at most once.
+/// Decoded parameters, each at most once, by the names that the route gives them.
 #[derive(Debug, Default)]
-pub(super) struct Query(Vec<(String, String)>);
+pub(super) struct Query(Vec<(&'static str, String)>);
 
 impl Query {
-    /// Parses `text`, in which only the names `known` may occur.
-    pub(super) fn parse(text: Option<&str>, known: &[&str]) -> Result<Self, Problem> {
-        let mut parameters: Vec<(String, String)> = Vec::new();
+    /// Parses `text`, in which only the names `known` may occur, in either spelling.
+    pub(super) fn parse(text: Option<&str>, known: &[&'static str]) -> Result<Self, Problem> {
+        let mut parameters: Vec<(&'static str, String)> = Vec::new();
         for pair in text.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let (name, value) = (decode(name)?, decode(value)?);
-            if !known.contains(&name.as_str()) {
+            let Some(name) = known.iter().copied().find(|known| spelling::is_same(known, &name)) else {
                 let near = near::nearest(&name, known.iter().copied()).map(str::to_owned).into_iter().collect();
                 let detail = match known {
                     [] => format!("unknown parameter `{name}`; this path takes none"),
                     _ => format!("unknown parameter `{name}`; this path takes {}", known.join(", ")),
                 };
-                return Err(Problem::bad_request("unknown-parameter", detail).with_near(near));
-            }
+                return Err(Problem::bad_request(Code::UnknownParameter, detail).with_near(near));
+            };
             if parameters.iter().any(|(other, _)| *other == name) {
                 return Err(Problem::bad_request(
-                    "repeated-parameter",
+                    Code::RepeatedParameter,
                     format!("the parameter `{name}` stands there twice"),
                 ));
             }
@@ -37,7 +39,20 @@ impl Query {
 
     /// The value of a parameter that is there and not empty.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(other, value)| other == name && !value.is_empty()).map(|(_, value)| value.as_str())
+        self.0.iter().find(|(other, value)| *other == name && !value.is_empty()).map(|(_, value)| value.as_str())
+    }
+
+    /// true or false.
+    pub(super) fn flag(&self, name: &str, default: bool) -> Result<bool, Problem> {
+        match self.get(name) {
+            None => Ok(default),
+            Some("true") => Ok(true),
+            Some("false") => Ok(false),
+            Some(other) => {
+                let detail = format!("`{name}` is true or false, not `{other}`");
+                Err(Problem::invalid(Code::InvalidParameter, detail))
+            }
+        }
     }
 
     /// A whole number from `low` to `high`.
@@ -45,7 +60,7 @@ impl Query {
         let Some(text) = self.get(name) else { return Ok(default) };
         text.parse().ok().filter(|number| (low..=high).contains(number)).ok_or_else(|| {
             Problem::invalid(
-                "invalid-parameter",
+                Code::InvalidParameter,
                 format!("`{name}` is a whole number from {low} to {high}, not `{text}`"),
             )
         })
@@ -57,7 +72,7 @@ fn decode(text: &str) -> Result<String, Problem> {
     percent_decode_str(&text.replace('+', " "))
         .decode_utf8()
         .map(Into::into)
-        .map_err(|_| Problem::bad_request("malformed-query", "the query is not percent-encoded UTF-8"))
+        .map_err(|_| Problem::bad_request(Code::MalformedQuery, "the query is not percent-encoded UTF-8"))
 }
 
 #[cfg(test)]
@@ -74,5 +89,15 @@ mod tests {
         for bad in ["x=1", "q=1&q=2", "q=%ff"] {
             assert!(Query::parse(Some(bad), &["q"]).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_parameter_has_two_spellings() {
+        for text in ["session_id=s", "sessionId=s"] {
+            assert_eq!(Query::parse(Some(text), &["session_id"]).unwrap().get("session_id"), Some("s"));
+            assert_eq!(Query::parse(Some(text), &["sessionId"]).unwrap().get("sessionId"), Some("s"));
+        }
+        let twice = Query::parse(Some("session_id=s&sessionId=s"), &["session_id"]).unwrap_err();
+        assert_eq!(twice.code(), Code::RepeatedParameter);
     }
 }

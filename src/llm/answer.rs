@@ -1,13 +1,14 @@
 //! What a model answered, as far as it can be believed.
 //!
-//! The answer is a stranger's as well: the model may be wrong, the message may have talked it into something, the endpoint may
-//! be another than was meant. Only names of candidates count, once each. A reasoning that comes with invented names, or speaks
-//! of a tool that was not shown, is left out. Errors carry none of the answer's text, since they are logged.
+//! The answer is a stranger's as well: the model may be wrong, the message may have talked it into something, the
+//! endpoint may be another than was meant. Only names of candidates count, once each. A reasoning that comes with
+//! invented names, or speaks of a tool that was not shown, is left out. Errors carry none of the answer's text, since
+//! they are logged.
 
 use super::{LlmError, Opinion};
 use crate::strict::decode::decode;
 use crate::strict::read::{Limits, json};
-use crate::strict::{At, FromNode, Node, UnreadableKind};
+use crate::strict::{FromNode, Node, UnreadableKind};
 
 /// Longest reasoning, in characters: two sentences have fewer.
 const MAX_REASONING_CHARS: usize = 600;
@@ -15,7 +16,6 @@ const MAX_REASONING_CHARS: usize = 600;
 /// An answer after everything that must not be in it was taken out.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Heard {
-    /// What is left.
     pub(super) opinion: Opinion,
     /// Names that no candidate has.
     pub(super) dropped: usize,
@@ -77,15 +77,10 @@ fn unfenced(text: &str) -> &str {
     inner.and_then(|inner| inner.split_once('\n')).map_or(text, |(_, inner)| inner)
 }
 
+#[derive(FromNode)]
 struct Answer {
     ranked: Vec<String>,
     reasoning: Option<String>,
-}
-
-impl FromNode for Answer {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        at.map(node, |fields| Self { ranked: fields.required("ranked"), reasoning: fields.optional("reasoning") })
-    }
 }
 
 impl Answer {
@@ -226,7 +221,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn only_candidates_come_through(names in prop::collection::vec("web_search|answer|[a-z_]{0,6}", 0..12), text in any::<String>()) {
+        fn only_candidates_come_through(
+            names in prop::collection::vec("web_search|answer|[a-z_]{0,6}", 0..12),
+            text in any::<String>(),
+        ) {
             let content = json!({"ranked": names, "reasoning": text}).to_string();
             if let Ok(Heard { opinion, .. }) = read(&envelope(&content.into()), &CANDIDATES) {
                 prop_assert!(opinion.ranked.iter().all(|name| CANDIDATES.contains(&name.as_str())));

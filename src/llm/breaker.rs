@@ -1,11 +1,13 @@
 //! When not to ask: an endpoint that failed several times in a row is left alone for a while.
 //!
-//! Otherwise every message would wait for the whole deadline as long as the endpoint is down. The pause doubles with each probe
-//! that fails; a probe is a single call, and the others are answered without the endpoint until it is judged. An endpoint that
-//! says for how long it wants to be left alone is, at once and within the bound of all pauses.
+//! Otherwise every message would wait for the whole deadline as long as the endpoint is down. The pause doubles with
+//! each probe that fails; a probe is a single call, and the others are answered without the endpoint until it is
+//! judged. An endpoint that says for how long it wants to be left alone is, at once and within the bound of all pauses.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use crate::telemetry::events::{LlmBreaker, LlmBreakerChanged};
+use parking_lot::{Mutex, MutexGuard};
 
 /// Longest pause between two probes of an endpoint that stays down, unless the first one is longer.
 pub const MAX_PAUSE: Duration = Duration::from_secs(5 * 60);
@@ -22,27 +24,21 @@ pub(super) struct Breaker {
 /// Whether calls are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BreakerState {
-    /// They are.
     Closed,
     /// They are not, since too many failed, or the endpoint wants none.
     Open {
-        /// For how long.
         pause: Duration,
     },
     /// One is, to find out.
     HalfOpen,
 }
 
-impl BreakerState {
-    /// Names of all states, as labels of metrics.
-    pub const NAMES: [&'static str; 3] = ["closed", "open", "half_open"];
-
-    /// The name in logs and metrics.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Closed => "closed",
-            Self::Open { .. } => "open",
-            Self::HalfOpen => "half_open",
+impl From<BreakerState> for LlmBreakerChanged {
+    fn from(state: BreakerState) -> Self {
+        match state {
+            BreakerState::Closed => Self { state: LlmBreaker::Closed, pause: None },
+            BreakerState::Open { pause } => Self { state: LlmBreaker::Open, pause: Some(pause) },
+            BreakerState::HalfOpen => Self { state: LlmBreaker::HalfOpen, pause: None },
         }
     }
 }
@@ -66,10 +62,8 @@ impl State {
 
 /// What became of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// The endpoint works.
+pub(super) enum CallVerdict {
     Worked,
-    /// It does not.
     Failed,
     /// It does not, and wants no call for a while.
     TurnedAway {
@@ -111,34 +105,34 @@ impl Breaker {
     }
 
     /// Takes note of how the call with this pass ended at `now`; returns the new state if it is another.
-    pub(super) fn judge(&self, pass: Pass, verdict: Verdict, now: Instant) -> Option<BreakerState> {
+    pub(super) fn judge(&self, pass: Pass, verdict: CallVerdict, now: Instant) -> Option<BreakerState> {
         let mut state = self.lock();
         let before = state.shown();
         let longest = MAX_PAUSE.max(self.first_pause);
         *state = match (*state, verdict) {
-            (State::Closed { .. }, Verdict::Worked) => State::Closed { failures: 0 },
-            (State::Closed { failures }, Verdict::Failed) if failures + 1 >= self.max_failures => {
+            (State::Closed { .. }, CallVerdict::Worked) => State::Closed { failures: 0 },
+            (State::Closed { failures }, CallVerdict::Failed) if failures + 1 >= self.max_failures => {
                 State::Open { since: now, pause: self.first_pause }
             }
-            (State::Closed { failures }, Verdict::Failed) => State::Closed { failures: failures + 1 },
-            (State::HalfOpen { .. }, Verdict::Worked) if pass.is_probe => State::Closed { failures: 0 },
-            (State::HalfOpen { pause }, Verdict::Failed) if pass.is_probe => {
+            (State::Closed { failures }, CallVerdict::Failed) => State::Closed { failures: failures + 1 },
+            (State::HalfOpen { .. }, CallVerdict::Worked) if pass.is_probe => State::Closed { failures: 0 },
+            (State::HalfOpen { pause }, CallVerdict::Failed) if pass.is_probe => {
                 State::Open { since: now, pause: pause.saturating_mul(2).min(longest) }
             }
             // Whichever call it was told to, it holds for all; but no pause becomes shorter by it.
-            (State::Closed { .. }, Verdict::TurnedAway { wait }) => {
+            (State::Closed { .. }, CallVerdict::TurnedAway { wait }) => {
                 State::Open { since: now, pause: wait.min(longest) }
             }
-            (State::Open { since, pause }, Verdict::TurnedAway { wait })
+            (State::Open { since, pause }, CallVerdict::TurnedAway { wait })
                 if wait.min(longest) > left(since, pause, now) =>
             {
                 State::Open { since: now, pause: wait.min(longest) }
             }
-            (State::HalfOpen { pause }, Verdict::TurnedAway { wait }) if pass.is_probe => {
+            (State::HalfOpen { pause }, CallVerdict::TurnedAway { wait }) if pass.is_probe => {
                 State::Open { since: now, pause: pause.saturating_mul(2).max(wait).min(longest) }
             }
             // The next call may try at once.
-            (State::HalfOpen { pause }, Verdict::Unknown) if pass.is_probe => {
+            (State::HalfOpen { pause }, CallVerdict::Unknown) if pass.is_probe => {
                 State::Open { since: now.checked_sub(pause).unwrap_or(now), pause }
             }
             // Calls that began before it opened say nothing new.
@@ -150,7 +144,7 @@ impl Breaker {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         // The state is whole whoever panicked: it is replaced in one assignment.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
@@ -176,15 +170,15 @@ mod tests {
         let mut step = |letter| {
             now += Duration::from_secs(1);
             let verdict = match letter {
-                '+' => Verdict::Worked,
-                '-' => Verdict::Failed,
-                '?' => Verdict::Unknown,
-                '0'..='9' => Verdict::TurnedAway { wait: Duration::from_secs(letter.to_digit(10).unwrap().into()) },
+                '+' => CallVerdict::Worked,
+                '-' => CallVerdict::Failed,
+                '?' => CallVerdict::Unknown,
+                '0'..='9' => CallVerdict::TurnedAway { wait: Duration::from_secs(letter.to_digit(10).unwrap().into()) },
                 _ => return '.',
             };
             let Ok(pass) = breaker.admit(now) else { return 'x' };
             breaker.judge(pass, verdict, now);
-            breaker.lock().shown().as_str().chars().next().unwrap()
+            LlmBreakerChanged::from(breaker.lock().shown()).state.as_str().chars().next().unwrap()
         };
         script.chars().map(&mut step).collect()
     }
@@ -210,13 +204,13 @@ mod tests {
         let start = Instant::now();
         let early = breaker.admit(start).unwrap();
         let pass = breaker.admit(start).unwrap();
-        assert_eq!(breaker.judge(pass, Verdict::Failed, start), Some(BreakerState::Open { pause: PAUSE }));
+        assert_eq!(breaker.judge(pass, CallVerdict::Failed, start), Some(BreakerState::Open { pause: PAUSE }));
         assert_eq!(breaker.admit(start + PAUSE / 5), Err(PAUSE * 4 / 5));
         let probe = breaker.admit(start + PAUSE).unwrap();
         assert!(probe.is_probe);
         assert_eq!(breaker.admit(start + PAUSE), Err(PAUSE));
-        assert_eq!(breaker.judge(early, Verdict::Worked, start + PAUSE), None, "it began before the failure");
-        assert_eq!(breaker.judge(probe, Verdict::Worked, start + PAUSE), Some(BreakerState::Closed));
+        assert_eq!(breaker.judge(early, CallVerdict::Worked, start + PAUSE), None, "it began before the failure");
+        assert_eq!(breaker.judge(probe, CallVerdict::Worked, start + PAUSE), Some(BreakerState::Closed));
     }
 
     #[test]
@@ -225,7 +219,7 @@ mod tests {
         let start = Instant::now();
         let passes = [(); 4].map(|()| breaker.admit(start).unwrap());
         let mut waits = [PAUSE * 2, PAUSE, PAUSE * 3, Duration::MAX].into_iter().zip(passes).map(|(wait, pass)| {
-            let changed = breaker.judge(pass, Verdict::TurnedAway { wait }, start);
+            let changed = breaker.judge(pass, CallVerdict::TurnedAway { wait }, start);
             (changed.is_some(), breaker.admit(start).unwrap_err())
         });
         assert_eq!(waits.next(), Some((true, PAUSE * 2)));
@@ -244,10 +238,10 @@ mod tests {
                 let pass = breaker.admit(now);
                 prop_assert!(pass.is_ok());
                 let verdict = match letter {
-                    '+' => Verdict::Worked,
-                    '-' => Verdict::Failed,
-                    '9' => Verdict::TurnedAway { wait: Duration::MAX },
-                    _ => Verdict::Unknown,
+                    '+' => CallVerdict::Worked,
+                    '-' => CallVerdict::Failed,
+                    '9' => CallVerdict::TurnedAway { wait: Duration::MAX },
+                    _ => CallVerdict::Unknown,
                 };
                 breaker.judge(pass.unwrap(), verdict, now);
             }

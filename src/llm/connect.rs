@@ -1,6 +1,7 @@
 //! The way to an endpoint: connections that are kept, TLS, and whom it trusts.
 //!
-//! Redirects are not followed, and proxies of the environment are not used: a message goes where the configuration says.
+//! Redirects are not followed, and proxies of the environment are not used: a message goes where the configuration
+//! says.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::{ClientConfig, RootCertStore};
 
-use crate::config;
+use super::Settings;
 
 /// How long an unused connection is kept; common servers close theirs after 60 to 75 s.
 const IDLE: Duration = Duration::from_secs(50);
@@ -32,18 +33,10 @@ pub(super) type Connector = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 pub enum TrustError {
     /// The file of authorities cannot be used.
     #[error("cannot read the certificates in {}", .file.display())]
-    Unreadable {
-        /// The file.
-        file: PathBuf,
-        /// Why not.
-        source: pem::Error,
-    },
+    Unreadable { file: PathBuf, source: pem::Error },
     /// The file of authorities has none that can be trusted.
     #[error("{} has no certificate of an authority", .file.display())]
-    Empty {
-        /// The file.
-        file: PathBuf,
-    },
+    Empty { file: PathBuf },
     /// The system trusts nobody.
     #[error("the system has no certificates of authorities; install ca-certificates, or name some in `ca_file`")]
     NoSystem,
@@ -53,7 +46,7 @@ pub enum TrustError {
 }
 
 /// A client for this endpoint.
-pub(super) fn client(settings: &config::Llm) -> Result<Connector, TrustError> {
+pub(super) fn client(settings: &Settings) -> Result<Connector, TrustError> {
     let mut http = HttpConnector::new();
     http.enforce_http(false);
     http.set_nodelay(true);
@@ -68,7 +61,7 @@ pub(super) fn client(settings: &config::Llm) -> Result<Connector, TrustError> {
         .build(schemes.enable_http1().wrap_connector(http)))
 }
 
-fn tls(settings: &config::Llm) -> Result<ClientConfig, TrustError> {
+fn tls(settings: &Settings) -> Result<ClientConfig, TrustError> {
     let roots = match &settings.ca_file {
         _ if !settings.url.is_tls() => RootCertStore::empty(),
         Some(file) => of_file(file)?,

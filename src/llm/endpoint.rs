@@ -7,11 +7,14 @@ use std::str::FromStr;
 use hyper::Uri;
 use hyper::http::uri::{Authority, Scheme};
 
+use crate::strict::FromNode;
+
 /// Where chat completions are asked for, below the base address.
 const PATH: &str = "/chat/completions";
 
 /// The address of chat completions.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, FromNode)]
+#[node(try_from = "String")]
 pub struct Endpoint(Uri);
 
 /// Not an address that can be used.
@@ -46,6 +49,14 @@ impl Endpoint {
 impl fmt::Display for Endpoint {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(formatter)
+    }
+}
+
+impl TryFrom<String> for Endpoint {
+    type Error = EndpointError;
+
+    fn try_from(text: String) -> Result<Self, EndpointError> {
+        text.parse()
     }
 }
 

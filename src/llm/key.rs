@@ -1,9 +1,7 @@
 //! The key of an endpoint: where it comes from, and that nobody sees it.
 
-use std::env;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{env, fs, io};
 
 use hyper::header::HeaderValue;
 
@@ -15,18 +13,10 @@ const CREDENTIAL: &str = "llm-key";
 pub enum KeyError {
     /// It was to be in the environment.
     #[error("the environment variable {variable} is not set, and there is no credential `{CREDENTIAL}`")]
-    Missing {
-        /// Its name.
-        variable: String,
-    },
+    Missing { variable: String },
     /// The credential is there and cannot be read.
     #[error("cannot read the credential {}", .file.display())]
-    Unreadable {
-        /// The file.
-        file: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    Unreadable { file: PathBuf, source: io::Error },
     /// Not what a header can carry.
     #[error("the key in {place} is not one word of ASCII characters")]
     Malformed {
@@ -35,8 +25,8 @@ pub enum KeyError {
     },
 }
 
-/// The `authorization` header: from the environment variable, if one is named and set, else from the credential, if there is one.
-/// Nothing if neither is asked for: a model on this host may need no key.
+/// The `authorization` header: from the environment variable, if one is named and set, else from the credential, if
+/// there is one. Nothing if neither is asked for: a model on this host may need no key.
 pub(super) fn authorization(variable: Option<&str>) -> Result<Option<HeaderValue>, KeyError> {
     let directory = env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
     find(variable, |name| env::var_os(name).map(|value| value.to_string_lossy().into_owned()), directory.as_deref())

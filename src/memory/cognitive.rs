@@ -6,14 +6,12 @@ use serde_json::{Map, Value};
 
 use super::field::{Reference, References, Share};
 use super::id::StructuredId;
-use super::kind::Kind;
 use super::metadata::Base;
-use super::schema;
 use super::vocabulary::CognitiveProcessType;
-use crate::strict::{At, Fields, FromNode, Node};
+use crate::strict::FromNode;
 
 /// Metadata of a thought, reflection, insight, plan, evaluation or decision.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, FromNode)]
 #[serde(rename_all = "camelCase")]
 pub struct CognitiveProcessMetadata {
     /// What kind of thinking it was.
@@ -26,7 +24,7 @@ pub struct CognitiveProcessMetadata {
 }
 
 /// What need not be said of a cognitive process.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema, FromNode)]
 #[serde(rename_all = "camelCase")]
 pub struct CognitiveProcessDetails {
     /// What all metadata has.
@@ -55,31 +53,6 @@ pub struct CognitiveProcessDetails {
     pub category: Option<String>,
     /// The writer's own keys.
     #[serde(flatten)]
+    #[node(rest)]
     pub other: Map<String, Value>,
-}
-
-impl FromNode for CognitiveProcessMetadata {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        at.map(schema::migrated(Kind::CognitiveProcess, node), |fields| {
-            let (process_type, agent_id) = (fields.needed("processType"), fields.needed("agentId"));
-            let details = CognitiveProcessDetails::read(fields);
-            Some(Self { process_type: process_type?, agent_id: agent_id?, details })
-        })?
-    }
-}
-
-impl CognitiveProcessDetails {
-    fn read(fields: &mut Fields<'_>) -> Self {
-        Self {
-            base: Base::read(fields),
-            context_id: fields.optional("contextId"),
-            related_to: fields.optional("relatedTo"),
-            influences: fields.optional("influences"),
-            influenced_by: fields.optional("influencedBy"),
-            relevance: fields.optional("relevance"),
-            source: fields.optional("source"),
-            category: fields.optional("category"),
-            other: fields.rest(),
-        }
-    }
 }

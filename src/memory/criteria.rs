@@ -2,7 +2,7 @@
 //!
 //! The table is also what `sortBy` is read by, so that ids sort as their text and moments by time.
 
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 use super::field::{Moment, Reference, Share, micros};
 use super::id::StructuredId;
@@ -11,8 +11,10 @@ use super::vocabulary::{
     CognitiveProcessType, CommunicationType, DocumentSource, ImportanceLevel, MessagePriority, MessageRole,
     TaskPriority, TaskStatus,
 };
-use crate::store::memories::{FieldPath, Filter, SortBy, Wanted};
-use crate::strict::{At, Fields, FromNode, Node};
+use crate::memory::query::{FieldPath, Filter, SortBy, Wanted};
+use crate::strict::bounds::length;
+use crate::strict::values::OneOrMany;
+use crate::strict::{At, Fields, FromNode, Node, Segment, Violation};
 use crate::text::near;
 
 /// A field that can be asked for.
@@ -47,8 +49,22 @@ fn text(fields: &mut Fields<'_>, key: &'static str) -> Option<Wanted> {
 }
 
 fn number(fields: &mut Fields<'_>, key: &'static str) -> Option<Wanted> {
-    let number: Number = fields.optional(key)?;
-    Some(Wanted::Number(number.0))
+    fields.part(key, |node, at| match node {
+        Node::Number(number) => Some(wanted_number(&number)),
+        other => {
+            at.wrong_type("a number", &other);
+            None
+        }
+    })
+}
+
+/// Whole numbers by their value: beyond 2^53 several of them are one and the same fraction.
+fn wanted_number(number: &Number) -> Wanted {
+    match (number.as_i64(), number.as_u64()) {
+        (Some(whole), _) => Wanted::Whole(whole),
+        (None, Some(huge)) => Wanted::Huge(huge),
+        (None, None) => Wanted::Number(number.as_f64().unwrap_or_default()),
+    }
 }
 
 fn truth(fields: &mut Fields<'_>, key: &'static str) -> Option<Wanted> {
@@ -62,26 +78,12 @@ fn word<T: FromNode + Into<&'static str>>(fields: &mut Fields<'_>, key: &'static
 
 fn wanted_moment(fields: &mut Fields<'_>, key: &'static str) -> Option<Wanted> {
     let moment: Moment = fields.optional(key)?;
-    Some(Wanted::Text(moment.as_str().to_owned()))
+    micros(moment.as_str()).map(Wanted::Moment)
 }
 
 fn wanted_id(fields: &mut Fields<'_>, key: &'static str) -> Option<Wanted> {
     let id: StructuredId = fields.optional(key)?;
     Some(Wanted::Id(id.namespace().to_owned(), id.entity().to_owned(), id.id().to_owned(), id.version()))
-}
-
-struct Number(f64);
-
-impl FromNode for Number {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        match &node {
-            Node::Number(number) => number.as_f64().map(Self),
-            other => {
-                at.wrong_type("a number", other);
-                None
-            }
-        }
-    }
 }
 
 /// Fields of every kind.
@@ -157,27 +159,38 @@ fn own_fields(kind: Kind) -> &'static [Field] {
     }
 }
 
-fn fields_of(kind: Kind) -> impl Iterator<Item = &'static Field> {
-    own_fields(kind).iter().chain(BASE)
+/// Of memories of all kinds, those that each may have.
+const ANY: &[Field] = &[id("agentId"), id("userId")];
+
+/// Fields of a kind, or of any.
+fn fields_of(kind: Option<Kind>) -> impl Iterator<Item = &'static Field> {
+    kind.map_or(ANY, own_fields).iter().chain(BASE)
 }
 
 /// What a key of the writer's own is asked for by.
 const OWN: &str = "metadata.";
 
-/// Reads the criteria of a search for a kind.
-pub(super) fn read(kind: Kind, node: Node, at: &mut At) -> Option<Filter> {
+/// Most tags that are asked for.
+const MAX_TAGS: usize = 64;
+
+/// Reads the criteria of a search for a kind, or for all.
+pub(super) fn read(kind: Option<Kind>, node: Node, at: &mut At) -> Option<Filter> {
+    refuse_nothing(&node, at);
     at.map(node, |fields| {
-        let mut filter = Filter { kind: Some(kind.number()), ..Filter::default() };
+        let mut filter = Filter { kind: kind.map(Kind::number), ..Filter::default() };
         for field in fields_of(kind) {
             if let Some(wanted) = (field.read)(fields, field.path) {
                 want(kind, &mut filter, field.path, wanted);
             }
         }
-        if kind == Kind::Message {
+        if kind == Some(Kind::Message) {
             thread(fields, &mut filter);
         }
-        filter.tags = fields.optional("tags").map(|Tags(tags)| tags).unwrap_or_default();
-        filter.min_importance = fields.optional("minImportance").map(|Importance(least)| least);
+        filter.tags = fields.optional("tags").map(|OneOrMany(tags)| tags).unwrap_or_default();
+        if let Err(said) = length(&filter.tags, None, Some(MAX_TAGS)) {
+            fields.bad_value("tags", said.to_string());
+        }
+        filter.min_importance = fields.part("minImportance", least_importance);
         let (from, to): (Option<Moment>, Option<Moment>) = (fields.optional("from"), fields.optional("to"));
         filter.from_us = from.and_then(|from| micros(from.as_str()));
         filter.to_us = to.and_then(|to| micros(to.as_str()));
@@ -186,6 +199,14 @@ pub(super) fn read(kind: Kind, node: Node, at: &mut At) -> Option<Filter> {
         }
         filter
     })
+}
+
+/// Whoever asks for nothing has lost a value on the way, and must not be answered with everybody's.
+fn refuse_nothing(node: &Node, at: &mut At) {
+    let Node::Map(entries) = node else { return };
+    for (key, _) in entries.iter().filter(|(_, value)| *value == Node::Null) {
+        at.within(Segment::Key(key.clone()), |at| at.bad_value("null is nothing to look for; leave the key out"));
+    }
 }
 
 /// `threadId` is another name of `thread.id`.
@@ -198,13 +219,13 @@ fn thread(fields: &mut Fields<'_>, filter: &mut Filter) {
 }
 
 /// Puts a wanted value where the store looks for it fastest.
-fn want(kind: Kind, filter: &mut Filter, path: &str, wanted: Wanted) {
+fn want(kind: Option<Kind>, filter: &mut Filter, path: &str, wanted: Wanted) {
     let key = match path {
         "userId" => &mut filter.user,
         "agentId" => &mut filter.agent,
         "chatId" => &mut filter.chat,
         "thread.id" => &mut filter.thread,
-        _ if path == kind.word() => &mut filter.word,
+        _ if kind.is_some_and(|kind| path == kind.word()) => &mut filter.word,
         _ => {
             filter.fields.extend(FieldPath::parse(path).map(|path| (path, wanted)));
             return;
@@ -216,7 +237,7 @@ fn want(kind: Kind, filter: &mut Filter, path: &str, wanted: Wanted) {
             StructuredId::new(namespace, entity, id, version).ok().map(|id| id.to_string())
         }
         Wanted::Text(text) => Some(text),
-        Wanted::Number(_) | Wanted::Bool(_) => None,
+        Wanted::Number(_) | Wanted::Whole(_) | Wanted::Huge(_) | Wanted::Moment(_) | Wanted::Bool(_) => None,
     };
 }
 
@@ -235,7 +256,7 @@ fn own_field(fields: &mut Fields<'_>, filter: &mut Filter, key: &str, value: &Va
     let wanted = match value {
         Value::String(text) => Wanted::Text(text.clone()),
         Value::Bool(truth) => Wanted::Bool(*truth),
-        Value::Number(number) => Wanted::Number(number.as_f64().unwrap_or_default()),
+        Value::Number(number) => wanted_number(number),
         Value::Null => return,
         Value::Array(_) | Value::Object(_) => {
             fields.bad_value(key, "a text, a number, true or false is asked for");
@@ -248,21 +269,28 @@ fn own_field(fields: &mut Fields<'_>, filter: &mut Filter, key: &str, value: &Va
 /// What a path may be.
 const PATH: &str = "a path is up to 8 keys of letters, digits, `_` and `-`, joined by dots";
 
+fn not_a_path() -> Violation {
+    PATH.to_owned().into()
+}
+
 /// Reads what is sorted by: a path from the metadata, else one of the memory's own values.
-pub(super) fn sort_by(kind: Kind, text: &str) -> Result<SortBy, String> {
+pub(super) fn sort_by(kind: Option<Kind>, text: &str) -> Result<SortBy, Violation> {
     if let Some(field) = fields_of(kind).find(|field| field.path == text) {
-        let path = FieldPath::parse(text).ok_or(PATH)?;
+        let path = FieldPath::parse(text).ok_or_else(not_a_path)?;
         return Ok(match field.kind {
             FieldKind::Plain => SortBy::Field(path),
             FieldKind::Moment => SortBy::Moment(path),
             FieldKind::Id => SortBy::Id(path),
         });
     }
+    if let Some(own) = text.strip_prefix(OWN) {
+        return FieldPath::parse(own).map(SortBy::Field).ok_or_else(not_a_path);
+    }
     match text {
         "createdAt" => return Ok(SortBy::Created),
         "updatedAt" => return Ok(SortBy::Updated),
         "score" => return Ok(SortBy::Score),
-        "deletion_time" => return FieldPath::parse(text).map(SortBy::Moment).ok_or_else(|| PATH.to_owned()),
+        "deletion_time" => return FieldPath::parse(text).map(SortBy::Moment).ok_or_else(not_a_path),
         _ => {}
     }
     let known = fields_of(kind).map(|field| field.path).chain(["createdAt", "updatedAt", "score"]);
@@ -270,40 +298,43 @@ pub(super) fn sort_by(kind: Kind, text: &str) -> Result<SortBy, String> {
     if text.len() > 2
         && let Some(near) = near::nearest(text, known)
     {
-        return Err(format!("there is no field `{text}`; did you mean `{near}`?"));
+        return Err(format!("there is no field `{text}`; did you mean `{near}`?").into());
     }
-    FieldPath::parse(text).map(SortBy::Field).ok_or_else(|| PATH.to_owned())
-}
-
-struct Tags(Vec<String>);
-
-impl FromNode for Tags {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        match node {
-            Node::String(tag) => Some(Self(vec![tag])),
-            Node::List(items) if items.len() > 64 => {
-                at.bad_value("at most 64 tags are asked for");
-                None
-            }
-            list => Vec::from_node(list, at).map(Self),
-        }
-    }
+    FieldPath::parse(text).map(SortBy::Field).ok_or_else(not_a_path)
 }
 
 /// A level, or a score.
-struct Importance(f64);
+fn least_importance(node: Node, at: &mut At) -> Option<f64> {
+    if !matches!(node, Node::String(_)) {
+        return Share::from_node(node, at).map(Share::get);
+    }
+    // From where the level begins, not from the number that stands for it.
+    ImportanceLevel::from_node(node, at).map(ImportanceLevel::least)
+}
 
-impl FromNode for Importance {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        match node {
-            Node::String(_) => {
-                let level = ImportanceLevel::from_node(node, at)?;
-                // From where the level begins, not from the number that stands for it.
-                let begins =
-                    [(ImportanceLevel::Critical, 0.9), (ImportanceLevel::High, 0.6), (ImportanceLevel::Medium, 0.3)];
-                Some(Self(begins.into_iter().find(|(known, _)| *known == level).map_or(0.0, |(_, begins)| begins)))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Any JSON is criteria of each kind, or faults.
+    #[test]
+    fn fuzz_criteria() {
+        use crate::strict::decode::decode_with;
+        use crate::strict::{Limits, read::json};
+        const SEED: &[u8] = br#"{"role": "user", "threadId": ["a", "b"], "thread.position": 3, "tags": ["x"],
+            "minImportance": "high", "from": "2024-01-02T03:04:05Z", "to": "2025-01-02T03:04:05Z",
+            "userId": "user:user:x",
+            "metadata.own.key": 1, "priority": ["low", 2], "confidence": 0.5}"#;
+        let check = |bytes: &[u8]| {
+            let Ok(node) = json(bytes, &Limits::of_bytes(1 << 16)) else { return };
+            for kind in [None].into_iter().chain(Kind::ALL.map(Some)) {
+                let _ = decode_with(node.clone(), |node, at| read(kind, node, at));
+                let _ = sort_by(kind, &String::from_utf8_lossy(bytes));
             }
-            number => Share::from_node(number, at).map(|share| Self(share.get())),
-        }
+        };
+        bolero::check!().for_each(|bytes: &[u8]| {
+            check(bytes);
+            check(&crate::text::edits::edited(SEED, bytes));
+        });
     }
 }

@@ -6,14 +6,12 @@ use serde_json::{Map, Value};
 
 use super::field::Moment;
 use super::id::StructuredId;
-use super::kind::Kind;
 use super::metadata::Base;
-use super::schema;
 use super::vocabulary::DocumentSource;
-use crate::strict::{At, Fields, FromNode, Node};
+use crate::strict::FromNode;
 
 /// Metadata of a document.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, FromNode)]
 #[serde(rename_all = "camelCase")]
 pub struct DocumentMetadata {
     /// Where it came from.
@@ -26,19 +24,19 @@ pub struct DocumentMetadata {
 }
 
 /// What need not be said of a document.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema, FromNode)]
 #[serde(rename_all = "camelCase")]
 pub struct DocumentDetails {
     /// What all metadata has.
     #[serde(flatten)]
     pub base: Base,
-    /// Its title.
+    /// Its title, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Where it is.
+    /// Where the content is found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Its media type.
+    /// Its media type, such as text/plain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
     /// Its file's name.
@@ -61,33 +59,6 @@ pub struct DocumentDetails {
     pub user_id: Option<StructuredId>,
     /// The writer's own keys.
     #[serde(flatten)]
+    #[node(rest)]
     pub other: Map<String, Value>,
-}
-
-impl FromNode for DocumentMetadata {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        at.map(schema::migrated(Kind::Document, node), |fields| {
-            let (source, agent_id) = (fields.needed("source"), fields.needed("agentId"));
-            let details = DocumentDetails::read(fields);
-            Some(Self { source: source?, agent_id: agent_id?, details })
-        })?
-    }
-}
-
-impl DocumentDetails {
-    fn read(fields: &mut Fields<'_>) -> Self {
-        Self {
-            base: Base::read(fields),
-            title: fields.optional("title"),
-            url: fields.optional("url"),
-            content_type: fields.optional("contentType"),
-            file_name: fields.optional("fileName"),
-            file_size: fields.optional("fileSize"),
-            creation_date: fields.optional("creationDate"),
-            last_modified: fields.optional("lastModified"),
-            authors: fields.optional("authors"),
-            user_id: fields.optional("userId"),
-            other: fields.rest(),
-        }
-    }
 }

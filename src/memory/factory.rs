@@ -1,7 +1,7 @@
 //! Factories of ids and metadata, under the names of the contract in snake case.
 //!
-//! Ids are checked when they are made. Details are taken as they are but for the importance, whose missing half is derived;
-//! whoever fills them from outside reads them through `strict` first.
+//! Ids are checked when they are made. Details are taken as they are but for the importance, whose missing half is
+//! derived; whoever fills them from outside reads them through `strict` first.
 
 use super::cognitive::{CognitiveProcessDetails, CognitiveProcessMetadata};
 use super::document::{DocumentDetails, DocumentMetadata};
@@ -13,6 +13,7 @@ use super::task::{TaskDetails, TaskMetadata};
 use super::vocabulary::{
     CognitiveProcessType, CommunicationType, DocumentSource, MessagePriority, MessageRole, TaskPriority, TaskStatus,
 };
+use crate::strict::Violation;
 
 /// Values that do not make metadata.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -21,21 +22,18 @@ pub enum FactoryError {
     #[error("`{0}` is no name of a thread: 1 to 512 characters, none of them a control character")]
     Thread(String),
     /// Level and score of the importance say different things.
-    #[error("{0}")]
-    Importance(String),
+    #[error(transparent)]
+    Importance(#[from] Violation),
 }
 
-/// `user:user:{id}`.
 pub fn create_user_id(id: &str) -> Result<StructuredId, IdError> {
     StructuredId::new("user", "user", id, None)
 }
 
-/// `agent:agent:{id}`.
 pub fn create_agent_id(id: &str) -> Result<StructuredId, IdError> {
     StructuredId::new("agent", "agent", id, None)
 }
 
-/// `chat:chat:{id}`.
 pub fn create_chat_id(id: &str) -> Result<StructuredId, IdError> {
     StructuredId::new("chat", "chat", id, None)
 }
@@ -45,7 +43,6 @@ pub fn create_thread_id(id: &str) -> Result<StructuredId, IdError> {
     StructuredId::new("chat", "thread", id, None)
 }
 
-/// `system:{entity_type}:{id}`.
 pub fn create_system_id(entity_type: &EntityType, id: &str) -> Result<StructuredId, IdError> {
     StructuredId::new("system", entity_type.as_str(), id, None)
 }
@@ -62,7 +59,7 @@ pub fn create_thread_info(thread_id: &str, position: u64, parent_id: Option<&str
 }
 
 fn settle(base: &mut Base) -> Result<(), FactoryError> {
-    base.agree().map_err(FactoryError::Importance)
+    Ok(base.agree()?)
 }
 
 /// Metadata of a message.
@@ -81,7 +78,6 @@ pub fn create_message_metadata(
 /// What a message between agents has beside the rest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Communication {
-    /// Who speaks.
     pub sender_agent_id: StructuredId,
     /// Who is spoken to; nobody in particular if absent.
     pub receiver_agent_id: Option<StructuredId>,

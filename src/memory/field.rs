@@ -8,11 +8,14 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::id::MAX_PART;
-use crate::strict::{At, FromNode, Node};
+use crate::strict::bounds::length;
+use crate::strict::values::OneOrMany;
+use crate::strict::{At, FromNode, Node, Violation};
 
 /// A moment as its writer spelt it, in RFC 3339.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, FromNode)]
 #[schemars(extend("format" = "date-time"))]
+#[node(try_from = "String")]
 pub struct Moment(String);
 
 impl Moment {
@@ -41,20 +44,20 @@ pub fn rfc3339(micros: i64) -> String {
     moment.ok().and_then(|moment| moment.format(format).ok()).unwrap_or_default()
 }
 
-impl FromNode for Moment {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        let text = String::from_node(node, at)?;
-        let moment = Self::parse(&text);
-        if moment.is_none() {
+impl TryFrom<String> for Moment {
+    type Error = Violation;
+
+    fn try_from(text: String) -> Result<Self, Violation> {
+        Self::parse(&text).ok_or_else(|| {
             let shown: String = text.chars().take(40).collect();
-            at.bad_value(format!("`{shown}` is no moment in RFC 3339, such as 2026-01-31T12:00:00Z"));
-        }
-        moment
+            format!("`{shown}` is no moment in RFC 3339, such as 2026-01-31T12:00:00Z").into()
+        })
     }
 }
 
 /// A share, 0 to 1.
-#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, JsonSchema, FromNode)]
+#[node(try_from = "f64")]
 pub struct Share(#[schemars(range(min = 0.0, max = 1.0))] f64);
 
 impl Share {
@@ -63,23 +66,16 @@ impl Share {
         (0.0..=1.0).contains(&share).then_some(Self(share))
     }
 
-    /// The number.
     pub fn get(self) -> f64 {
         self.0
     }
 }
 
-impl FromNode for Share {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        let Node::Number(number) = &node else {
-            at.wrong_type("a number of 0 to 1", &node);
-            return None;
-        };
-        let share = number.as_f64().and_then(Self::new);
-        if share.is_none() {
-            at.bad_value(format!("must be 0 to 1, not {number}"));
-        }
-        share
+impl TryFrom<f64> for Share {
+    type Error = Violation;
+
+    fn try_from(share: f64) -> Result<Self, Violation> {
+        Self::new(share).ok_or_else(|| format!("must be 0 to 1, not {share}").into())
     }
 }
 
@@ -120,7 +116,8 @@ impl From<u64> for Amount {
 }
 
 /// Names of other things: memories, contexts, threads. One or a list is read, a list is written.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, FromNode)]
+#[node(try_from = "OneOrMany<Reference>")]
 pub struct References(Vec<Reference>);
 
 impl References {
@@ -139,20 +136,11 @@ impl FromIterator<Reference> for References {
 /// Most names of one list.
 const MAX_REFERENCES: usize = 1000;
 
-impl FromNode for References {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        match node {
-            Node::String(_) => Reference::from_node(node, at).map(|one| Self(vec![one])),
-            Node::List(items) if items.len() > MAX_REFERENCES => {
-                at.bad_value(format!("a list has at most {MAX_REFERENCES} names, not {}", items.len()));
-                None
-            }
-            Node::List(_) => Vec::from_node(node, at).map(Self),
-            other => {
-                at.wrong_type("a string, or a list of strings", &other);
-                None
-            }
-        }
+impl TryFrom<OneOrMany<Reference>> for References {
+    type Error = Violation;
+
+    fn try_from(OneOrMany(names): OneOrMany<Reference>) -> Result<Self, Violation> {
+        length(&names, None, Some(MAX_REFERENCES)).map(|()| Self(names))
     }
 }
 
@@ -170,7 +158,8 @@ impl JsonSchema for References {
 }
 
 /// The name of another thing: 1 to [`MAX_PART`] characters, none of them a control character.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema, FromNode)]
+#[node(try_from = "String")]
 pub struct Reference(String);
 
 impl Reference {
@@ -180,20 +169,17 @@ impl Reference {
         (is_short && !name.chars().any(char::is_control)).then(|| Self(name.to_owned()))
     }
 
-    /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-impl FromNode for Reference {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        let name = String::from_node(node, at)?;
-        let reference = Self::new(&name);
-        if reference.is_none() {
-            at.bad_value(format!("a name has 1 to {MAX_PART} characters, none of them a control character"));
-        }
-        reference
+impl TryFrom<String> for Reference {
+    type Error = Violation;
+
+    fn try_from(name: String) -> Result<Self, Violation> {
+        Self::new(&name)
+            .ok_or_else(|| format!("a name has 1 to {MAX_PART} characters, none of them a control character").into())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Who and what a memory is about: ids that say their namespace and type, and that round-trip through their text.
 //!
-//! The text form is `namespace:type:id`, then `:version` if there is one. `:` and `%` inside a part are percent-escaped, and
-//! nothing else is, so exactly one text stands for an id and exactly one id for a text.
+//! The text form is `namespace:type:id`, then `:version` if there is one. `:` and `%` inside a part are
+//! percent-escaped, and nothing else is, so exactly one text stands for an id and exactly one id for a text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,7 +10,7 @@ use std::str::FromStr;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 
-use crate::strict::{At, FaultCode, FromNode, Node};
+use crate::strict::{At, FromNode, Node};
 
 /// Longest part of an id, in characters: far more than any honest name has.
 pub const MAX_PART: usize = 512;
@@ -29,19 +29,12 @@ pub struct StructuredId {
 /// What an id may be of. The vocabulary is open: any other word is an entity type as well.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntityType {
-    /// A person.
     User,
-    /// An agent.
     Agent,
-    /// A chat.
     Chat,
-    /// A message.
     Message,
-    /// A thought.
     Thought,
-    /// A thread.
     Thread,
-    /// Anything else.
     Other(String),
 }
 
@@ -75,9 +68,7 @@ pub enum IdError {
     /// A part that nobody could type.
     #[error("the {part} has the control character {character:?} at {at}")]
     Control {
-        /// Which part.
         part: &'static str,
-        /// What stands there.
         character: char,
         /// Byte offset in the part.
         at: usize,
@@ -85,7 +76,6 @@ pub enum IdError {
     /// A part with `:`, or `%` that is not the beginning of `%3A` or `%25`.
     #[error("the {part} has a `%` at {at} that is neither %3A nor %25; write `%` itself as %25")]
     Escape {
-        /// Which part.
         part: &'static str,
         /// Byte offset in the part.
         at: usize,
@@ -198,17 +188,25 @@ fn parse_version(text: &str) -> Result<u64, IdError> {
     if canonical { text.parse().map_err(|_| error()) } else { Err(error()) }
 }
 
+/// The parts of an id that is written as an object.
+#[derive(FromNode)]
+struct Parts {
+    namespace: String,
+    #[serde(rename = "type")]
+    entity: String,
+    id: String,
+    version: Option<u64>,
+}
+
 /// An object of the parts, or the text form.
 impl FromNode for StructuredId {
     fn from_node(node: Node, at: &mut At) -> Option<Self> {
         let parsed = match node {
             Node::String(text) => text.parse(),
-            node @ Node::Map(_) => at.map(node, |fields| {
-                let (namespace, entity, id) = (fields.needed("namespace"), fields.needed("type"), fields.needed("id"));
-                let version = fields.optional::<u64>("version");
-                let (namespace, entity, id): (Option<String>, Option<String>, Option<String>) = (namespace, entity, id);
-                Some(Self::new(namespace?, entity?, id?, version))
-            })??,
+            node @ Node::Map(_) => {
+                let Parts { namespace, entity, id, version } = Parts::from_node(node, at)?;
+                Self::new(namespace, entity, id, version)
+            }
             other => {
                 at.wrong_type(
                     "an id, such as {\"namespace\":\"user\",\"type\":\"user\",\"id\":\"x\"} or user:user:x",
@@ -217,7 +215,7 @@ impl FromNode for StructuredId {
                 return None;
             }
         };
-        parsed.map_err(|error| at.fault(FaultCode::BadValue, error.to_string(), None)).ok()
+        parsed.map_err(|error| at.bad_value(error.to_string())).ok()
     }
 }
 

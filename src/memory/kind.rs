@@ -8,37 +8,24 @@ use super::document::DocumentMetadata;
 use super::id::StructuredId;
 use super::message::MessageMetadata;
 use super::metadata::Base;
+use super::schema;
 use super::task::TaskMetadata;
 use super::vocabulary::MessageRole;
-use crate::strict::{At, FromNode, Node};
+use crate::strict::decode::keys_of;
+use crate::strict::{At, FromNode, Node, Word, spelling};
 
 /// What kind of memory it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Word)]
+#[serde(rename_all = "snake_case")]
+#[word(noun = "a kind")]
 pub enum Kind {
-    /// Something said.
     Message,
-    /// Something thought.
     CognitiveProcess,
-    /// Something read.
     Document,
-    /// Something to do.
     Task,
 }
 
 impl Kind {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Message, Self::CognitiveProcess, Self::Document, Self::Task];
-
-    /// The word on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Message => "message",
-            Self::CognitiveProcess => "cognitive_process",
-            Self::Document => "document",
-            Self::Task => "task",
-        }
-    }
-
     /// The word in paths.
     pub fn plural(self) -> &'static str {
         match self {
@@ -50,7 +37,7 @@ impl Kind {
     }
 
     /// The kind of that word, in either form.
-    pub fn parse(word: &str) -> Option<Self> {
+    pub fn named(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == word || kind.plural() == word)
     }
 
@@ -79,9 +66,19 @@ impl Kind {
         }
     }
 
+    /// The keys that its metadata knows, as they are written.
+    pub fn keys(self) -> Vec<&'static str> {
+        match self {
+            Self::Message => keys_of::<MessageMetadata>(),
+            Self::CognitiveProcess => keys_of::<CognitiveProcessMetadata>(),
+            Self::Document => keys_of::<DocumentMetadata>(),
+            Self::Task => keys_of::<TaskMetadata>(),
+        }
+    }
+
     /// The kind that has such metadata, by the keys that only it requires.
     pub fn of_metadata(metadata: &Map<String, Value>) -> Option<Self> {
-        let has = |key: &str| metadata.contains_key(key);
+        let has = |key: &str| metadata.keys().any(|given| spelling::is_same(given, key));
         match () {
             () if has("processType") => Some(Self::CognitiveProcess),
             () if has("role") => Some(Self::Message),
@@ -97,19 +94,17 @@ impl Kind {
 #[serde(untagged)]
 #[expect(clippy::large_enum_variant, reason = "most of all memories are messages, the largest")]
 pub enum Metadata {
-    /// Of a message.
     Message(MessageMetadata),
     /// Of a cognitive process.
     CognitiveProcess(CognitiveProcessMetadata),
-    /// Of a document.
     Document(DocumentMetadata),
-    /// Of a task.
     Task(TaskMetadata),
 }
 
 impl Metadata {
     /// Reads metadata of a kind.
     pub fn read(kind: Kind, node: Node, at: &mut At) -> Option<Self> {
+        let node = schema::migrated(kind, node);
         match kind {
             Kind::Message => FromNode::from_node(node, at).map(Self::Message),
             Kind::CognitiveProcess => FromNode::from_node(node, at).map(Self::CognitiveProcess),
@@ -118,7 +113,6 @@ impl Metadata {
         }
     }
 
-    /// Its kind.
     pub fn kind(&self) -> Kind {
         match self {
             Self::Message(_) => Kind::Message,
@@ -198,7 +192,8 @@ impl Metadata {
 }
 
 /// How one memory refers to another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Word)]
+#[serde(rename_all = "camelCase")]
 pub enum Relation {
     /// It has to do with it.
     RelatedTo,
@@ -207,27 +202,11 @@ pub enum Relation {
     /// It came from it.
     InfluencedBy,
     /// It is a part of it.
+    #[serde(rename = "parentTaskId")]
     ParentTask,
 }
 
 impl Relation {
-    const ALL: [Self; 4] = [Self::RelatedTo, Self::Influences, Self::InfluencedBy, Self::ParentTask];
-
-    /// The key in the metadata.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::RelatedTo => "relatedTo",
-            Self::Influences => "influences",
-            Self::InfluencedBy => "influencedBy",
-            Self::ParentTask => "parentTaskId",
-        }
-    }
-
-    /// The relation of that key.
-    pub fn parse(key: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|relation| relation.as_str() == key)
-    }
-
     /// What the memory that is referred to is to the one that refers.
     pub fn direction(self) -> Direction {
         match self {
@@ -239,7 +218,8 @@ impl Relation {
 }
 
 /// What one memory is to another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Word)]
+#[serde(rename_all = "camelCase")]
 pub enum Direction {
     /// The other came of it.
     LedTo,
@@ -250,15 +230,6 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// The word on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::LedTo => "ledTo",
-            Self::CameFrom => "cameFrom",
-            Self::Related => "related",
-        }
-    }
-
     /// The same seen from the other end.
     #[must_use]
     pub fn reversed(self) -> Self {

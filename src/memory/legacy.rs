@@ -1,9 +1,9 @@
-//! Metadata from before version 1.0.0: ids were strings, threads were `inResponseTo` and `isPartOfThread`, words came in any
-//! spelling, and there was no version.
+//! Metadata from before version 1.0.0: ids were strings, threads were `inResponseTo` and `isPartOfThread`, words came
+//! in any spelling, and there was no version.
 //!
 //! What can be told for sure is converted. What is missing is not made up: reading the result reports it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
@@ -81,8 +81,8 @@ fn role_of(role: &str) -> &str {
     }
 }
 
-/// A thread from what there was instead of one. Where in it a message stands, a single message cannot tell: an answer comes
-/// after what it answers.
+/// A thread from what there was instead of one. Where in it a message stands, a single message cannot tell: an answer
+/// comes after what it answers.
 fn give_thread(metadata: &mut Map<String, Value>) {
     let part_of = metadata.remove("isPartOfThread");
     if metadata.contains_key("thread") {
@@ -96,39 +96,93 @@ fn give_thread(metadata: &mut Map<String, Value>) {
     }
 }
 
-/// Brings the memories of a file up to date, in its order: an answer belongs to the thread of what it answers, and positions
-/// are given one after the other.
+/// Brings the memories of a file up to date: an answer belongs to the thread of what it answers, wherever that stands,
+/// and comes after it. Otherwise positions are given in the file's order.
 #[derive(Debug, Default)]
 pub struct Importer {
-    threads: HashMap<String, String>,
+    /// What the file says of each message, by its id.
+    said: HashMap<String, Said>,
+    placed: HashMap<String, (String, u64)>,
     next: HashMap<(String, String), u64>,
 }
 
+/// What was said instead of a thread.
+#[derive(Debug, Clone, Default)]
+struct Said {
+    answered: Option<String>,
+    part_of: Option<String>,
+    chat: String,
+}
+
+impl Said {
+    fn of(metadata: &Map<String, Value>) -> Self {
+        let text = |key: &str| metadata.get(key).and_then(Value::as_str).map(str::to_owned);
+        let chat = metadata.get("chatId").map(Value::to_string).unwrap_or_default();
+        Self { answered: text("inResponseTo"), part_of: text("isPartOfThread"), chat }
+    }
+}
+
 impl Importer {
+    /// Takes note of a memory of the file. All of them are told before the first is brought up to date.
+    pub fn learn(&mut self, kind: Kind, id: Option<&str>, metadata: &Map<String, Value>) {
+        if let (Kind::Message, Some(id), false) = (kind, id, metadata.contains_key("thread")) {
+            self.said.insert(id.to_owned(), Said::of(metadata));
+        }
+    }
+
     /// Brings one memory up to date. `id` is what others refer to it by.
     pub fn modernise(&mut self, kind: Kind, id: Option<&str>, metadata: &mut Map<String, Value>) {
         if kind == Kind::Message && !metadata.contains_key("thread") {
-            self.place(id, metadata);
+            let said = Said::of(metadata);
+            let place = match id {
+                Some(id) => Some(self.place(id, &said)),
+                None => self.thread_of(None, &said).map(|thread| self.take_place(thread, &said.chat)),
+            };
+            if let Some((thread, position)) = place {
+                metadata.insert("thread".to_owned(), json!({"id": thread, "position": position}));
+            }
         }
         modernise(kind, metadata);
         metadata.insert("schemaVersion".to_owned(), CURRENT.to_string().into());
     }
 
-    fn place(&mut self, id: Option<&str>, metadata: &mut Map<String, Value>) {
-        let text = |key: &str| metadata.get(key).and_then(Value::as_str).map(str::to_owned);
-        let answered = text("inResponseTo");
-        let thread = text("isPartOfThread")
-            .or_else(|| answered.as_ref().map(|message| self.threads.get(message).unwrap_or(message).clone()))
-            // A message that others may answer begins a thread of its own.
-            .or_else(|| id.map(|id| format!("thread_{id}")));
-        let Some(thread) = thread else { return };
-        let chat = metadata.get("chatId").map(Value::to_string).unwrap_or_default();
-        let next = self.next.entry((chat, thread.clone())).or_default();
-        metadata.insert("thread".to_owned(), json!({"id": thread, "position": *next}));
-        *next += 1;
-        if let Some(id) = id {
-            self.threads.insert(id.to_owned(), thread);
+    /// The place of a message; that of what it answers is taken before it.
+    fn place(&mut self, id: &str, said: &Said) -> (String, u64) {
+        let mut line = vec![(id.to_owned(), said.clone())];
+        let mut seen = HashSet::from([id.to_owned()]);
+        while let Some((_, said)) = line.last()
+            && let Some(answered) = said.answered.clone()
+            && !self.placed.contains_key(&answered)
+            && let Some(question) = self.said.get(&answered).cloned()
+            && seen.insert(answered.clone())
+        {
+            line.push((answered, question));
         }
+        for (id, said) in line.into_iter().rev() {
+            if !self.placed.contains_key(&id)
+                && let Some(thread) = self.thread_of(Some(&id), &said)
+            {
+                let place = self.take_place(thread, &said.chat);
+                self.placed.insert(id, place);
+            }
+        }
+        self.placed.get(id).cloned().unwrap_or_default()
+    }
+
+    fn thread_of(&self, id: Option<&str>, said: &Said) -> Option<String> {
+        let of_answered = |message: &String| match self.placed.get(message) {
+            Some((thread, _)) => thread.clone(),
+            None => message.clone(),
+        };
+        let named = said.part_of.clone().or_else(|| said.answered.as_ref().map(of_answered));
+        // A message that others may answer begins a thread of its own.
+        named.or_else(|| id.map(|id| format!("thread_{id}")))
+    }
+
+    fn take_place(&mut self, thread: String, chat: &str) -> (String, u64) {
+        let next = self.next.entry((chat.to_owned(), thread.clone())).or_default();
+        *next += 1;
+        (thread, *next - 1)
     }
 }
 
@@ -237,5 +291,28 @@ mod tests {
         );
         assert_eq!(place("m4", json!({"chatId": "c", "isPartOfThread": "t"})), json!({"id": "t", "position": 0}));
         assert_eq!(place("m5", json!({"chatId": "d", "isPartOfThread": "t"})), json!({"id": "t", "position": 0}));
+    }
+
+    #[test]
+    fn an_answer_may_stand_before_its_question() {
+        let mut importer = Importer::default();
+        let lines = [
+            ("a2", json!({"chatId": "c", "inResponseTo": "a1"})),
+            ("q", json!({"chatId": "c"})),
+            ("a1", json!({"chatId": "c", "inResponseTo": "q"})),
+            // Two that answer each other begin somewhere.
+            ("x", json!({"chatId": "c", "inResponseTo": "y"})),
+            ("y", json!({"chatId": "c", "inResponseTo": "x"})),
+        ];
+        let lines = lines.map(|(id, metadata)| {
+            let Value::Object(metadata) = metadata else { unreachable!() };
+            importer.learn(Kind::Message, Some(id), &metadata);
+            (id, metadata)
+        });
+        let places = lines.map(|(id, mut metadata)| {
+            importer.modernise(Kind::Message, Some(id), &mut metadata);
+            format!("{} {}", metadata["thread"]["id"].as_str().unwrap(), metadata["thread"]["position"])
+        });
+        assert_eq!(places, ["thread_q 2", "thread_q 0", "thread_q 1", "x 1", "x 0"]);
     }
 }

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::strict::spelling;
+
 /// `target` with `patch` merged into it. Bounded by the depth of what was read.
 pub fn merge_patch(target: Value, patch: Value) -> Value {
     let Value::Object(patch) = patch else { return patch };
@@ -21,8 +23,17 @@ pub fn merge_patch(target: Value, patch: Value) -> Value {
     Value::Object(merged)
 }
 
-/// Metadata with a patch merged into it. Of level and score of the importance one may be derived: if only one is changed, the
-/// other is derived anew.
+/// A patch with the keys `known` in their own spelling, so that it meets what it changes. Where both spellings are
+/// there, both stay, and are refused when the result is read.
+pub fn respelt(patch: Map<String, Value>, known: &[&'static str]) -> Map<String, Value> {
+    let own = |key: &str| known.iter().copied().find(|known| spelling::is_same(known, key));
+    let name = |key: &String| own(key).filter(|own| !patch.contains_key(*own)).map(str::to_owned);
+    let names: Vec<Option<String>> = patch.keys().map(name).collect();
+    patch.into_iter().zip(names).map(|((key, value), name)| (name.unwrap_or(key), value)).collect()
+}
+
+/// Metadata with a patch merged into it. Of level and score of the importance one may be derived: if only one is
+/// changed, the other is derived anew.
 pub fn patched(mut metadata: Map<String, Value>, patch: Map<String, Value>) -> Map<String, Value> {
     for (changed, derived) in [("importance", "importance_score"), ("importance_score", "importance")] {
         if patch.contains_key(changed) && !patch.contains_key(derived) {
@@ -64,6 +75,19 @@ mod tests {
         ] {
             assert_eq!(merge_patch(target.clone(), patch.clone()), merged, "{target} with {patch}");
         }
+    }
+
+    #[test]
+    fn a_patch_meets_what_it_changes_in_either_spelling() {
+        let check = |patch: Value, expected: Value| {
+            let Value::Object(patch) = patch else { unreachable!() };
+            assert_eq!(Value::Object(respelt(patch, &["userId", "importance_score"])), expected);
+        };
+        check(
+            json!({"user_id": 1, "importanceScore": 2, "my_own": 3}),
+            json!({"userId": 1, "importance_score": 2, "my_own": 3}),
+        );
+        check(json!({"user_id": 1, "userId": 2}), json!({"user_id": 1, "userId": 2}));
     }
 
     #[test]

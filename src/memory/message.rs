@@ -5,17 +5,15 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::id::StructuredId;
-use super::kind::Kind;
 use super::metadata::{Base, MessageAttachment, ThreadInfo};
-use super::schema;
 use super::vocabulary::{CommunicationType, MessagePriority, MessageRole};
-use crate::strict::{At, Fields, FromNode, Node};
+use crate::strict::FromNode;
 
 /// Metadata of a message.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, FromNode)]
 #[serde(rename_all = "camelCase")]
 pub struct MessageMetadata {
-    /// Who speaks.
+    /// Who wrote the message.
     pub role: MessageRole,
     /// The person.
     pub user_id: StructuredId,
@@ -31,7 +29,7 @@ pub struct MessageMetadata {
 }
 
 /// What need not be said of a message.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema, FromNode)]
 #[serde(rename_all = "camelCase")]
 pub struct MessageDetails {
     /// What all metadata has.
@@ -66,43 +64,6 @@ pub struct MessageDetails {
     pub requires_response: Option<bool>,
     /// The writer's own keys.
     #[serde(flatten)]
+    #[node(rest)]
     pub other: Map<String, Value>,
-}
-
-impl FromNode for MessageMetadata {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        at.map(schema::migrated(Kind::Message, node), |fields| {
-            let role = fields.needed("role");
-            let (user_id, agent_id, chat_id) =
-                (fields.needed("userId"), fields.needed("agentId"), fields.needed("chatId"));
-            let thread = fields.needed("thread");
-            let details = MessageDetails::read(fields);
-            Some(Self {
-                role: role?,
-                user_id: user_id?,
-                agent_id: agent_id?,
-                chat_id: chat_id?,
-                thread: thread?,
-                details,
-            })
-        })?
-    }
-}
-
-impl MessageDetails {
-    fn read(fields: &mut Fields<'_>) -> Self {
-        Self {
-            base: Base::read(fields),
-            message_type: fields.optional("messageType"),
-            attachments: fields.optional("attachments"),
-            source: fields.optional("source"),
-            category: fields.optional("category"),
-            sender_agent_id: fields.optional("senderAgentId"),
-            receiver_agent_id: fields.optional("receiverAgentId"),
-            communication_type: fields.optional("communicationType"),
-            priority: fields.optional("priority"),
-            requires_response: fields.optional("requiresResponse"),
-            other: fields.rest(),
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! What all metadata has, and what the kinds share.
 //!
-//! Each kind is read key by key: all faults are reported at once, and a key that is nearly one of the kind's is a fault. Other
-//! keys are the writer's own; they are kept and come back as they were.
+//! Each kind is read key by key: all faults are reported at once, and a key that is nearly one of the kind's is a
+//! fault. Other keys are the writer's own; they are kept and come back as they were.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,10 +10,11 @@ use serde_json::{Map, Value};
 use super::field::{Moment, Reference, Share};
 use super::schema::SchemaVersion;
 use super::vocabulary::ImportanceLevel;
-use crate::strict::{At, Fields, FromNode, Node};
+use crate::strict::{At, Fields, FromNode, Node, Violation};
 
 /// What all metadata has.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema, FromNode)]
+#[node(check = settle)]
 pub struct Base {
     /// How much it matters; made from the score if only that is given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -23,12 +24,15 @@ pub struct Base {
     pub importance_score: Option<Share>,
     /// Words to find it by.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = MAX_TAGS))]
     pub tags: Option<Vec<String>>,
     /// Set by a soft delete; writers may not.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[node(read = refused)]
     pub is_deleted: Option<bool>,
     /// When it was deleted; writers may not set it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[node(read = refused)]
     pub deletion_time: Option<Moment>,
     /// The version of this format; the current one if it is not given.
     #[serde(rename = "schemaVersion")]
@@ -39,40 +43,29 @@ pub struct Base {
 /// Most tags of one memory.
 const MAX_TAGS: usize = 256;
 
-impl Base {
-    /// Reads the fields and derives what is not given.
-    pub(super) fn read(fields: &mut Fields<'_>) -> Self {
-        let mut base = Self {
-            importance: fields.optional("importance"),
-            importance_score: fields.optional("importance_score"),
-            tags: fields.optional("tags"),
-            is_deleted: None,
-            deletion_time: None,
-            schema_version: fields.or_default("schemaVersion"),
-        };
-        for key in ["is_deleted", "deletion_time"] {
-            if fields.optional::<Value>(key).is_some() {
-                fields.bad_value(key, "only deleting and restoring a memory sets this");
-            }
-        }
-        if base.tags.as_ref().is_some_and(|tags| tags.len() > MAX_TAGS) {
-            fields.bad_value("tags", format!("a memory has at most {MAX_TAGS} tags"));
-        }
-        if let Err(said) = base.agree() {
-            fields.bad_value("importance_score", said);
-        }
-        base
-    }
+/// Refuses what writers may not set.
+fn refused<T>(_: Node, at: &mut At) -> Option<T> {
+    at.bad_value("only deleting and restoring a memory sets this");
+    None
+}
 
+fn settle(base: &mut Base, fields: &mut Fields<'_>) {
+    if let Err(violation) = base.agree() {
+        fields.bad_value("importance_score", violation.to_string());
+    }
+}
+
+impl Base {
     /// Derives the level from the score or the score from the level; says why if they disagree.
-    pub fn agree(&mut self) -> Result<(), String> {
+    pub fn agree(&mut self) -> Result<(), Violation> {
         match (self.importance, self.importance_score) {
             (Some(level), Some(score)) if ImportanceLevel::of(score.get()) != level => {
                 let score = score.get();
                 Err(format!(
                     "{score} is {}, but the importance is {level}; give one of them",
                     ImportanceLevel::of(score)
-                ))
+                )
+                .into())
             }
             (Some(level), None) => {
                 self.importance_score = Share::new(level.score());
@@ -88,7 +81,7 @@ impl Base {
 }
 
 /// Where a message stands in its thread.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, FromNode)]
 #[schemars(deny_unknown_fields)]
 pub struct ThreadInfo {
     /// The thread.
@@ -104,28 +97,15 @@ pub struct ThreadInfo {
 /// Largest position: the largest whole number that every JSON reader keeps.
 pub const MAX_POSITION: u64 = (1 << 53) - 1;
 
-impl FromNode for ThreadInfo {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        at.map(node, |fields| {
-            let (id, position) = (fields.needed("id"), fields.needed("position"));
-            let parent_id = fields.optional("parentId");
-            if position.is_some_and(|position| position > MAX_POSITION) {
-                fields.bad_value("position", format!("at most {MAX_POSITION}"));
-            }
-            Some(Self { id: id?, position: position?, parent_id })
-        })?
-    }
-}
-
 /// What came with a message.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, FromNode)]
 #[serde(rename_all = "camelCase")]
 #[schemars(deny_unknown_fields)]
 pub struct MessageAttachment {
     /// What it is, such as image or file.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Where it is.
+    /// Where the content is found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// Itself, as text.
@@ -134,22 +114,10 @@ pub struct MessageAttachment {
     /// Its file's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filename: Option<String>,
-    /// Its media type.
+    /// Its media type, such as text/plain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
     /// Whatever else is to be said of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
-}
-
-impl FromNode for MessageAttachment {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        at.map(node, |fields| {
-            let kind = fields.needed("type");
-            let (url, data) = (fields.optional("url"), fields.optional("data"));
-            let (filename, content_type) = (fields.optional("filename"), fields.optional("contentType"));
-            let metadata = fields.optional("metadata");
-            Some(Self { kind: kind?, url, data, filename, content_type, metadata })
-        })?
-    }
 }

@@ -1,34 +1,64 @@
-//! How well candidates match a text: words and meaning, each with a share of what stands beside a message.
+//! How well candidates match a text: by words and by meaning, each with a share of what stands beside a message.
 //!
-//! An answer often has none of the words of a question about it; the turn before it has them. So a message is lent a fifth of
-//! what its neighbours score. Words and meaning have scales of their own; each is divided by its spread among the candidates,
-//! which is what adding z-scores comes to.
+//! An answer often has none of the words of a question about it; the turns before it have them. So the messages beside
+//! one are fields of it: what they say counts as said less often, and saturates with its own words (BM25F; Robertson &
+//! Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009, section 3.6). Words and meaning have
+//! scales of their own; each is divided by its spread among the candidates, which is what adding z-scores comes to.
 
-use crate::store::memories::Signals;
+use super::query::ScoreSignals;
 
-/// What a neighbour lends.
-const NEAR: f64 = 0.2;
+/// Weight of a term in the speaker's name; in the message it is 1.
+pub const SPEAKER: f64 = 2.0;
+
+/// How many positions further on a message stands in the thread, and what its terms weigh.
+pub const BESIDE: [(i64, f64); 4] = [(-1, 0.5), (1, 0.25), (-2, 0.2), (2, 0.1)];
+
+/// Weight of a term that the date has on which a memory was added.
+pub const DATE: f64 = 0.3;
+
+/// How soon repeats of a term count no more.
+const SATURATION: f64 = 1.2;
+
+/// Length normalisation, 0 (none) to 1 (full).
+const LENGTH: f64 = 0.5;
 
 /// Weight of the meaning; that of the words is 1.
-const MEANING: f64 = 1.2;
+const MEANING: f64 = 0.8;
 
-/// Likeness from which on a text means something similar: of unrelated texts one in twenty is above, of requests and what
-/// serves them nine in ten.
-const LIKE: f64 = 0.25;
+/// What the meaning of each of the two messages beside one lends it.
+const NEAR: f64 = 0.2;
 
-/// A score for each candidate that matches: it, or what stands beside it, shares a word with the text or means something like
-/// it. Scores of one search compare; those of two do not.
-pub fn rank(candidates: &[Signals]) -> Vec<Option<f64>> {
-    let words: Vec<f64> = candidates.iter().map(|signals| signals.lexical + NEAR * signals.near_lexical).collect();
-    let meaning: Vec<f64> = candidates.iter().map(|signals| signals.likeness + NEAR * signals.near_likeness).collect();
-    let (word_spread, meaning_spread) = (spread(&words), spread(&meaning));
-    let scores =
-        words.iter().zip(&meaning).map(|(words, meaning)| words / word_spread + MEANING * meaning / meaning_spread);
-    candidates.iter().zip(scores).map(|(signals, score)| matches(signals).then_some(score)).collect()
+/// Similarity from which on a text means something similar: of unrelated texts one in twenty is above, of requests and
+/// what serves them nine in ten.
+pub const LIKE: f32 = 0.25;
+
+/// The inverse document frequency of a term that `having` of `all` have; above 0.
+pub fn idf(all: usize, having: usize) -> f64 {
+    let (all, having) = (all.max(having) as f64, having as f64);
+    (1.0 + (all - having + 0.5) / (having + 0.5)).ln()
 }
 
-fn matches(signals: &Signals) -> bool {
-    signals.lexical > 0.0 || signals.near_lexical > 0.0 || signals.likeness >= LIKE
+/// What a term counts in a message of `length` terms, where the mean is `mean`, 1 or more.
+pub fn shortness(length: u16, mean: f64) -> f64 {
+    1.0 / (1.0 - LENGTH + LENGTH * f64::from(length) / mean)
+}
+
+/// How much of its idf a term of that weighted frequency scores: 0 to 1.
+pub fn saturated(frequency: f64) -> f64 {
+    frequency / (SATURATION + frequency)
+}
+
+/// A score for each candidate. Scores of one search compare; those of two do not.
+pub fn rank(candidates: &[ScoreSignals]) -> Vec<f64> {
+    let words: Vec<f64> = candidates.iter().map(|signals| signals.lexical + signals.near_lexical).collect();
+    let meaning: Vec<f64> =
+        candidates.iter().map(|signals| signals.similarity + NEAR * signals.near_similarity).collect();
+    let (word_spread, meaning_spread) = (spread(&words), spread(&meaning));
+    words
+        .iter()
+        .zip(&meaning)
+        .map(|(words, meaning)| words / word_spread + MEANING * meaning / meaning_spread)
+        .collect()
 }
 
 /// The standard deviation; 1 where all are the same.
@@ -45,20 +75,33 @@ mod tests {
 
     use super::*;
 
-    fn check(signals: &[Signals], order: &[usize]) {
+    fn check(signals: &[ScoreSignals], order: &[usize]) {
         let scores = rank(signals);
-        let mut ranked: Vec<usize> = (0..signals.len()).filter(|&index| scores[index].is_some()).collect();
-        ranked.sort_by(|&a, &b| scores[b].unwrap().total_cmp(&scores[a].unwrap()));
+        let mut ranked: Vec<usize> = (0..signals.len()).collect();
+        ranked.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
         assert_eq!(ranked, order, "{scores:?}");
     }
 
     #[test]
     fn words_meaning_and_neighbours_count() {
-        let of = |lexical, likeness, near_lexical| Signals { lexical, likeness, near_lexical, ..Signals::default() };
-        check(&[of(0.0, 0.1, 0.0), of(2.0, 0.1, 0.0), of(5.0, 0.1, 0.0)], &[2, 1]);
-        check(&[of(0.0, 0.5, 0.0), of(0.0, 0.9, 0.0), of(0.0, 0.0, 0.0)], &[1, 0]);
-        check(&[of(0.0, 0.1, 4.0), of(1.0, 0.1, 0.0), of(0.0, 0.1, 0.0)], &[1, 0]);
+        let of = |lexical, similarity, near_lexical| ScoreSignals {
+            lexical,
+            similarity,
+            near_lexical,
+            ..ScoreSignals::default()
+        };
+        check(&[of(0.0, 0.1, 0.0), of(2.0, 0.1, 0.0), of(5.0, 0.1, 0.0)], &[2, 1, 0]);
+        check(&[of(0.0, 0.5, 0.0), of(0.0, 0.9, 0.0), of(0.0, 0.0, 0.0)], &[1, 0, 2]);
+        check(&[of(0.0, 0.1, 4.0), of(1.0, 0.1, 0.0), of(0.0, 0.1, 0.0)], &[0, 1, 2]);
         check(&[], &[]);
+    }
+
+    #[test]
+    fn a_rare_term_in_a_short_text_counts_more() {
+        assert!(idf(100, 1) > idf(100, 50) && idf(100, 100) > 0.0 && idf(0, 3) > 0.0);
+        assert!(shortness(5, 10.0) > shortness(20, 10.0));
+        assert!((shortness(10, 10.0) - 1.0).abs() < 1e-9);
+        assert!(saturated(9.0) < 1.0 && saturated(2.0) > saturated(1.0));
     }
 
     proptest! {
@@ -66,12 +109,14 @@ mod tests {
         fn a_better_match_is_never_ranked_lower(
             lexical in prop::collection::vec(0.0_f64..10.0, 2..20), more in 0.0_f64..5.0,
         ) {
-            let mut signals: Vec<Signals> =
-                lexical.iter().map(|&lexical| Signals { lexical, likeness: 0.1, ..Signals::default() }).collect();
-            signals.push(Signals { lexical: lexical[0] + more, ..signals[0] });
+            let mut signals: Vec<ScoreSignals> = lexical
+                .iter()
+                .map(|&lexical| ScoreSignals { lexical, similarity: 0.1, ..ScoreSignals::default() })
+                .collect();
+            signals.push(ScoreSignals { lexical: lexical[0] + more, ..signals[0] });
             let scores = rank(&signals);
             prop_assert!(scores[lexical.len()] >= scores[0]);
-            prop_assert!(scores.iter().flatten().all(|score| score.is_finite()));
+            prop_assert!(scores.iter().all(|score| score.is_finite()));
         }
     }
 }

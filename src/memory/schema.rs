@@ -1,5 +1,5 @@
-//! Versions of the metadata format. An older one is brought up to date by registered steps, wherever it is met: on its way in
-//! and when a stored memory is read. A newer major is refused, because nobody here knows what it means.
+//! Versions of the metadata format. An older one is brought up to date by registered steps, wherever it is met: on its
+//! way in and when a stored memory is read. A newer major is refused, because nobody here knows what it means.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,10 +10,12 @@ use serde_json::{Map, Value};
 
 use super::kind::Kind;
 use super::legacy;
-use crate::strict::{At, FromNode, Node};
+use super::merge::respelt;
+use crate::strict::{FromNode, Node, Violation, spelling};
 
 /// A semantic version. The default is the current one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, FromNode)]
+#[node(try_from = "String")]
 pub struct SchemaVersion {
     major: u32,
     minor: u32,
@@ -63,19 +65,19 @@ impl Serialize for SchemaVersion {
     }
 }
 
-impl FromNode for SchemaVersion {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        let text = String::from_node(node, at)?;
-        let version = Self::parse(&text);
-        match version {
+impl TryFrom<String> for SchemaVersion {
+    type Error = Violation;
+
+    fn try_from(text: String) -> Result<Self, Violation> {
+        match Self::parse(&text) {
             Some(version) if version.major > CURRENT.major => {
-                at.bad_value(format!("{version} is newer than {CURRENT}, which is the newest that is understood here"));
+                Err(format!("{version} is newer than {CURRENT}, which is the newest that is understood here").into())
             }
-            Some(_) => {}
-            None => at
-                .bad_value(format!("`{}` is no version, such as {CURRENT}", text.chars().take(40).collect::<String>())),
+            Some(version) => Ok(version),
+            None => {
+                Err(format!("`{}` is no version, such as {CURRENT}", text.chars().take(40).collect::<String>()).into())
+            }
         }
-        version
     }
 }
 
@@ -95,15 +97,17 @@ impl JsonSchema for SchemaVersion {
 
 /// The node brought up to date, if it says that it is of an older version.
 pub(super) fn migrated(kind: Kind, node: Node) -> Node {
+    let is_older = |text: &str| SchemaVersion::parse(text).is_some_and(|version| version < CURRENT);
     let says_older = |entries: &[(String, Node)]| {
-        entries.iter().any(|(key, value)| {
-            key == "schemaVersion"
-                && matches!(value, Node::String(text) if SchemaVersion::parse(text).is_some_and(|version| version < CURRENT))
-        })
+        let says = |(key, value): &(String, Node)| {
+            spelling::is_same(key, "schemaVersion") && matches!(value, Node::String(text) if is_older(text))
+        };
+        entries.iter().any(says)
     };
     match node {
         Node::Map(entries) if says_older(&entries) => {
             let Value::Object(mut metadata) = Value::from(Node::Map(entries)) else { return Node::Null };
+            metadata = respelt(metadata, &kind.keys());
             migrate(kind, &mut metadata);
             Value::Object(metadata).into()
         }

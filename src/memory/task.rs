@@ -6,14 +6,12 @@ use serde_json::{Map, Value};
 
 use super::field::{Amount, Moment, Reference, Share};
 use super::id::StructuredId;
-use super::kind::Kind;
 use super::metadata::Base;
-use super::schema;
 use super::vocabulary::{TaskPriority, TaskStatus};
-use crate::strict::{At, Fields, FromNode, Node};
+use crate::strict::FromNode;
 
 /// Metadata of a task.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, FromNode)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskMetadata {
     /// What is to be done, in short.
@@ -30,7 +28,7 @@ pub struct TaskMetadata {
 }
 
 /// What need not be said of a task.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema, FromNode)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskDetails {
     /// What all metadata has.
@@ -65,34 +63,6 @@ pub struct TaskDetails {
     pub attempt_count: Option<u64>,
     /// The writer's own keys.
     #[serde(flatten)]
+    #[node(rest)]
     pub other: Map<String, Value>,
-}
-
-impl FromNode for TaskMetadata {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        at.map(schema::migrated(Kind::Task, node), |fields| {
-            let (title, status) = (fields.needed("title"), fields.needed("status"));
-            let (priority, agent_id) = (fields.needed("priority"), fields.needed("agentId"));
-            let details = TaskDetails::read(fields);
-            Some(Self { title: title?, status: status?, priority: priority?, agent_id: agent_id?, details })
-        })?
-    }
-}
-
-impl TaskDetails {
-    fn read(fields: &mut Fields<'_>) -> Self {
-        Self {
-            base: Base::read(fields),
-            description: fields.optional("description"),
-            assigned_to: fields.optional("assignedTo"),
-            due_date: fields.optional("dueDate"),
-            completed_date: fields.optional("completedDate"),
-            parent_task_id: fields.optional("parentTaskId"),
-            progress: fields.optional("progress"),
-            estimated_duration: fields.optional("estimatedDuration"),
-            actual_duration: fields.optional("actualDuration"),
-            attempt_count: fields.optional("attemptCount"),
-            other: fields.rest(),
-        }
-    }
 }

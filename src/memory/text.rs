@@ -1,11 +1,16 @@
 //! The text that a memory is found by, and the text that is looked for, as terms and as a vector.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
+use serde_json::{Map, Value};
+
 use super::id::StructuredId;
-use super::kind::Metadata;
-use crate::store::memories::Index;
+use super::kind::{Kind, Metadata};
+use super::query::DatePart;
+use super::schema;
+use super::stored::SearchKeys;
+use crate::strict::decode::decode_with;
 use crate::text::analysis;
 use crate::text::embedding::{DOCUMENT_PIECES, Pool, QUERY_PIECES, Quantized, Table, Vector};
 
@@ -15,8 +20,30 @@ const SPEAKER: f32 = 0.4;
 /// Terms of one query; more say nothing more, and each costs a look into the index.
 const MAX_TERMS: usize = 64;
 
+/// Which way of taking texts apart this is. Where another made what memories are found by, all of it is made anew.
+pub const ANALYSIS: i64 = 1;
+
+/// What a memory is found by that was stored before; its text alone if its metadata is damaged.
+pub fn index_stored(kind: u8, metadata: &str, content: &str) -> SearchKeys {
+    let read = || {
+        let kind = Kind::of_number(kind)?;
+        let mut metadata: Map<String, Value> = serde_json::from_str(metadata).ok()?;
+        metadata.retain(|key, _| !matches!(key.as_str(), "is_deleted" | "deletion_time"));
+        schema::migrate(kind, &mut metadata);
+        decode_with(Value::Object(metadata).into(), |node, at| Metadata::read(kind, node, at)).ok()
+    };
+    match read() {
+        Some(metadata) => index(&metadata, content),
+        None => SearchKeys {
+            words: words(content),
+            speaker: String::new(),
+            vector: Quantized::from(&meaning(content, DOCUMENT_PIECES)),
+        },
+    }
+}
+
 /// What a memory is found by.
-pub fn index(metadata: &Metadata, content: &str) -> Index {
+pub fn index(metadata: &Metadata, content: &str) -> SearchKeys {
     let speaker = metadata.speaker().map(StructuredId::id).unwrap_or_default();
     let title = match metadata {
         Metadata::Document(document) => document.details.title.as_deref(),
@@ -34,7 +61,7 @@ pub fn index(metadata: &Metadata, content: &str) -> Index {
     if !speaker.is_empty() {
         pool.add(&meaning(speaker, QUERY_PIECES), SPEAKER);
     }
-    Index { words: words(&text), speaker: words(speaker), vector: Quantized::from(&pool.vector()) }
+    SearchKeys { words: words(&text), speaker: words(speaker), vector: Quantized::from(&pool.vector()) }
 }
 
 /// What is looked for: its terms, each once, and what it means.
@@ -45,6 +72,10 @@ pub fn query(text: &str) -> (Vec<String>, Quantized) {
             terms.push(term.to_owned());
         }
     });
+    // A character of a pair says nothing more than the pair does.
+    let paired: HashSet<char> =
+        terms.iter().filter(|term| analysis::lone(term).is_none()).flat_map(|term| term.chars()).collect();
+    terms.retain(|term| analysis::lone(term).is_none_or(|lone| !paired.contains(&lone)));
     // Nobody looks for `the`, unless for nothing else.
     if terms.iter().any(|term| !FUNCTION_WORDS.contains(term)) {
         terms.retain(|term| !FUNCTION_WORDS.contains(term));
@@ -52,12 +83,50 @@ pub fn query(text: &str) -> (Vec<String>, Quantized) {
     (terms, Quantized::from(&meaning(text, QUERY_PIECES)))
 }
 
+/// Which terms a date may have: a year, a month's name, and beside one of these the day.
+pub fn dates(terms: &[String]) -> Vec<(usize, DatePart)> {
+    let mut parts = Vec::new();
+    for (number, term) in terms.iter().enumerate() {
+        if let Some(&month) = MONTHS.get(term) {
+            parts.push((number, DatePart::Month(month)));
+        } else if let Some(year) = term.parse().ok().filter(|year| (1970..2100).contains(year)) {
+            parts.push((number, DatePart::Year(year)));
+        }
+    }
+    if parts.is_empty() {
+        return parts;
+    }
+    for (number, term) in terms.iter().enumerate() {
+        let bare = ["st", "nd", "rd", "th"].iter().find_map(|end| term.strip_suffix(end)).unwrap_or(term);
+        if let Some(day) = bare.parse().ok().filter(|day| (1..=31).contains(day)) {
+            parts.push((number, DatePart::Day(day)));
+        }
+    }
+    parts
+}
+
+/// The months' English names, stemmed, and their numbers.
+static MONTHS: LazyLock<HashMap<String, u8>> = LazyLock::new(|| {
+    let names = "january february march april may june july august september october november december";
+    let mut months = HashMap::new();
+    for (name, number) in names.split(' ').zip(1..) {
+        for spelt in [name, &name[..3]] {
+            analysis::terms(spelt, |term| {
+                months.insert(term.to_owned(), number);
+            });
+        }
+    }
+    months
+});
+
 /// Words that hold a sentence together and say nothing of what it is about, stemmed.
 static FUNCTION_WORDS: LazyLock<HashSet<String>> = LazyLock::new(|| {
     let mut words = HashSet::new();
     analysis::terms(
-        "a about am an and any are as at be been but by can could did do does for from had has have he her hers him his how \
-         i if in into is it its me my of on or our s she should so t than that the their them then there these they this \
+        "a about am an and any are as at be been but by can could did do does for from had has have he her hers him \
+         his how \
+         i if in into is it its me my of on or our s she should so t than that the their them then there these they \
+         this \
          those to us was we were what when where which who whom whose why will with would you your",
         |term| {
             words.insert(term.to_owned());
@@ -77,15 +146,15 @@ fn words(text: &str) -> String {
     words
 }
 
-/// What a text means, rare pieces counting more. Where a word stands in the vocabulary, most common first, tells how rare it
-/// is, without counts that would change while memories come and go: what was stored stays comparable.
+/// What a text means, rare pieces counting more. Where a word stands in the vocabulary, most common first, tells how
+/// rare it is, without counts that would change while memories come and go: what was stored stays comparable.
 fn meaning(text: &str, pieces: usize) -> Vector {
-    Table::shipped().embed_weighted(text, pieces, |piece| rarity(piece.index()))
+    Table::shipped().embed_weighted(text, pieces, |piece| idf(piece.index()))
 }
 
-/// The square root of the inverse document frequency that Zipf's law gives a word of that rank: found better than either alone
-/// on requests for tools.
-fn rarity(index: usize) -> f32 {
+/// The square root of the inverse document frequency that Zipf's law gives a word of that rank: found better than
+/// either alone on requests for tools.
+fn idf(index: usize) -> f32 {
     let rank = match index {
         ..FIRST_SIGN_END => 0,
         FIRST_SIGN_END..FIRST_WORD => SINGLE,
@@ -115,12 +184,19 @@ mod tests {
         let mut pieces = Vec::new();
         Table::shipped().pieces("the . 5 beagle", 9, |piece| pieces.push(piece.index()));
         assert_eq!(pieces[0], FIRST_WORD);
-        let weights: Vec<f32> = pieces.iter().map(|&piece| rarity(piece)).collect();
+        let weights: Vec<f32> = pieces.iter().map(|&piece| idf(piece)).collect();
         assert!(weights[1] <= weights[0] && weights[0] < weights[2] && weights[2] < weights[3], "{weights:?}");
     }
 
     fn check(text: &str, expected: &[&str]) {
         assert_eq!(query(text).0, expected, "terms of {text:?}");
+    }
+
+    #[test]
+    fn words_without_spaces_are_looked_for_by_pairs() {
+        check("绿茶", &["绿茶"]);
+        check("茶", &["茶"]);
+        check("我 喜欢绿茶", &["我", "喜欢", "欢绿", "绿茶"]);
     }
 
     #[test]
@@ -133,6 +209,18 @@ mod tests {
         assert_eq!(query(&"word1 word2 ".repeat(9000)).0.len(), 2);
         let many: String = (0..100).map(|number| format!("word{number} ")).collect();
         assert_eq!(query(&many).0.len(), MAX_TERMS);
+    }
+
+    #[test]
+    fn a_date_s_words_are_told_from_numbers() {
+        let check = |text: &str, expected: &[DatePart]| {
+            let parts: Vec<DatePart> = dates(&query(text).0).into_iter().map(|(_, part)| part).collect();
+            assert_eq!(parts, expected, "{text}");
+        };
+        check("what did I do on 8 May, 2023?", &[DatePart::Month(5), DatePart::Year(2023), DatePart::Day(8)]);
+        check("the 21st of Sep", &[DatePart::Month(9), DatePart::Day(21)]);
+        check("who has 8 dogs?", &[]);
+        check("room 9000 in July", &[DatePart::Month(7)]);
     }
 
     #[test]
@@ -154,11 +242,11 @@ mod tests {
         ] {
             let index = said(role, sender);
             assert!(index.speaker.starts_with(speaker), "{role}: {}", index.speaker);
-            let (likeness, before) = {
+            let (similarity, before) = {
                 let name = query(sender.unwrap_or(if role == MessageRole::User { "gardener" } else { "nurse" })).1;
                 (index.vector.dot(&name), nobody.vector.dot(&name))
             };
-            assert!(likeness > before, "{role}: {likeness} and {before}");
+            assert!(similarity > before, "{role}: {similarity} and {before}");
         }
     }
 }

@@ -1,187 +1,140 @@
 //! The words of a memory's metadata. Each vocabulary is closed: an unknown word is a fault that lists the known ones.
 
-use std::fmt;
-
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::strict::{At, FaultCode, FromNode, Node};
-use crate::text::near;
+use crate::strict::Word;
 
-macro_rules! vocabulary {
-    ($(#[$doc:meta])* $name:ident, $what:literal { $($(#[$of:meta])* $variant:ident = $word:literal,)+ }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
-        pub enum $name { $($(#[$of])* #[serde(rename = $word)] $variant,)+ }
-
-        impl $name {
-            /// All of them, in the order of the vocabulary.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
-
-            /// The word on the wire.
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $word,)+ }
-            }
-
-            /// What the word stands for; nothing if it is not of the vocabulary.
-            pub fn parse(word: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|known| known.as_str() == word)
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str(self.as_str())
-            }
-        }
-
-        impl From<$name> for &'static str {
-            fn from(word: $name) -> Self {
-                word.as_str()
-            }
-        }
-
-        impl FromNode for $name {
-            fn from_node(node: Node, at: &mut At) -> Option<Self> {
-                let word = String::from_node(node, at)?;
-                let known = Self::parse(&word);
-                if known.is_none() {
-                    refuse(&word, $what, Self::ALL.iter().map(|known| known.as_str()).collect(), at);
-                }
-                known
-            }
-        }
-    };
+/// Who wrote the message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema, Word)]
+#[serde(rename_all = "snake_case")]
+#[word(noun = "a role")]
+pub enum MessageRole {
+    /// A person.
+    User,
+    /// An agent.
+    Assistant,
+    /// The frame around them.
+    System,
+    /// A tool's answer.
+    Tool,
 }
 
-fn refuse(word: &str, what: &str, known: Vec<&'static str>, at: &mut At) {
-    let message = format!("{what} is one of {}, not `{}`", known.join(", "), word.chars().take(40).collect::<String>());
-    let hint = near::nearest(word, known).map(|near| format!("did you mean `{near}`?"));
-    at.fault(FaultCode::BadValue, message, hint);
+/// How much a memory matters; its number is [`ImportanceLevel::score`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema, Word)]
+#[serde(rename_all = "snake_case")]
+#[word(noun = "an importance")]
+pub enum ImportanceLevel {
+    /// .25, for scores below .3.
+    Low,
+    /// .5, for scores from .3 on.
+    Medium,
+    /// .75, for scores from .6 on.
+    High,
+    /// .95, for scores from .9 on.
+    Critical,
 }
 
-vocabulary! {
-    /// Who speaks.
-    MessageRole, "a role" {
-        /// A person.
-        User = "user",
-        /// An agent.
-        Assistant = "assistant",
-        /// The frame around them.
-        System = "system",
-        /// A tool's answer.
-        Tool = "tool",
-    }
+/// What kind of thinking it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema, Word)]
+#[serde(rename_all = "snake_case")]
+#[word(noun = "a process type")]
+pub enum CognitiveProcessType {
+    /// A thought.
+    Thought,
+    /// A look back.
+    Reflection,
+    /// Something understood.
+    Insight,
+    /// A plan.
+    Planning,
+    /// A judgement.
+    Evaluation,
+    /// A choice.
+    Decision,
 }
 
-vocabulary! {
-    /// How much a memory matters; its number is [`ImportanceLevel::score`].
-    ImportanceLevel, "an importance" {
-        /// .25, for scores below .3.
-        Low = "low",
-        /// .5, for scores from .3 on.
-        Medium = "medium",
-        /// .75, for scores from .6 on.
-        High = "high",
-        /// .95, for scores from .9 on.
-        Critical = "critical",
-    }
+/// Where a document came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema, Word)]
+#[serde(rename_all = "snake_case")]
+#[word(noun = "a source")]
+pub enum DocumentSource {
+    /// A file.
+    File,
+    /// A page of the web.
+    Web,
+    /// An interface for programs.
+    Api,
+    /// A person.
+    User,
+    /// An agent.
+    Agent,
+    /// A tool.
+    Tool,
+    /// The system itself.
+    System,
 }
 
-vocabulary! {
-    /// What kind of thinking it was.
-    CognitiveProcessType, "a process type" {
-        /// A thought.
-        Thought = "thought",
-        /// A look back.
-        Reflection = "reflection",
-        /// Something understood.
-        Insight = "insight",
-        /// A plan.
-        Planning = "planning",
-        /// A judgement.
-        Evaluation = "evaluation",
-        /// A choice.
-        Decision = "decision",
-    }
+/// How far a task is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema, Word)]
+#[serde(rename_all = "snake_case")]
+#[word(noun = "a status")]
+pub enum TaskStatus {
+    /// Not begun.
+    Pending,
+    /// Begun.
+    InProgress,
+    /// Done.
+    Completed,
+    /// Given up.
+    Cancelled,
+    /// Tried in vain.
+    Failed,
 }
 
-vocabulary! {
-    /// Where a document came from.
-    DocumentSource, "a source" {
-        /// A file.
-        File = "file",
-        /// A page of the web.
-        Web = "web",
-        /// An interface for programs.
-        Api = "api",
-        /// A person.
-        User = "user",
-        /// An agent.
-        Agent = "agent",
-        /// A tool.
-        Tool = "tool",
-        /// The system itself.
-        System = "system",
-    }
+/// How pressing a task is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema, Word)]
+#[serde(rename_all = "snake_case")]
+#[word(noun = "a task's priority")]
+pub enum TaskPriority {
+    /// When there is time.
+    Low,
+    /// In its turn.
+    Medium,
+    /// Soon.
+    High,
+    /// Now.
+    Urgent,
 }
 
-vocabulary! {
-    /// How far a task is.
-    TaskStatus, "a status" {
-        /// Not begun.
-        Pending = "pending",
-        /// Begun.
-        InProgress = "in_progress",
-        /// Done.
-        Completed = "completed",
-        /// Given up.
-        Cancelled = "cancelled",
-        /// Tried in vain.
-        Failed = "failed",
-    }
+/// How pressing a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema, Word)]
+#[serde(rename_all = "snake_case")]
+#[word(noun = "a message's priority")]
+pub enum MessagePriority {
+    /// When there is time.
+    Low,
+    /// In its turn.
+    Normal,
+    /// Soon.
+    High,
+    /// Now.
+    Urgent,
 }
 
-vocabulary! {
-    /// How pressing a task is.
-    TaskPriority, "a task's priority" {
-        /// When there is time.
-        Low = "low",
-        /// In its turn.
-        Medium = "medium",
-        /// Soon.
-        High = "high",
-        /// Now.
-        Urgent = "urgent",
-    }
-}
-
-vocabulary! {
-    /// How pressing a message is.
-    MessagePriority, "a message's priority" {
-        /// When there is time.
-        Low = "low",
-        /// In its turn.
-        Normal = "normal",
-        /// Soon.
-        High = "high",
-        /// Now.
-        Urgent = "urgent",
-    }
-}
-
-vocabulary! {
-    /// What a message between agents is for.
-    CommunicationType, "a communication type" {
-        /// It asks.
-        Request = "request",
-        /// It answers.
-        Response = "response",
-        /// It tells.
-        Notification = "notification",
-        /// It tells all.
-        Broadcast = "broadcast",
-    }
+/// What a message between agents is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema, Word)]
+#[serde(rename_all = "snake_case")]
+#[word(noun = "a communication type")]
+pub enum CommunicationType {
+    /// It asks.
+    Request,
+    /// It answers.
+    Response,
+    /// It tells.
+    Notification,
+    /// It tells all.
+    Broadcast,
 }
 
 impl ImportanceLevel {
@@ -195,14 +148,19 @@ impl ImportanceLevel {
         }
     }
 
+    /// The least score of the level.
+    pub fn least(self) -> f64 {
+        match self {
+            Self::Low => 0.0,
+            Self::Medium => 0.3,
+            Self::High => 0.6,
+            Self::Critical => 0.9,
+        }
+    }
+
     /// The level of a score of 0 to 1.
     pub fn of(score: f64) -> Self {
-        match score {
-            score if score >= 0.9 => Self::Critical,
-            score if score >= 0.6 => Self::High,
-            score if score >= 0.3 => Self::Medium,
-            _ => Self::Low,
-        }
+        Self::ALL.into_iter().rfind(|level| score >= level.least()).unwrap_or(Self::Low)
     }
 }
 
@@ -210,6 +168,7 @@ impl ImportanceLevel {
 mod tests {
     use super::*;
     use crate::strict::decode::decode;
+    use crate::strict::{FromNode, Node};
 
     #[test]
     fn levels_have_the_scores_of_the_scale() {
@@ -225,7 +184,7 @@ mod tests {
         ] {
             assert_eq!(ImportanceLevel::of(score).as_str(), level, "{score}");
         }
-        for &level in ImportanceLevel::ALL {
+        for level in ImportanceLevel::ALL {
             assert_eq!(ImportanceLevel::of(level.score()), level);
         }
     }
@@ -241,15 +200,15 @@ mod tests {
 
     #[test]
     fn vocabularies_are_spelt_as_in_the_contract() {
-        check(MessageRole::ALL, MessageRole::as_str, "user assistant system tool");
-        check(ImportanceLevel::ALL, ImportanceLevel::as_str, "low medium high critical");
+        check(&MessageRole::ALL, MessageRole::as_str, "user assistant system tool");
+        check(&ImportanceLevel::ALL, ImportanceLevel::as_str, "low medium high critical");
         let processes = "thought reflection insight planning evaluation decision";
-        check(CognitiveProcessType::ALL, CognitiveProcessType::as_str, processes);
-        check(DocumentSource::ALL, DocumentSource::as_str, "file web api user agent tool system");
-        check(TaskStatus::ALL, TaskStatus::as_str, "pending in_progress completed cancelled failed");
-        check(TaskPriority::ALL, TaskPriority::as_str, "low medium high urgent");
-        check(MessagePriority::ALL, MessagePriority::as_str, "low normal high urgent");
-        check(CommunicationType::ALL, CommunicationType::as_str, "request response notification broadcast");
+        check(&CognitiveProcessType::ALL, CognitiveProcessType::as_str, processes);
+        check(&DocumentSource::ALL, DocumentSource::as_str, "file web api user agent tool system");
+        check(&TaskStatus::ALL, TaskStatus::as_str, "pending in_progress completed cancelled failed");
+        check(&TaskPriority::ALL, TaskPriority::as_str, "low medium high urgent");
+        check(&MessagePriority::ALL, MessagePriority::as_str, "low normal high urgent");
+        check(&CommunicationType::ALL, CommunicationType::as_str, "request response notification broadcast");
     }
 
     #[test]

@@ -1,8 +1,12 @@
 //! What rule libraries are asked, and what they propose: plain owned data, apart from every room and every door.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What has just happened, for rule libraries to propose what is called next. A worker reads it without copying the texts.
+use crate::strict::Word;
+
+/// What has just happened, for rule libraries to propose what is called next. A worker reads it without copying the
+/// texts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ask<S = String> {
     /// The tool that was called.
@@ -10,7 +14,7 @@ pub struct Ask<S = String> {
     /// The mode it ran in.
     pub mode: Option<S>,
     /// How complex its result was, if somebody said.
-    pub complexity: Option<Complexity>,
+    pub complexity: Option<ComplexityLevel>,
     /// How many results it gave; 0 if nobody said.
     pub num_outputs: u64,
     /// Has the result open branches?
@@ -26,8 +30,10 @@ pub struct Ask<S = String> {
 }
 
 /// How complex a result was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Complexity {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Word)]
+#[serde(rename_all = "lowercase")]
+#[word(noun = "complexity")]
+pub enum ComplexityLevel {
     /// Simple.
     Simple,
     /// Moderate.
@@ -59,20 +65,16 @@ pub struct Proposals {
 /// A tool as rule libraries see it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tool {
-    /// Its name.
     pub name: String,
     /// Its category; may be empty.
     pub category: String,
-    /// Its semantic tags.
     pub capabilities: Vec<String>,
-    /// Further search terms.
     pub keywords: Vec<String>,
 }
 
 /// All tools of one generation of the catalog.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// The generation's number.
     pub generation: u64,
     /// Its tools, by name.
     pub tools: Vec<Tool>,

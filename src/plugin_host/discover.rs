@@ -1,22 +1,19 @@
 //! Which libraries there are: the files and directories that the configuration names, in its order.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use crate::config::INSTALLED_PLUGINS;
+use super::settings;
 use crate::watch::{Directories, Interest};
 
 /// Libraries that are looked at; a directory with more is a mistake.
 const MAX_LIBRARIES: usize = 64;
 
-/// What was found.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct Discovered {
     /// Libraries, in the order of their precedence, each once.
     pub(super) libraries: Vec<PathBuf>,
-    /// Directories to watch.
     pub(super) directories: Directories,
     /// What cannot be looked at, and why.
     pub(super) troubles: Vec<String>,
@@ -29,8 +26,8 @@ pub(super) fn is_library(path: &Path) -> bool {
 }
 
 /// Looks at `paths`. One that is not there is told, and watched for.
-pub(super) fn discover(paths: &[PathBuf]) -> Found {
-    let mut found = Found::default();
+pub(super) fn discover(paths: &[PathBuf]) -> Discovered {
+    let mut found = Discovered::default();
     for path in paths {
         let path = &std::path::absolute(path).unwrap_or_else(|_| path.clone());
         watch_name(path, &mut found.directories);
@@ -45,14 +42,14 @@ pub(super) fn discover(paths: &[PathBuf]) -> Found {
             }
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => add(path.clone(), &mut found),
             // Nobody asked for it in particular.
-            Err(error) if error.kind() == io::ErrorKind::NotFound && path == Path::new(INSTALLED_PLUGINS) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound && path == Path::new(settings::INSTALLED) => {}
             Err(error) => found.troubles.push(format!("{} cannot be looked at: {error}", path.display())),
         }
     }
     found
 }
 
-fn add(library: PathBuf, found: &mut Found) {
+fn add(library: PathBuf, found: &mut Discovered) {
     if found.libraries.contains(&library) {
         return;
     }
@@ -97,7 +94,7 @@ mod tests {
         check(&["d/b.so", "d"], &["d/b.so", "d/a.so"]);
         let found = check(&["none.so", "z.so"], &["z.so"]);
         assert!(found.troubles.len() == 1 && found.troubles[0].contains("none.so"), "{:?}", found.troubles);
-        assert_eq!(discover(&[INSTALLED_PLUGINS.into()]).troubles, Vec::<String>::new());
+        assert_eq!(discover(&[settings::INSTALLED.into()]).troubles, Vec::<String>::new());
         let names = ["none.so", "z.so"].map(std::ffi::OsString::from).into();
         assert_eq!(found.directories, Directories::from([(directory.path().to_owned(), Interest::Names(names))]));
     }

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use almanac_plugin_abi::{Array, Pair, Request, Str};
 
-use super::ask::{Ask, Complexity, Proposal, Snapshot, Tool};
+use super::ask::{Ask, ComplexityLevel, Proposal, Snapshot, Tool};
 use super::instance::Instance;
-use super::wire::{Experiment, MAX_PROPOSALS, Refusal};
+use super::wire::{Experiment, Flaw, MAX_PROPOSALS, Refusal};
+use super::worker::chain;
 
 /// What a call may take, as the library is told.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -35,7 +36,7 @@ struct LongPair {
 }
 
 /// Runs one experiment: what was seen, or what is wrong. A library that falls over takes this process with it.
-pub(super) fn run(instance: &mut Instance, experiment: Experiment) -> Result<String, String> {
+pub(super) fn run(instance: &mut Instance, experiment: Experiment) -> Result<String, Flaw> {
     match experiment {
         Experiment::Instances => instances(instance),
         Experiment::SmallStructs => small_structs(instance),
@@ -48,15 +49,15 @@ pub(super) fn run(instance: &mut Instance, experiment: Experiment) -> Result<Str
     }
 }
 
-fn flaws(instance: &Instance) -> Result<String, String> {
+fn flaws(instance: &Instance) -> Result<String, Flaw> {
     let flaws = instance.flaws();
-    if flaws.is_empty() { Ok("all proposals were taken as they were".to_owned()) } else { Err(flaws.join("; ")) }
+    if flaws.is_empty() { Ok("all proposals were taken as they were".to_owned()) } else { Err(flaws.join("; ").into()) }
 }
 
 fn plain() -> Ask {
     Ask {
         tool: "reasoning_divergent".to_owned(),
-        complexity: Some(Complexity::Complex),
+        complexity: Some(ComplexityLevel::Complex),
         num_outputs: 4,
         history: vec!["a".to_owned(), "b".to_owned()],
         context: vec![("k".to_owned(), "v".to_owned())],
@@ -65,25 +66,25 @@ fn plain() -> Ask {
 }
 
 /// An error is an answer; a panic is not.
-fn tolerate(outcome: Result<Vec<Proposal>, Refusal>, when: &str) -> Result<usize, String> {
+fn tolerate(outcome: Result<Vec<Proposal>, Refusal>, when: &str) -> Result<usize, Flaw> {
     match outcome {
         Ok(proposals) => Ok(proposals.len()),
-        Err(refusal) if refusal.for_good => Err(format!("it panicked {when}: {}", refusal.message)),
+        Err(refusal) if refusal.for_good => Err(format!("it panicked {when}: {refusal}").into()),
         Err(_) => Ok(0),
     }
 }
 
 fn with_another<T>(
     instance: &Instance,
-    body: impl FnOnce(&Instance, std::ptr::NonNull<std::ffi::c_void>) -> Result<T, String>,
-) -> Result<T, String> {
-    let another = instance.make("{}").map_err(|refusal| format!("a further instance: {}", refusal.message))?;
+    body: impl FnOnce(&Instance, std::ptr::NonNull<std::ffi::c_void>) -> Result<T, Flaw>,
+) -> Result<T, Flaw> {
+    let another = instance.make("{}").map_err(|refusal| format!("a further instance: {refusal}"))?;
     let outcome = body(instance, another);
     instance.unmake(another);
     outcome
 }
 
-fn instances(instance: &mut Instance) -> Result<String, String> {
+fn instances(instance: &mut Instance) -> Result<String, Flaw> {
     for _ in 0..INSTANCES {
         with_another(instance, |instance, another| {
             let outcome = instance.ask_of(another, &plain(), PATIENCE, MAX_PROPOSALS, |_| {});
@@ -94,7 +95,7 @@ fn instances(instance: &mut Instance) -> Result<String, String> {
     Ok(format!("{INSTANCES} further instances made, asked and destroyed"))
 }
 
-fn small_structs(instance: &mut Instance) -> Result<String, String> {
+fn small_structs(instance: &mut Instance) -> Result<String, Flaw> {
     with_another(instance, |instance, another| {
         for size in [0, 4, 8, 16, size_of::<Request>() as u32 - 8] {
             let bend = |request: &mut Request| request.struct_size = size;
@@ -105,7 +106,7 @@ fn small_structs(instance: &mut Instance) -> Result<String, String> {
     })
 }
 
-fn large_structs(instance: &mut Instance) -> Result<String, String> {
+fn large_structs(instance: &mut Instance) -> Result<String, Flaw> {
     let unknown = [u64::MAX; 2];
     let history = ["a", "b"].map(|text| LongStr { known: Str::new(text), unknown });
     let pair = Pair { key: Str::new("k"), value: Str::new("v") };
@@ -126,33 +127,33 @@ fn large_structs(instance: &mut Instance) -> Result<String, String> {
         let same = tools(&outcome) == tools(&usual);
         tolerate(outcome, "at longer structs")?;
         if !same {
-            return Err("it answers otherwise when structs and elements are longer: does it use the stride?".to_owned());
+            return Err("it answers otherwise when structs and elements are longer: does it use the stride?".into());
         }
         Ok("a longer request, and longer elements of arrays".to_owned())
     })
 }
 
-fn stop_at_once(instance: &mut Instance) -> Result<String, String> {
+fn stop_at_once(instance: &mut Instance) -> Result<String, Flaw> {
     with_another(instance, |instance, another| {
         let taken = tolerate(instance.ask_of(another, &plain(), PATIENCE, 1, |_| {}), "when told to stop")?;
         Ok(format!("a sink that says stop after one proposal; {taken} came"))
     })
 }
 
-fn bad_settings(instance: &mut Instance) -> Result<String, String> {
+fn bad_settings(instance: &mut Instance) -> Result<String, Flaw> {
     let mut refused = 0;
     let deep = "[".repeat(100_000);
     for settings in ["", "{", "null", "[]", "{\"no_such_setting\":1}", "\u{0}", &deep] {
         match instance.make(settings) {
             Ok(another) => instance.unmake(another),
-            Err(refusal) if refusal.for_good => return Err(format!("`create` panicked: {}", refusal.message)),
+            Err(refusal) if refusal.for_good => return Err(format!("`create` panicked: {refusal}").into()),
             Err(_) => refused += 1,
         }
     }
     Ok(format!("7 odd configurations, of which it refused {refused}"))
 }
 
-fn hostile_inputs(instance: &mut Instance) -> Result<String, String> {
+fn hostile_inputs(instance: &mut Instance) -> Result<String, Flaw> {
     let long = "x".repeat(1 << 20);
     let odd = ["", "\u{0}", "../../etc/passwd", "%s%n%s", "ünï\u{202e}cödé", "'; drop table tools; --", &long];
     let mut asked = 0;
@@ -184,10 +185,10 @@ fn hostile_inputs(instance: &mut Instance) -> Result<String, String> {
     let tool = Tool { name: long.clone(), category: String::new(), capabilities: vec![long; 3], keywords: Vec::new() };
     for tools in [Vec::new(), vec![tool], (0..10_000).map(|number| named(&number.to_string())).collect()] {
         let generation = instance.generation() + 1;
-        if let Err(refusal) = instance.tell(&Snapshot { generation, tools })
+        if let Err(refusal) = instance.set_snapshot(&Snapshot { generation, tools })
             && refusal.for_good
         {
-            return Err(format!("it panicked at an odd catalog: {}", refusal.message));
+            return Err(format!("it panicked at an odd catalog: {refusal}").into());
         }
     }
     Ok(format!("{asked} odd requests, 4 numbers beyond their edges, 3 odd catalogs"))
@@ -197,9 +198,9 @@ fn named(name: &str) -> Tool {
     Tool { name: format!("tool_{name}"), ..Tool::default() }
 }
 
-fn rebirth(instance: &mut Instance) -> Result<String, String> {
+fn rebirth(instance: &mut Instance) -> Result<String, Flaw> {
     for _ in 0..2 {
-        instance.remake().map_err(|error| error.to_string())?;
+        instance.remake().map_err(|error| Flaw::from(chain(&error)))?;
         tolerate(instance.ask(&plain(), PATIENCE), "before it was told a catalog")?;
     }
     Ok("its instance destroyed and made again, twice, and asked before it knew the catalog".to_owned())

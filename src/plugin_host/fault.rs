@@ -2,14 +2,13 @@
 
 /// A fault of a library, or of the worker it lives in. Counted: too many put the library aside.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum LibraryFault {
     /// It did not answer in time.
     #[error("it did not answer within {0} ms")]
     Timeout(u128),
     /// It was not ready in time.
     #[error("it was not ready within {0} s")]
     SlowStart(u64),
-    /// Its process ended.
     #[error("its worker died: {0}")]
     Crash(String),
     /// It wrote what no worker writes.
@@ -29,7 +28,7 @@ pub enum Fault {
     Spawn(String),
 }
 
-impl Fault {
+impl LibraryFault {
     /// All labels, for metrics.
     pub const LABELS: [&'static str; 8] =
         ["timeout", "slow_start", "crash", "protocol", "oversized", "broken", "refused", "spawn"];

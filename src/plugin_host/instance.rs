@@ -1,8 +1,8 @@
 //! A library that is loaded, and its one instance: safe calls around the functions of the interface.
 //!
-//! The only place, beside the functions that a library calls back, where foreign code is entered. What a library says about
-//! itself is copied when it is loaded; nothing of it is looked at twice. A library is never unloaded: reopening a path can
-//! give the old code, and a library's thread-local destructors crash once its code is gone.
+//! The only place, beside the functions that a library calls back, where foreign code is entered. What a library says
+//! about itself is copied when it is loaded; nothing of it is looked at twice. A library is never unloaded: reopening a
+//! path can give the old code, and a library's thread-local destructors crash once its code is gone.
 #![allow(unsafe_code, reason = "calls foreign code")]
 
 use std::ffi::c_void;
@@ -17,7 +17,7 @@ use almanac_plugin_abi::{
 };
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
-use super::ask::{Ask, Complexity, Proposal, Snapshot};
+use super::ask::{Ask, ComplexityLevel, Proposal, Snapshot};
 use super::services::{LogSink, Services, now_ns};
 use super::sink::Collector;
 use super::text;
@@ -32,7 +32,8 @@ pub(super) enum InstanceError {
     #[error("it cannot be loaded")]
     Load(#[source] libloading::Error),
     #[error(
-        "it exports no `{}`: its entry has another name or is hidden, it was built for another major version of the interface, \
+        "it exports no `{}`: its entry has another name or is hidden, it was built for another major version of the \
+         interface, \
          or it is no rule library",
         ENTRY_SYMBOL.to_string_lossy()
     )]
@@ -41,8 +42,8 @@ pub(super) enum InstanceError {
     Descriptor(&'static str),
     #[error("it was built for version 1.{0} of the interface, and this host has 1.{ABI_MINOR}")]
     Minor(u32),
-    #[error("it says that it is {told}, and its note says {noted}")]
-    Note { told: String, noted: String },
+    #[error("its descriptor says {descriptor}, and its note says {noted}")]
+    Note { descriptor: String, noted: String },
     #[error("its `create` failed: {0}")]
     Create(String),
 }
@@ -58,7 +59,8 @@ pub(super) struct Instance {
     generation: u64,
 }
 
-// SAFETY: the interface lets `create`, `destroy` and `suggest` be called on any thread, one at a time, which `&mut` ensures.
+// SAFETY: the interface lets `create`, `destroy` and `suggest` be called on any thread, one at a time, which `&mut`
+// ensures.
 unsafe impl Send for Instance {}
 
 impl Instance {
@@ -69,7 +71,8 @@ impl Instance {
         settings: String,
         log: LogSink,
     ) -> Result<Self, InstanceError> {
-        // SAFETY: runs the library's constructors, which is what the caller wants and has confined as far as it is to be.
+        // SAFETY: runs the library's constructors, which is what the caller wants and has confined as far as it is to
+        // be.
         let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(InstanceError::Load)?;
         // Never unloaded; see above.
         let library = ManuallyDrop::new(library);
@@ -81,8 +84,8 @@ impl Instance {
         // SAFETY: the descriptor is one, by the interface.
         let (vtable, about) = unsafe { (functions(&descriptor)?, about(&descriptor)?) };
         if (about.id.as_str(), about.version.as_str()) != noted {
-            let told = format!("{} {}", about.id, about.version);
-            return Err(InstanceError::Note { told, noted: format!("{} {}", noted.0, noted.1) });
+            let descriptor = format!("{} {}", about.id, about.version);
+            return Err(InstanceError::Note { descriptor, noted: format!("{} {}", noted.0, noted.1) });
         }
         let services = Services::leak(log);
         let collector = Collector::leak();
@@ -137,8 +140,7 @@ impl Instance {
         }
     }
 
-    /// Tells the catalog.
-    pub(super) fn tell(&mut self, snapshot: &Snapshot) -> Result<(), Refusal> {
+    pub(super) fn set_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), Refusal> {
         self.generation = snapshot.generation;
         let (Some(on_snapshot), Some(pointer)) = (self.vtable.on_snapshot, self.pointer) else { return Ok(()) };
         let texts: Vec<Vec<Str>> =
@@ -151,14 +153,14 @@ impl Instance {
                 keywords: Array::new(&texts[1]),
             })
             .collect();
-        let told = abi::Snapshot {
+        let snapshot = abi::Snapshot {
             struct_size: size_of::<abi::Snapshot>() as u32,
             reserved: 0,
             generation: snapshot.generation,
             tools: Array::new(&tools),
         };
         // SAFETY: all that the snapshot points to lives until the call returns, and nothing else runs.
-        let returned = unsafe { on_snapshot(pointer.as_ptr(), &raw const told) };
+        let returned = unsafe { on_snapshot(pointer.as_ptr(), &raw const snapshot) };
         self.judge(returned)
     }
 
@@ -184,7 +186,8 @@ impl Instance {
         self.ask_with(pointer, ask, patience, most, bent)
     }
 
-    /// Asks an instance by the request that `send` points to: the one it is given, or one that is made of it and lives on.
+    /// Asks an instance by the request that `send` points to: the one it is given, or one that is made of it and lives
+    /// on.
     pub(super) fn ask_with(
         &self,
         pointer: NonNull<c_void>,
@@ -220,7 +223,8 @@ impl Instance {
         self.services.set_deadline(deadline_ns);
         let sink = self.collector.open(most);
         let suggest = self.vtable.suggest.expect("`functions` saw to it");
-        // SAFETY: all that the request points to lives until the call returns, the sink for ever, and nothing else runs.
+        // SAFETY: all that the request points to lives until the call returns, the sink for ever, and nothing else
+        // runs.
         let returned = unsafe { suggest(pointer.as_ptr(), sent, sink) };
         self.services.set_deadline(0);
         let proposals = self.collector.close();
@@ -264,11 +268,11 @@ fn strs(texts: &[impl AsRef<str>]) -> Vec<Str> {
     texts.iter().map(|text| Str::new(text.as_ref())).collect()
 }
 
-fn number_of(complexity: Complexity) -> i32 {
+fn number_of(complexity: ComplexityLevel) -> i32 {
     match complexity {
-        Complexity::Simple => complexity::SIMPLE,
-        Complexity::Moderate => complexity::MODERATE,
-        Complexity::Complex => complexity::COMPLEX,
+        ComplexityLevel::Simple => complexity::SIMPLE,
+        ComplexityLevel::Moderate => complexity::MODERATE,
+        ComplexityLevel::Complex => complexity::COMPLEX,
     }
 }
 

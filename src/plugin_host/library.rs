@@ -1,9 +1,9 @@
 //! A library's file: whether it may be run, and its content as a sealed copy in memory.
 //!
-//! Whoever can write to the file, or to a directory above it, decides what runs. So the way to the file is walked on open
-//! descriptors from the root down, each step judged before the next is taken: nobody who is not trusted can have put anything
-//! else there between the look and the read. The copy is what is hashed, mapped and run; a file that is overwritten in place
-//! changes nothing that runs.
+//! Whoever can write to the file, or to a directory above it, decides what runs. So the way to the file is walked on
+//! open descriptors from the root down, each step judged before the next is taken: nobody who is not trusted can have
+//! put anything else there between the look and the read. The copy is what is hashed, mapped and run; a file that is
+//! overwritten in place changes nothing that runs.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -13,60 +13,20 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, SealFlags, Stat, fcntl_add_seals, fstat, memfd_create, openat};
-use sha2::{Digest, Sha256};
 
-use super::note::{Identity, NoteError, identify};
-use super::trust::Trusted;
+use super::elf_note::{ElfNoteError, Identity, identify};
+use crate::process::trust::Trusted;
+use crate::sum::Sum;
 
 /// Largest library, in bytes.
 const MAX_BYTES: u64 = 256 << 20;
-
-/// A SHA-256 sum of a library's content.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Hash(pub [u8; 32]);
-
-impl Hash {
-    /// The sum of this content.
-    pub fn of(content: &[u8]) -> Self {
-        Self(Sha256::digest(content).into())
-    }
-}
-
-impl std::fmt::Display for Hash {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
-    }
-}
-
-impl std::fmt::Debug for Hash {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        std::fmt::Display::fmt(self, formatter)
-    }
-}
-
-impl std::str::FromStr for Hash {
-    type Err = ();
-
-    /// 64 hexadecimal digits.
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let mut sum = [0; 32];
-        if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return Err(());
-        }
-        for (byte, at) in sum.iter_mut().zip((0..64).step_by(2)) {
-            *byte = u8::from_str_radix(&text[at..at + 2], 16).map_err(|_| ())?;
-        }
-        Ok(Self(sum))
-    }
-}
 
 /// A library's content, ready to be run.
 #[derive(Debug, Clone)]
 pub struct Library {
     /// Where it was read from.
     pub path: PathBuf,
-    /// Of its content.
-    pub hash: Hash,
+    pub hash: Sum,
     /// What it says it is.
     pub identity: Identity,
     image: Arc<OwnedFd>,
@@ -80,7 +40,6 @@ pub enum LibraryError {
     Unreadable {
         /// The file, or a directory above it.
         place: String,
-        /// Why not.
         source: io::Error,
     },
     /// Not what could be a library.
@@ -88,7 +47,8 @@ pub enum LibraryError {
     Irregular(String),
     /// Somebody else could change it.
     #[error(
-        "{place} {why}, who could put anything there; let root or the daemon's user own it, and nobody else write to it (chmod go-w)"
+        "{place} {why}, who could put anything there; let root or the daemon's user own it, and nobody else write to \
+         it (chmod go-w)"
     )]
     Untrusted {
         /// The file, or a directory above it.
@@ -98,7 +58,7 @@ pub enum LibraryError {
     },
     /// Not on the list of what may be run.
     #[error("its SHA-256 sum {0} is not in `plugins.allow`")]
-    NotAllowed(Hash),
+    NotAllowed(Sum),
     /// Larger than any library should be.
     #[error("it has {0} bytes, and {MAX_BYTES} is the limit")]
     Large(u64),
@@ -107,7 +67,7 @@ pub enum LibraryError {
     Changing,
     /// No library by its content.
     #[error(transparent)]
-    Note(#[from] NoteError),
+    Note(#[from] ElfNoteError),
     /// No copy can be made.
     #[error("it cannot be copied into memory: {0}")]
     Copy(io::Error),
@@ -115,7 +75,7 @@ pub enum LibraryError {
 
 impl Library {
     /// Reads the library at `path`, if it is trusted and, unless `allow` is empty, on that list.
-    pub fn open(path: &Path, allow: &[Hash]) -> Result<Self, LibraryError> {
+    pub fn open(path: &Path, allow: &[Sum]) -> Result<Self, LibraryError> {
         Self::read(path, &walk(path, &Trusted::by_this_process())?, allow)
     }
 
@@ -126,7 +86,7 @@ impl Library {
         Self::read(path, &file, &[])
     }
 
-    fn read(path: &Path, file: &File, allow: &[Hash]) -> Result<Self, LibraryError> {
+    fn read(path: &Path, file: &File, allow: &[Sum]) -> Result<Self, LibraryError> {
         let before = stat(file, path)?;
         let length = before.st_size as u64;
         if length > MAX_BYTES {
@@ -140,7 +100,7 @@ impl Library {
         if stamp(&before) != stamp(&after) || content.len() as u64 != length {
             return Err(LibraryError::Changing);
         }
-        let hash = Hash::of(&content);
+        let hash = Sum::of(&content);
         if !allow.is_empty() && !allow.contains(&hash) {
             return Err(LibraryError::NotAllowed(hash));
         }
@@ -149,7 +109,6 @@ impl Library {
         Ok(Self { path: path.to_owned(), hash, identity, image })
     }
 
-    /// The sealed copy.
     pub fn image(&self) -> BorrowedFd<'_> {
         self.image.as_fd()
     }
@@ -261,18 +220,8 @@ mod tests {
         mode(&root, 0o755);
         check(&root.join("below"), "no regular file");
         check(&root.join("none.so"), "cannot be opened");
-        let other = Hash([7; 32]);
+        let other = Sum([7; 32]);
         assert!(matches!(Library::open(&file, &[other]), Err(LibraryError::NotAllowed(_))));
-    }
-
-    #[test]
-    fn a_sum_is_read_as_it_is_written() {
-        let hash = Hash(std::array::from_fn(|at| at as u8 * 7));
-        assert_eq!(hash.to_string().parse(), Ok(hash));
-        assert_eq!(hash.to_string().to_uppercase().parse(), Ok(hash));
-        for wrong in ["", "zz", &"g".repeat(64), &"0".repeat(63), &"é".repeat(32)] {
-            assert_eq!(wrong.parse::<Hash>(), Err(()), "{wrong}");
-        }
     }
 
     #[test]

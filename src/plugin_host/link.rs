@@ -1,10 +1,11 @@
 //! A conversation with one worker: calls one after the other, each within its time.
 //!
-//! A caller that waits no longer leaves its call behind: the answer is still read, so that it is not taken for the next one's,
-//! and a worker that does not give it in time is at fault whether anybody waits or not. Both directions keep what was begun,
-//! so a future may be dropped at any point.
+//! A caller that waits no longer leaves its call behind: the answer is still read, so that it is not taken for the next
+//! one's, and a worker that does not give it in time is at fault whether anybody waits or not. Both directions keep
+//! what was begun, so a future may be dropped at any point.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -16,43 +17,51 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::time::{Instant, timeout_at};
 
 use super::ask::Proposal;
-use super::fault::Fault;
-use super::wire::{MAX_REPLY, Order, Reply, WireError, clamp, decode, encode, frame_length};
+use super::fault::LibraryFault;
+use super::thread_limit;
+use super::wire::{MAX_REPLY, Order, Refusal, Reply, WireError, clamp, decode, encode, frame_length};
 
 /// How long a library may take to read a catalog.
 const SNAPSHOT_TIME: Duration = Duration::from_secs(5);
 
 /// Why a call was not answered.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unanswered {
-    /// Nobody waits any more; the library was busy with earlier calls.
+    /// No worker serves: the library is in this state.
+    #[error("it is not ready: {0}")]
+    Unavailable(&'static str),
+    /// Nobody waits any more.
+    #[error("it is busy with earlier calls")]
     Busy,
     /// Not asked: this worker is being replaced, or is at fault. Another may be there.
+    #[error("it is busy with earlier calls")]
     Gone,
-    /// It took too long.
+    /// The call is given up.
+    #[error("it did not answer before the deadline")]
     Late,
-    /// It failed, and may answer the next call.
+    /// The library may answer the next call.
+    #[error("{0}")]
     Failed(String),
     /// It is at fault, now or since.
-    Fault(Fault),
+    #[error(transparent)]
+    LibraryFault(LibraryFault),
 }
 
-/// A conversation.
 pub(super) struct Link {
-    line: Arc<Mutex<Line>>,
+    line: Arc<Mutex<SocketLine>>,
     is_broken: AtomicBool,
     limit: Duration,
     runtime: Handle,
-    on_fault: Box<dyn Fn(Fault) + Send + Sync>,
+    on_fault: Box<dyn Fn(LibraryFault) + Send + Sync>,
 }
 
 impl Link {
     /// A conversation over `line`, on which a call may take `limit`. The first fault goes to `on_fault`.
     pub(super) fn new(
-        line: Line,
+        line: SocketLine,
         limit: Duration,
         runtime: Handle,
-        on_fault: impl Fn(Fault) + Send + Sync + 'static,
+        on_fault: impl Fn(LibraryFault) + Send + Sync + 'static,
     ) -> Self {
         Self {
             line: Arc::new(Mutex::new(line)),
@@ -85,7 +94,7 @@ impl Link {
             return Err(Unanswered::Late);
         }
         let judged = match reply {
-            Err(_) => Err(Fault::Timeout(self.limit.as_millis())),
+            Err(_) => Err(LibraryFault::Timeout(self.limit.as_millis())),
             Ok(Err(fault)) => Err(fault),
             Ok(Ok(Reply::Answer { number: of, outcome })) if of == number => Ok(outcome),
             Ok(Ok(other)) => Err(unexpected(&other)),
@@ -97,30 +106,30 @@ impl Link {
                 Ok(proposals)
             }
             Ok(Err(refusal)) if refusal.for_good => {
-                let fault = Fault::Broken(refusal.message);
+                let fault = LibraryFault::Broken(refusal.message);
                 self.fail(fault.clone());
-                Err(Unanswered::Fault(fault))
+                Err(Unanswered::LibraryFault(fault))
             }
             Ok(Err(refusal)) => Err(Unanswered::Failed(refusal.message)),
             Err(fault) => {
                 self.fail(fault.clone());
-                Err(Unanswered::Fault(fault))
+                Err(Unanswered::LibraryFault(fault))
             }
         }
     }
 
     /// Tells the catalog, as an order that was encoded once for all.
-    pub(super) async fn tell(self: &Arc<Self>, snapshot: &[u8]) -> Result<(), String> {
+    pub(super) async fn send_snapshot(self: &Arc<Self>, snapshot: &[u8]) -> Result<(), Refusal> {
         let mut line = Arc::clone(&self.line).lock_owned().await;
         if self.is_broken() {
             return Ok(());
         }
         line.raw(snapshot);
         match timeout_at(Instant::now() + SNAPSHOT_TIME, line.converse()).await {
-            Ok(Ok(Reply::Snapshotted(told))) => return told,
+            Ok(Ok(Reply::Snapshotted(taken))) => return taken,
             Ok(Ok(other)) => self.fail(unexpected(&other)),
             Ok(Err(fault)) => self.fail(fault),
-            Err(_) => self.fail(Fault::Timeout(SNAPSHOT_TIME.as_millis())),
+            Err(_) => self.fail(LibraryFault::Timeout(SNAPSHOT_TIME.as_millis())),
         }
         Ok(())
     }
@@ -141,7 +150,7 @@ impl Link {
     }
 
     /// The worker is at fault. Only the first time counts.
-    pub(super) fn fail(&self, fault: Fault) {
+    pub(super) fn fail(&self, fault: LibraryFault) {
         if !self.is_broken.swap(true, Ordering::Relaxed) {
             (self.on_fault)(fault);
         }
@@ -149,8 +158,8 @@ impl Link {
 }
 
 /// What the worker said makes no sense here.
-fn unexpected(reply: &Reply) -> Fault {
-    Fault::Protocol(match reply {
+fn unexpected(reply: &Reply) -> LibraryFault {
+    LibraryFault::Protocol(match reply {
         Reply::Answer { number, .. } => format!("an answer to call {number}, which is not the one under way"),
         _ => "an answer of another kind than the question".to_owned(),
     })
@@ -159,12 +168,12 @@ fn unexpected(reply: &Reply) -> Fault {
 /// A call under way. Dropped before its end, it is seen to its end without the caller.
 struct Call {
     link: Arc<Link>,
-    line: Option<OwnedMutexGuard<Line>>,
+    line: Option<OwnedMutexGuard<SocketLine>>,
     due: Instant,
 }
 
 impl Call {
-    async fn converse(&mut self) -> Result<Reply, Fault> {
+    async fn converse(&mut self) -> Result<Reply, LibraryFault> {
         let line = self.line.as_mut().expect("a call has its line until it ended");
         line.converse().await
     }
@@ -179,14 +188,14 @@ impl Drop for Call {
                 Ok(Ok(Reply::Answer { .. })) => {}
                 Ok(Ok(other)) => link.fail(unexpected(&other)),
                 Ok(Err(fault)) => link.fail(fault),
-                Err(_) => link.fail(Fault::Timeout(link.limit.as_millis())),
+                Err(_) => link.fail(LibraryFault::Timeout(link.limit.as_millis())),
             }
         });
     }
 }
 
 /// The socket to a worker, with what is still to be sent and what has come in.
-pub(super) struct Line {
+pub(super) struct SocketLine {
     socket: UnixStream,
     unsent: Vec<u8>,
     sent: usize,
@@ -196,7 +205,7 @@ pub(super) struct Line {
 /// Read at once, in bytes, or more.
 const CHUNK: usize = 4 << 10;
 
-impl Line {
+impl SocketLine {
     /// A line over `socket`. Needs a runtime.
     pub(super) fn new(socket: std::os::unix::net::UnixStream) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
@@ -220,11 +229,32 @@ impl Line {
         self.unsent.extend_from_slice(order);
     }
 
+    /// Sends what is to be sent, and takes the listener for the threads of a worker that has just started.
+    pub(super) async fn receive_listener(&mut self) -> Result<Option<OwnedFd>, LibraryFault> {
+        self.send().await?;
+        thread_limit::receive(&self.socket).await.map_err(|error| broken(&error))
+    }
+
     /// Sends what is to be sent, and reads one reply. May be dropped and called again.
-    pub(super) async fn converse(&mut self) -> Result<Reply, Fault> {
+    pub(super) async fn converse(&mut self) -> Result<Reply, LibraryFault> {
         if let Some(reply) = self.take()? {
             return Ok(reply);
         }
+        self.send().await?;
+        loop {
+            if let Some(reply) = self.take()? {
+                return Ok(reply);
+            }
+            self.received.reserve(CHUNK);
+            match self.socket.read_buf(&mut self.received).await {
+                Ok(0) => return Err(LibraryFault::Crash("it closed its socket".to_owned())),
+                Ok(_) => {}
+                Err(error) => return Err(broken(&error)),
+            }
+        }
+    }
+
+    async fn send(&mut self) -> Result<(), LibraryFault> {
         while self.sent < self.unsent.len() {
             match self.socket.try_write(&self.unsent[self.sent..]) {
                 Ok(length) => self.sent += length,
@@ -236,21 +266,11 @@ impl Line {
         }
         self.unsent.clear();
         self.sent = 0;
-        loop {
-            if let Some(reply) = self.take()? {
-                return Ok(reply);
-            }
-            self.received.reserve(CHUNK);
-            match self.socket.read_buf(&mut self.received).await {
-                Ok(0) => return Err(Fault::Crash("it closed its socket".to_owned())),
-                Ok(_) => {}
-                Err(error) => return Err(broken(&error)),
-            }
-        }
+        Ok(())
     }
 
     /// The reply that has come in whole, if one has.
-    fn take(&mut self) -> Result<Option<Reply>, Fault> {
+    fn take(&mut self) -> Result<Option<Reply>, LibraryFault> {
         let length = frame_length(&self.received, MAX_REPLY).map_err(|error| garbled(&error))?;
         let Some(length) = length.filter(|&length| length <= self.received.len()) else { return Ok(None) };
         let reply = decode(&self.received[..length]).map_err(|error| garbled(&error))?;
@@ -259,13 +279,16 @@ impl Line {
     }
 }
 
-fn broken(error: &io::Error) -> Fault {
-    Fault::Crash(format!("its socket broke: {error}"))
+fn broken(error: &io::Error) -> LibraryFault {
+    if error.kind() == io::ErrorKind::UnexpectedEof {
+        return LibraryFault::Crash("it closed its socket".to_owned());
+    }
+    LibraryFault::Crash(format!("its socket broke: {error}"))
 }
 
-fn garbled(error: &WireError) -> Fault {
+fn garbled(error: &WireError) -> LibraryFault {
     match error {
-        WireError::Long(_) => Fault::Oversized(error.to_string()),
-        WireError::Garbled(_) | WireError::Trailing(_) => Fault::Protocol(error.to_string()),
+        WireError::Long(_) => LibraryFault::Oversized(error.to_string()),
+        WireError::Garbled(_) | WireError::Trailing(_) => LibraryFault::Protocol(error.to_string()),
     }
 }

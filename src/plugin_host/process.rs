@@ -14,7 +14,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use super::fault::Fault;
+use super::fault::LibraryFault;
 use super::worker::{ARGUMENT, IMAGE, SOCKET};
 
 /// A worker that was started.
@@ -29,13 +29,12 @@ pub(super) struct Process {
 #[derive(Debug)]
 pub(super) struct Ends {
     pub(super) socket: UnixStream,
-    /// What it prints.
     pub(super) output: File,
 }
 
 impl Process {
-    /// Starts `program` as the worker of the library in `image`. It is killed if the calling *thread* ends, so that must be one
-    /// that lives as long as the workers are to.
+    /// Starts `program` as the worker of the library in `image`. It is killed if the calling *thread* ends, so that
+    /// must be one that lives as long as the workers are to.
     pub(super) fn start(program: &Path, image: BorrowedFd<'_>) -> io::Result<(Self, Ends)> {
         let (socket, theirs) = UnixStream::pair()?;
         let (output, input) = io::pipe()?;
@@ -67,7 +66,6 @@ impl Process {
         }
     }
 
-    /// Its number.
     pub(super) fn id(&self) -> u32 {
         self.child.id()
     }
@@ -105,9 +103,11 @@ pub(super) fn own_program() -> &'static Path {
 }
 
 /// A crash with how the process ended, unless that was by us: then what it did before is the fault.
-pub(super) fn explain(fault: Fault, status: Option<ExitStatus>) -> Fault {
+pub(super) fn explain(fault: LibraryFault, status: Option<ExitStatus>) -> LibraryFault {
     match (fault, status) {
-        (Fault::Crash(_), Some(status)) if status.signal() != Some(libc::SIGKILL) => Fault::Crash(describe(status)),
+        (LibraryFault::Crash(_), Some(status)) if status.signal() != Some(libc::SIGKILL) => {
+            LibraryFault::Crash(describe(status))
+        }
         (fault, _) => fault,
     }
 }

@@ -1,8 +1,8 @@
 //! How often a library may fail: a failure is forgiven at once, the third within a minute is not for a while.
 //!
-//! Pure: the clock comes in. Kept by the library's content, so a mended file starts afresh and one that comes back does not.
-//! Nothing is for ever: one client's poisonous request must not disable a rule for all, so after a growing time the library
-//! is tried again, on probation.
+//! Pure: the clock comes in. Kept by the library's content, so a mended file starts afresh and one that comes back does
+//! not. Nothing is for ever: one client's poisonous request must not disable a rule for all, so after a growing time
+//! the library is tried again, on probation.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,6 @@ const SECOND_START: Duration = Duration::from_millis(100);
 /// The first quarantine; each further one is twice as long.
 const FIRST: Duration = Duration::from_secs(30);
 
-/// The longest quarantine.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
 
 /// A library that held out for so long after a quarantine is as good as any other.
@@ -42,7 +41,6 @@ pub(super) enum Verdict {
 }
 
 impl Record {
-    /// It failed.
     pub(super) fn fail(&mut self, now: Instant) -> Verdict {
         self.failures.retain(|&failure| now.duration_since(failure) < WINDOW);
         self.failures.push(now);

@@ -1,10 +1,11 @@
 //! What a worker may still do once foreign code runs in it: compute, read system libraries, and talk on what is open.
 //!
-//! Three walls, none of which can be taken down again. Limits of resources hold what a library may use up; Landlock leaves
-//! it the files that the dynamic loader needs and no way to others, no TCP and no signals to other processes; and
-//! seccomp lets through the system calls that computing takes. That is a list of what is allowed: what a new kernel adds is
-//! refused. A refused call answers EPERM instead of killing, so that a library that merely asks is not lost.
+//! Three walls, none of which can be taken down again. Limits of resources hold what a library may use up; Landlock
+//! leaves it the files that the dynamic loader needs and no way to others, no TCP and no signals to other processes;
+//! and seccomp lets through the system calls that computing takes. That is a list of what is allowed: what a new kernel
+//! adds is refused. A refused call answers EPERM instead of killing, so that a library that merely asks is not lost.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use landlock::{
@@ -27,6 +28,10 @@ const LIBRARIES: [&str; 4] = ["/usr/lib", "/lib", "/lib64", "/usr/lib64"];
 /// The loader's index of those.
 const LIBRARY_INDEX: &str = "/etc/ld.so.cache";
 
+/// Below all of the daemon: what a library computes yields to answers. Much more (19 is the most) and it would miss its
+/// deadlines on a busy machine.
+const NICENESS: i32 = 5;
+
 /// The latest rights that are asked for; an older kernel gives what it has.
 const LANDLOCK: ABI = ABI::V6;
 
@@ -47,18 +52,28 @@ pub(super) enum SandboxError {
     Filter(#[from] seccompiler::BackendError),
 }
 
+/// Whether a library may have threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Threads {
+    /// As many as [`super::thread_limit`] lets it.
+    Limited,
+    /// Nobody would count them.
+    None,
+}
+
 /// Enters the sandbox, for good. Called before the process has a second thread.
-pub(super) fn enter(max_memory: u64, require_landlock: bool) -> Result<Confined, SandboxError> {
+pub(super) fn enter(max_memory_bytes: u64, require_landlock: bool, threads: Threads) -> Result<Confined, SandboxError> {
     rustix::thread::set_no_new_privs(true).map_err(|error| SandboxError::Privileges(error.into()))?;
-    for (resource, most) in [(Resource::As, max_memory), (Resource::Core, 0), (Resource::Nofile, MAX_FILES)] {
+    for (resource, most) in [(Resource::As, max_memory_bytes), (Resource::Core, 0), (Resource::Nofile, MAX_FILES)] {
         let limit = Rlimit { current: Some(most), maximum: Some(most) };
         setrlimit(resource, limit).map_err(|error| SandboxError::Limits(error.into()))?;
     }
+    rustix::process::setpriority_process(None, NICENESS).map_err(|error| SandboxError::Limits(error.into()))?;
     let confined = confine_files()?;
     if require_landlock && confined == Confined::Calls {
         return Err(SandboxError::NoLandlock);
     }
-    for filter in filters()? {
+    for filter in filters(threads)? {
         seccompiler::apply_filter(&filter)?;
     }
     Ok(confined)
@@ -111,8 +126,6 @@ const CALLS: &[libc::c_long] = &[
     libc::SYS_gettimeofday,
     libc::SYS_lseek,
     libc::SYS_madvise,
-    libc::SYS_mmap,
-    libc::SYS_mprotect,
     libc::SYS_mremap,
     libc::SYS_munmap,
     libc::SYS_nanosleep,
@@ -136,16 +149,25 @@ const CALLS: &[libc::c_long] = &[
 ];
 
 /// The program of filters, in the order in which they are to be installed: each one must let the next be.
-fn filters() -> Result<[BpfProgram; 2], seccompiler::BackendError> {
+fn filters(threads: Threads) -> Result<[BpfProgram; 2], seccompiler::BackendError> {
     let arch: TargetArch = std::env::consts::ARCH.try_into()?;
     // The C library then falls back to clone, whose flags can be looked at.
     let clone3 = [(libc::SYS_clone3, Vec::new())].into();
     let no_clone3 = SeccompFilter::new(clone3, SeccompAction::Allow, SeccompAction::Errno(libc::ENOSYS as u32), arch)?;
     let anything = CALLS.iter().map(|&call| (call, Vec::new()));
-    let rules = anything.chain(guarded()?).collect();
+    let mut rules: BTreeMap<_, _> = anything.chain(guarded()?).collect();
+    if threads == Threads::None {
+        rules.remove(&libc::SYS_clone);
+    }
     let allowed = SeccompFilter::new(rules, SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow, arch)?;
     Ok([no_clone3.try_into()?, allowed.try_into()?])
 }
+
+/// Mapping a file to be executed, not written, without taking the place of zeros (`MAP_ANONYMOUS`).
+const EXECUTABLE_FILE: [(u8, SeccompCmpOp, u64); 2] = [
+    (2, SeccompCmpOp::MaskedEq(libc::PROT_WRITE as u64), 0),
+    (3, SeccompCmpOp::MaskedEq(libc::MAP_ANONYMOUS as u64), 0),
+];
 
 /// Calls that are let through for some arguments only.
 fn guarded() -> Result<Vec<(libc::c_long, Vec<SeccompRule>)>, seccompiler::BackendError> {
@@ -158,7 +180,11 @@ fn guarded() -> Result<Vec<(libc::c_long, Vec<SeccompRule>)>, seccompiler::Backe
     let own = u64::from(std::process::id());
     let thread = (libc::CLONE_THREAD | libc::CLONE_VM) as u64;
     let is = |argument, value| rule(&[(argument, SeccompCmpOp::Eq, value)]);
+    let without = |argument, bits: libc::c_int| rule(&[(argument, SeccompCmpOp::MaskedEq(bits as u64), 0)]);
     Ok(vec![
+        // Code comes from files, as the loader maps it: no memory is both written and executed, nor becomes code.
+        (libc::SYS_mmap, vec![without(2, libc::PROT_EXEC)?, rule(&EXECUTABLE_FILE)?]),
+        (libc::SYS_mprotect, vec![without(2, libc::PROT_EXEC)?]),
         // Threads, no processes.
         (libc::SYS_clone, vec![rule(&[(0, SeccompCmpOp::MaskedEq(thread), thread)])?]),
         // What abort and raise send; to itself only.
@@ -176,6 +202,7 @@ mod tests {
 
     #[test]
     fn the_filters_can_be_made() {
-        assert!(filters().unwrap().iter().all(|program| !program.is_empty()));
+        let made = [Threads::Limited, Threads::None].map(|threads| filters(threads).unwrap());
+        assert!(made.concat().iter().all(|program| !program.is_empty()));
     }
 }

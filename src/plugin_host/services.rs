@@ -4,9 +4,9 @@
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use almanac_plugin_abi::{ABI_MINOR, Host, Str, level};
+use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::text;
@@ -67,7 +67,7 @@ impl Services {
 
     /// The last message of a failure since this was asked before.
     pub(super) fn take_error(&self) -> Option<String> {
-        self.context.last_error.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.context.last_error.lock().take()
     }
 }
 
@@ -95,7 +95,7 @@ unsafe extern "C" fn log_message(host: *const Host, severity: i32, message: Str)
     };
     let line: String = String::from_utf8_lossy(bytes).chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     if severity == level::ERROR {
-        *context.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(line.clone());
+        *context.last_error.lock() = Some(line.clone());
     }
     (context.log)(severity, &line);
 }

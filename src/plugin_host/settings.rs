@@ -4,46 +4,70 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::library::Hash;
 use super::process::own_program;
-use crate::config::{Config, Isolation, Plugins};
+use crate::strict::{At, FromNode, Node, Word};
+use crate::sum::Sum;
 
-/// What the host goes by.
-#[derive(Debug, Clone, PartialEq)]
+/// Where an installed daemon finds rule libraries.
+pub(super) const INSTALLED: &str = "/usr/lib/almanac/plugins";
+
+/// The library that is shipped, if it lies beside the executable.
+const SHIPPED: &str = "libalmanac_reasoning.so";
+
+/// The section `plugins` of the configuration.
+#[derive(Debug, Clone, PartialEq, FromNode)]
+#[node(default)]
 pub struct Settings {
     /// Libraries, and directories of libraries; earlier ones take precedence.
     pub paths: Vec<PathBuf>,
     /// Where a library runs.
     pub isolation: Isolation,
     /// Sums of the libraries that may run; all, if there are none.
-    pub allow: Vec<Hash>,
+    pub allow: Vec<Sum>,
     /// How a library is started.
+    #[node(flatten)]
     pub launch: Launch,
     /// Each library's own configuration, JSON objects by id.
-    pub configuration: BTreeMap<String, String>,
-    /// Longest time between two looks at the files.
+    #[node(read = own_settings)]
+    pub settings: BTreeMap<String, String>,
+    /// Longest time between two looks at the files; that of the tool documents.
+    #[node(skip)]
     pub poll_interval: Duration,
-    /// Use file events.
+    /// Use file events; as for the tool documents.
+    #[node(skip)]
     pub watch: bool,
 }
 
+/// Where foreign code runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Word)]
+#[serde(rename_all = "snake_case")]
+pub enum Isolation {
+    /// In a process of its own, behind a sandbox.
+    Process,
+    /// In the daemon, which it can crash; replaced by a restart only.
+    InProcess,
+}
+
 /// How a worker is started; a library is started anew when this changes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, FromNode)]
+#[node(default)]
 pub struct Launch {
     /// The program that becomes a worker: `almanacd` itself.
+    #[node(skip)]
     pub program: PathBuf,
     /// Address space of a worker, in bytes.
-    pub max_memory: u64,
+    #[schemars(range(min = 64 << 20, max = 1 << 40))]
+    pub max_memory_bytes: u64,
     /// Run nothing where the kernel cannot confine files.
     pub require_sandbox: bool,
-    /// How long a call may take.
+    /// How long a call may take; an answer waits no longer for libraries.
     pub deadline: Duration,
 }
 
 impl Settings {
     /// The configuration that the library of this id is given: a JSON object.
     pub(super) fn of(&self, id: &str) -> String {
-        self.configuration.get(id).cloned().unwrap_or_else(|| "{}".to_owned())
+        self.settings.get(id).cloned().unwrap_or_else(|| "{}".to_owned())
     }
 
     /// The same with another program as worker, for whoever is not `almanacd`.
@@ -54,34 +78,49 @@ impl Settings {
     }
 }
 
-impl Launch {
-    fn of(plugins: &Plugins) -> Self {
+impl Default for Settings {
+    fn default() -> Self {
         Self {
-            program: own_program().to_owned(),
-            max_memory: plugins.max_memory_bytes as u64,
-            require_sandbox: plugins.require_sandbox,
-            deadline: plugins.deadline,
+            paths: default_paths(),
+            isolation: Isolation::Process,
+            allow: Vec::new(),
+            launch: Launch::default(),
+            settings: BTreeMap::new(),
+            poll_interval: Duration::from_secs(30),
+            watch: true,
         }
     }
 }
 
 impl Default for Launch {
     fn default() -> Self {
-        Self::of(&Plugins::default())
+        Self {
+            program: own_program().to_owned(),
+            max_memory_bytes: 512 << 20,
+            require_sandbox: false,
+            deadline: Duration::from_millis(50),
+        }
     }
 }
 
-impl From<&Config> for Settings {
-    fn from(config: &Config) -> Self {
-        let plugins = &config.plugins;
-        Self {
-            paths: plugins.paths.clone(),
-            isolation: plugins.isolation,
-            allow: plugins.allow.clone(),
-            launch: Launch::of(plugins),
-            configuration: plugins.settings.clone(),
-            poll_interval: config.catalog.poll_interval,
-            watch: config.catalog.watch,
+fn default_paths() -> Vec<PathBuf> {
+    let beside = std::env::current_exe().ok().and_then(|program| Some(program.parent()?.join(SHIPPED)));
+    beside.into_iter().filter(|path| path.exists()).chain([PathBuf::from(INSTALLED)]).collect()
+}
+
+/// A mapping of ids to mappings, each kept as the JSON that its library reads.
+fn own_settings(node: Node, at: &mut At) -> Option<BTreeMap<String, String>> {
+    let Node::Map(entries) = node else {
+        at.bad_value("a library's settings stand under its id, such as `org.example.rules: {key: value}`");
+        return None;
+    };
+    let mut settings = BTreeMap::new();
+    for (id, value) in entries {
+        if matches!(value, Node::Map(_)) {
+            settings.insert(id, serde_json::Value::from(value).to_string());
+        } else {
+            at.bad_value(format!("the settings of `{id}` are a mapping, not {}", value.kind()));
         }
     }
+    Some(settings)
 }

@@ -2,13 +2,13 @@
 #![allow(unsafe_code, reason = "a function that foreign code calls")]
 
 use std::ptr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use almanac_plugin_abi::{Sink, Suggestion, code, read_prefix};
 
 use super::ask::Proposal;
 use super::text;
 use super::wire::{MAX_PROPOSALS, MAX_REASON_BYTES, MAX_TOOL_BYTES};
+use parking_lot::{Mutex, MutexGuard};
 
 /// The sink of one instance. Never freed, so that a thread which outlives its call pushes into a sink that is closed.
 pub(super) struct Collector {
@@ -21,9 +21,9 @@ struct Collected {
     is_open: bool,
     most: usize,
     proposals: Vec<Proposal>,
-    /// All that were found so far, each once; the first `told` were told.
+    /// All that were found so far, each once; the first `reported` were reported.
     flaws: Vec<Flaw>,
-    told: usize,
+    reported: usize,
 }
 
 impl Collected {
@@ -34,7 +34,8 @@ impl Collected {
     }
 }
 
-/// Why a proposal was not taken, or not as it was. Said to the library's author, who may not look at what `push` returns.
+/// Why a proposal was not taken, or not as it was. Said to the library's author, who may not look at what `push`
+/// returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Flaw {
     #[error("a proposal was refused: there is none, or its `struct_size` is less than that of version 1.0")]
@@ -78,8 +79,8 @@ impl Collector {
     /// Flaws of proposals, each once, that this did not tell before.
     pub(super) fn new_flaws(&self) -> Vec<Flaw> {
         let mut collected = self.lock();
-        let fresh = collected.flaws[collected.told..].to_vec();
-        collected.told = collected.flaws.len();
+        let fresh = collected.flaws[collected.reported..].to_vec();
+        collected.reported = collected.flaws.len();
         fresh
     }
 
@@ -89,7 +90,7 @@ impl Collector {
     }
 
     fn lock(&self) -> MutexGuard<'_, Collected> {
-        self.collected.lock().unwrap_or_else(PoisonError::into_inner)
+        self.collected.lock()
     }
 }
 
@@ -102,7 +103,7 @@ unsafe extern "C" fn push(sink: *const Sink, suggestion: *const Suggestion) -> i
     let Some(collected) = collected else { return code::INVALID };
     // SAFETY: the library lends us a suggestion, whose size stands first.
     let read = unsafe { read(suggestion) };
-    let mut collected = collected.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut collected = collected.lock();
     let proposal = match read {
         Ok((proposal, flaws)) => {
             flaws.into_iter().flatten().for_each(|flaw| collected.note(flaw));

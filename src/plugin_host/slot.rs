@@ -9,18 +9,19 @@ use std::time::Instant;
 
 use tokio::task::AbortHandle;
 
-use super::host::{Entry, Serving};
-use super::library::{Hash, Library};
+use super::host::{HostEntry, Serving};
+use super::library::Library;
 use super::process::Process;
 use super::quarantine::Record;
 use super::settings::Launch;
-use super::state::{Figures, PastFault, State, Status};
+use super::state::{CallFigures, LibraryStatus, PastFault, State};
 use super::wire::Hello;
+use crate::sum::Sum;
 use crate::telemetry::Metrics;
 use crate::telemetry::events::PluginGone;
 
 /// What is held against contents.
-pub(super) type Records = HashMap<Hash, Record>;
+pub(super) type Records = HashMap<Sum, Record>;
 
 /// A library's file, and all that runs for it.
 #[derive(Debug)]
@@ -42,7 +43,7 @@ pub(super) struct Slot {
     pub(super) last_fault: Option<PastFault>,
     pub(super) restarts: u64,
     /// Known as soon as the file was looked at.
-    pub(super) figures: Option<Arc<Figures>>,
+    pub(super) figures: Option<Arc<CallFigures>>,
     /// The state that was announced last.
     pub(super) announced: Option<State>,
 }
@@ -62,8 +63,8 @@ pub(super) struct Worker {
     /// Nothing for a library in the daemon.
     pub(super) process: Option<(Process, UnixStream)>,
     pub(super) tasks: Vec<AbortHandle>,
-    /// The generation it is told at the start.
-    pub(super) told: u64,
+    /// The generation it is snapshot at the start.
+    pub(super) snapshot: u64,
 }
 
 impl Worker {
@@ -115,7 +116,7 @@ impl Slot {
         if self.announced.take().is_some() {
             PluginGone { plugin: &self.id }.emit(metrics);
         }
-        self.figures = Some(Arc::new(Figures::new(metrics, &id)));
+        self.figures = Some(Arc::new(CallFigures::new(metrics, &id)));
         self.id = id;
     }
 
@@ -135,7 +136,6 @@ impl Slot {
         self.starting.as_ref().is_some_and(|worker| worker.is_of(library, launch, settings))
     }
 
-    /// How it is.
     pub(super) fn state(&self, records: &Records, now: Instant) -> State {
         if self.serving.is_some() {
             return State::Ready;
@@ -165,11 +165,11 @@ impl Slot {
     }
 
     /// As it is to be called and shown.
-    pub(super) fn entry(&self, state: State, records: &Records, now: Instant) -> Option<Entry> {
+    pub(super) fn entry(&self, state: State, records: &Records, now: Instant) -> Option<HostEntry> {
         let worker = self.serving.as_ref();
         let until = self.library.as_ref().and_then(|library| put_aside_until(library, records, now));
-        Some(Entry {
-            status: Status {
+        Some(HostEntry {
+            status: LibraryStatus {
                 id: self.id.clone(),
                 path: self.path.clone(),
                 state,

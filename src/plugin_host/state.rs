@@ -5,17 +5,18 @@ use std::time::{Duration, SystemTime};
 
 use prometheus::{Histogram, IntCounter};
 
-use super::library::Hash;
-use super::note::Identity;
+use super::elf_note::Identity;
 use super::wire::Hello;
+use crate::strict::Word;
+use crate::sum::Sum;
 use crate::telemetry::Metrics;
+use crate::telemetry::events::PluginState;
 
 /// How a library is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// Its first worker is starting.
     Starting,
-    /// It answers.
     Ready,
     /// It failed so many times within a minute, and is started again.
     Backoff(usize),
@@ -26,18 +27,25 @@ pub enum State {
 }
 
 impl State {
-    /// All names, for metrics.
-    pub const NAMES: [&'static str; 5] = ["starting", "ready", "backoff", "quarantined", "refused"];
+    /// The same, as metrics name it.
+    pub(super) fn label(self) -> PluginState {
+        match self {
+            Self::Starting => PluginState::Starting,
+            Self::Ready => PluginState::Ready,
+            Self::Backoff(_) => PluginState::Backoff,
+            Self::Quarantined => PluginState::Quarantined,
+            Self::Refused => PluginState::Refused,
+        }
+    }
 
     /// The name on the wire and on metrics.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Starting => "starting",
-            Self::Ready => "ready",
-            Self::Backoff(_) => "backoff",
-            Self::Quarantined => "quarantined",
-            Self::Refused => "refused",
-        }
+        self.label().as_str()
+    }
+
+    /// Failures of late, if it is started again for them.
+    pub(super) fn failures(self) -> usize {
+        if let Self::Backoff(failures) = self { failures } else { 0 }
     }
 
     /// Has the start come to an end, good or bad?
@@ -49,34 +57,29 @@ impl State {
 /// A fault, and when it was.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PastFault {
-    /// Its label.
     pub kind: &'static str,
-    /// What happened.
     pub message: String,
-    /// When.
     pub at: SystemTime,
     /// The content that was at fault.
-    pub hash: Hash,
+    pub hash: Sum,
 }
 
 /// A library as it is now.
 #[derive(Debug, Clone)]
-pub struct Status {
+pub struct LibraryStatus {
     /// Its id; its file's name as long as its note is not known.
     pub id: String,
     /// Where its file is.
     pub path: std::path::PathBuf,
-    /// How it is.
     pub state: State,
     /// What the file says it is, if it can be run.
-    pub file: Option<(Hash, Identity)>,
+    pub file: Option<(Sum, Identity)>,
     /// What is serving, and under which sum; another than the file's while a new version starts or has failed.
-    pub serving: Option<(Hash, Hello)>,
+    pub serving: Option<(Sum, Hello)>,
     /// The process that serves.
     pub pid: Option<u32>,
     /// Why the file is not run, if so.
     pub refusal: Option<String>,
-    /// The last fault.
     pub last_fault: Option<PastFault>,
     /// When it is tried again, if it is put aside.
     pub retry_in: Option<Duration>,
@@ -85,43 +88,25 @@ pub struct Status {
 }
 
 /// How a call came out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Word)]
+#[serde(rename_all = "lowercase")]
+pub enum CallOutcome {
     /// With proposals, or none.
     Answered,
     /// With the library's own error.
     Failed,
-    /// Not in time.
     Timeout,
     /// Not asked: earlier calls took all the time.
     Busy,
     /// Not: the library or its worker is at fault.
-    Fault,
+    LibraryFault,
     /// Not asked: it is not ready.
     Unavailable,
 }
 
-impl Outcome {
-    /// In the order of their numbers.
-    pub const ALL: [Self; 6] =
-        [Self::Answered, Self::Failed, Self::Timeout, Self::Busy, Self::Fault, Self::Unavailable];
-
-    /// The label on metrics and the name on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Answered => "answered",
-            Self::Failed => "failed",
-            Self::Timeout => "timeout",
-            Self::Busy => "busy",
-            Self::Fault => "fault",
-            Self::Unavailable => "unavailable",
-        }
-    }
-}
-
 /// The figures of one library, counted where calls are made.
-pub struct Figures {
-    calls: [IntCounter; Outcome::ALL.len()],
+pub struct CallFigures {
+    calls: [IntCounter; CallOutcome::ALL.len()],
     duration: Histogram,
     /// Answered calls by the logarithm of their microseconds, in steps of a fifth.
     latencies: [AtomicU64; BUCKETS],
@@ -133,35 +118,35 @@ const BUCKETS: usize = 100;
 /// From one bucket to the next.
 const STEP: f64 = 1.2;
 
-impl std::fmt::Debug for Figures {
+impl std::fmt::Debug for CallFigures {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_list().entries(Outcome::ALL.map(|outcome| (outcome, self.calls(outcome)))).finish()
+        formatter.debug_list().entries(CallOutcome::ALL.map(|outcome| (outcome, self.calls(outcome)))).finish()
     }
 }
 
-impl Figures {
+impl CallFigures {
     pub(super) fn new(metrics: &Metrics, id: &str) -> Self {
         Self {
-            calls: Outcome::ALL.map(|outcome| metrics.plugins.calls.with_label_values(&[id, outcome.as_str()])),
+            calls: CallOutcome::ALL.map(|outcome| metrics.plugins.calls.with_label_values(&[id, outcome.as_str()])),
             duration: metrics.plugins.call_duration.with_label_values(&[id]),
             latencies: std::array::from_fn(|_| AtomicU64::new(0)),
         }
     }
 
-    pub(super) fn count(&self, outcome: Outcome, took: Duration) {
+    pub(super) fn count(&self, outcome: CallOutcome, took: Duration) {
         self.calls[outcome as usize].inc();
-        if outcome == Outcome::Unavailable {
+        if outcome == CallOutcome::Unavailable {
             return;
         }
         self.duration.observe(took.as_secs_f64());
-        if outcome == Outcome::Answered {
+        if outcome == CallOutcome::Answered {
             let bucket = (took.as_secs_f64() * 1e6).max(1.0).log(STEP) as usize;
             self.latencies[bucket.min(BUCKETS - 1)].fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Calls that came out like this.
-    pub fn calls(&self, outcome: Outcome) -> u64 {
+    pub fn calls(&self, outcome: CallOutcome) -> u64 {
         self.calls[outcome as usize].get()
     }
 
@@ -184,16 +169,16 @@ mod tests {
 
     #[test]
     fn latencies_are_told_to_a_fifth() {
-        let figures = Figures::new(&Metrics::new().unwrap(), "x");
+        let figures = CallFigures::new(&Metrics::new().unwrap(), "x");
         assert_eq!(figures.latency_us(0.5), None);
         for micros in 1..=1000 {
-            figures.count(Outcome::Answered, Duration::from_micros(micros));
+            figures.count(CallOutcome::Answered, Duration::from_micros(micros));
         }
-        figures.count(Outcome::Timeout, Duration::from_secs(1));
+        figures.count(CallOutcome::Timeout, Duration::from_secs(1));
         for (share, true_value) in [(0.5, 500.0), (0.99, 990.0), (0.001, 1.0)] {
-            let told = figures.latency_us(share).unwrap() as f64;
-            assert!((true_value..=true_value * STEP * STEP).contains(&told), "{share}: {told}");
+            let shown = figures.latency_us(share).unwrap() as f64;
+            assert!((true_value..=true_value * STEP * STEP).contains(&shown), "{share}: {shown}");
         }
-        assert_eq!((figures.calls(Outcome::Answered), figures.calls(Outcome::Timeout)), (1000, 1));
+        assert_eq!((figures.calls(CallOutcome::Answered), figures.calls(CallOutcome::Timeout)), (1000, 1));
     }
 }

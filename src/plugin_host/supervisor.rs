@@ -1,8 +1,8 @@
 //! The one thread that starts and ends workers.
 //!
-//! One, and as long-lived as the daemon, since the kernel kills a worker when the thread that started it ends. It never waits for
-//! a library: what takes time (a start, a catalog being told, a drain) is a task that sends a message when it is done, so every
-//! decision is made here, in the order of the messages.
+//! One, and as long-lived as the daemon, since the kernel kills a worker when the thread that started it ends. It never
+//! waits for a library: what takes time (a start, a catalog being published, a drain) is a task that sends a message
+//! when it is done, so every decision is made here, in the order of the messages.
 
 mod files;
 mod workers;
@@ -18,75 +18,85 @@ use tokio::sync::{oneshot, watch};
 
 use super::ask::Snapshot;
 use super::discover::is_library;
-use super::fault::Fault;
-use super::host::{Reloaded, Serving, Table};
-use super::inside::Inside;
-use super::link::Line;
+use super::fault::LibraryFault;
+use super::host::{HostTable, Reloaded, Serving};
+use super::in_process::InProcess;
+use super::link::SocketLine;
 use super::sandbox::has_landlock;
-use super::settings::Settings;
+use super::settings::{Isolation, Settings};
 use super::slot::{Records, Slot, Worker, put_aside_until};
 use super::state::State;
 use super::wire::{Hello, Order, encode};
-use crate::config::Isolation;
 use crate::telemetry::Metrics;
 use crate::telemetry::events::{PluginStateChanged, SandboxMissing};
 use crate::watch::{Debounce, Hint, Watch};
 pub(super) use workers::greet_in_time;
 
-/// From the start of a worker until it is ready: loaded, made, told the catalog and asked once.
+/// From the start of a worker until it is ready: loaded, made, published the catalog and asked once.
 pub(super) const START_TIME: Duration = Duration::from_secs(5);
 
-/// How long a worker that was told to end may take.
+/// How long a worker that was published to end may take.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// What the thread is told.
-pub(super) enum Message {
+/// What the thread is published.
+pub(super) enum SupervisorMessage {
     /// There is another catalog.
     Publish(Box<dyn FnOnce() -> Snapshot + Send>),
     /// A worker is ready, or is not.
-    Started { number: u64, outcome: Result<(Conversation, Hello), Fault> },
+    Started {
+        number: u64,
+        outcome: Result<(Conversation, Hello), LibraryFault>,
+    },
     /// A worker that served is at fault.
-    Faulted { number: u64, fault: Fault },
-    /// A process ended.
-    Exited { number: u64 },
+    Faulted {
+        number: u64,
+        fault: LibraryFault,
+    },
+    Exited {
+        number: u64,
+    },
     /// No call is under way at this worker any more, which has been replaced.
-    Drained { number: u64 },
-    /// Files changed.
+    Drained {
+        number: u64,
+    },
     Hint(Hint),
     /// Look at the files.
-    Reload { settings: Option<Settings>, reply: oneshot::Sender<Reloaded> },
-    /// Forgive a library.
-    Reset { id: String, reply: oneshot::Sender<bool> },
-    /// End.
+    Reload {
+        settings: Option<Settings>,
+        reply: oneshot::Sender<Reloaded>,
+    },
+    Reset {
+        id: String,
+        reply: oneshot::Sender<bool>,
+    },
     Stop,
 }
 
 /// How a worker that is ready is spoken to.
 pub(super) enum Conversation {
-    Line(Line),
-    Inside(Inside),
+    SocketLine(SocketLine),
+    InProcess(InProcess),
 }
 
 /// A catalog, and the order that tells it.
 #[derive(Debug)]
-struct Told {
+struct Published {
     snapshot: Arc<Snapshot>,
     order: Vec<u8>,
 }
 
-/// The thread's own.
 pub(super) struct Supervisor {
     settings: Settings,
     metrics: Arc<Metrics>,
     runtime: Handle,
-    sender: Sender<Message>,
+    sender: Sender<SupervisorMessage>,
     settle: watch::Sender<bool>,
-    table: Arc<ArcSwap<Table>>,
+    table: Arc<ArcSwap<HostTable>>,
     slots: Vec<Slot>,
     /// Replaced, and not ended yet.
     leaving: Vec<(Worker, Instant)>,
     records: Records,
-    told: watch::Sender<Option<Arc<Told>>>,
+    published: watch::Sender<Option<Arc<Published>>>,
     unmade: Option<Box<dyn FnOnce() -> Snapshot + Send>>,
     numbers: u64,
     watch: Watch,
@@ -102,9 +112,9 @@ impl Supervisor {
         settings: Settings,
         metrics: Arc<Metrics>,
         runtime: Handle,
-        sender: Sender<Message>,
+        sender: Sender<SupervisorMessage>,
         settle: watch::Sender<bool>,
-        table: Arc<ArcSwap<Table>>,
+        table: Arc<ArcSwap<HostTable>>,
     ) -> Self {
         let has_landlock = has_landlock();
         if !has_landlock && settings.isolation == Isolation::Process {
@@ -121,7 +131,7 @@ impl Supervisor {
             slots: Vec::new(),
             leaving: Vec::new(),
             records: Records::new(),
-            told: watch::Sender::new(None),
+            published: watch::Sender::new(None),
             unmade: None,
             numbers: 0,
             watch,
@@ -133,8 +143,8 @@ impl Supervisor {
         }
     }
 
-    /// Runs until it is told to stop.
-    pub(super) fn run(mut self, messages: &Receiver<Message>) {
+    /// Runs until it is published to stop.
+    pub(super) fn run(mut self, messages: &Receiver<SupervisorMessage>) {
         loop {
             let now = Instant::now();
             let wait = self.due(now).map_or(Duration::from_secs(3600), |due| due.saturating_duration_since(now));
@@ -158,36 +168,38 @@ impl Supervisor {
         self.shut_down();
     }
 
-    fn take(&mut self, message: Message) -> ControlFlow<()> {
+    fn take(&mut self, message: SupervisorMessage) -> ControlFlow<()> {
         match message {
-            Message::Publish(make) => self.unmade = Some(make),
-            Message::Started { number, outcome } => self.started(number, outcome),
-            Message::Faulted { number, fault } => self.at_fault(number, fault),
+            SupervisorMessage::Publish(make) => self.unmade = Some(make),
+            SupervisorMessage::Started { number, outcome } => self.started(number, outcome),
+            SupervisorMessage::Faulted { number, fault } => self.at_fault(number, fault),
             // Of one that starts, the greeting tells more: it may have said why.
-            Message::Exited { number } if self.is_starting(number) => {}
-            Message::Exited { number } => self.at_fault(number, Fault::Crash("its process ended".to_owned())),
-            Message::Drained { number } => self.drained(number),
-            Message::Hint(hint) => {
+            SupervisorMessage::Exited { number } if self.is_starting(number) => {}
+            SupervisorMessage::Exited { number } => {
+                self.at_fault(number, LibraryFault::Crash("its process ended".to_owned()));
+            }
+            SupervisorMessage::Drained { number } => self.drained(number),
+            SupervisorMessage::Hint(hint) => {
                 let _ = self.debounce.hint(hint, Instant::now());
             }
-            Message::Reload { settings, reply } => {
+            SupervisorMessage::Reload { settings, reply } => {
                 if let Some(settings) = settings {
                     self.adopt(settings);
                 }
                 self.last_scan = None;
                 self.waiting.push(reply);
             }
-            Message::Reset { id, reply } => {
+            SupervisorMessage::Reset { id, reply } => {
                 let _ = reply.send(self.reset(&id));
             }
-            Message::Stop => return ControlFlow::Break(()),
+            SupervisorMessage::Stop => return ControlFlow::Break(()),
         }
         ControlFlow::Continue(())
     }
 
     /// When there is something to do without a message.
     fn due(&self, now: Instant) -> Option<Instant> {
-        if self.told.borrow().is_none() {
+        if self.published.borrow().is_none() {
             return None;
         }
         let scan = self.last_scan.map_or(now, |last| last + self.settings.poll_interval);
@@ -200,9 +212,9 @@ impl Supervisor {
     /// Does all that is due.
     fn tend(&mut self) {
         if let Some(make) = self.unmade.take() {
-            self.tell(make());
+            self.publish_snapshot(make());
         }
-        if self.told.borrow().is_none() {
+        if self.published.borrow().is_none() {
             return;
         }
         let now = Instant::now();
@@ -222,18 +234,18 @@ impl Supervisor {
         self.announce(now);
     }
 
-    fn tell(&mut self, snapshot: Snapshot) {
+    fn publish_snapshot(&mut self, snapshot: Snapshot) {
         let mut order = Vec::new();
         let message: Order = Order::Snapshot(snapshot);
         encode(&message, &mut order);
         let Order::Snapshot(snapshot) = message else { return };
-        let told = Arc::new(Told { snapshot: Arc::new(snapshot), order });
+        let published = Arc::new(Published { snapshot: Arc::new(snapshot), order });
         for serving in self.slots.iter().filter_map(|slot| slot.serving.as_ref()?.serving.as_ref()) {
-            if let Serving::Inside(inside) = serving {
-                inside.tell(Arc::clone(&told.snapshot));
+            if let Serving::InProcess(in_process) = serving {
+                in_process.set_snapshot(Arc::clone(&published.snapshot));
             }
         }
-        self.told.send_replace(Some(told));
+        self.published.send_replace(Some(published));
     }
 
     fn adopt(&mut self, settings: Settings) {
@@ -261,13 +273,14 @@ impl Supervisor {
         for slot in &mut self.slots {
             let state = slot.state(&self.records, now);
             if slot.announced != Some(state) {
-                let told = slot.serving.as_ref().map(|worker| &worker.library).or(slot.library.as_ref());
-                let content = told.map(|library| (library.hash.to_string(), library.identity.version.clone()));
+                let published = slot.serving.as_ref().map(|worker| &worker.library).or(slot.library.as_ref());
+                let content = published.map(|library| (library.hash.to_string(), library.identity.version.clone()));
                 let reason = slot.reason();
                 PluginStateChanged {
                     plugin: &slot.id,
-                    from: slot.announced,
-                    to: state,
+                    from: slot.announced.map(State::label),
+                    to: state.label(),
+                    failures: state.failures(),
                     content: content.as_ref().map(|(hash, version)| (hash.as_str(), version.as_str())),
                     reason: reason.as_deref().filter(|_| state != State::Ready),
                 }
@@ -277,7 +290,7 @@ impl Supervisor {
             entries.extend(slot.entry(state, &self.records, now));
         }
         let is_settled = self.last_scan.is_some() && self.slots.iter().all(|slot| self.has_settled(slot, now));
-        self.table.store(Arc::new(Table { entries, deadline: self.settings.launch.deadline }));
+        self.table.store(Arc::new(HostTable { entries, deadline: self.settings.launch.deadline }));
         if is_settled {
             self.settle.send_if_modified(|settled| !std::mem::replace(settled, true));
             let ready = self.slots.iter().filter(|slot| slot.serving.is_some()).count();
@@ -306,13 +319,13 @@ impl Supervisor {
     }
 }
 
-fn watch(settings: &Settings, sender: &Sender<Message>) -> Watch {
+fn watch(settings: &Settings, sender: &Sender<SupervisorMessage>) -> Watch {
     if !settings.watch {
         return Watch::off("file events are turned off in the configuration");
     }
     let sender = sender.clone();
     Watch::new(is_library, move |hint| {
         // If it fails, nobody is left to look.
-        let _ = sender.send(Message::Hint(hint));
+        let _ = sender.send(SupervisorMessage::Hint(hint));
     })
 }

@@ -1,24 +1,23 @@
 //! A library in a worker of its own, without a host.
 
-use std::fs;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fs, io};
 
 use super::ask::{Ask, Proposal, Snapshot};
-use super::fault::Fault;
+use super::fault::LibraryFault;
 use super::library::Library;
-use super::link::Line;
-use super::output::{Said, capture};
+use super::link::SocketLine;
 use super::process::{Ends, Process, explain};
 use super::settings::Launch;
 use super::supervisor::greet_in_time;
-use super::wire::{Experiment, Hello, Order, Reply, Setup, clamp, encode};
+use super::wire::{Experiment, Flaw, Hello, Order, Reply, Setup, clamp, encode};
+use crate::process::output::{Said, capture};
 
 /// One worker. It is killed if the thread that started it ends, and when this is dropped.
 pub struct Trial {
     process: Process,
-    line: Line,
+    line: SocketLine,
     hello: Hello,
     numbers: u64,
     /// Ends when the worker has, and all that it printed is told.
@@ -42,7 +41,7 @@ const PARTING_TIME: Duration = Duration::from_secs(1);
 pub enum TrialError {
     /// The worker is at fault, and gone.
     #[error(transparent)]
-    Fault(#[from] Fault),
+    LibraryFault(#[from] LibraryFault),
     /// The library's own error.
     #[error("it answers with an error: {0}")]
     Refusal(String),
@@ -55,28 +54,28 @@ impl Trial {
         launch: &Launch,
         settings: String,
         snapshot: &Snapshot,
-        mut tell: impl FnMut(&str) + Send + 'static,
-    ) -> Result<Self, Fault> {
+        mut print: impl FnMut(&str) + Send + 'static,
+    ) -> Result<Self, LibraryFault> {
         let spawned = Process::start(&launch.program, library.image());
-        let (mut process, Ends { socket, output }) = spawned.map_err(|error| Fault::Spawn(error.to_string()))?;
+        let (mut process, Ends { socket, output }) = spawned.map_err(|error| LibraryFault::Spawn(error.to_string()))?;
         let listening = tokio::spawn(async move {
             let heard = capture(output, move |said| {
                 if let Said::Line(_, line) = said {
-                    tell(&line);
+                    print(&line);
                 }
             });
             // What cannot be read was not said.
             let _ = heard.await;
         });
         let setup = Setup {
-            max_memory: launch.max_memory,
+            max_memory_bytes: launch.max_memory_bytes,
             require_sandbox: launch.require_sandbox,
             settings,
             noted: (library.identity.id.clone(), library.identity.version.clone()),
         };
-        let mut told = Vec::new();
-        encode(&Order::<String>::Snapshot(snapshot.clone()), &mut told);
-        match greet_in_time(socket, setup, &told).await {
+        let mut order = Vec::new();
+        encode(&Order::<String>::Snapshot(snapshot.clone()), &mut order);
+        match greet_in_time(socket, process.id(), setup, &order).await {
             Ok((line, hello)) => Ok(Self { process, line, hello, numbers: 0, listening }),
             Err(fault) => {
                 let fault = explain(fault, process.kill());
@@ -104,7 +103,7 @@ impl Trial {
             Reply::Answer { number: of, outcome: Err(refusal) } if of == number => {
                 Err(TrialError::Refusal(refusal.message))
             }
-            _ => Err(Fault::Protocol("an answer to something else".to_owned()).into()),
+            _ => Err(LibraryFault::Protocol("an answer to something else".to_owned()).into()),
         }
     }
 
@@ -114,36 +113,40 @@ impl Trial {
         let _ = tokio::time::timeout(PARTING_TIME, &mut self.listening).await;
     }
 
-    pub(super) async fn tell(&mut self, snapshot: Snapshot, limit: Duration) -> Result<(), TrialError> {
+    pub(super) async fn send_snapshot(&mut self, snapshot: Snapshot, limit: Duration) -> Result<(), TrialError> {
         self.line.order(&Order::Snapshot(snapshot));
         match self.converse(limit).await? {
-            Reply::Snapshotted(told) => told.map_err(TrialError::Refusal),
-            _ => Err(Fault::Protocol("an answer to something else".to_owned()).into()),
+            Reply::Snapshotted(taken) => taken.map_err(|refusal| TrialError::Refusal(refusal.message)),
+            _ => Err(LibraryFault::Protocol("an answer to something else".to_owned()).into()),
         }
     }
 
-    pub(super) async fn experiment(&mut self, experiment: Experiment) -> Result<String, String> {
+    pub(super) async fn experiment(&mut self, experiment: Experiment) -> Result<String, Flaw> {
         self.line.order(&Order::Try(experiment));
         match self.converse(EXPERIMENT_TIME).await {
             Ok(Reply::Tried(outcome)) => outcome,
-            Ok(_) => Err("it broke the protocol".to_owned()),
-            Err(fault) => Err(fault.to_string()),
+            Ok(_) => Err("it broke the protocol".into()),
+            Err(fault) => Err(fault.to_string().into()),
         }
     }
 
-    async fn converse(&mut self, limit: Duration) -> Result<Reply, Fault> {
+    async fn converse(&mut self, limit: Duration) -> Result<Reply, LibraryFault> {
         let reply = tokio::time::timeout(limit, self.line.converse()).await;
-        let outcome = reply.unwrap_or(Err(Fault::Timeout(limit.as_millis())));
+        let outcome = reply.unwrap_or(Err(LibraryFault::Timeout(limit.as_millis())));
         outcome.map_err(|fault| explain(fault, self.process.kill()))
     }
 
     /// Resident memory, in bytes; threads; open files.
-    pub(super) fn usage(&self) -> io::Result<Usage> {
+    pub(super) fn usage(&self) -> io::Result<ResourceUsage> {
         let directory = format!("/proc/{}", self.process.id());
         let pages = fs::read_to_string(format!("{directory}/statm"))?;
         let pages: u64 = pages.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or_default();
         let count = |what: &str| fs::read_dir(format!("{directory}/{what}")).map(Iterator::count);
-        Ok(Usage { memory: pages * rustix::param::page_size() as u64, threads: count("task")?, files: count("fd")? })
+        Ok(ResourceUsage {
+            memory: pages * rustix::param::page_size() as u64,
+            threads: count("task")?,
+            files: count("fd")?,
+        })
     }
 }
 
@@ -154,7 +157,7 @@ impl Drop for Trial {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Usage {
+pub(super) struct ResourceUsage {
     pub(super) memory: u64,
     pub(super) threads: usize,
     pub(super) files: usize,

@@ -1,8 +1,8 @@
 //! What daemon and worker say to each other: frames of a length and a postcard body.
 //!
-//! Private to one build, since both ends are the same binary. The daemon takes nothing a worker says on trust: foreign code
-//! lives there and can write to the socket itself. A frame has a limit, a body must decode to its last byte, and an answer must
-//! carry the number of its question.
+//! Private to one build, since both ends are the same binary. The daemon takes nothing a worker says on trust: foreign
+//! code lives there and can write to the socket itself. A frame has a limit, a body must decode to its last byte, and
+//! an answer must carry the number of its question.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::ask::{Ask, Proposal, Snapshot};
+use crate::strict::Word;
 
 /// Bytes of a frame's length, little-endian.
 pub(super) const HEAD: usize = 4;
@@ -39,13 +40,11 @@ pub(super) enum Order<S = String> {
     Setup(Setup),
     /// The catalog; the second, and then each new generation.
     Snapshot(Snapshot),
-    /// A call.
     Ask {
         /// Comes back with the answer.
         number: u64,
         /// How long somebody waits for it.
         patience: Duration,
-        /// What has happened.
         ask: Arc<Ask<S>>,
     },
     /// One experiment of the validator.
@@ -56,7 +55,7 @@ pub(super) enum Order<S = String> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Setup {
     /// Address space, in bytes.
-    pub(super) max_memory: u64,
+    pub(super) max_memory_bytes: u64,
     /// Give up where the kernel cannot confine files.
     pub(super) require_sandbox: bool,
     /// The library's configuration, a JSON object.
@@ -94,20 +93,20 @@ pub(super) enum Reply {
     /// It cannot be used.
     Failed(String),
     /// The catalog was told, or why not.
-    Snapshotted(Result<(), String>),
+    Snapshotted(Result<(), Refusal>),
     /// The answer to a call.
     Answer {
-        /// The call's number.
         number: u64,
         /// Proposals, or the library's error.
         outcome: Result<Vec<Proposal>, Refusal>,
     },
     /// How an experiment ended.
-    Tried(Result<String, String>),
+    Tried(Result<String, Flaw>),
 }
 
 /// A library's own error.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
 pub(super) struct Refusal {
     /// What it said, or its code.
     pub(super) message: String,
@@ -115,14 +114,29 @@ pub(super) struct Refusal {
     pub(super) for_good: bool,
 }
 
+/// What an experiment found wrong with a library, in words for its author.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{0}")]
+pub struct Flaw(String);
+
+impl From<String> for Flaw {
+    fn from(description: String) -> Self {
+        Self(description)
+    }
+}
+
+impl From<&str> for Flaw {
+    fn from(description: &str) -> Self {
+        Self(description.to_owned())
+    }
+}
+
 /// A library that is ready.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
-    /// Its id.
     pub id: String,
     /// Its name for people.
     pub name: String,
-    /// Its version.
     pub version: String,
     /// Who made it; may be empty.
     pub vendor: String,
@@ -137,29 +151,21 @@ pub struct Hello {
 }
 
 /// How far the kernel confines a worker.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, Word)]
 pub enum Confined {
     /// Not at all: it runs in the daemon.
     #[default]
+    #[serde(rename = "none")]
     No,
     /// System calls only: the kernel has no Landlock.
+    #[serde(rename = "system_calls")]
     Calls,
     /// System calls, and files and sockets as far as this kernel's Landlock goes.
+    #[serde(rename = "partial")]
     Partly,
     /// System calls, files and sockets.
+    #[serde(rename = "full")]
     Fully,
-}
-
-impl Confined {
-    /// The name on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::No => "none",
-            Self::Calls => "system_calls",
-            Self::Partly => "partial",
-            Self::Fully => "full",
-        }
-    }
 }
 
 /// Something that is no frame of ours.
@@ -196,7 +202,8 @@ pub(super) fn decode<'f, T: Deserialize<'f>>(frame: &'f [u8]) -> Result<T, WireE
     if rest.is_empty() { Ok(message) } else { Err(WireError::Trailing(rest.len())) }
 }
 
-/// Brings proposals into their bounds, whoever sent them: a library through its sink, or by writing to the socket itself.
+/// Brings proposals into their bounds, whoever sent them: a library through its sink, or by writing to the socket
+/// itself.
 pub(super) fn clamp(proposals: &mut Vec<Proposal>) {
     proposals.truncate(MAX_PROPOSALS);
     proposals.retain(|proposal| {
@@ -225,7 +232,12 @@ mod tests {
     proptest! {
         /// Whatever a worker writes is a message or an error, and a message is read as it was written.
         #[test]
-        fn frames_hold(reason in ".{0,40}", score: f64, number: u64, noise in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn frames_hold(
+            reason in ".{0,40}",
+            score: f64,
+            number: u64,
+            noise in prop::collection::vec(any::<u8>(), 0..200),
+        ) {
             let proposal = Proposal { tool: "t".to_owned(), reason, score };
             let reply = Reply::Answer { number, outcome: Ok(vec![proposal]) };
             let mut frame = Vec::new();
@@ -265,5 +277,26 @@ mod tests {
         let head = u32::try_from(MAX_REPLY + 1).unwrap().to_le_bytes();
         assert!(matches!(frame_length(&head, MAX_REPLY), Err(WireError::Long(_))));
         assert!(matches!(frame_length(&head[..3], MAX_REPLY), Ok(None)));
+    }
+
+    /// Whatever a worker writes is a message within its bounds, or an error.
+    #[test]
+    fn fuzz_replies() {
+        let proposal = |score| Proposal { tool: "tool".to_owned(), reason: "reason".repeat(300), score };
+        let reply = Reply::Answer { number: 7, outcome: Ok([0.5, f64::NAN, 7.0].map(proposal).into()) };
+        let mut seed = Vec::new();
+        encode(&reply, &mut seed);
+        let check = |bytes: &[u8]| {
+            let Ok(Some(length)) = frame_length(bytes, MAX_REPLY) else { return };
+            let Some(frame) = bytes.get(..length) else { return };
+            let Ok(Reply::Answer { outcome: Ok(mut proposals), .. }) = decode::<Reply>(frame) else { return };
+            clamp(&mut proposals);
+            assert!(proposals.len() <= MAX_PROPOSALS);
+            assert!(proposals.iter().all(|proposal| (0.0..=1.0).contains(&proposal.score)));
+        };
+        bolero::check!().for_each(|bytes: &[u8]| {
+            check(bytes);
+            check(&crate::text::edits::edited(&seed, bytes));
+        });
     }
 }

@@ -1,13 +1,13 @@
 //! The worker: a process that runs one library and nothing else.
 //!
-//! It starts as the daemon's own binary with an empty environment, the socket to the daemon at descriptor 3 and the library
-//! at 4. Before a byte of foreign code runs it gives up everything that it does not need; from then on it answers orders, one
-//! after the other, until the daemon closes the socket or dies.
+//! It starts as the daemon's own binary with an empty environment, the socket to the daemon at descriptor 3 and the
+//! library at 4. Before a byte of foreign code runs it gives up everything that it does not need; from then on it
+//! answers orders, one after the other, until the daemon closes the socket or dies.
 #![allow(unsafe_code, reason = "takes descriptors that it was started with")]
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -17,10 +17,12 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 
 use super::ask::{Ask, Snapshot};
 use super::instance::Instance;
+use super::sandbox::Threads;
+use super::start_error::StartError;
 use super::wire::{
     Hello, MAX_MESSAGE_BYTES, MAX_ORDER, Order, Reply, Setup, WireError, cut, decode, encode, frame_length,
 };
-use super::{experiment, sandbox};
+use super::{experiment, sandbox, thread_limit};
 
 /// The argument that makes the daemon's binary a worker. Not for people.
 pub const ARGUMENT: &str = "plugin-worker";
@@ -28,7 +30,6 @@ pub const ARGUMENT: &str = "plugin-worker";
 /// The socket to the daemon.
 pub(super) const SOCKET: RawFd = 3;
 
-/// The library.
 pub(super) const IMAGE: RawFd = 4;
 
 /// The library, as the dynamic loader opens it.
@@ -37,7 +38,6 @@ const IMAGE_PATH: &str = "/proc/self/fd/4";
 /// How long the first call may take, as the library is told.
 const FIRST_CALL: Duration = Duration::from_millis(50);
 
-/// `EX_USAGE`.
 const NOT_BY_HAND: u8 = 64;
 
 /// Something broke between daemon and worker.
@@ -74,19 +74,20 @@ fn was_started_by_daemon() -> bool {
     fstat(socket).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Socket)
 }
 
-/// Lives as ordered.
 fn serve(channel: &mut Channel) -> Result<(), WorkerError> {
     // The daemon's death ends the socket as well; this ends a library that is in a loop by then.
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from)?;
+    ignore_signals();
     close_rest()?;
     let Some(Order::Setup(setup)) = channel.receive()? else { return Err(WorkerError::Order) };
     let Some(Order::Snapshot(snapshot)) = channel.receive()? else { return Err(WorkerError::Order) };
-    let mut instance = match start(setup, &snapshot) {
+    let mut instance = match start(channel.socket.as_fd(), setup, &snapshot) {
         Ok((instance, hello)) => {
             channel.send(&Reply::Ready(hello))?;
             instance
         }
-        Err(mut reason) => {
+        Err(error) => {
+            let mut reason = chain(&error);
             cut(&mut reason, MAX_MESSAGE_BYTES);
             return Ok(channel.send(&Reply::Failed(reason))?);
         }
@@ -98,6 +99,15 @@ fn serve(channel: &mut Channel) -> Result<(), WorkerError> {
     Ok(())
 }
 
+/// What is sent to all processes of a service, such as a reload, is for the daemon: a worker that died of it would seem
+/// to fail.
+fn ignore_signals() {
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGUSR1, libc::SIGUSR2] {
+        // SAFETY: no handler is installed, and the signals exist.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+}
+
 /// Whatever else came along is not for the library.
 fn close_rest() -> io::Result<()> {
     let (first, none) = ((IMAGE + 1) as libc::c_uint, 0);
@@ -107,22 +117,25 @@ fn close_rest() -> io::Result<()> {
 }
 
 /// Confines the process, then loads the library, makes its instance, tells it the catalog and asks it once.
-fn start(setup: Setup, snapshot: &Snapshot) -> Result<(Instance, Hello), String> {
-    let confined = sandbox::enter(setup.max_memory, setup.require_sandbox).map_err(|error| chain(&error))?;
+fn start(socket: BorrowedFd<'_>, setup: Setup, snapshot: &Snapshot) -> Result<(Instance, Hello), StartError> {
+    let listener = thread_limit::install().ok();
+    let threads = if listener.is_some() { Threads::Limited } else { Threads::None };
+    thread_limit::hand_over(socket, listener.as_ref()).map_err(StartError::Daemon)?;
+    drop(listener);
+    let confined = sandbox::enter(setup.max_memory_bytes, setup.require_sandbox, threads)?;
     let noted = (setup.noted.0.as_str(), setup.noted.1.as_str());
-    let mut instance =
-        Instance::load(Path::new(IMAGE_PATH), noted, setup.settings, Box::new(say)).map_err(|error| chain(&error))?;
+    let mut instance = Instance::load(Path::new(IMAGE_PATH), noted, setup.settings, Box::new(say))?;
     first_call(&mut instance, snapshot)?;
     let hello = Hello { sandbox: confined, ..instance.about().clone() };
     Ok((instance, hello))
 }
 
 /// Tells the catalog, and asks once: a library that cannot do even that is not ready.
-pub(super) fn first_call(instance: &mut Instance, snapshot: &Snapshot) -> Result<(), String> {
-    instance.tell(snapshot).map_err(|refusal| format!("it did not take the catalog: {}", refusal.message))?;
+pub(super) fn first_call(instance: &mut Instance, snapshot: &Snapshot) -> Result<(), StartError> {
+    instance.set_snapshot(snapshot).map_err(StartError::Catalog)?;
     let tool = snapshot.tools.first().map_or_else(|| "none".to_owned(), |tool| tool.name.clone());
     match instance.ask(&Ask { tool, ..Ask::default() }, FIRST_CALL) {
-        Err(refusal) if refusal.for_good => Err(format!("it failed at its first call: {}", refusal.message)),
+        Err(refusal) if refusal.for_good => Err(StartError::FirstCall(refusal)),
         _ => Ok(()),
     }
 }
@@ -137,10 +150,9 @@ fn answer(instance: &mut Instance, order: Order<&str>) -> Option<Reply> {
             }
             Reply::Answer { number, outcome }
         }
-        Order::Snapshot(snapshot) => Reply::Snapshotted(instance.tell(&snapshot).map_err(|refusal| {
-            let mut message = refusal.message;
-            cut(&mut message, MAX_MESSAGE_BYTES);
-            message
+        Order::Snapshot(snapshot) => Reply::Snapshotted(instance.set_snapshot(&snapshot).map_err(|mut refusal| {
+            cut(&mut refusal.message, MAX_MESSAGE_BYTES);
+            refusal
         })),
         Order::Try(experiment) => Reply::Tried(experiment::run(instance, experiment)),
         Order::Setup(_) => return None,

@@ -1,24 +1,21 @@
 //! The groups in which tools are offered, and the networks that messages speak of: `categories.yaml`.
 //!
-//! An agent's user thinks in groups ("the Polymarket tools"), and a client shows them. The file says which there are, by what
-//! names a message may call them and which tools they hold; a document's category that the file does not know is a category all
-//! the same, with its name and nothing more. Pure: read from text, compared with a catalog by [`Board`].
+//! An agent's user thinks in groups ("the Polymarket tools"), and a client shows them. The file says which there are,
+//! by what names a message may call them and which tools they hold; a document's category that the file does not know
+//! is a category all the same, with its name and nothing more. Pure: read from text, compared with a catalog by
+//! [`CategoryIndex`].
 
-mod board;
+pub mod file;
+mod index;
 mod phrase;
-pub mod shelf;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-pub use board::Board;
-pub(super) use board::Mention;
-pub(super) use phrase::Words;
+pub use index::CategoryIndex;
+pub(super) use index::Mention;
 
-use crate::strict::decode::decode;
-use crate::strict::diagnostic::Diagnostic;
-use crate::strict::read::{Limits, yaml};
-use crate::strict::{At, FromNode, Node};
+use crate::strict::{Diagnostic, Fields, FromNode, Limits, Violation, load};
 
 /// The file that ships.
 const SHIPPED: &str = include_str!("../../config/categories.yaml");
@@ -30,7 +27,8 @@ pub const MAX_FILE_BYTES: usize = 1 << 20;
 const MAX_NAME: usize = 128;
 
 /// Categories and networks as they are configured.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, FromNode)]
+#[node(default, check = check)]
 pub struct Categories {
     /// In the file's order.
     pub categories: Vec<Category>,
@@ -39,77 +37,75 @@ pub struct Categories {
 }
 
 /// A group of tools.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, FromNode)]
 pub struct Category {
     /// Its name on the wire.
+    #[node(check = check_name)]
     pub name: String,
     /// What it is for.
     pub description: String,
-    /// What a message calls it, besides its name. Written with capitals, they count; its name written with capitals is what
-    /// it is called then.
+    /// What a message calls it, besides its name. Written with capitals, they count; its name written with capitals is
+    /// what it is called then.
+    #[node(default)]
     pub aliases: Vec<String>,
     /// Words that speak for it.
+    #[node(default)]
     pub keywords: Vec<String>,
     /// Is it offered whatever the message is?
+    #[node(default)]
     pub always: bool,
-    /// Its tools serve these networks only: without one of them named, likeness alone does not qualify it.
+    /// Its tools serve these networks only: without one of them named, similarity alone does not qualify it.
+    #[node(default)]
     pub networks: Vec<String>,
     /// Documents of these categories belong to it; its own name by default.
+    #[node(default)]
     pub categories: Vec<String>,
     /// These tools belong to it.
+    #[node(default)]
     pub tools: Vec<String>,
     /// Documents in folders of these names belong to it.
+    #[node(default)]
     pub families: Vec<String>,
 }
 
 /// A network that messages speak of.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, FromNode)]
 pub struct Network {
     /// Its name on the wire.
+    #[node(check = check_name)]
     pub name: String,
     /// What a message calls it, besides its name. Written with capitals, they count.
+    #[node(default)]
     pub aliases: Vec<String>,
 }
 
 impl Categories {
-    /// Those that ship.
     pub fn shipped() -> Self {
         Self::parse(Path::new("categories.yaml"), SHIPPED.as_bytes()).expect("a test reads the file that ships")
     }
 
     /// Reads a file's content, or says all that is wrong with it.
     pub fn parse(path: &Path, content: &[u8]) -> Result<Self, Vec<Diagnostic>> {
-        let node = yaml(content, &Limits::of_bytes(MAX_FILE_BYTES))
-            .map_err(|error| vec![Diagnostic::unreadable(path, content, &error)])?;
-        let node = if node == Node::Null { Node::Map(Vec::new()) } else { node };
-        decode(node).map_err(|faults| {
-            let text = String::from_utf8_lossy(content);
-            faults.iter().map(|fault| Diagnostic::fault(path, &text, fault)).collect()
-        })
+        load::parse(path, content, &Limits::of_bytes(MAX_FILE_BYTES))
     }
 }
 
-impl FromNode for Categories {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        at.map(node, |fields| {
-            let networks: Vec<Network> = fields.or_default("networks");
-            let categories: Vec<Category> = fields.or_default("categories");
-            for name in repeated(networks.iter().map(|network| &network.name)) {
-                fields.bad_value("networks", format!("the network `{name}` stands twice"));
-            }
-            for name in repeated(categories.iter().map(|category| &category.name)) {
-                fields.bad_value("categories", format!("the category `{name}` stands twice"));
-            }
-            let known: BTreeSet<&str> = networks.iter().map(|network| network.name.as_str()).collect();
-            for category in &categories {
-                for network in category.networks.iter().filter(|network| !known.contains(network.as_str())) {
-                    let message =
-                        format!("the category `{}` serves the network `{network}`, which is not listed", category.name);
-                    fields.bad_value("categories", message);
-                }
-            }
-            Self { categories, networks }
-        })
+/// Names stand once, and networks that are served are listed.
+fn check(file: &Categories, fields: &mut Fields<'_>) {
+    let Categories { categories, networks } = file;
+    for name in repeated(networks.iter().map(|network| &network.name)) {
+        fields.bad_value("networks", format!("the network `{name}` stands twice"));
+    }
+    for name in repeated(categories.iter().map(|category| &category.name)) {
+        fields.bad_value("categories", format!("the category `{name}` stands twice"));
+    }
+    let known: BTreeSet<&str> = networks.iter().map(|network| network.name.as_str()).collect();
+    for category in categories {
+        for network in category.networks.iter().filter(|network| !known.contains(network.as_str())) {
+            let message =
+                format!("the category `{}` serves the network `{network}`, which is not listed", category.name);
+            fields.bad_value("categories", message);
+        }
     }
 }
 
@@ -119,38 +115,12 @@ fn repeated<'n>(names: impl Iterator<Item = &'n String>) -> Vec<&'n String> {
 }
 
 /// A name that can stand on the wire.
-#[derive(Default)]
-struct Name(String);
-
-impl FromNode for Name {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        let name = String::from_node(node, at)?;
-        if name.is_empty() || name.chars().count() > MAX_NAME || name.chars().any(char::is_control) {
-            at.bad_value(format!("a name has 1 to {MAX_NAME} characters, none of them a control character"));
-        }
-        Some(Self(name))
-    }
-}
-
-impl FromNode for Category {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        at.map(node, |fields| Self {
-            name: fields.required::<Name>("name").0,
-            description: fields.required("description"),
-            aliases: fields.or_default("aliases"),
-            keywords: fields.or_default("keywords"),
-            always: fields.or_default("always"),
-            networks: fields.or_default("networks"),
-            categories: fields.or_default("categories"),
-            tools: fields.or_default("tools"),
-            families: fields.or_default("families"),
-        })
-    }
-}
-
-impl FromNode for Network {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        at.map(node, |fields| Self { name: fields.required::<Name>("name").0, aliases: fields.or_default("aliases") })
+fn check_name(name: &str) -> Result<(), Violation> {
+    let fits = (1..=MAX_NAME).contains(&name.chars().count()) && !name.chars().any(char::is_control);
+    if fits {
+        Ok(())
+    } else {
+        Err(format!("a name has 1 to {MAX_NAME} characters, none of them a control character").into())
     }
 }
 

@@ -2,16 +2,21 @@
 //!
 //! The rules, in full:
 //!
-//! - A message that is confident by itself (at least [`Rules::new_context`]) replaces the context.
-//! - A message below that keeps a context of at most [`Rules::max_turns`] turns: its categories, united with what the message
-//!   itself brings; networks that the message names replace those of the context. The confidence is the larger of its own and
-//!   the context's less [`DECAY`], and is the next turn's; the answer says that the fallback was applied.
+//! - A context of at most [`Rules::max_turns`] turns is kept by a message that says nothing itself ("yes, do it", "show
+//!   me more"), by one that only names other networks or assets ("and for SOL?"), and by any that is not confident by
+//!   itself. Networks that it names replace those of the context, and so do their categories; the others stay. What a
+//!   message brings itself is offered and not stored. The confidence is the larger of its own and the context's less
+//!   [`DECAY`], and is the next turn's; the answer says that the fallback was applied.
+//! - A message that is confident by itself (at least [`Rules::new_context`]) replaces the context. One that points at
+//!   what was said ("who holds it?") keeps its networks; one that says the same again keeps its categories.
 //! - Otherwise the message stands alone, whatever it supports.
 //!
-//! A context that the caller sends back wins over the session's. It may be old, or of another catalog: what no longer exists is
-//! dropped from it, and said.
+//! A context that the caller sends back wins over the session's. It may be old, or of another catalog: what no longer
+//! exists is dropped from it, and said.
 
 use serde::{Deserialize, Serialize};
+
+use crate::strict::values::check_label;
 
 /// What a turn without a confident message takes from the confidence.
 pub const DECAY: f32 = 0.1;
@@ -63,11 +68,15 @@ pub struct Own {
     pub intent: Option<String>,
     /// The best category's probability, 0 to 1.
     pub confidence: f32,
+    /// Is it said by the message before, rather than by this one?
+    pub says_nothing_new: bool,
+    /// Is it what was said before, once more?
+    pub is_again: bool,
 }
 
 /// The context after a turn.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Turn {
+pub struct ContextTurn {
     /// The context for the next turn.
     pub context: IntentContext,
     /// Was an older context kept?
@@ -75,35 +84,46 @@ pub struct Turn {
 }
 
 impl Rules {
-    /// The context after a message, by the rules above.
-    pub fn turn(&self, own: Own, before: Option<&IntentContext>) -> Turn {
+    /// Is a context of that age kept?
+    pub fn keeps(&self, before: &IntentContext) -> bool {
         // The caller may say anything of its context; what it says it is old by decides.
-        let kept = before.filter(|before| before.turns_since_update <= self.max_turns && !before.categories.is_empty());
-        let Some(before) = kept.filter(|_| own.confidence < self.new_context) else {
-            let Own { networks, categories, intent, confidence } = own;
-            let context = IntentContext {
-                networks,
-                categories,
-                active_intent: intent,
-                turns_since_update: 0,
-                last_confidence: confidence,
-            };
-            return Turn { context, sticky: false };
+        before.turns_since_update <= self.max_turns && !before.categories.is_empty()
+    }
+
+    /// The context after a message, by the rules above. The networks of `before` are those that the message leaves.
+    pub fn turn(&self, own: Own, before: Option<&IntentContext>) -> ContextTurn {
+        let kept = before.filter(|before| self.keeps(before));
+        let Some(before) = kept.filter(|_| own.says_nothing_new || own.confidence < self.new_context) else {
+            return Self::replace(own, kept);
         };
+        let own_confidence = if own.says_nothing_new { 0.0 } else { own.confidence };
+        let context = IntentContext {
+            networks: before.networks.clone(),
+            categories: before.categories.clone(),
+            active_intent: own.intent.or_else(|| before.active_intent.clone()),
+            turns_since_update: before.turns_since_update + 1,
+            last_confidence: own_confidence.max(before.last_confidence - DECAY).max(0.0),
+        }
+        .bounded();
+        ContextTurn { context, sticky: true }
+    }
+
+    fn replace(own: Own, before: Option<&IntentContext>) -> ContextTurn {
         let mut categories = own.categories;
-        for category in &before.categories {
+        for category in before.filter(|_| own.is_again).iter().flat_map(|before| &before.categories) {
             if !categories.contains(category) {
                 categories.push(category.clone());
             }
         }
         let context = IntentContext {
-            networks: if own.networks.is_empty() { before.networks.clone() } else { own.networks },
+            networks: own.networks,
             categories,
-            active_intent: before.active_intent.clone().or(own.intent),
-            turns_since_update: before.turns_since_update + 1,
-            last_confidence: own.confidence.max(before.last_confidence - DECAY).max(0.0),
-        };
-        Turn { context, sticky: true }
+            active_intent: own.intent,
+            turns_since_update: 0,
+            last_confidence: own.confidence,
+        }
+        .bounded();
+        ContextTurn { context, sticky: false }
     }
 }
 
@@ -127,11 +147,33 @@ impl IntentContext {
         dropped
     }
 
+    /// Is it the same as `other`, but for what the wire rounds?
+    pub fn says_the_same(&self, other: &Self) -> bool {
+        let of = |context: &Self| (context.networks.clone(), context.categories.clone(), context.active_intent.clone());
+        of(self) == of(other) && self.turns_since_update == other.turns_since_update
+    }
+
     /// The same with a category added that was missing.
     #[must_use]
     pub fn with_category(mut self, category: &str) -> Self {
         if !self.categories.iter().any(|known| known == category) {
+            self.categories.truncate(MAX_NAMES - 1);
             self.categories.push(category.to_owned());
+        }
+        self
+    }
+
+    /// The same within the bounds that hold for one that is sent back.
+    #[must_use]
+    pub fn bounded(mut self) -> Self {
+        for names in [&mut self.categories, &mut self.networks] {
+            names.retain(|name| check_label(name).is_ok());
+            names.truncate(MAX_NAMES);
+        }
+        if let Some(intent) = &mut self.active_intent
+            && let Some((end, _)) = intent.char_indices().nth(MAX_INTENT)
+        {
+            intent.truncate(end);
         }
         self
     }
@@ -146,7 +188,8 @@ mod tests {
     }
 
     fn own(networks: &str, categories: &str, confidence: f32) -> Own {
-        Own { networks: names(networks), categories: names(categories), intent: Some("new".into()), confidence }
+        let intent = Some("new".into());
+        Own { networks: names(networks), categories: names(categories), intent, confidence, ..Own::default() }
     }
 
     fn context(turns: u64, confidence: f32) -> IntentContext {
@@ -160,10 +203,12 @@ mod tests {
     }
 
     /// Networks, categories, intent, turns, confidence, sticky.
+    type Expected<'e> = (&'e str, &'e str, &'e str, u64, f32, bool);
+
     #[expect(clippy::needless_pass_by_value, reason = "the cases read better")]
-    fn check(own: Own, before: Option<IntentContext>, expected: (&str, &str, &str, u64, f32, bool)) {
+    fn check(own: Own, before: Option<IntentContext>, expected: Expected<'_>) {
         let said = format!("{own:?} after {before:?}");
-        let Turn { context, sticky } = Rules::default().turn(own, before.as_ref());
+        let ContextTurn { context, sticky } = Rules::default().turn(own, before.as_ref());
         let (networks, categories, intent, turns, confidence, kept) = expected;
         assert_eq!(context.networks, names(networks), "{said}");
         assert_eq!(context.categories, names(categories), "{said}");
@@ -176,22 +221,21 @@ mod tests {
     #[test]
     fn contexts_are_kept_and_replaced_by_the_rules() {
         let weak = || own("", "required", 0.2);
+        let silent = |own: Own| Own { says_nothing_new: true, intent: None, ..own };
+        let again = |own: Own| Own { is_again: true, ..own };
         check(weak(), None, ("", "required", "new", 0, 0.2, false));
-        check(
-            own("base", "required base", 0.9),
-            Some(context(0, 0.95)),
-            ("base", "required base", "new", 0, 0.9, false),
-        );
-        check(own("", "required swell", 0.5), Some(context(0, 0.95)), ("", "required swell", "new", 0, 0.5, false));
-        check(weak(), Some(context(0, 0.95)), ("solana", "required solana", "old", 1, 0.85, true));
-        check(weak(), Some(context(1, 0.85)), ("solana", "required solana", "old", 2, 0.75, true));
-        check(
-            own("base", "required base", 0.4),
-            Some(context(1, 0.3)),
-            ("base", "required base solana", "old", 2, 0.4, true),
-        );
-        check(weak(), Some(context(4, 0.05)), ("solana", "required solana", "old", 5, 0.2, true));
-        check(weak(), Some(context(5, 0.95)), ("solana", "required solana", "old", 6, 0.85, true));
+        let base = || own("base", "required base", 0.9);
+        check(base(), Some(context(0, 0.95)), ("base", "required base", "new", 0, 0.9, false));
+        let swell = || own("", "required swell", 0.5);
+        check(swell(), Some(context(0, 0.95)), ("", "required swell", "new", 0, 0.5, false));
+        check(again(swell()), Some(context(0, 0.95)), ("", "required swell solana", "new", 0, 0.5, false));
+        check(again(swell()), Some(context(9, 0.95)), ("", "required swell", "new", 0, 0.5, false));
+        check(weak(), Some(context(0, 0.95)), ("solana", "required solana", "new", 1, 0.85, true));
+        check(weak(), Some(context(1, 0.85)), ("solana", "required solana", "new", 2, 0.75, true));
+        check(silent(base()), Some(context(0, 0.95)), ("solana", "required solana", "old", 1, 0.85, true));
+        check(own("", "required web", 0.4), Some(context(1, 0.3)), ("solana", "required solana", "new", 2, 0.4, true));
+        check(weak(), Some(context(4, 0.05)), ("solana", "required solana", "new", 5, 0.2, true));
+        check(weak(), Some(context(5, 0.95)), ("solana", "required solana", "new", 6, 0.85, true));
         check(weak(), Some(context(6, 0.95)), ("", "required", "new", 0, 0.2, false));
         check(weak(), Some(context(u64::MAX, 0.95)), ("", "required", "new", 0, 0.2, false));
     }
@@ -204,6 +248,17 @@ mod tests {
         assert_eq!((context.categories.as_slice(), context.networks.as_slice()), (&names("a c")[..], &names("x")[..]));
         assert_eq!(dropped, ["b", "y"]);
         assert_eq!(context.clone().with_category("c"), context);
+        let many: Vec<String> = (0..MAX_NAMES + 9).map(|number| number.to_string()).collect();
+        let large = IntentContext {
+            networks: many.clone(),
+            categories: many,
+            active_intent: Some("ü".repeat(MAX_INTENT + 1)),
+            ..IntentContext::default()
+        };
+        let bounded = large.bounded().with_category("new");
+        assert_eq!((bounded.networks.len(), bounded.categories.len()), (MAX_NAMES, MAX_NAMES));
+        assert_eq!(bounded.categories.last().map(String::as_str), Some("new"));
+        assert_eq!(bounded.active_intent.map(|intent| intent.chars().count()), Some(MAX_INTENT));
         assert_eq!(context.with_category("d").categories, names("a c d"));
     }
 }

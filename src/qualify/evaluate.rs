@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use super::{Index, Message, Ranking, Usage};
+use super::{Index, Message, Ranking, Settings, Usage};
+use crate::strict::FromNode;
 use crate::strict::decode::decode;
 use crate::strict::read::{Limits, json};
-use crate::strict::{At, FromNode, Node};
 
 /// Largest line of a file of cases, in bytes.
 const MAX_LINE_BYTES: usize = 1 << 20;
@@ -20,18 +20,11 @@ const CUTS: [usize; 4] = [1, 3, 5, 10];
 const BINS: usize = 10;
 
 /// A message and the tools that it needs.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, FromNode)]
 pub struct Case {
-    /// The message.
     pub query: String,
     /// The tools; a message that needs none is not judged by the ranking.
     pub gold: Vec<String>,
-}
-
-impl FromNode for Case {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        at.map(node, |fields| Self { query: fields.required("query"), gold: fields.required("gold") })
-    }
 }
 
 /// A line that is no case.
@@ -58,7 +51,7 @@ pub fn parse(content: &str) -> Result<Vec<Case>, CaseError> {
 
 /// How good the selection was.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Figures {
+pub struct RankingFigures {
     /// Messages that need a tool.
     pub queries: usize,
     /// Share of the needed tools among the first 1, 3, 5 and 10.
@@ -67,7 +60,7 @@ pub struct Figures {
     pub mrr: f64,
     /// Normalised discounted cumulative gain of the first ten, 0 to 1.
     pub ndcg10: f64,
-    /// Tools that passed the gate, on average.
+    /// Tools that passed the threshold, on average.
     pub mean_loaded: f64,
     /// Share of the needed tools among them.
     pub loaded_recall: f64,
@@ -87,19 +80,18 @@ struct Sums {
     ndcg: f64,
     loaded: usize,
     loaded_recall: f64,
-    /// Count, confidences, hits.
     bins: [(f64, f64, f64); BINS],
     took_us: Vec<f64>,
 }
 
 /// Judges the ranking on `cases`. The only thing here that looks at a clock.
-pub fn evaluate(index: &Index, usage: &Usage, cases: &[Case]) -> Figures {
+pub fn evaluate(index: &Index, usage: &Usage, cases: &[Case]) -> RankingFigures {
     let mut sums = Sums::default();
     for case in cases.iter().filter(|case| !case.gold.is_empty()) {
         let start = Instant::now();
         let message = Message::new(&case.query);
         let mut ranking = Ranking::new(index, &message, usage);
-        let loaded = ranking.loaded();
+        let loaded = ranking.loaded(Settings::default().max_tools);
         let best = ranking.best(CUTS[CUTS.len() - 1]);
         sums.took_us.push(start.elapsed().as_secs_f64() * 1e6);
         let is_gold = |name: &str| case.gold.iter().any(|gold| gold == name);
@@ -127,21 +119,21 @@ fn first_rank(ranking: &mut Ranking<'_>, case: &Case) -> Option<usize> {
     all.iter().position(|tool| case.gold.iter().any(|gold| **gold == **tool.entry.name()))
 }
 
-fn ndcg(hits: &[bool], needed: usize) -> f64 {
+pub(super) fn ndcg(hits: &[bool], needed: usize) -> f64 {
     let gain = |rank: usize| 1.0 / ((rank + 2) as f64).log2();
     let ideal: f64 = (0..needed.min(10)).map(gain).sum();
     hits.iter().enumerate().filter(|(_, hit)| **hit).map(|(rank, _)| gain(rank)).sum::<f64>() / ideal
 }
 
 impl Sums {
-    fn figures(mut self) -> Figures {
+    fn figures(mut self) -> RankingFigures {
         let queries = self.queries.max(1) as f64;
         self.took_us.sort_unstable_by(f64::total_cmp);
         let quantile = |share: f64| {
             let last = self.took_us.len().saturating_sub(1);
             self.took_us.get((share * last as f64).round() as usize).copied().unwrap_or_default()
         };
-        Figures {
+        RankingFigures {
             queries: self.queries,
             recall: CUTS.iter().zip(self.recall).map(|(cut, sum)| (cut.to_string(), sum / queries)).collect(),
             mrr: self.mrr / queries,
@@ -166,47 +158,36 @@ pub struct Lesson {
     pub noise: f64,
 }
 
-/// Learns from `cases` in their order, as a daemon would from what is called after messages.
+/// Learns from `cases` in their order, as a daemon would from what is called after messages: every needed tool is.
 pub fn learn(index: &Index, cases: &[Case], lesson: Lesson) -> Usage {
     let mut usage = Usage::new();
-    choices(index, cases, lesson, |message, tool| {
-        usage.learn(index, message, tool);
-    });
-    usage
-}
-
-/// Calls `sink` with each choice of the lesson.
-pub(super) fn choices(index: &Index, cases: &[Case], lesson: Lesson, mut sink: impl FnMut(&Message, &str)) {
     let mut random = Random(0x9E37_79B9_7F4A_7C15);
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     let mut taken = 0;
-    for case in cases {
-        let Some(gold) = case.gold.first() else { continue };
+    for (case, gold) in cases.iter().flat_map(|case| case.gold.iter().map(move |gold| (case, gold))) {
         let of_tool = seen.entry(gold).or_default();
         if lesson.of_tool.is_some_and(|most| *of_tool >= most) {
             continue;
         }
         if lesson.choices.is_some_and(|most| taken >= most) {
-            return;
+            break;
         }
         *of_tool += 1;
         taken += 1;
         let is_wrong = random.below(1000) < (lesson.noise * 1000.0) as u64;
         let other = random.below(index.len().max(1) as u64) as usize;
         let message = Message::new(&case.query);
-        if is_wrong && !index.is_empty() {
-            sink(&message, index.entry(other).name());
-        } else {
-            sink(&message, gold);
-        }
+        let tool = if is_wrong && !index.is_empty() { index.entry(other).name() } else { gold.as_str() };
+        usage.learn(index, &message, tool);
     }
+    usage
 }
 
 /// The same numbers every time (`xorshift64`, Marsaglia 2003).
-pub(super) struct Random(pub(super) u64);
+struct Random(u64);
 
 impl Random {
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
+    fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

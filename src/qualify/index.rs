@@ -1,21 +1,23 @@
 //! What all tools of a catalog say of themselves, ready to be compared with a message.
 //!
 //! Words go to a BM25F index, meanings to vectors. A tool has two of these: of its name alone, which is the shortest
-//! description there is, and of everything that describes it, with word pieces counting by how few tools have them: "a tool
-//! that provides" means nothing where every document says so. Use cases with their example messages are the best text there
-//! is: they stand in for messages that the tool was chosen for until there are some.
+//! description there is, and of everything that describes it, with word pieces counting by how few tools have them: "a
+//! tool that provides" means nothing where every document says so. Use cases with their example messages are the best
+//! text there is: they stand in for messages that the tool was chosen for until there are some.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::message::Message;
+use super::said_names::{SaidNames, split};
+use crate::catalog::entry::Facet;
 use crate::catalog::{Catalog, Entry, ToolMetadata};
 use crate::text::analysis;
 use crate::text::bm25::{self, Field};
 use crate::text::embedding::{DOCUMENT_PIECES, Piece, Pool, Quantized, Table, Vector};
 
-/// Name; title and description; parameters; category, capabilities and keywords; use cases. Fitted on public catalogs, the
-/// last by hand.
+/// Name; title and description; parameters; category, capabilities and keywords; use cases. Fitted on public catalogs,
+/// the last by hand.
 const FIELDS: [Field; 5] = [
     Field { weight: 2.0, b: 0.9 },
     Field { weight: 2.0, b: 0.6 },
@@ -38,10 +40,14 @@ const COMMON_PIECE: f32 = 0.1;
 pub struct Index {
     catalog: Arc<Catalog>,
     pub(super) entries: Box<[Arc<Entry>]>,
-    pub(super) words: bm25::Index,
+    pub(super) words: bm25::Bm25,
     /// Per term of a name: the tools that have it there, and its share of the name.
     pub(super) names: HashMap<Box<str>, Vec<(u32, f32)>>,
-    numbers: HashMap<Arc<str>, u32, foldhash::fast::RandomState>,
+    /// Per tool, by number, those that must never be used beside it, whichever of the two says so; empty if none does.
+    conflicts: HashMap<u32, Vec<u32>, foldhash::fast::RandomState>,
+    /// How messages may say the names.
+    pub(super) said_names: SaidNames,
+    numbers: Numbers,
     /// What each tool means.
     pub(super) meanings: Box<[Quantized]>,
     /// What each name means.
@@ -50,13 +56,15 @@ pub struct Index {
     pub(super) scenes: Box<[Option<Scenes>]>,
 }
 
+type Numbers = HashMap<Arc<str>, u32, foldhash::fast::RandomState>;
+
 /// The use cases of a tool.
 #[derive(Debug)]
 pub(super) struct Scenes {
     /// The sum of their meanings.
     pub(super) sum: Pool,
     /// Where that and the tool's own meaning lie together.
-    pub(super) middle: Quantized,
+    pub(super) centroid: Quantized,
     /// What each is not for.
     pub(super) not_for: Box<[Quantized]>,
 }
@@ -78,15 +86,18 @@ impl Index {
         let entries: Box<[Arc<Entry>]> = catalog.iter().cloned().collect();
         let documents: Vec<ToolMetadata> = entries.iter().map(|entry| entry.document()).collect();
         let texts: Vec<Texts> = documents.iter().map(Texts::of).collect();
-        let words = bm25::Index::build(&FIELDS, texts.iter().map(Texts::fields)).with_saturation(SATURATION);
+        let words = bm25::Bm25::build(&FIELDS, texts.iter().map(Texts::fields)).with_saturation(SATURATION);
         let weights = PieceWeights::of(&texts);
         let embed =
             |text: &str| Table::shipped().embed_weighted(text, DOCUMENT_PIECES, |piece| weights.of_piece(piece));
         let meanings: Vec<Vector> = texts.iter().map(|texts| texts.meaning(embed)).collect();
         let scenes = documents.iter().zip(&meanings).map(|(document, meaning)| Scenes::of(document, meaning)).collect();
+        let numbers = (0..).zip(&entries).map(|(number, entry)| (Arc::clone(entry.name()), number)).collect();
         Self {
-            numbers: (0..).zip(&entries).map(|(number, entry)| (Arc::clone(entry.name()), number)).collect(),
+            conflicts: conflicts(&entries, &numbers),
+            numbers,
             names: names(&entries, &words),
+            said_names: SaidNames::new(entries.iter().map(|entry| &**entry.name())),
             name_meanings: texts.iter().map(|texts| Quantized::from(&embed(&texts.name_words))).collect(),
             meanings: meanings.iter().map(Quantized::from).collect(),
             scenes,
@@ -101,7 +112,6 @@ impl Index {
         Arc::ptr_eq(&self.catalog, catalog)
     }
 
-    /// The catalog.
     pub fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
     }
@@ -111,9 +121,13 @@ impl Index {
         self.entries.len()
     }
 
-    /// Is there none?
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+
+    /// Must the two never be used beside each other?
+    pub(super) fn is_conflict(&self, one: usize, other: usize) -> bool {
+        self.conflicts.get(&(one as u32)).is_some_and(|others| others.contains(&(other as u32)))
     }
 
     /// The tool of that number.
@@ -130,7 +144,7 @@ impl Index {
 impl Texts {
     fn of(document: &ToolMetadata) -> Self {
         // A title that only repeats the name would count it twice.
-        let title = if words(&document.title) == words(&document.name) { "" } else { &document.title };
+        let title = if split(&document.title) == split(&document.name) { "" } else { &document.title };
         let mut parameters = String::new();
         if let Some(schema) = &document.input_schema {
             describe_parameters(schema, &mut parameters, 0);
@@ -138,7 +152,7 @@ impl Texts {
         let scenes = document.use_cases.iter().flat_map(|case| [&case.title, &case.when_to_use, &case.example]);
         Self {
             name: document.name.clone(),
-            name_words: words(&document.name).join(" "),
+            name_words: split(&document.name).join(" "),
             description: format!("{title}. {}", document.description),
             parameters,
             groups: format!(
@@ -161,23 +175,6 @@ impl Texts {
         pool.add(&embed(&self.parameters), PARAMETERS);
         pool.vector()
     }
-}
-
-/// The words of a name as people would write them.
-fn words(name: &str) -> Vec<String> {
-    let mut words: Vec<String> = vec![String::new()];
-    let mut previous = ' ';
-    for char in name.chars() {
-        if !char.is_alphanumeric() || char.is_uppercase() && previous.is_lowercase() {
-            words.push(String::new());
-        }
-        if let (true, Some(word)) = (char.is_alphanumeric(), words.last_mut()) {
-            word.extend(char.to_lowercase());
-        }
-        previous = char;
-    }
-    words.retain(|word| !word.is_empty());
-    words
 }
 
 /// Schemas are nested by their authors; deeper than this nobody describes a parameter.
@@ -203,18 +200,30 @@ fn describe_parameters(schema: &serde_json::Map<String, serde_json::Value>, text
     }
 }
 
-fn names(entries: &[Arc<Entry>], words: &bm25::Index) -> HashMap<Box<str>, Vec<(u32, f32)>> {
+/// Most documents declare none; asking two documents for each pair would take a third of a question's time.
+fn conflicts(entries: &[Arc<Entry>], numbers: &Numbers) -> HashMap<u32, Vec<u32>, foldhash::fast::RandomState> {
+    let mut conflicts: HashMap<u32, Vec<u32>, _> = HashMap::default();
+    for (number, entry) in (0..).zip(entries) {
+        for &other in entry.values(Facet::HighConflict).filter_map(|name| numbers.get(name)) {
+            conflicts.entry(number).or_default().push(other);
+            conflicts.entry(other).or_default().push(number);
+        }
+    }
+    conflicts
+}
+
+fn names(entries: &[Arc<Entry>], words: &bm25::Bm25) -> HashMap<Box<str>, Vec<(u32, f32)>> {
     let mut names: HashMap<Box<str>, Vec<(u32, f32)>> = HashMap::new();
     for (number, entry) in (0..).zip(entries) {
         let mut terms: Vec<(String, f32)> = Vec::new();
         analysis::terms(entry.name(), |term| {
             if !terms.iter().any(|(known, _)| known == term) {
-                terms.push((term.to_owned(), words.find(term).map_or(0.0, |found| found.rarity)));
+                terms.push((term.to_owned(), words.find(term).map_or(0.0, |found| found.idf)));
             }
         });
-        let whole: f32 = terms.iter().map(|(_, rarity)| rarity).sum();
-        for (term, rarity) in terms {
-            names.entry(term.into()).or_default().push((number, if whole > 0.0 { rarity / whole } else { 0.0 }));
+        let whole: f32 = terms.iter().map(|(_, idf)| idf).sum();
+        for (term, idf) in terms {
+            names.entry(term.into()).or_default().push((number, if whole > 0.0 { idf / whole } else { 0.0 }));
         }
     }
     names
@@ -261,27 +270,15 @@ impl Scenes {
         }
         let not_for = document.use_cases.iter().filter(|case| !case.not_for.is_empty());
         let not_for: Box<[Quantized]> = not_for.map(|case| Message::new(&case.not_for).quantized).collect();
-        let mut middle = sum.clone();
-        middle.add(meaning, 1.0);
-        has_any.then(|| Self { middle: Quantized::from(&middle.vector()), sum, not_for })
+        let mut centroid = sum.clone();
+        centroid.add(meaning, 1.0);
+        has_any.then(|| Self { centroid: Quantized::from(&centroid.vector()), sum, not_for })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn check(name: &str, expected: &[&str]) {
-        assert_eq!(words(name), expected, "words of {name}");
-    }
-
-    #[test]
-    fn names_are_read_as_words() {
-        check("getPolyMarketEvents", &["get", "poly", "market", "events"]);
-        check("geometry.area_circle", &["geometry", "area", "circle"]);
-        check("Weather_1_GetWeather", &["weather", "1", "get", "weather"]);
-        check("__", &[]);
-    }
 
     #[test]
     fn parameters_are_described_with_those_inside() {

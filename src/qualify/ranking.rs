@@ -1,7 +1,7 @@
 //! All tools of a catalog in the order in which they fit a message, with the probability that each is needed.
 //!
-//! Pure and bounded: a pass over the tools for each kind of observation, a weighted sum, no sorting but of the best. It cannot
-//! fail; a message that says nothing ranks by name with low probabilities.
+//! Pure and bounded: a pass over the tools for each kind of observation, a weighted sum, no sorting but of the best. It
+//! cannot fail; a message that says nothing ranks by name with low probabilities.
 
 use std::sync::Arc;
 
@@ -9,9 +9,11 @@ use super::index::Index;
 use super::message::Message;
 use super::usage::Usage;
 use super::weights::{
-    COVER, LIKENESS, MEANING, NAME_COVER, NAME_MEANING, Row, USE_COVER, USE_MEANING, USE_PRIOR, WORDS, logistic,
+    CLAUSE_COVER, CLAUSE_MEANING, CLAUSE_NAME, CLAUSE_WORDS, COVER, FeatureRow, LITERAL, MEANING, NAME_COVER,
+    NAME_MEANING, SIMILARITY, Standing, USE_MEANING, WORDS, Weights, logistic, score,
 };
 use crate::catalog::Entry;
+use crate::text::embedding::Quantized;
 
 /// Tools whose `not_for` is compared with the message: those it could push out of sight.
 const LOOKED_AT: usize = 24;
@@ -19,29 +21,28 @@ const LOOKED_AT: usize = 24;
 /// How much more a message must be like what a tool is not for than like the tool itself.
 const NOT_FOR_MARGIN: f32 = 0.05;
 
-/// Likeness below which a `not_for` is about something else.
-const NOT_FOR_LIKENESS: f32 = 0.45;
+/// Similarity below which a `not_for` is about something else.
+const NOT_FOR_SIMILARITY: f32 = 0.45;
 
-/// What each hundredth of likeness beyond the margin takes away.
+/// What each hundredth of similarity beyond the margin takes away.
 const NOT_FOR_WEIGHT: f32 = 8.0;
 
-/// Scores are halved before the gate's probabilities are made of them: the best may be surer than the second is wrong.
-const GATE_TEMPERATURE: f32 = 2.0;
+/// Scores are divided by this before the probability mass is made of them of which a part is loaded: the best may be
+/// surer than the second is wrong.
+const MASS_TEMPERATURE: f32 = 1.5;
 
-/// A tool with less than this logarithm of the gate's probability is not loaded. Fitted so that 95 in 100 needed tools pass
-/// where nothing was learnt.
-const GATE: f32 = -5.37;
+/// The mass that is loaded, with at most a hundred tools. Of eight public catalogs it lets 95 in 100 needed tools pass
+/// on three, 94 and 93 on two, and 77 to 86 on three whose messages need several tools.
+const MASS: f32 = 0.68;
 
-/// By how much the gate closes once tools have been chosen for messages: what was learnt makes the order surer.
-const GATE_LEARNT: f32 = 0.8;
+/// The place whose score is the field that a tool's is compared with.
+const FIELD: usize = 10;
 
-/// The gate closes no further.
-const GATE_LEARNT_MOST: f32 = 0.5;
-
-/// Share of a message, by rarity, that a tool must have to match it at all.
+/// Share of a message, by idf, that a tool must have to match it at all.
 const LEAST_COVER: f32 = 0.1;
 
-/// Smallest spread of likenesses and scores that counts as one; it keeps catalogs of few or equal tools from looking sure.
+/// Smallest spread of similarities and scores that counts as one; it keeps catalogs of few or equal tools from looking
+/// sure.
 const LEAST_SPREAD: f32 = 0.02;
 
 /// The tools of an index, ranked for a message.
@@ -49,14 +50,17 @@ const LEAST_SPREAD: f32 = 0.02;
 pub struct Ranking<'i> {
     index: &'i Index,
     usage: &'i Usage,
-    rows: Vec<Row>,
+    rows: Vec<FeatureRow>,
     scores: Vec<f32>,
     /// Numbers of the best tools, best first; the rest follow by number.
     order: Vec<u32>,
     sorted: usize,
-    /// Logarithms of the sums of e^score and e^(score/2).
+    /// Logarithms of the sums of e^score and of what the mass is made of.
     total: f32,
-    gate_total: f32,
+    mass_total: f32,
+    /// The tenth best score.
+    field: f32,
+    length: f32,
     excluded: Vec<u32>,
 }
 
@@ -65,7 +69,6 @@ pub struct Ranking<'i> {
 pub struct Ranked {
     /// Its number in the index.
     pub number: usize,
-    /// The tool.
     pub entry: Arc<Entry>,
     /// The probability that it is needed, 0 to 1.
     pub confidence: f32,
@@ -74,11 +77,28 @@ pub struct Ranked {
 impl<'i> Ranking<'i> {
     /// Ranks all tools of `index` for `message`, as `usage` has learnt to.
     pub fn new(index: &'i Index, message: &Message, usage: &'i Usage) -> Self {
+        Self::weighted(index, message, usage, &Weights::FITTED)
+    }
+
+    /// The same with other weights.
+    pub(super) fn weighted(index: &'i Index, message: &Message, usage: &'i Usage, weights: &Weights) -> Self {
         let rows = observe(index, message, usage);
-        let scores: Vec<f32> = rows.iter().map(|row| usage.weights().score(row)).collect();
+        let weights = weights.of_length(message.length);
+        let scores: Vec<f32> = rows.iter().map(|row| score(&weights, row)).collect();
         let order: Vec<u32> = (0..index.len() as u32).collect();
-        let mut ranking =
-            Self { index, usage, rows, scores, order, sorted: 0, total: 0.0, gate_total: 0.0, excluded: Vec::new() };
+        let mut ranking = Self {
+            index,
+            usage,
+            rows,
+            scores,
+            order,
+            sorted: 0,
+            total: 0.0,
+            mass_total: 0.0,
+            field: 0.0,
+            length: message.length,
+            excluded: Vec::new(),
+        };
         ranking.exclude(message);
         ranking.sum_up();
         ranking
@@ -95,9 +115,9 @@ impl<'i> Ranking<'i> {
             let Some(scenes) = &self.index.scenes[number as usize] else { continue };
             let against = scenes.not_for.iter().map(|not_for| not_for.dot(&message.quantized)).fold(0.0_f32, f32::max);
             let own = self.index.meanings[number as usize].dot(&message.quantized);
-            let own = own.max(scenes.middle.dot(&message.quantized));
+            let own = own.max(scenes.centroid.dot(&message.quantized));
             let beyond = against - own - NOT_FOR_MARGIN;
-            if against >= NOT_FOR_LIKENESS && beyond > 0.0 {
+            if against >= NOT_FOR_SIMILARITY && beyond > 0.0 {
                 self.scores[number as usize] -= NOT_FOR_WEIGHT * beyond;
                 self.excluded.push(number);
                 self.sorted = 0;
@@ -105,16 +125,31 @@ impl<'i> Ranking<'i> {
         }
     }
 
+    /// Takes an earlier message's ranking into account, with this share of the score, and adds `bonus` to some tools.
+    pub(super) fn lean_on(&mut self, earlier: Option<(&Ranking<'_>, f32)>, favoured: &[usize], bonus: f32) {
+        if let Some((earlier, share)) = earlier {
+            for (score, earlier) in self.scores.iter_mut().zip(&earlier.scores) {
+                *score += share * (earlier - *score);
+            }
+        }
+        for &number in favoured {
+            self.scores[number] += bonus;
+        }
+        self.sorted = 0;
+        self.sum_up();
+    }
+
     fn sum_up(&mut self) {
-        let best = self.scores.iter().copied().fold(f32::MIN, f32::max);
-        let (mut total, mut gate_total) = (0.0_f32, 0.0_f32);
+        self.sort(FIELD);
+        let best = self.order.first().map_or(0.0, |&best| self.scores[best as usize]);
+        self.field = self.order.iter().take(FIELD).next_back().map_or(0.0, |&last| self.scores[last as usize]);
+        let (mut total, mut mass) = (0.0_f32, 0.0_f32);
         for score in &self.scores {
-            let half = ((score - best) / GATE_TEMPERATURE).exp();
-            gate_total += half;
-            total += half * half;
+            total += (score - best).exp();
+            mass += ((score - best) / MASS_TEMPERATURE).exp();
         }
         self.total = best + total.ln();
-        self.gate_total = best / GATE_TEMPERATURE + gate_total.ln();
+        self.mass_total = best / MASS_TEMPERATURE + mass.ln();
     }
 
     /// Makes the first `count` of the order the best, in order.
@@ -139,29 +174,38 @@ impl<'i> Ranking<'i> {
         self.order.iter().take(count).map(|&number| self.ranked(number as usize)).collect()
     }
 
-    /// The tools that pass the gate, best first: all that may well be needed. Never none, unless there is none.
-    pub fn loaded(&mut self) -> Vec<Ranked> {
-        let least = self.gate_total + self.gate();
-        let passing = self.scores.iter().filter(|&&score| score / GATE_TEMPERATURE >= least).count();
-        self.best(passing.max(1))
+    /// The tools that may well be needed, best first: as many as the probability mass asks for, `most` at most. Never
+    /// none, unless there is none.
+    pub fn loaded(&mut self, most: usize) -> Vec<Ranked> {
+        let count = self.mass_count(most);
+        self.best(count)
     }
 
-    /// The tools that share words with the message, best first.
+    /// How many of the best it takes to hold the mass, `most` at most.
+    fn mass_count(&mut self, most: usize) -> usize {
+        self.sort(most);
+        let mut mass = 0.0;
+        let mut count = 0;
+        for &number in self.order.iter().take(most) {
+            if mass >= MASS && count > 0 {
+                break;
+            }
+            mass += (self.scores[number as usize] / MASS_TEMPERATURE - self.mass_total).exp();
+            count += 1;
+        }
+        count
+    }
+
+    /// The tools that may be meant, best first: those of [`Ranking::loaded`], without a bound, and those that share
+    /// words with the message. None if it says nothing at all.
     pub fn matching(&mut self) -> Vec<Ranked> {
         let all = self.order.len();
+        let likely = if self.rows.iter().any(|row| row[SIMILARITY] != 0.0) { self.mass_count(all) } else { 0 };
         self.sort(all);
-        let matching = self.order.iter().filter(|&&number| self.rows[number as usize][COVER] >= LEAST_COVER);
-        matching.map(|&number| self.ranked(number as usize)).collect()
-    }
-
-    /// The logarithm of the gate's probability that a tool has.
-    pub(super) fn gate_place(&self, number: usize) -> f32 {
-        self.scores[number] / GATE_TEMPERATURE - self.gate_total
-    }
-
-    /// The logarithm of the gate's probability that a tool must have.
-    fn gate(&self) -> f32 {
-        GATE + (GATE_LEARNT * self.usage.coverage(self.index.len())).min(GATE_LEARNT_MOST)
+        let may_be_meant =
+            |&(place, &number): &(usize, &u32)| place < likely || self.rows[number as usize][COVER] >= LEAST_COVER;
+        let matching = self.order.iter().enumerate().filter(may_be_meant);
+        matching.map(|(_, &number)| self.ranked(number as usize)).collect()
     }
 
     pub(super) fn ranked(&self, number: usize) -> Ranked {
@@ -188,7 +232,13 @@ impl<'i> Ranking<'i> {
         if best == f32::NEG_INFINITY {
             return best;
         }
-        super::weights::Calibration::FITTED.log_odds(share, best)
+        super::weights::Calibration::FITTED.log_odds(self.standing(share, best))
+    }
+
+    /// How a tool, or several, stand among all.
+    pub(super) fn standing(&self, share: f32, score: f32) -> Standing {
+        let tools = (self.index.len().max(1) as f32).ln();
+        Standing { share, score, lead: score - self.field, length: self.length, tools }
     }
 
     /// The tool's share of the probability against all others.
@@ -202,7 +252,7 @@ impl<'i> Ranking<'i> {
     }
 
     /// What was observed of it.
-    pub(super) fn row(&self, number: usize) -> &Row {
+    pub(super) fn row(&self, number: usize) -> &FeatureRow {
         &self.rows[number]
     }
 
@@ -221,31 +271,36 @@ impl<'i> Ranking<'i> {
         self.rows[number][COVER] > 0.0
     }
 
-    /// The index.
     pub fn index(&self) -> &'i Index {
         self.index
     }
 }
 
 /// All observations about all tools.
-fn observe(index: &Index, message: &Message, usage: &Usage) -> Vec<Row> {
-    let mut rows: Vec<Row> = vec![[0.0; super::weights::FEATURES]; index.len()];
+fn observe(index: &Index, message: &Message, usage: &Usage) -> Vec<FeatureRow> {
+    let mut rows: Vec<FeatureRow> = vec![[0.0; super::weights::FEATURES]; index.len()];
     let whole = observe_words(index, message, &mut rows);
+    observe_clauses(index, message, &mut rows);
+    for (number, literal) in index.said_names.find(&message.names) {
+        let row = &mut rows[number];
+        row[LITERAL] = row[LITERAL].max(literal);
+    }
     let spread = observe_meanings(index, message, &mut rows);
     standardise(&mut rows, WORDS, LEAST_SPREAD);
+    standardise(&mut rows, CLAUSE_WORDS, LEAST_SPREAD);
     usage.observe_rows(index, message, whole, spread, &mut rows);
     rows
 }
 
-/// Returns the rarity of all terms of the message together.
-fn observe_words(index: &Index, message: &Message, rows: &mut [Row]) -> f32 {
+/// Returns the idf of all terms of the message together.
+fn observe_words(index: &Index, message: &Message, rows: &mut [FeatureRow]) -> f32 {
     let mut whole = 0.0;
     for term in &message.terms {
         let Some(found) = index.words.find(&term.text) else {
-            whole += index.words.rarity(0) * term.weight;
+            whole += index.words.idf(0) * term.weight;
             continue;
         };
-        let counts = found.rarity * term.weight;
+        let counts = found.idf * term.weight;
         whole += counts;
         for (number, amount) in found.documents() {
             rows[number][WORDS] += counts * amount;
@@ -263,36 +318,86 @@ fn observe_words(index: &Index, message: &Message, rows: &mut [Row]) -> f32 {
     whole
 }
 
-/// Returns the standard deviation of likenesses.
-fn observe_meanings(index: &Index, message: &Message, rows: &mut [Row]) -> f32 {
-    for (row, meaning) in rows.iter_mut().zip(&index.meanings) {
-        row[LIKENESS] = meaning.dot(&message.quantized);
+/// The words of the clause that fits best.
+fn observe_clauses(index: &Index, message: &Message, rows: &mut [FeatureRow]) {
+    if let [_] = message.parts[..] {
+        for row in rows {
+            (row[CLAUSE_WORDS], row[CLAUSE_COVER]) = (row[WORDS], row[COVER]);
+        }
+        return;
     }
-    let (mean, spread) = mean_and_spread(rows, LIKENESS, LEAST_SPREAD);
+    let found: Vec<_> = message.terms.iter().map(|term| index.words.find(&term.text)).collect();
+    let mut sums: Vec<(f32, f32)> = vec![(0.0, 0.0); index.len()];
+    let mut touched: Vec<usize> = Vec::new();
+    for part in &message.parts {
+        let mut whole = 0.0;
+        for &place in &part.terms {
+            let weight = super::stop_words::term_weight(&message.terms[place as usize].text);
+            let Some(found) = found[place as usize] else {
+                whole += index.words.idf(0) * weight;
+                continue;
+            };
+            let counts = found.idf * weight;
+            whole += counts;
+            for (number, amount) in found.documents() {
+                if sums[number].1 == 0.0 {
+                    touched.push(number);
+                }
+                sums[number].0 += counts * amount;
+                sums[number].1 += counts;
+            }
+        }
+        let weight = part.weight.sqrt();
+        for number in touched.drain(..) {
+            let (words, cover) = std::mem::take(&mut sums[number]);
+            let row = &mut rows[number];
+            row[CLAUSE_WORDS] = row[CLAUSE_WORDS].max(weight * words);
+            row[CLAUSE_COVER] = row[CLAUSE_COVER].max(weight * cover / whole);
+        }
+    }
+}
+
+/// The largest similarity of a clause; those that do not ask count less.
+fn best_of(message: &Message, to: &Quantized) -> f32 {
+    message.parts.iter().map(|part| part.weight.sqrt() * to.dot(&part.quantized)).fold(f32::MIN, f32::max)
+}
+
+/// Returns the standard deviation of similarities.
+fn observe_meanings(index: &Index, message: &Message, rows: &mut [FeatureRow]) -> f32 {
+    for (row, meaning) in rows.iter_mut().zip(&index.meanings) {
+        row[SIMILARITY] = meaning.dot(&message.quantized);
+    }
+    let (mean, spread) = mean_and_spread(rows, SIMILARITY, LEAST_SPREAD);
+    let is_one = message.parts.len() == 1;
     for (number, row) in rows.iter_mut().enumerate() {
-        row[MEANING] = (row[LIKENESS] - mean) / spread;
-        if row[MEANING] < 0.0 && row[COVER] < LEAST_COVER {
+        row[MEANING] = (row[SIMILARITY] - mean) / spread;
+        let best = if is_one { row[SIMILARITY] } else { best_of(message, &index.meanings[number]) };
+        row[CLAUSE_MEANING] = (best - mean) / spread;
+        if row[MEANING].max(row[CLAUSE_MEANING]) < 0.0 && row[CLAUSE_COVER] < LEAST_COVER {
             // Neither words nor meaning speak for it: to look closer would only cost time.
             row[NAME_MEANING] = row[MEANING];
+            row[CLAUSE_NAME] = row[CLAUSE_MEANING];
             continue;
         }
-        row[NAME_MEANING] = (index.name_meanings[number].dot(&message.quantized) - mean) / spread;
+        let name = &index.name_meanings[number];
+        row[NAME_MEANING] = (name.dot(&message.quantized) - mean) / spread;
+        row[CLAUSE_NAME] = if is_one { row[NAME_MEANING] } else { (best_of(message, name) - mean) / spread };
         if let Some(scenes) = &index.scenes[number] {
-            row[USE_MEANING] = (scenes.middle.dot(&message.quantized) - row[LIKENESS]) / spread;
+            let own = scenes.centroid.dot(&message.quantized);
+            row[USE_MEANING] = (own - row[SIMILARITY]) / spread;
         }
-        debug_assert!(row[USE_COVER] == 0.0 && row[USE_PRIOR] == 0.0, "usage comes later");
     }
     spread
 }
 
-fn mean_and_spread(rows: &[Row], feature: usize, least: f32) -> (f32, f32) {
+fn mean_and_spread(rows: &[FeatureRow], feature: usize, least: f32) -> (f32, f32) {
     let count = rows.len().max(1) as f32;
     let mean = rows.iter().map(|row| row[feature]).sum::<f32>() / count;
     let variance = rows.iter().map(|row| (row[feature] - mean).powi(2)).sum::<f32>() / count;
     (mean, variance.sqrt().max(least))
 }
 
-fn standardise(rows: &mut [Row], feature: usize, least: f32) {
+fn standardise(rows: &mut [FeatureRow], feature: usize, least: f32) {
     let (mean, spread) = mean_and_spread(rows, feature, least);
     for row in rows {
         row[feature] = (row[feature] - mean) / spread;
@@ -347,11 +452,71 @@ mod tests {
         check("", "file_read");
     }
 
+    /// Prose as people paste it, of so many sentences.
+    fn pasted(sentences: usize) -> String {
+        let prose = [
+            "The river rises in the hills and reaches the sea after ninety miles.",
+            "In 1911 a railway was built along its banks, which closed again in 1964.",
+            "Its upper valley is known for sheep, for slate and for a chapel of the twelfth century.",
+            "The council sold the old mill to a trust, and volunteers have restored the wheel since.",
+        ];
+        prose.iter().copied().cycle().take(sentences).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn text_around_a_request_does_not_hide_it() {
+        for sentences in [1, 4, 12, 200] {
+            check(&format!("{}\n\nWill it rain in Paris tomorrow?", pasted(sentences)), "get_weather");
+            check(&format!("Send an email to my boss, please.\n{}", pasted(sentences)), "send_email");
+        }
+    }
+
+    #[test]
+    fn each_of_several_requests_brings_its_tool() {
+        let (index, nothing) = (index(&TOOLS), Usage::new());
+        let message = Message::new("Read the file notes.txt, then email it to Ann. Also, will it rain tomorrow?");
+        let mut ranking = Ranking::new(&index, &message, &nothing);
+        let best: Vec<Arc<str>> = ranking.best(3).iter().map(|tool| Arc::clone(tool.entry.name())).collect();
+        assert!(!best.iter().any(|name| **name == *"swap_tokens"), "{best:?}");
+    }
+
+    #[test]
+    fn a_name_that_is_said_is_first() {
+        check("run `swap_tokens` for the weather in Paris", "swap_tokens");
+        check("use file_read on the email about the weather", "file_read");
+        check("get weather for the email to my boss", "get_weather");
+    }
+
+    #[test]
+    fn what_is_turned_down_is_not_first() {
+        check("I do NOT want the weather, I want to send an email", "send_email");
+        check("swap my tokens instead of reading a file", "swap_tokens");
+    }
+
+    #[test]
+    fn choices_among_some_tools_do_not_hide_the_others() {
+        let index = index(&TOOLS);
+        let mut usage = Usage::new();
+        for week in 0..60 {
+            usage.learn(
+                &index,
+                &Message::new(&format!("could you send the figures of week {week} to Ann?")),
+                "send_email",
+            );
+            usage.learn(&index, &Message::new(&format!("please open the notes of week {week}")), "file_read");
+        }
+        for (message, expected) in [("will it rain in Paris?", "get_weather"), ("please swap my token", "swap_tokens")]
+        {
+            let best = Ranking::new(&index, &Message::new(message), &usage).best(1);
+            assert_eq!(&**best[0].entry.name(), expected, "for {message:?}");
+        }
+    }
+
     #[test]
     fn an_empty_catalog_has_no_tools() {
         let (index, nothing) = (index(&[]), Usage::new());
         let mut ranking = Ranking::new(&index, &Message::new("anything"), &nothing);
-        assert!(ranking.best(5).is_empty() && ranking.loaded().is_empty());
+        assert!(ranking.best(5).is_empty() && ranking.loaded(100).is_empty());
         assert!(ranking.confidence_of([]) < 0.01);
     }
 
@@ -387,8 +552,8 @@ mod tests {
                 prop_assert!(pair[0].confidence >= pair[1].confidence, "a better match is never less likely");
             }
             prop_assert!(all.iter().all(|tool| (0.0..=1.0).contains(&tool.confidence)));
-            let loaded = ranking.loaded();
-            prop_assert!(!loaded.is_empty() && loaded.len() <= TOOLS.len());
+            let loaded = ranking.loaded(3);
+            prop_assert!(!loaded.is_empty() && loaded.len() <= 3);
             prop_assert!(ranking.confidence_of(0..TOOLS.len()) >= all[0].confidence);
         }
     }

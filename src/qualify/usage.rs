@@ -1,16 +1,17 @@
 //! What was learnt from use: messages, and the tools that were chosen for them.
 //!
-//! Observed choices are worth more than any encoder: after five a tool, the right one is first in ten more messages of a
-//! hundred. Each goes into its tool's sum of meanings and its terms, which stand beside its document from then on; an addition,
-//! no model. Also, what the observations about a tool count is moved a little towards what would have ranked the chosen one
-//! first, so that a catalog whose names tell all, or one of whose tools is used all day, is ranked by that; and probabilities
-//! are held to how often the best tool was the chosen one.
+//! Observed choices are worth more than any encoder: after five a tool, the right one is first in ten more messages of
+//! a hundred. Each goes into its tool's sum of meanings and its terms, which stand beside its document from then on; an
+//! addition, no model. What the observations about a tool count does not move: weights that follow the choices among a
+//! few tools ruin the order of all others. Probabilities are held to how often the best tool was the chosen one.
 //!
-//! Some choices are wrong. A choice that nothing speaks for counts less, by the odds that it was made at random, and what was
-//! learnt long ago fades.
+//! Some choices are wrong. A choice that nothing speaks for counts less, by the odds that it was made at random, and
+//! what was learnt long ago fades.
 //!
-//! Immutable once published; a clone shares what did not change. Tools are kept by name, so that a reload forgets nothing.
+//! Immutable once published; a clone shares what did not change. Tools are kept by name, so that a reload forgets
+//! nothing.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use imbl::{HashMap, Vector as Sequence};
@@ -18,7 +19,8 @@ use imbl::{HashMap, Vector as Sequence};
 use super::index::Index;
 use super::message::Message;
 use super::ranking::Ranking;
-use super::weights::{FEATURES, Row, USE_COVER, USE_MEANING, USE_PRIOR, Weights, logistic};
+use super::stop_words;
+use super::weights::{FeatureRow, SIMILARITY, USE_COVER, USE_MEANING, USE_PRIOR, USE_RATIO, logistic};
 use crate::text::embedding::{Pool, Quantized};
 
 /// Tools that can be learnt of; the least used makes room.
@@ -42,17 +44,18 @@ const NOISE: f32 = 0.2;
 /// The least that a choice counts: what nothing speaks for may be right all the same.
 const LEAST_TRUST: f32 = 0.5;
 
-/// Tools among which a choice is judged.
-const RIVALS: usize = 60;
+/// With so many chosen tools, half of what they have in common is known to be usual.
+const FEW: f32 = 4.0;
 
-/// Step by which weights are moved (`AdaGrad`); found on streams of 200 to 600 choices of two sets.
-const STEP: f32 = 0.03;
+/// How many choices a tool's term frequencies are taken for besides its own: those of all tools.
+const SMOOTHING: f32 = 3.0;
 
-/// Gradients beyond this are cut: one message must not turn everything.
-const STEEPEST: f32 = 3.0;
+/// Share of a message's words, each with what its choices say for a tool, from which on the tool is offered whatever
+/// its category; two or three choices for the very message reach it.
+const TAUGHT: f32 = 0.5;
 
-/// Choices a tool needs before the gate is closed for it as far as it goes.
-const ENOUGH: f32 = 5.0;
+/// Tools that are offered for that.
+const MOST_TAUGHT: usize = 5;
 
 /// Step by which the calibration is moved.
 const CALIBRATION_STEP: f32 = 0.1;
@@ -70,8 +73,6 @@ pub struct Usage {
 /// What moves with choices besides the sums; small enough to be stored with each.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Adaptation {
-    weights: Weights,
-    squares: [f32; FEATURES],
     scale: f32,
     shift: f32,
     judged: f32,
@@ -86,7 +87,7 @@ struct ToolUse {
     weight: f32,
     last: u64,
     /// Where its document and its messages lie together, and the document's digest for which that holds.
-    middle: Quantized,
+    centroid: Quantized,
     digest: u128,
 }
 
@@ -118,11 +119,19 @@ impl Usage {
         }
     }
 
-    /// Learns that `tool` was chosen for `message`. Returns how far the choice is trusted; a tool that the index does not have
-    /// is not learnt.
+    /// Learns that `tool` was chosen for `message`. Returns how far the choice is trusted; a tool that the index does
+    /// not have is not learnt.
     pub fn learn(&mut self, index: &Index, message: &Message, tool: &str) -> Option<Trust> {
         let number = index.number(tool)?;
-        let trust = self.adapt(index, message, number);
+        let trust = self.judge(index, message, number);
+        self.add(index, message, tool, trust);
+        Some(trust)
+    }
+
+    /// Learns that somebody says so: with the least trust, and without moving the calibration.
+    pub fn hear(&mut self, index: &Index, message: &Message, tool: &str) -> Option<Trust> {
+        index.number(tool)?;
+        let trust = Trust::new(LEAST_TRUST);
         self.add(index, message, tool, trust);
         Some(trust)
     }
@@ -188,9 +197,23 @@ impl Usage {
         self.terms = kept.collect();
     }
 
-    /// What each observation counts by now.
-    pub fn weights(&self) -> &Weights {
-        &self.adaptation.weights
+    /// The tools that were chosen for messages of these words, best first, by number in the index: those whose messages
+    /// had more than half of what this one says.
+    pub(super) fn taught(&self, index: &Index, message: &Message) -> Vec<usize> {
+        let telling = message.terms.iter().filter(|term| !stop_words::is_stop_word(&term.text));
+        let (mut whole, mut shares) = (0.0, BTreeMap::<u32, f32>::new());
+        for term in telling {
+            let tools = self.terms.get(&term.text);
+            let counts = index.words.idf(tools.map_or(0, |tools| tools.len()));
+            whole += counts;
+            for &(slot, times) in tools.iter().flat_map(|tools| tools.iter()) {
+                *shares.entry(slot).or_default() += counts * times / (times + 1.0);
+            }
+        }
+        let mut taught: Vec<(u32, f32)> = shares.into_iter().filter(|(_, share)| *share > TAUGHT * whole).collect();
+        taught.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        let numbers = taught.iter().filter_map(|(slot, _)| index.number(&self.tools.get(*slot as usize)?.name));
+        numbers.take(MOST_TAUGHT).collect()
     }
 
     /// What moved besides the sums.
@@ -209,68 +232,76 @@ impl Usage {
         self.choices
     }
 
-    /// How far the tools of a catalog of that size are known by choices, 0 to 1.
-    pub(super) fn coverage(&self, tools: usize) -> f32 {
-        let known: f32 = self.tools.iter().map(|tool| (tool.weight_at(self.choices) / ENOUGH).min(1.0)).sum();
-        (known / tools.max(1) as f32).min(1.0)
-    }
-
     /// Held to how often the best tool was the chosen one.
     pub(super) fn calibrated(&self, log_odds: f32) -> f32 {
         self.adaptation.scale * log_odds + self.adaptation.shift
     }
 
-    /// Fills in what was learnt. `whole` is the rarity of the message's terms, `spread` that of likenesses.
-    pub(super) fn observe_rows(&self, index: &Index, message: &Message, whole: f32, spread: f32, rows: &mut [Row]) {
+    /// Fills in what was learnt. `whole` is the idf of the message's terms, `spread` that of similarities.
+    pub(super) fn observe_rows(
+        &self,
+        index: &Index,
+        message: &Message,
+        whole: f32,
+        spread: f32,
+        rows: &mut [FeatureRow],
+    ) {
         if self.tools.is_empty() {
             return;
         }
         let numbers: Vec<Option<usize>> = self.tools.iter().map(|tool| index.number(&tool.name)).collect();
         let weights: Vec<f32> = self.tools.iter().map(|tool| tool.weight_at(self.choices)).collect();
-        let mean = weights.iter().sum::<f32>() / index.len().max(1) as f32;
+        let total = weights.iter().sum::<f32>().max(1e-6);
+        let mean = total / index.len().max(1) as f32;
         for row in rows.iter_mut() {
             row[USE_PRIOR] = -mean.ln_1p();
         }
+        let mut gains = Vec::new();
         for ((tool, number), weight) in self.tools.iter().zip(&numbers).zip(&weights) {
             let Some(number) = *number else { continue };
             let row = &mut rows[number];
             row[USE_PRIOR] = ((weight + 1.0) / (mean + 1.0)).ln();
-            let likeness = tool.middle_in(index, number).dot(&message.quantized);
-            row[USE_MEANING] = (likeness - row[super::weights::LIKENESS]) / spread;
+            let similarity = tool.centroid_in(index, number).dot(&message.quantized);
+            row[USE_MEANING] = (similarity - row[SIMILARITY]) / spread;
+            gains.push((number, row[USE_MEANING]));
         }
+        // Messages are more like messages than like documents, whatever they are about. That alone must not lift all
+        // tools that were ever chosen over those that were not.
+        let usual = gains.iter().map(|(_, gain)| gain).sum::<f32>() / (gains.len() as f32 + FEW);
+        for (number, _) in gains {
+            rows[number][USE_MEANING] -= usual;
+        }
+        let mut known = 0.0;
         for term in &message.terms {
             let Some(tools) = self.terms.get(&term.text) else { continue };
-            let counts = index.words.rarity(tools.len()) * term.weight / whole.max(1e-6);
+            let counts = index.words.idf(tools.len()) * term.weight / whole.max(1e-6);
+            let all: f32 = tools.iter().map(|(_, times)| times).sum();
+            let expected = SMOOTHING * (all / total).min(1.0);
+            known += term.weight;
             for &(slot, times) in tools.iter() {
                 if let Some(number) = numbers[slot as usize] {
                     rows[number][USE_COVER] += counts * times / (times + 1.0);
+                    let times = times.min(weights[slot as usize]);
+                    rows[number][USE_RATIO] += term.weight * ((times + expected) / expected).ln();
                 }
+            }
+        }
+        for (number, weight) in numbers.iter().zip(&weights) {
+            if let Some(number) = *number {
+                rows[number][USE_RATIO] -= known * ((weight + SMOOTHING) / SMOOTHING).ln();
             }
         }
     }
 
-    /// Moves the weights and the calibration by one choice, and says how far it is trusted.
-    fn adapt(&mut self, index: &Index, message: &Message, chosen: usize) -> Trust {
+    /// Moves the calibration by one choice, and says how far it is trusted.
+    fn judge(&mut self, index: &Index, message: &Message, chosen: usize) -> Trust {
         let mut ranking = Ranking::new(index, message, self);
-        let best = ranking.best(RIVALS);
         let share = ranking.share(chosen);
         let random = NOISE / index.len() as f32;
         let trust = (1.0 - NOISE) * share / ((1.0 - NOISE) * share + random);
         let mut adaptation = self.adaptation;
-        if let Some(first) = best.first() {
+        if let Some(first) = ranking.best(1).first() {
             adaptation.calibrate(ranking.log_odds_of([first.number]), first.number == chosen, trust);
-        }
-        if best.iter().any(|tool| tool.number == chosen) {
-            let shares: Vec<(f32, usize)> = best.iter().map(|tool| (ranking.share(tool.number), tool.number)).collect();
-            let whole: f32 = shares.iter().map(|(share, _)| share).sum();
-            let mut gradient = [0.0; FEATURES];
-            for (share, number) in shares {
-                let error = share / whole - f32::from(u8::from(number == chosen));
-                for (sum, value) in gradient.iter_mut().zip(ranking.row(number)) {
-                    *sum += error * value;
-                }
-            }
-            adaptation.step(&gradient, trust);
         }
         self.adaptation = adaptation;
         Trust::new(trust)
@@ -284,21 +315,7 @@ impl Default for Usage {
 }
 
 impl Adaptation {
-    /// Nothing moved.
-    pub const NONE: Self =
-        Self { weights: Weights::FITTED, squares: [1.0; FEATURES], scale: 1.0, shift: 0.0, judged: 0.0 };
-
-    /// Numbers of its stored form.
-    const NUMBERS: usize = 2 * FEATURES + 3;
-
-    fn step(&mut self, gradient: &[f32; FEATURES], trust: f32) {
-        for (feature, slope) in gradient.iter().enumerate() {
-            let slope = trust * slope.clamp(-STEEPEST, STEEPEST);
-            self.squares[feature] += slope * slope;
-            let weight = &mut self.weights.0[feature];
-            *weight = (*weight - STEP * slope / self.squares[feature].sqrt()).max(0.0);
-        }
-    }
+    pub const NONE: Self = Self { scale: 1.0, shift: 0.0, judged: 0.0 };
 
     /// One step of logistic regression on whether the best tool was the chosen one.
     fn calibrate(&mut self, log_odds: f32, was_chosen: bool, trust: f32) {
@@ -313,34 +330,24 @@ impl Adaptation {
         self.scale = (self.scale - 0.3 * step * error * log_odds.clamp(-4.0, 4.0)).clamp(0.3, 3.0);
     }
 
-    /// The stored form.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let numbers = self.weights.0.iter().chain(&self.squares).chain([&self.scale, &self.shift, &self.judged]);
-        numbers.flat_map(|number| number.to_le_bytes()).collect()
+        [self.scale, self.shift, self.judged].iter().flat_map(|number| number.to_le_bytes()).collect()
     }
 
     /// Reads [`Adaptation::to_bytes`]; nothing if that did not write `bytes`, as far as they tell.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (numbers, rest) = bytes.as_chunks::<4>();
-        let numbers: Vec<f32> = numbers.iter().map(|&number| f32::from_le_bytes(number)).collect();
-        if !rest.is_empty() || numbers.len() != Self::NUMBERS || !numbers.iter().all(|number| number.is_finite()) {
-            return None;
-        }
-        let (weights, others) = numbers.split_first_chunk::<FEATURES>()?;
-        let (squares, others) = others.split_first_chunk::<FEATURES>()?;
-        let &[scale, shift, judged] = others.first_chunk::<3>()?;
-        let is_sound = weights.iter().all(|&weight| weight >= 0.0) && squares.iter().all(|&square| square >= 1.0);
-        if !is_sound || scale <= 0.0 || judged < 0.0 {
-            return None;
-        }
-        Some(Self { weights: Weights(*weights), squares: *squares, scale, shift, judged })
+        let &[scale, shift, judged] = <&[[u8; 4]; 3]>::try_from(numbers).ok()?;
+        let [scale, shift, judged] = [scale, shift, judged].map(f32::from_le_bytes);
+        let is_sound = rest.is_empty() && [scale, shift, judged].iter().all(|number| number.is_finite());
+        (is_sound && scale > 0.0 && judged >= 0.0).then_some(Self { scale, shift, judged })
     }
 }
 
 impl ToolUse {
     fn new(name: Arc<str>) -> Self {
-        let middle = Quantized::from(&crate::text::embedding::Vector::ZERO);
-        Self { name, sum: Pool::default(), weight: 0.0, last: 0, middle, digest: 0 }
+        let centroid = Quantized::from(&crate::text::embedding::Vector::ZERO);
+        Self { name, sum: Pool::default(), weight: 0.0, last: 0, centroid, digest: 0 }
     }
 
     fn weight_at(&self, now: u64) -> f32 {
@@ -356,26 +363,26 @@ impl ToolUse {
         self.weight = weight;
     }
 
-    /// Takes the tool's document into account.
+    /// Takes the tool's document into explanation.
     fn settle(&mut self, index: &Index) {
         if let Some(number) = index.number(&self.name) {
-            self.middle = self.middle_of(index, number);
+            self.centroid = self.centroid_of(index, number);
             self.digest = index.entry(number).digest();
         }
     }
 
-    fn middle_in(&self, index: &Index, number: usize) -> Quantized {
+    fn centroid_in(&self, index: &Index, number: usize) -> Quantized {
         // The document may have changed since.
-        if self.digest == index.entry(number).digest() { self.middle } else { self.middle_of(index, number) }
+        if self.digest == index.entry(number).digest() { self.centroid } else { self.centroid_of(index, number) }
     }
 
-    fn middle_of(&self, index: &Index, number: usize) -> Quantized {
-        let mut middle = self.sum.clone();
-        middle.add_quantized(&index.meanings[number], 1.0);
+    fn centroid_of(&self, index: &Index, number: usize) -> Quantized {
+        let mut centroid = self.sum.clone();
+        centroid.add_quantized(&index.meanings[number], 1.0);
         if let Some(scenes) = &index.scenes[number] {
-            middle.add_pool(&scenes.sum, 1.0);
+            centroid.add_pool(&scenes.sum, 1.0);
         }
-        Quantized::from(&middle.vector())
+        Quantized::from(&centroid.vector())
     }
 }
 
@@ -387,18 +394,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_moved_is_read_again(gradients in prop::collection::vec(prop::array::uniform9(-5.0_f32..5.0), 0..20)) {
+        fn what_moved_is_read_again(judged in prop::collection::vec((-5.0_f32..5.0, any::<bool>()), 0..20)) {
             let mut adaptation = Adaptation::NONE;
-            for gradient in &gradients {
-                adaptation.step(gradient, 1.0);
-                adaptation.calibrate(gradient[0], gradient[1] > 0.0, 0.7);
+            for (log_odds, was_chosen) in judged {
+                adaptation.calibrate(log_odds, was_chosen, 0.7);
             }
-            prop_assert!(adaptation.weights.0.iter().all(|&weight| weight >= 0.0));
             prop_assert_eq!(Adaptation::from_bytes(&adaptation.to_bytes()), Some(adaptation));
         }
 
         #[test]
-        fn bytes_of_another_kind_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+        fn bytes_of_another_kind_are_refused(bytes in prop::collection::vec(any::<u8>(), 13..60)) {
             prop_assert_eq!(Adaptation::from_bytes(&bytes), None);
         }
     }

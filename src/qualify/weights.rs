@@ -1,79 +1,112 @@
-//! What each observation about a tool and a message says for the tool: a logistic regression over nine cheap ones.
+//! What each observation about a tool and a message says for the tool: a logistic regression over cheap ones.
 //!
-//! None is negative: whatever fits better never lowers a tool. They were fitted by `almanacd eval qualify --fit` on two public
-//! sets of messages with the tool that each needs (MetaTool, 199 tools, and BFCL, 1,096), each set counting as much; weights
-//! fitted on one of them rank the other as well as its own do. Where a catalog's own history tells otherwise they move, see
-//! [`Usage`](super::Usage).
+//! None is negative: whatever fits better never lowers a tool. There are two sets of weights, for short messages and
+//! for long ones, since words that are shared with a long text mean little; a message lies between the two by its
+//! length. They were fitted by `almanacd eval qualify --fit`; weights fitted on some catalogs rank others as well as
+//! their own do.
 
 /// Observations about a tool and a message.
-pub const FEATURES: usize = 9;
+pub const FEATURES: usize = 15;
 
 /// BM25F over the tool's words, in standard deviations over all tools.
 pub(super) const WORDS: usize = 0;
-/// Likeness of the meanings, in standard deviations over all tools.
+/// Similarity of the meanings, in standard deviations over all tools.
 pub(super) const MEANING: usize = 1;
-/// Likeness of the meanings as it is: the cosine.
-pub(super) const LIKENESS: usize = 2;
-/// Likeness to the meaning of the name, in the same standard deviations.
+/// Similarity of the meanings as it is: the cosine.
+pub(super) const SIMILARITY: usize = 2;
+/// Similarity to the meaning of the name, in the same standard deviations.
 pub(super) const NAME_MEANING: usize = 3;
-/// Share of the name that the message has, by rarity of its terms.
+/// Share of the name that the message has, by idf of its terms.
 pub(super) const NAME_COVER: usize = 4;
-/// Share of the message that the tool has, by rarity of its terms.
+/// Share of the message that the tool has, by idf of its terms.
 pub(super) const COVER: usize = 5;
-/// By how much messages that the tool was chosen for are more like this one than its document is, in standard deviations.
-pub(super) const USE_MEANING: usize = 6;
-/// Share of the message that those messages have, by rarity of its terms among them.
-pub(super) const USE_COVER: usize = 7;
+/// As [`WORDS`], of the clause that fits best.
+pub(super) const CLAUSE_WORDS: usize = 6;
+/// As [`MEANING`], of the clause that fits best.
+pub(super) const CLAUSE_MEANING: usize = 7;
+/// As [`NAME_MEANING`], of the clause that fits best.
+pub(super) const CLAUSE_NAME: usize = 8;
+/// As [`COVER`], of the clause that fits best.
+pub(super) const CLAUSE_COVER: usize = 9;
+/// How literally the message says the name, 0 to 1.
+pub(super) const LITERAL: usize = 10;
+/// By how much messages that the tool was chosen for are more like this one than its document is, in standard
+/// deviations.
+pub(super) const USE_MEANING: usize = 11;
+/// Share of the message that those messages have, by idf of its terms among them.
+pub(super) const USE_COVER: usize = 12;
+/// How much likelier the message's terms are among those messages than among all (naive Bayes), as a logarithm.
+pub(super) const USE_RATIO: usize = 13;
 /// How often it was chosen, as a logarithm of the ratio to the mean.
-pub(super) const USE_PRIOR: usize = 8;
+pub(super) const USE_PRIOR: usize = 14;
 
 /// The observations about one tool.
-pub(super) type Row = [f32; FEATURES];
+pub(super) type FeatureRow = [f32; FEATURES];
 
 /// What each observation counts.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Weights(pub(super) [f32; FEATURES]);
+pub struct Weights {
+    /// In messages of a sentence or two.
+    pub(super) short: FeatureRow,
+    /// In messages of hundreds of words.
+    pub(super) long: FeatureRow,
+}
 
 impl Weights {
-    /// The fitted ones.
-    pub const FITTED: Self = Self([0.36, 0.99, 0.50, 0.11, 0.69, 1.24, 1.11, 1.97, 0.45]);
+    /// The fitted ones; of use, as they did best on streams of 200 to 4,000 choices.
+    pub const FITTED: Self = Self {
+        short: [0.31, 0.34, 0.49, 0.08, 0.64, 1.09, 0.0, 0.55, 0.0, 0.91, 6.0, 0.9, 1.0, 0.15, 0.25],
+        long: [0.30, 0.0, 0.0, 0.0, 0.19, 0.06, 0.22, 0.94, 0.13, 0.62, 6.0, 0.9, 1.0, 0.15, 0.25],
+    };
 
-    /// The weighted sum of what was observed.
-    pub(super) fn score(&self, row: &Row) -> f32 {
-        self.0.iter().zip(row).map(|(weight, value)| weight * value).sum()
-    }
-
-    /// What each counts, in the order of their numbers.
-    pub fn as_array(&self) -> &[f32; FEATURES] {
-        &self.0
+    /// For messages of that length, 0 to 1.
+    pub(super) fn of_length(&self, length: f32) -> FeatureRow {
+        std::array::from_fn(|feature| (1.0 - length) * self.short[feature] + length * self.long[feature])
     }
 }
 
-impl Default for Weights {
-    fn default() -> Self {
-        Self::FITTED
+/// The weighted sum of what was observed.
+pub(super) fn score(weights: &FeatureRow, row: &FeatureRow) -> f32 {
+    weights.iter().zip(row).map(|(weight, value)| weight * value).sum()
+}
+
+/// What speaks for a tool, beside the others of its catalog.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Standing {
+    /// Its share of the probability against all others, 0 to 1.
+    pub(super) share: f32,
+    /// Its score; unbounded.
+    pub(super) score: f32,
+    /// By how much that is above the tenth best tool's; several that are needed stand side by side.
+    pub(super) lead: f32,
+    /// The message's length, 0 to 1.
+    pub(super) length: f32,
+    /// The logarithm of the catalog's size.
+    pub(super) tools: f32,
+}
+
+/// Numbers that the odds are made of.
+pub(super) const STANDINGS: usize = 7;
+
+impl Standing {
+    /// As numbers of a regression.
+    pub(super) fn as_array(self) -> [f32; STANDINGS] {
+        let Self { share, score, lead, length, tools } = self;
+        [logit(share), score, lead, length * logit(share), length, tools, 1.0]
     }
 }
 
 /// From a score to the probability that the tool is needed; monotone in the score.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Calibration {
-    /// What the logarithm of the odds against all other tools counts; above 0.
-    pub odds: f32,
-    /// What the score itself counts; 0 or more.
-    pub score: f32,
-    /// The constant.
-    pub bias: f32,
-}
+pub struct Calibration(pub(super) [f32; STANDINGS]);
 
 impl Calibration {
-    /// Fitted with the weights, on the three best tools of each message.
-    pub const FITTED: Self = Self { odds: 0.70, score: 0.02, bias: -0.34 };
+    /// Fitted with the weights, on the best three tools of each message.
+    pub const FITTED: Self = Self([0.743, 0.0, 0.0, -0.049, 0.148, 0.001, 0.343]);
 
-    /// The logarithm of the odds that a tool, or one of several, is needed: its share of the probability against all others,
-    /// and its score.
-    pub(super) fn log_odds(&self, share: f32, score: f32) -> f32 {
-        self.odds * logit(share) + self.score * score + self.bias
+    /// The logarithm of the odds that a tool, or one of several, is needed.
+    pub(super) fn log_odds(&self, standing: Standing) -> f32 {
+        self.0.iter().zip(standing.as_array()).map(|(weight, value)| weight * value).sum()
     }
 }
 

@@ -1,18 +1,24 @@
 //! What each session is about: the context of its intent, and its last message with the tools that were called for it.
 //!
-//! An immutable map, bounded in sessions; the one that was quiet longest goes first.
+//! An immutable map, bounded in sessions, of which tenants have equal shares.
 
 use std::sync::Arc;
 
-use imbl::{HashMap, OrdMap};
+use imbl::HashMap;
 use serde::{Deserialize, Serialize};
 
-use super::{MAX_SESSIONS, Name, RemoveMin as _};
-use crate::qualify::IntentContext;
+use super::{ByAge, MAX_CALLS, MAX_SESSIONS, Name};
+use crate::qualify::{IntentContext, Says};
 use crate::text::head::head;
 
 /// Bytes of a message that are kept: what it wants stands at its beginning.
 pub const MAX_MESSAGE_BYTES: usize = 2048;
+
+/// Messages of a context that are kept.
+const MAX_SAID: usize = 4;
+
+/// Bytes of each of them.
+pub const MAX_SAID_BYTES: usize = 512;
 
 /// Tools that one message can teach.
 const MAX_TAUGHT: usize = 16;
@@ -21,7 +27,7 @@ const MAX_TAUGHT: usize = 16;
 #[derive(Debug, Clone, Default)]
 pub struct Turns {
     by_name: HashMap<Name, (u64, Arc<Turn>)>,
-    by_age: OrdMap<u64, Name>,
+    by_age: ByAge,
     count: u64,
 }
 
@@ -32,16 +38,25 @@ pub struct Turn {
     pub context: IntentContext,
     /// The message, cut to [`MAX_MESSAGE_BYTES`].
     pub message: String,
-    /// Tools that were called for it.
+    /// Tools that were called for it and taught, or were missed.
     pub taught: Vec<String>,
-    /// Tools that were missed.
+    /// Tools that were called since the message, each once, at most [`MAX_CALLS`].
+    #[serde(default)]
+    pub called: Vec<String>,
+    /// How often a tool was missed for it.
     pub misses: u64,
+    /// Tools that were missed in this context.
+    #[serde(default)]
+    pub missed: Vec<String>,
+    /// The messages that the context comes from, oldest first, each cut to [`MAX_SAID_BYTES`]; at most four.
+    #[serde(default)]
+    pub said: Vec<String>,
     /// What the session used so far.
     #[serde(default)]
     pub used: Used,
 }
 
-/// What a session's turns used, as its streams told it.
+/// What a session's turns used, as its streams and reports told it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Used {
     /// Turns that told it.
@@ -57,7 +72,6 @@ pub struct Used {
 }
 
 impl Used {
-    /// Both together.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -75,21 +89,20 @@ impl Turns {
     pub fn set(&mut self, tenant: &str, session: &str, turn: Turn) {
         let name: Name = Arc::new((tenant.to_owned(), session.to_owned()));
         if let Some((age, _)) = self.by_name.get(&name) {
-            self.by_age.remove(age);
+            self.by_age.remove(tenant, *age);
         }
         self.count += 1;
         self.by_age.insert(self.count, Arc::clone(&name));
         self.by_name.insert(name, (self.count, Arc::new(turn)));
         while self.by_name.len() > MAX_SESSIONS {
-            let Some((_, oldest)) = self.by_age.remove_min() else { break };
+            let Some(oldest) = self.by_age.remove_quietest() else { break };
             self.by_name.remove(&oldest);
         }
     }
 
-    /// Forgets a session.
     pub fn forget(&mut self, tenant: &str, session: &str) {
         if let Some((age, _)) = self.by_name.remove(&(tenant.to_owned(), session.to_owned())) {
-            self.by_age.remove(&age);
+            self.by_age.remove(tenant, age);
         }
     }
 
@@ -103,7 +116,6 @@ impl Turns {
         self.by_name.len()
     }
 
-    /// Is there none?
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }
@@ -115,7 +127,62 @@ impl Turn {
         Self { context, message: head(message, MAX_MESSAGE_BYTES).to_owned(), ..Self::default() }
     }
 
-    /// Takes note that a tool was called for the message. Says whether that is news, and to be learnt.
+    /// The turn of the session's next message. A message that is sent again goes on with its turn, and one that keeps
+    /// the context (`is_kept`) knows what was missed in it.
+    #[must_use]
+    pub fn next(before: Option<&Self>, message: &str, context: IntentContext, is_kept: bool) -> Self {
+        let next = Self::new(message, context);
+        match before {
+            Some(before) if before.is_of(message) => Self { context: next.context, ..before.clone() },
+            Some(before) => {
+                let missed = if is_kept { before.missed.clone() } else { Vec::new() };
+                Self { used: before.used, missed, ..next }
+            }
+            None => next,
+        }
+    }
+
+    /// Is it the turn of this very message?
+    pub fn is_of(&self, message: &str) -> bool {
+        self.has_message() && self.message == head(message, MAX_MESSAGE_BYTES)
+    }
+
+    /// The same, with the messages that the context comes from: those said `before` and its own, as that says.
+    #[must_use]
+    pub fn about(mut self, before: &[String], says: Says) -> Self {
+        self.said = if says == Says::New { Vec::new() } else { before.to_vec() };
+        if says != Says::Nothing && self.has_message() {
+            // The first one says what all others go on with.
+            if self.said.len() >= MAX_SAID {
+                self.said.remove(1);
+            }
+            self.said.push(head(&self.message, MAX_SAID_BYTES).to_owned());
+        }
+        self
+    }
+
+    /// Takes note that a tool was missed.
+    pub fn miss(&mut self, tool: &str) {
+        self.misses += 1;
+        if self.missed.len() < MAX_TAUGHT && !self.missed.iter().any(|missed| missed == tool) {
+            self.missed.push(tool.to_owned());
+        }
+    }
+
+    /// Is there a message that it is the turn of?
+    pub fn has_message(&self) -> bool {
+        !self.message.is_empty()
+    }
+
+    /// Takes note that a tool was called. Says whether that is to be learnt, as [`Turn::teach`] does.
+    pub fn call(&mut self, tool: &str) -> bool {
+        if self.called.len() < MAX_CALLS && !self.called.iter().any(|called| called == tool) {
+            self.called.push(tool.to_owned());
+        }
+        self.teach(tool)
+    }
+
+    /// Takes note that a tool was chosen for the message. Says whether that is news, and to be learnt.
     pub fn teach(&mut self, tool: &str) -> bool {
         let is_news = !self.message.is_empty()
             && self.taught.len() < MAX_TAUGHT
@@ -137,6 +204,43 @@ mod tests {
         assert_eq!(turn.message.len(), MAX_MESSAGE_BYTES);
         assert!(turn.teach("a") && turn.teach("b") && !turn.teach("a"));
         assert!(!Turn::default().teach("a"), "there is no message");
+    }
+
+    #[test]
+    fn a_message_that_is_sent_again_goes_on_with_its_turn() {
+        let mut turn =
+            Turn { misses: 2, used: Used { turns: 3, ..Used::default() }, ..Turn::new("m", IntentContext::default()) };
+        assert!(turn.call("a") && !turn.call("a") && turn.call("b"));
+        turn.miss("c");
+        let check = |turn: &Turn, misses: u64, called: usize, missed: usize| {
+            assert_eq!(
+                (turn.misses, turn.called.len(), turn.missed.len(), turn.used.turns),
+                (misses, called, missed, 3)
+            );
+        };
+        check(&Turn::next(Some(&turn), "m", IntentContext::default(), false), 3, 2, 1);
+        check(&Turn::next(Some(&turn), "n", IntentContext::default(), true), 0, 0, 1);
+        check(&Turn::next(Some(&turn), "n", IntentContext::default(), false), 0, 0, 0);
+        for tool in 0..MAX_CALLS + 9 {
+            turn.call(&tool.to_string());
+        }
+        assert_eq!((turn.called.len(), turn.taught.len()), (MAX_CALLS, MAX_TAUGHT));
+    }
+
+    #[test]
+    fn what_a_context_comes_from_is_bounded() {
+        let mut said = Vec::new();
+        let mut check = |message: &str, says: Says, expected: &[&str]| {
+            said = Turn::new(message, IntentContext::default()).about(&said, says).said;
+            assert_eq!(said, expected, "{message:.9}");
+        };
+        check("a", Says::New, &["a"]);
+        check("yes", Says::Nothing, &["a"]);
+        check("b", Says::More, &["a", "b"]);
+        check("c", Says::More, &["a", "b", "c"]);
+        check("d", Says::More, &["a", "b", "c", "d"]);
+        check("e", Says::More, &["a", "c", "d", "e"]);
+        check(&"ü".repeat(MAX_SAID_BYTES), Says::New, &[&"ü".repeat(MAX_SAID_BYTES / 2)]);
     }
 
     #[test]

@@ -1,17 +1,19 @@
-//! Records that were acknowledged and are not in the database yet: a file that is only ever written forward and flushed.
+//! Records that were acknowledged and are not in the database yet: a file that is only ever written forward and
+//! flushed.
 //!
-//! One flush of a few hundred bytes is what an acknowledgement costs. The database takes the records over in larger groups, and
-//! the journal then begins anew at its start, so it stays small and its blocks stay allocated. What is left of an earlier time
-//! behind the last frame is told apart by its ids, which rise as long as the database is the same one; so each opening clears
-//! the file. A frame that was not written whole is told by its checksum.
+//! One flush of a few hundred bytes is what an acknowledgement costs. The database takes the records over in larger
+//! groups, and the journal then begins anew at its start, so it stays small and its blocks stay allocated. What is left
+//! of an earlier time behind the last frame is told apart by its ids, which rise as long as the database is the same
+//! one; so each opening clears the file. A frame that was not written whole is told by its checksum.
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-use super::place::Place;
-use super::{Durability, Execution};
+use super::file_identity::FileIdentity;
+use crate::store::Durability;
+use crate::timing::Execution;
 
 /// What the file of any version begins with.
 const NAME: &[u8] = b"almanac";
@@ -31,10 +33,8 @@ const STEP: usize = 256 << 10;
 /// The journal cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// Another version's.
     #[error("it was written by another version of almanacd; start that one once, so that its records are taken over")]
     Version,
-    /// Nobody's.
     #[error("it is no journal of almanacd; move it away")]
     Foreign,
     /// The file cannot be read or made.
@@ -42,11 +42,10 @@ pub enum JournalError {
     Io(#[from] io::Error),
 }
 
-/// An open journal.
 #[derive(Debug)]
 pub(super) struct Journal {
     file: File,
-    place: Place,
+    identity: FileIdentity,
     durability: Durability,
     /// Where the next frame goes.
     end: u64,
@@ -66,11 +65,11 @@ impl Journal {
         let mut bytes = vec![0; file.metadata()?.len() as usize];
         file.read_exact_at(&mut bytes, 0)?;
         let records = records_in(&bytes)?;
-        let place = Place::of(path)?;
+        let identity = FileIdentity::of(path)?;
         let allocated = bytes.len() as u64;
         let mut journal = Self {
             file,
-            place,
+            identity,
             durability,
             end: START,
             allocated,
@@ -100,7 +99,7 @@ impl Journal {
 
     /// Is it still the file at its path?
     pub(super) fn is_in_place(&self) -> bool {
-        self.place.is_held()
+        self.identity.is_unchanged()
     }
 
     /// Has a write failed, and none worked since?
@@ -108,7 +107,8 @@ impl Journal {
         self.is_doubtful
     }
 
-    /// Writes records of ascending ids from `first` on. Durable when this returns; after an error none of them counts.
+    /// Writes records of ascending ids from `first` on, and has them on the disk (fdatasync, at the durability `power`)
+    /// when this returns; after an error none of them counts.
     pub(super) fn append(&mut self, first: i64, records: &[Execution]) -> io::Result<()> {
         let mut frame = std::mem::take(&mut self.frame);
         frame.clear();
@@ -139,6 +139,8 @@ impl Journal {
             return Err(io::ErrorKind::Other.into());
         }
         if self.durability == Durability::Power {
+            // fdatasync: the frame is on the disk when this returns, and only then may it be acknowledged. At the
+            // durability `crash` the kernel has it, which survives the end of the daemon, not the loss of power.
             self.file.sync_data()?;
         }
         Ok(())
@@ -153,8 +155,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Sees to it that there are so many bytes behind the last frame: zeros, since space that was only promised costs another
-    /// flush when it is written.
+    /// Sees to it that there are so many bytes behind the last frame: zeros, since space that was only promised costs
+    /// another flush when it is written.
     fn allocate(&mut self, length: usize) -> io::Result<()> {
         let needed = self.end + length as u64;
         if self.allocated >= needed {
@@ -242,8 +244,8 @@ mod tests {
     use proptest::prelude::*;
     use tempfile::TempDir;
 
-    use super::super::{Measures, Outcome};
     use super::*;
+    use crate::timing::{Measures, Outcome};
 
     fn execution(tool: &str) -> Execution {
         Execution {
@@ -353,5 +355,105 @@ mod tests {
         assert!(!journal.is_doubtful());
         journal.append(2, &[execution("c")]).unwrap();
         assert_eq!(open(&path).1, [(1, execution("a")), (2, execution("c"))]);
+    }
+
+    /// Any bytes are records of ids that rise by one, or none.
+    #[test]
+    fn fuzz_journal() {
+        bolero::check!().for_each(|bytes: &[u8]| {
+            let mut file = MAGIC.to_vec();
+            // With the right checksums, so that what is behind them is reached.
+            for body in bytes.chunks(61) {
+                let length = (HEAD + body.len()) as u32;
+                let rest: Vec<u8> = 1_i64.to_le_bytes().into_iter().chain(body.iter().copied()).collect();
+                file.extend(length.to_le_bytes());
+                file.extend(crc32fast::hash(&rest).to_le_bytes());
+                file.extend(rest);
+            }
+            for bytes in [bytes, &file] {
+                let Ok(records) = records_in(bytes) else { continue };
+                assert!(records.windows(2).all(|pair| pair[1].0 == pair[0].0 + 1));
+            }
+        });
+    }
+
+    /// What a disk may do to writes that were not flushed: lose any of them, and tear the last one. After each flush
+    /// the journal is tried with every subset of the later writes that is a prefix, or a prefix with one write left
+    /// out, and with every cut of that one in steps.
+    #[test]
+    fn what_was_flushed_survives_any_disk() {
+        let directory = TempDir::new().unwrap();
+        let path = directory.path().join("journal");
+        let (mut journal, _) = open(&path);
+        let mut kept: Vec<(i64, Execution)> = Vec::new();
+        let mut id = 1;
+        for round in 0..12 {
+            let before = std::fs::read(&path).unwrap();
+            let from = journal.end;
+            let batch: Vec<Execution> = (0..=round % 4).map(|n| execution(&"x".repeat(n * 40 + 1))).collect();
+            if round % 5 == 4 {
+                journal.rewind();
+                // Taken over: these need not be there any more, and those that are do no harm.
+                kept.clear();
+            }
+            journal.append(id, &batch).unwrap();
+            let after = std::fs::read(&path).unwrap();
+            let written = changes(&before, &after);
+            let old: Vec<(i64, Execution)> = records_in(&before).unwrap();
+            for disk in disks(&before, &written) {
+                let read = records_in(&disk).unwrap();
+                // All records that were flushed before, unless they were taken over since; never a part of a batch.
+                let is_old = read == old;
+                let is_new = read == [kept.clone(), (id..).zip(batch.clone()).collect()].concat();
+                let is_rest = old.starts_with(&read) && round % 5 == 4;
+                assert!(is_old || is_new || is_rest, "round {round} from {from}: {} records", read.len());
+            }
+            kept.extend((id..).zip(batch.clone()));
+            id += batch.len() as i64;
+            assert_eq!(records_in(&after).unwrap(), kept, "what was acknowledged");
+        }
+    }
+
+    /// Ranges in which two states of the file differ, in sectors, as a disk writes them.
+    fn changes(before: &[u8], after: &[u8]) -> Vec<(usize, Vec<u8>)> {
+        const SECTOR: usize = 64;
+        let differs = |at: &usize| {
+            before.get(*at..(*at + SECTOR).min(before.len())) != after.get(*at..(*at + SECTOR).min(after.len()))
+        };
+        (0..after.len())
+            .step_by(SECTOR)
+            .filter(differs)
+            .map(|at| (at, after[at..(at + SECTOR).min(after.len())].to_vec()))
+            .collect()
+    }
+
+    /// What may be on the disk when the power goes: each prefix of the writes, each with one of them lost, and with the
+    /// last one torn.
+    fn disks(before: &[u8], writes: &[(usize, Vec<u8>)]) -> Vec<Vec<u8>> {
+        let apply = |chosen: &[&(usize, Vec<u8>)]| {
+            let mut disk = before.to_vec();
+            for (at, bytes) in chosen {
+                disk.resize(disk.len().max(at + bytes.len()), 0);
+                disk[*at..at + bytes.len()].copy_from_slice(bytes);
+            }
+            disk
+        };
+        let mut all = Vec::new();
+        for end in 0..=writes.len() {
+            let prefix: Vec<_> = writes[..end].iter().collect();
+            all.push(apply(&prefix));
+            for lost in 0..end.saturating_sub(1) {
+                let others: Vec<_> =
+                    prefix.iter().enumerate().filter(|(at, _)| *at != lost).map(|(_, write)| *write).collect();
+                all.push(apply(&others));
+            }
+            if let Some((at, bytes)) = writes.get(end) {
+                for cut in (0..bytes.len()).step_by(7) {
+                    let torn = (*at, bytes[..cut].to_vec());
+                    all.push(apply(&[prefix.as_slice(), &[&torn]].concat()));
+                }
+            }
+        }
+        all
     }
 }

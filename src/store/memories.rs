@@ -1,103 +1,20 @@
 //! What a store does with memories. It knows no kinds and no fields: whoever writes says what a memory is looked up by.
 //!
-//! Writing waits in the one queue of the store and is acknowledged when it is durable. Reading blocks its thread and nobody
-//! else: it sees what was acknowledged, never half of a write.
-
-mod search;
+//! Writing waits in the one queue of the store and is acknowledged when it is durable. Reading blocks its thread and
+//! nobody else: it sees what was acknowledged, never half of a write.
 
 use std::fmt;
 
 use tokio::sync::oneshot;
 
-pub use search::{FieldPath, Filter, Found, Hit, Search, Signals, SortBy, SortValue, TextQuery, Wanted};
-
 use super::StoreError;
 use super::notes::ChoiceNote;
-use crate::text::embedding::Quantized;
-
-/// A memory as it is kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredMemory {
-    /// Unique within its tenant.
-    pub id: String,
-    /// A number of its kind, which never changes.
-    pub kind: u8,
-    /// The text.
-    pub content: String,
-    /// A JSON object.
-    pub metadata: String,
-    /// 1 when it is added, one more with each change.
-    pub version: u64,
-    /// When it was added, µs since the epoch. No two of a store are added at the same.
-    pub created_us: i64,
-    /// When it was last changed, µs since the epoch.
-    pub updated_us: i64,
-    /// Was it deleted softly?
-    pub deleted: bool,
-}
-
-/// An earlier version of a memory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredVersion {
-    /// 1 or more.
-    pub version: u64,
-    /// The text then.
-    pub content: String,
-    /// The JSON object then.
-    pub metadata: String,
-    /// When it became so, µs since the epoch.
-    pub updated_us: i64,
-}
-
-/// A memory to be written.
-#[derive(Debug, Clone)]
-pub struct Draft {
-    /// A number of its kind.
-    pub kind: u8,
-    /// The text.
-    pub content: String,
-    /// A JSON object.
-    pub metadata: String,
-    /// Is it deleted softly?
-    pub deleted: bool,
-    /// What it is looked up by.
-    pub keys: Keys,
-    /// What it is searched by.
-    pub index: Index,
-    /// What it refers to: the name of the relation, and the id of the other.
-    pub links: Vec<(&'static str, String)>,
-}
-
-/// What a memory is looked up by.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Keys {
-    /// The person, as text.
-    pub user: Option<String>,
-    /// The agent, as text.
-    pub agent: Option<String>,
-    /// The chat, as text.
-    pub chat: Option<String>,
-    /// The thread and the position in it. No two memories of a chat that are not deleted share one.
-    pub place: Option<(String, u64)>,
-    /// 0 to 1.
-    pub importance: Option<f64>,
-}
-
-/// What a memory is searched by.
-#[derive(Debug, Clone)]
-pub struct Index {
-    /// Terms of its text, separated by spaces.
-    pub words: String,
-    /// Terms of its speaker's name.
-    pub speaker: String,
-    /// What it means.
-    pub vector: Quantized,
-}
+use crate::memory::query::{Found, Search};
+use crate::memory::stored::{Draft, StoredMemory, StoredVersion};
 
 /// A key under which a call is the same call told again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotencyKey {
-    /// The key.
     pub key: String,
     /// Of what was sent with it: another one under the same key is refused.
     pub digest: [u8; 32],
@@ -108,7 +25,6 @@ pub struct IdempotencyKey {
 pub struct Imported {
     /// Its id; a new one if it has none.
     pub id: Option<String>,
-    /// Itself.
     pub draft: Draft,
     /// 1 or more.
     pub version: u64,
@@ -116,23 +32,18 @@ pub struct Imported {
     pub created_us: Option<i64>,
     /// When it was last changed, µs since the epoch; as it was added if it is not known.
     pub updated_us: Option<i64>,
-    /// Its earlier versions.
     pub history: Vec<StoredVersion>,
 }
 
-/// Which memories to remove for good.
+/// Which memories to remove for good, with what was noted of what they say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Purge {
     /// Those of these ids.
     Ids(Vec<String>),
     /// Those that were deleted before this, µs since the epoch.
     DeletedBefore(i64),
-}
-
-/// Whose memories are forgotten, with what was noted of what they say.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Whose {
-    /// A person's: an id's text without version, of which all versions are meant.
+    /// A person's: an id's text without version, of which all versions are meant. Of memories that are another's by
+    /// now, the versions that were the person's.
     Person(String),
     /// All of the tenant's.
     Everybody,
@@ -144,7 +55,6 @@ pub type SessionsOf = fn(&str) -> Vec<String>;
 /// What went with those who were forgotten.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Forgotten {
-    /// How many memories.
     pub memories: u64,
     /// Sessions of the tenant whose state went.
     pub sessions: Vec<String>,
@@ -163,22 +73,10 @@ pub enum MemoryError {
     Unknown(String),
     /// It is another version by now.
     #[error("the memory `{id}` is at version {found} by now")]
-    Changed {
-        /// The memory.
-        id: String,
-        /// Its version.
-        found: u64,
-    },
+    Changed { id: String, found: u64 },
     /// Another message stands there.
     #[error("position {position} of the thread `{thread}` is taken by the memory `{by}`")]
-    Taken {
-        /// The thread.
-        thread: String,
-        /// The position.
-        position: u64,
-        /// What stands there.
-        by: String,
-    },
+    Taken { thread: String, position: u64, by: String },
     /// The idempotency key was used for something else.
     #[error("the idempotency key `{0}` was used for another memory")]
     KeyReused(String),
@@ -192,7 +90,6 @@ pub enum MemoryError {
 pub struct Added {
     /// The memory as it is now.
     pub memory: StoredMemory,
-    /// Is it new?
     pub is_new: bool,
 }
 
@@ -201,7 +98,6 @@ pub struct Added {
 pub struct Acknowledged<T>(pub(super) oneshot::Receiver<Result<T, MemoryError>>);
 
 impl<T> Acknowledged<T> {
-    /// Waits for it.
     pub async fn durable(self) -> Result<T, MemoryError> {
         self.0.await.map_err(|_| StoreError::Closed)?
     }
@@ -230,7 +126,6 @@ pub struct Thread {
 pub struct Linked {
     /// The one that refers.
     pub from: String,
-    /// Its kind.
     pub from_kind: u8,
     /// The name of the relation.
     pub relation: String,
@@ -242,7 +137,6 @@ pub struct Linked {
 
 /// A place for memories. Every operation sees one tenant's only.
 pub trait Memories: Send + Sync + fmt::Debug {
-    /// Adds a memory.
     fn add(&self, tenant: &str, draft: Draft, key: Option<IdempotencyKey>) -> Result<Acknowledged<Added>, StoreError>;
 
     /// Replaces `version` of a memory, and keeps it in the history.
@@ -257,12 +151,10 @@ pub trait Memories: Send + Sync + fmt::Debug {
     /// Takes memories that were kept elsewhere, all or none; says how many were not there already.
     fn import(&self, tenant: &str, batch: Vec<Imported>) -> Result<Acknowledged<u64>, StoreError>;
 
-    /// Removes memories with all traces; says how many.
-    fn purge(&self, tenant: &str, which: Purge) -> Result<Acknowledged<u64>, StoreError>;
-
-    /// Removes the memories of a person or of everybody, and with them what selection noted of what they say. `sessions` says
-    /// which sessions are named after a chat.
-    fn forget(&self, tenant: &str, whose: Whose, sessions: SessionsOf) -> Result<Acknowledged<Forgotten>, StoreError>;
+    /// Removes memories with all traces, and what selection noted of what they say; of a person or of everybody also
+    /// the sessions named after their chats and threads. `sessions` says which those of a chat are. It is acknowledged
+    /// when no file has a byte of them, which may take a while; others write meanwhile.
+    fn purge(&self, tenant: &str, which: Purge, sessions: SessionsOf) -> Result<Acknowledged<Forgotten>, StoreError>;
 
     /// One memory, also if it is deleted softly.
     fn get(&self, tenant: &str, id: &str) -> Result<Option<StoredMemory>, StoreError>;

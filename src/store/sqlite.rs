@@ -1,13 +1,24 @@
 //! The store on SQLite: a file in the state directory, in WAL mode.
 
 pub mod backup;
+mod condition;
+mod database;
+mod erasure;
 mod memories;
-mod pages;
+mod migrations;
+mod notes;
+mod postings;
+mod projection;
+mod queries;
+mod ranking;
 mod readers;
+mod reindex;
+mod row_cache;
+mod scrub;
 mod search;
-mod shelf;
-mod text;
+mod writer;
 
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
@@ -21,46 +32,29 @@ use rusqlite::{Connection, OpenFlags, Row};
 use tokio::sync::oneshot;
 
 use super::memories::Memories;
-use super::migrations::{MigrationError, migrate};
-use super::notes::{self, NotesPending, Noting};
-use super::writer::{Batch, Job, Writer};
-use super::{
-    Durability, Execution, History, KeyCount, Measures, Note, Outcome, Pending, ReplayLimits, SessionCall, Store,
-    StoreError, fold,
-};
+use super::notes::NotesPending;
+use super::{Durability, History, Note, Pending, ReplayLimits, SessionCall, Settings, Store, StoreError};
+use crate::timing::{Execution, KeyCount, Measures, Outcome};
+use migrations::{MigrationError, migrate};
+use notes::Noting;
 use readers::Readers;
-use shelf::Shelves;
+use row_cache::RowCaches;
+use writer::{Batch, Job, Writer};
 
 /// How the database is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// The file.
     pub path: PathBuf,
-    /// What an acknowledgement is worth.
-    pub durability: Durability,
-    /// Batches that may wait.
-    pub queue: usize,
-    /// How long records are kept.
-    pub retention: Duration,
+    /// How records are kept.
+    pub settings: Settings,
     /// Largest size of the file in pages of 4 KiB; 0 for no limit but the disk's.
     pub max_pages: u32,
 }
 
 impl Options {
-    /// Default number of batches that may wait.
-    pub const QUEUE: usize = 1024;
-    /// Default time for which records are kept: half a year.
-    pub const RETENTION: Duration = Duration::from_secs(183 * 24 * 60 * 60);
-
     /// A file with defaults: power-safe.
     pub fn file(path: impl Into<PathBuf>) -> Self {
-        Self {
-            path: path.into(),
-            durability: Durability::Power,
-            queue: Self::QUEUE,
-            retention: Self::RETENTION,
-            max_pages: 0,
-        }
+        Self { path: path.into(), settings: Settings::default(), max_pages: 0 }
     }
 }
 
@@ -75,20 +69,27 @@ pub struct Sqlite {
     opened: Arc<OnceLock<()>>,
     writer: Option<JoinHandle<()>>,
     readers: Readers,
-    shelves: Shelves,
+    row_caches: RowCaches,
+    /// Files that stay open until no connection is.
+    _kept: Arc<KeptFiles>,
 }
+
+/// Files that are open beside SQLite's own connections to them. Closing one gives up all of a process's locks on it.
+type KeptFiles = parking_lot::Mutex<Vec<Arc<std::fs::File>>>;
 
 /// Called with the time each commit took and the number of records in it.
 pub type OnCommit = Box<dyn FnMut(Duration, usize) + Send>;
 
 impl Sqlite {
-    /// Starts the writer. A database that cannot be opened is no error here: [`Store::trouble`] tells, and each later batch
-    /// tries again.
+    /// Starts the writer. A database that cannot be opened is no error here: [`Store::trouble`] tells, and each later
+    /// batch tries again.
     pub fn start(options: Options, on_commit: OnCommit) -> io::Result<Self> {
-        let (sender, jobs) = sync_channel(options.queue);
+        let (sender, jobs) = sync_channel(options.settings.max_queue);
         let (queued, trouble) = (Arc::new(AtomicUsize::new(0)), Arc::new(ArcSwapOption::empty()));
         let opened: Arc<OnceLock<()>> = Arc::default();
-        let mut writer = Writer::new(options.clone(), Arc::clone(&queued), Arc::clone(&trouble), on_commit);
+        let kept: Arc<KeptFiles> = Arc::default();
+        let mut writer =
+            Writer::new(options.clone(), Arc::clone(&queued), Arc::clone(&trouble), Arc::clone(&kept), on_commit);
         let done = Arc::clone(&opened);
         // Opening flushes the disk, which need not be waited for while documents are read.
         let thread = Builder::new().name("store".into()).spawn(move || {
@@ -96,8 +97,18 @@ impl Sqlite {
             done.get_or_init(|| ());
             writer.run(&jobs);
         })?;
-        let (readers, shelves) = (Readers::of(&options.path), Shelves::default());
-        Ok(Self { options, jobs: Some(sender), queued, trouble, opened, writer: Some(thread), readers, shelves })
+        let (readers, row_caches) = (Readers::of(&options.path), RowCaches::default());
+        Ok(Self {
+            options,
+            jobs: Some(sender),
+            queued,
+            trouble,
+            opened,
+            writer: Some(thread),
+            readers,
+            row_caches,
+            _kept: kept,
+        })
     }
 
     /// Puts a job in the queue.
@@ -107,7 +118,7 @@ impl Sqlite {
         jobs.try_send(job).map_err(|error| {
             self.queued.fetch_sub(1, Ordering::Relaxed);
             match error {
-                TrySendError::Full(_) => StoreError::Busy(self.options.queue),
+                TrySendError::Full(_) => StoreError::Busy(self.options.settings.max_queue),
                 TrySendError::Disconnected(_) => StoreError::Closed,
             }
         })
@@ -143,7 +154,7 @@ impl Store for Sqlite {
                 executions: executions(&connection, limits)?,
                 counts: counts(&connection)?,
                 calls: calls(&connection, limits.of_sessions)?,
-                followed: fold::read_trails(&connection)?,
+                transitions: projection::read_trails(&connection)?,
                 notes: notes::read_all(&connection)?,
             })
         };
@@ -173,27 +184,33 @@ impl Store for Sqlite {
     }
 }
 
-/// Opens the file for writing, with the schema up to date.
-pub(super) fn open(options: &Options) -> Result<Connection, MigrationError> {
+/// Opens the file for writing, with the schema up to date. Is it a new one?
+fn open(options: &Options) -> Result<(Connection, bool), MigrationError> {
+    // SQLite would make it for everybody to read. Its other files get the mode of this one. A failure is told when it
+    // is opened.
+    let _ = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&options.path);
     let mut connection = Connection::open_with_flags(
         &options.path,
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
     )?;
-    connection.busy_timeout(Duration::from_secs(1))?;
+    connection.busy_timeout(database::LONG_PATIENCE)?;
     connection.pragma_update(None, "journal_mode", "wal")?;
-    let synchronous = match options.durability {
+    let synchronous = match options.settings.durability {
         Durability::Power => "full",
         Durability::Crash => "normal",
     };
     connection.pragma_update(None, "synchronous", synchronous)?;
-    // What is replaced is overwritten where that costs no write of its own, so that a purge need not look for it.
-    connection.pragma_update(None, "secure_delete", "fast")?;
+    // What is replaced and what is freed is overwritten; what SQLite leaves all the same, [`scrub`] does.
+    connection.pragma_update(None, "secure_delete", true)?;
     if options.max_pages > 0 {
         connection.pragma_update(None, "max_page_count", options.max_pages)?;
     }
+    let is_new = connection.pragma_query_value(None, "page_count", |row| row.get::<_, i64>(0))? == 0;
     migrate(&mut connection)?;
+    reindex::reindex(&mut connection)?;
+    row_cache::sweep(&connection)?;
     connection.set_prepared_statement_cache_capacity(64);
-    Ok(connection)
+    Ok((connection, is_new))
 }
 
 /// The file where a state directory keeps the database.
@@ -285,92 +302,32 @@ mod tests {
 
     use tempfile::TempDir;
 
-    use super::super::Stored;
-    use super::super::trail::{Followed, Trail};
-    use super::*;
+    use crate::store::notes::TurnNote;
 
-    fn execution(tool: &str, mode: Option<&str>, duration_ms: u64, key: Option<&str>) -> Execution {
-        Execution {
-            tenant: "default".into(),
-            tool: tool.into(),
-            mode: mode.map(Into::into),
-            duration_ms: Some(duration_ms),
-            outcome: Outcome::Success,
-            measures: Measures { content_length: Some(7), ..Measures::default() },
-            session: Some("s".into()),
-            at_ms: 1_700_000_000_000,
-            idempotency_key: key.map(Into::into),
-        }
-    }
+    use super::*;
+    use crate::store::suite::records::{append, execution};
+    use crate::store::suite::{Site, keeps_the_contract};
 
     fn start(options: Options) -> Sqlite {
         Sqlite::start(options, Box::new(|_, _| ())).unwrap()
     }
 
-    fn append(store: &Sqlite, batch: Vec<Execution>) -> Result<Stored, StoreError> {
-        store.append(batch)?.durable_blocking()
+    impl Site for TempDir {
+        fn start(&self) -> Box<dyn Store> {
+            Box::new(start(recent(&Options::file(file_in(self.path())))))
+        }
     }
+
+    fn site() -> Box<dyn Site> {
+        Box::new(TempDir::new().unwrap())
+    }
+
+    keeps_the_contract!(site);
 
     fn recent(options: &Options) -> Options {
-        Options { retention: Duration::from_secs(100 * 365 * 24 * 60 * 60), ..options.clone() }
-    }
-
-    #[test]
-    fn what_was_acknowledged_is_there_after_a_restart() {
-        let directory = TempDir::new().unwrap();
-        let options = recent(&Options::file(file_in(directory.path())));
-        let batch = vec![execution("a", None, 1, Some("k1")), execution("a", Some("m"), 2, None)];
-        let store = start(options.clone());
-        let samples = |stored: Result<Stored, StoreError>| stored.unwrap().samples;
-        assert_eq!(samples(append(&store, batch.clone())), [Some(1), Some(1)]);
-        assert_eq!(samples(append(&store, batch.clone())), [None, Some(2)], "told again, and not");
-        drop(store);
-        let store = start(options);
-        let history = store.replay(ReplayLimits::default()).unwrap();
-        let without_key = |execution: &Execution| Execution { idempotency_key: None, ..execution.clone() };
-        let expected = [&batch[0], &batch[1], &batch[1]].map(without_key);
-        assert_eq!(history.executions, expected);
-        let count = |mode: Option<&str>, samples| KeyCount {
-            tool: "a".into(),
-            mode: mode.map(Into::into),
-            failed: false,
-            samples,
-        };
-        assert_eq!(history.counts, [count(None, 1), count(Some("m"), 2)]);
-    }
-
-    #[test]
-    fn a_start_reads_back_the_latest_of_each_key() {
-        let directory = TempDir::new().unwrap();
-        let options = recent(&Options::file(file_in(directory.path())));
-        let rows = (0..30).map(|i| execution("a", Some(if i % 2 == 0 { "x" } else { "y" }), i, None));
-        append(&start(options.clone()), rows.collect()).unwrap();
-        let store = start(options);
-        let durations = |limits| -> Vec<u64> {
-            store.replay(limits).unwrap().executions.iter().filter_map(|execution| execution.duration_ms).collect()
-        };
-        assert_eq!(durations(ReplayLimits { per_key: 2, per_tool: 100, of_sessions: 9 }), [26, 27, 28, 29]);
-        assert_eq!(durations(ReplayLimits { per_key: 100, per_tool: 3, of_sessions: 9 }), [27, 28, 29]);
-    }
-
-    #[test]
-    fn a_call_of_unknown_duration_is_its_session_s_alone() {
-        let directory = TempDir::new().unwrap();
-        let options = recent(&Options::file(file_in(directory.path())));
-        let store = start(options.clone());
-        let untimed = Execution { duration_ms: None, ..execution("a", None, 0, Some("k")) };
-        let batch = vec![execution("a", None, 5, None), untimed.clone(), execution("b", None, 6, None)];
-        let stored = append(&store, batch).unwrap();
-        assert_eq!(stored.samples, [Some(1), Some(1), Some(1)]);
-        assert_eq!(append(&store, vec![untimed]).unwrap().samples, [None], "told again");
-        drop(store);
-        let limits = ReplayLimits { per_key: 1, ..ReplayLimits::default() };
-        let history = start(options).replay(limits).unwrap();
-        let rows: Vec<_> = history.executions.iter().map(|row| (row.tool.as_str(), row.duration_ms)).collect();
-        assert_eq!(rows, [("a", Some(5)), ("b", Some(6))]);
-        assert!(history.counts.iter().all(|count| count.samples == 1), "{:?}", history.counts);
-        assert_eq!(history.calls.iter().map(|call| call.tool.as_str()).collect::<Vec<_>>(), ["a", "a", "b"]);
-        assert!(history.followed.iter().any(|followed| followed.trail.before.as_deref() == Some("a")));
+        let settings =
+            Settings { retention: Duration::from_secs(100 * 365 * 24 * 60 * 60), ..options.settings.clone() };
+        Options { settings, ..options.clone() }
     }
 
     #[test]
@@ -385,6 +342,11 @@ mod tests {
         // From now on the database can take nothing over.
         let holder = Connection::open(&options.path).unwrap();
         holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+        // Something was tried and failed before, as a start's own tidying may.
+        let turn = TurnNote { tenant: "t".into(), session: "s".into(), state: "{}".into() };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let noted = runtime.block_on(store.note(vec![Note::Turn(turn)]).unwrap().durable());
+        assert!(matches!(noted, Err(StoreError::Unavailable(_))), "{noted:?}");
         let batch = vec![execution("a", None, 2, Some("k")), execution("b", None, 3, None)];
         let stored = append(&store, [batch.clone(), batch.clone()].concat()).unwrap();
         assert_eq!(stored.samples, [Some(2), Some(1), None, Some(2)], "the third is the first, told again");
@@ -402,40 +364,9 @@ mod tests {
             let durations: Vec<u64> = history.executions.iter().filter_map(|row| row.duration_ms).collect();
             assert_eq!(durations, [1, 2, 3, 3], "each once");
             assert_eq!(history.counts.iter().map(|count| count.samples).collect::<Vec<_>>(), [2, 2]);
-            assert_eq!(history.followed.len(), 4);
+            assert_eq!(history.transitions.len(), 4);
             assert_eq!(append(&store, batch.clone()).unwrap().samples, [None, Some(3)], "told long ago");
         }
-    }
-
-    #[test]
-    fn what_sessions_call_next_is_counted_and_read_back() {
-        let directory = TempDir::new().unwrap();
-        let options = recent(&Options::file(file_in(directory.path())));
-        let store = start(options.clone());
-        let call = |session: Option<&str>, tool: &str, outcome| Execution {
-            session: session.map(Into::into),
-            outcome,
-            ..execution(tool, None, 1, None)
-        };
-        let (good, bad) = (Outcome::Success, Outcome::Error);
-        append(&store, vec![call(Some("s"), "a", good), call(Some("t"), "x", good), call(None, "y", good)]).unwrap();
-        let stored = append(&store, vec![call(Some("s"), "b", bad), call(Some("s"), "a", good)]).unwrap();
-        let trail = |before: Option<&str>, last: &str| Trail { before: before.map(Into::into), last: last.into() };
-        let changed: Vec<&Trail> = stored.followed.iter().map(|followed| &followed.trail).collect();
-        assert_eq!(changed, [&trail(None, "a"), &trail(Some("a"), "b"), &trail(None, "b")]);
-        let b = stored.followed[0].followers.get("b").unwrap();
-        assert_eq!((b.samples, b.successes), (1, 0));
-        let other = Execution { tenant: "u".into(), ..call(Some("s"), "c", good) };
-        assert!(append(&store, vec![other]).unwrap().followed.is_empty(), "another tenant's session");
-        let again = append(&store, vec![call(Some("s"), "b", good)]).unwrap();
-        assert_eq!(again.followed.last().unwrap().followers.get("b").unwrap().samples, 2);
-        drop(store);
-        let history = start(options).replay(ReplayLimits { of_sessions: 4, ..ReplayLimits::default() }).unwrap();
-        let latest: Vec<Followed> = history.followed.iter().rev().take(2).rev().cloned().collect();
-        assert_eq!(latest, *again.followed, "what is read back is what was handed out");
-        assert_eq!(history.followed.len(), 4);
-        let calls: Vec<&str> = history.calls.iter().map(|call| call.tool.as_str()).collect();
-        assert_eq!(calls, ["b", "a", "c", "b"]);
     }
 
     #[test]
@@ -541,15 +472,42 @@ mod tests {
         assert_eq!(store.trouble(), None);
     }
 
+    /// Work that takes until it is released.
+    #[derive(Debug)]
+    struct Held {
+        busy: std::sync::mpsc::Sender<()>,
+        released: std::sync::mpsc::Receiver<()>,
+    }
+
+    impl writer::Task for Held {
+        fn records(&self) -> usize {
+            0
+        }
+
+        fn run(&mut self, _: &mut rusqlite::Transaction<'_>, _: &mut writer::Clock) -> rusqlite::Result<()> {
+            self.busy.send(()).unwrap();
+            self.released.recv().unwrap();
+            Ok(())
+        }
+
+        fn acknowledge(self: Box<Self>, outcome: Result<(), StoreError>) {
+            outcome.unwrap();
+        }
+    }
+
     #[test]
     fn a_full_queue_refuses_instead_of_growing() {
         let directory = TempDir::new().unwrap();
         let path = file_in(directory.path());
-        let store = start(Options { queue: 2, ..recent(&Options::file(&path)) });
-        let holder = Connection::open(&path).unwrap();
-        holder.execute_batch("BEGIN IMMEDIATE").unwrap();
-        // Waits for the holder, and everything else for it.
-        store.note(Vec::new()).unwrap();
+        let store = {
+            let options = recent(&Options::file(&path));
+            start(Options { settings: Settings { max_queue: 2, ..options.settings }, ..options })
+        };
+        // Everything else waits for it.
+        let (release, released) = std::sync::mpsc::channel();
+        let (busy, started) = std::sync::mpsc::channel();
+        store.send(Job::Task(Box::new(Held { busy, released }))).unwrap();
+        started.recv().unwrap();
         let mut waiting = Vec::new();
         let refused = loop {
             match store.append(vec![execution("a", None, 1, None)]) {
@@ -559,8 +517,8 @@ mod tests {
             assert!(waiting.len() < 10);
         };
         assert_eq!(refused, StoreError::Busy(2));
-        assert!(store.queued() >= 2);
-        holder.execute_batch("COMMIT").unwrap();
+        assert_eq!(store.queued(), 3, "the queue is full, and one is worked on");
+        release.send(()).unwrap();
         let outcomes: Vec<_> = waiting.into_iter().map(Pending::durable_blocking).collect();
         assert!(outcomes.iter().any(Result::is_ok), "{outcomes:?}");
     }

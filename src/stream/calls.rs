@@ -1,8 +1,8 @@
 //! Durations of tool calls, seen from outside: from a call's part to its result's, by the times at which they arrived.
 //!
-//! Neither protocol carries times, so a result that arrives together with its call has no duration that could be known, and
-//! none is made up; nor is there one of a call for which the user was asked, as people take longer than tools. A call that the
-//! stream gave up on took at least as long as was waited for it.
+//! Neither protocol carries times, so a result that arrives together with its call has no duration that could be known,
+//! and none is made up; nor is there one of a call for which the user was asked, as people take longer than tools. A
+//! call that the stream gave up on took at least as long as was waited for it.
 
 use super::part::Part;
 
@@ -35,23 +35,19 @@ struct Open {
 
 /// A call that ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
+pub struct EndedCall {
     /// The call's id in the stream.
     pub call: String,
-    /// Its tool.
     pub tool: String,
     /// How long it took, in ms; nothing if it arrived with its result, or waited for the user.
     pub duration_ms: Option<u64>,
-    /// How it ended.
     pub how: Seen,
 }
 
 /// How a call ended, as the stream tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seen {
-    /// With a result.
     Result,
-    /// With an error.
     Error,
     /// The stream was given up before it ended.
     GivenUp,
@@ -59,7 +55,7 @@ pub enum Seen {
 
 impl Calls {
     /// Takes note of a part; the call that it ended, if it did.
-    pub fn take(&mut self, part: &Part, arrival: Arrival) -> Option<Ended> {
+    pub fn take(&mut self, part: &Part, arrival: Arrival) -> Option<EndedCall> {
         let (call, how) = match part {
             Part::ToolCall { call, tool, .. } => {
                 self.begin(call, tool, arrival);
@@ -84,7 +80,7 @@ impl Calls {
     }
 
     /// The stream was given up: all that is open ended with it.
-    pub fn give_up(&mut self, arrival: Arrival) -> Vec<Ended> {
+    pub fn give_up(&mut self, arrival: Arrival) -> Vec<EndedCall> {
         self.open.drain(..).map(|open| open.end(arrival, Seen::GivenUp)).collect()
     }
 
@@ -106,11 +102,11 @@ impl Calls {
 }
 
 impl Open {
-    fn end(self, arrival: Arrival, how: Seen) -> Ended {
+    fn end(self, arrival: Arrival, how: Seen) -> EndedCall {
         let Self { call, tool, since, asked } = self;
         let is_known = arrival.burst != since.burst && !asked;
         let duration_ms = is_known.then(|| arrival.at_ms.saturating_sub(since.at_ms));
-        Ended { call, tool, duration_ms, how }
+        EndedCall { call, tool, duration_ms, how }
     }
 }
 

@@ -3,14 +3,14 @@
 use serde_json::Value;
 
 use super::part::{Part, StepUsage};
+use super::part_error::PartError;
 
-/// Reads one line.
-pub(super) fn read(line: &str, mut sink: impl FnMut(Part)) -> Result<(), String> {
+pub(super) fn read(line: &str, mut sink: impl FnMut(Part)) -> Result<(), PartError> {
     let Some((prefix, text)) = line.split_once(':') else {
-        return Err("Failed to parse stream string. No separator found.".to_owned());
+        return Err(PartError::NoSeparator);
     };
-    let code = code_of(prefix).ok_or_else(|| format!("Failed to parse stream string. Invalid code {prefix}."))?;
-    let value: Value = serde_json::from_str(text).map_err(|error| format!("invalid JSON: {error}"))?;
+    let code = code_of(prefix).ok_or_else(|| PartError::UnknownCode(prefix.to_owned()))?;
+    let value: Value = serde_json::from_str(text)?;
     match code {
         '0' => sink(Part::Text(string("text", value)?)),
         '2' => list("data", value)?.into_iter().for_each(|value| sink(Part::Data { name: None, id: None, value })),
@@ -97,25 +97,30 @@ fn code_of(prefix: &str) -> Option<char> {
     "02389abcdefghijk".contains(code).then_some(code)
 }
 
-fn expects(name: &str, expected: &str) -> String {
-    format!("\"{name}\" parts expect {expected}.")
+fn expects(part: &'static str, expected: &'static str) -> PartError {
+    PartError::Unexpected { part, expected }
 }
 
-fn string(name: &str, value: Value) -> Result<String, String> {
+fn string(name: &'static str, value: Value) -> Result<String, PartError> {
     match value {
         Value::String(text) => Ok(text),
         _ => Err(expects(name, "a string value")),
     }
 }
 
-fn list(name: &str, value: Value) -> Result<Vec<Value>, String> {
+fn list(name: &'static str, value: Value) -> Result<Vec<Value>, PartError> {
     match value {
         Value::Array(items) => Ok(items),
         _ => Err(expects(name, "an array value")),
     }
 }
 
-fn other(name: &str, value: Value, holds: impl Fn(&Value) -> bool, expected: &str) -> Result<Part, String> {
+fn other(
+    name: &'static str,
+    value: Value,
+    holds: impl Fn(&Value) -> bool,
+    expected: &'static str,
+) -> Result<Part, PartError> {
     if holds(&value) { Ok(Part::Other { kind: name.to_owned(), value }) } else { Err(expects(name, expected)) }
 }
 
@@ -140,7 +145,7 @@ mod tests {
 
     fn parts(line: &str) -> Result<Vec<Part>, String> {
         let mut parts = Vec::new();
-        read(line, |part| parts.push(part)).map(|()| parts)
+        read(line, |part| parts.push(part)).map(|()| parts).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -5,7 +5,7 @@ pub(super) const MAX_LINE_BYTES: usize = 4 << 20;
 
 /// What ends a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ends {
+pub(super) enum LineEnds {
     /// `\n` alone: anything else is text.
     Newline,
     /// `\n`, `\r` or both, as server-sent events have it.
@@ -14,7 +14,7 @@ pub(super) enum Ends {
 
 /// A line, without what ended it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum StreamLine {
     /// Its text; bytes that are no UTF-8 became U+FFFD.
     Text(String),
     /// It is longer than the limit.
@@ -24,7 +24,7 @@ pub(super) enum Line {
 /// A splitter that holds what is not a whole line yet.
 #[derive(Debug)]
 pub(super) struct Lines {
-    ends: Ends,
+    ends: LineEnds,
     limit: usize,
     held: Vec<u8>,
     too_long: bool,
@@ -33,21 +33,21 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    pub(super) fn new(ends: Ends) -> Self {
+    pub(super) fn new(ends: LineEnds) -> Self {
         Self::bounded(ends, MAX_LINE_BYTES)
     }
 
-    fn bounded(ends: Ends, limit: usize) -> Self {
+    fn bounded(ends: LineEnds, limit: usize) -> Self {
         Self { ends, limit, held: Vec::new(), too_long: false, after_return: false }
     }
 
     /// Takes bytes, gives the lines that they end.
-    pub(super) fn push(&mut self, mut bytes: &[u8], mut sink: impl FnMut(Line)) {
+    pub(super) fn push(&mut self, mut bytes: &[u8], mut sink: impl FnMut(StreamLine)) {
         if self.after_return && !bytes.is_empty() {
             self.after_return = false;
             bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
         }
-        let is_end = |byte: &u8| *byte == b'\n' || self.ends == Ends::Any && *byte == b'\r';
+        let is_end = |byte: &u8| *byte == b'\n' || self.ends == LineEnds::Any && *byte == b'\r';
         while let Some(end) = bytes.iter().position(is_end) {
             hold(&mut self.held, &mut self.too_long, self.limit, &bytes[..end]);
             let was_return = bytes[end] == b'\r';
@@ -67,7 +67,7 @@ impl Lines {
     }
 
     /// The line that nothing ended.
-    pub(super) fn rest(&mut self) -> Option<Line> {
+    pub(super) fn rest(&mut self) -> Option<StreamLine> {
         (self.too_long || !self.held.is_empty()).then(|| take(&mut self.held, &mut self.too_long))
     }
 }
@@ -81,13 +81,13 @@ fn hold(held: &mut Vec<u8>, too_long: &mut bool, limit: usize, bytes: &[u8]) {
     }
 }
 
-fn take(held: &mut Vec<u8>, too_long: &mut bool) -> Line {
+fn take(held: &mut Vec<u8>, too_long: &mut bool) -> StreamLine {
     if std::mem::take(too_long) {
-        return Line::TooLong;
+        return StreamLine::TooLong;
     }
     let text = String::from_utf8_lossy(held).into_owned();
     held.clear();
-    Line::Text(text)
+    StreamLine::Text(text)
 }
 
 #[cfg(test)]
@@ -96,13 +96,13 @@ mod tests {
 
     use super::*;
 
-    fn split(ends: Ends, chunks: &[&[u8]]) -> Vec<String> {
+    fn split(ends: LineEnds, chunks: &[&[u8]]) -> Vec<String> {
         let mut lines = Lines::bounded(ends, 8);
         let mut all = Vec::new();
         let mut say = |line| {
             all.push(match line {
-                Line::Text(text) => text,
-                Line::TooLong => "too long".to_owned(),
+                StreamLine::Text(text) => text,
+                StreamLine::TooLong => "too long".to_owned(),
             });
         };
         for chunk in chunks {
@@ -117,11 +117,11 @@ mod tests {
     #[test]
     fn each_protocol_has_its_ends() {
         let text: &[u8] = b"a\r\nb\rc\n\nd";
-        assert_eq!(split(Ends::Newline, &[text]), ["a\r", "b\rc", "", "d"]);
-        assert_eq!(split(Ends::Any, &[text]), ["a", "b", "c", "", "d"]);
-        assert_eq!(split(Ends::Any, &[b"a\r", b"\nb"]), ["a", "b"]);
-        assert_eq!(split(Ends::Newline, &[b"12345678\n123456", b"789\nok\n"]), ["12345678", "too long", "ok"]);
-        assert_eq!(split(Ends::Newline, &[b"\xc3", b"\xa4\n\xff\n"]), ["ä", "\u{fffd}"]);
+        assert_eq!(split(LineEnds::Newline, &[text]), ["a\r", "b\rc", "", "d"]);
+        assert_eq!(split(LineEnds::Any, &[text]), ["a", "b", "c", "", "d"]);
+        assert_eq!(split(LineEnds::Any, &[b"a\r", b"\nb"]), ["a", "b"]);
+        assert_eq!(split(LineEnds::Newline, &[b"12345678\n123456", b"789\nok\n"]), ["12345678", "too long", "ok"]);
+        assert_eq!(split(LineEnds::Newline, &[b"\xc3", b"\xa4\n\xff\n"]), ["ä", "\u{fffd}"]);
     }
 
     proptest! {
@@ -131,7 +131,7 @@ mod tests {
             cut in 0_usize..40,
             again in 0_usize..40,
         ) {
-            for ends in [Ends::Newline, Ends::Any] {
+            for ends in [LineEnds::Newline, LineEnds::Any] {
                 let (first, rest) = text.split_at(cut.min(text.len()));
                 let (second, third) = rest.split_at(again.min(rest.len()));
                 prop_assert_eq!(split(ends, &[first, second, third]), split(ends, &[&text]));

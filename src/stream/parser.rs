@@ -1,17 +1,17 @@
 //! Bytes of a stream, cut anywhere, to its parts.
 
-use super::lines::{Ends, Line, Lines, MAX_LINE_BYTES};
+use super::lines::{LineEnds, Lines, MAX_LINE_BYTES, StreamLine};
 use super::part::Part;
 use super::ui_v1::Events;
 use super::{Protocol, data_v1, ui_v1};
 
 /// What was read: a part, or why a line gave none.
-pub type Read = Result<Part, Fault>;
+pub type Read = Result<Part, LineFault>;
 
 /// A line that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {message}")]
-pub struct Fault {
+pub struct LineFault {
     /// The line, from 1; of an event, its last.
     pub line: u64,
     /// What is wrong with it.
@@ -31,8 +31,8 @@ impl Parser {
     /// A reader of a stream of `protocol`.
     pub fn new(protocol: Protocol) -> Self {
         let ends = match protocol {
-            Protocol::DataV1 => Ends::Newline,
-            Protocol::UiV1 => Ends::Any,
+            Protocol::DataV1 => LineEnds::Newline,
+            Protocol::UiV1 => LineEnds::Any,
         };
         Self { protocol, lines: Lines::new(ends), events: Events::default(), line: 0 }
     }
@@ -63,11 +63,11 @@ impl Parser {
     }
 }
 
-fn take(protocol: Protocol, events: &mut Events, number: u64, line: Line, sink: &mut impl FnMut(Read)) {
+fn take(protocol: Protocol, events: &mut Events, number: u64, line: StreamLine, sink: &mut impl FnMut(Read)) {
     let text = match line {
-        Line::Text(text) => text,
-        Line::TooLong => {
-            return sink(Err(Fault { line: number, message: format!("longer than {MAX_LINE_BYTES} bytes") }));
+        StreamLine::Text(text) => text,
+        StreamLine::TooLong => {
+            return sink(Err(LineFault { line: number, message: format!("longer than {MAX_LINE_BYTES} bytes") }));
         }
     };
     match protocol {
@@ -77,10 +77,10 @@ fn take(protocol: Protocol, events: &mut Events, number: u64, line: Line, sink: 
             Ok(Some(data)) => read(protocol, number, &data, sink),
             Ok(None) if events.held() > MAX_LINE_BYTES => {
                 events.rest();
-                sink(Err(Fault { line: number, message: format!("an event longer than {MAX_LINE_BYTES} bytes") }));
+                sink(Err(LineFault { line: number, message: format!("an event longer than {MAX_LINE_BYTES} bytes") }));
             }
             Ok(None) => {}
-            Err(message) => sink(Err(Fault { line: number, message })),
+            Err(error) => sink(Err(LineFault { line: number, message: error.to_string() })),
         },
     }
 }
@@ -90,8 +90,8 @@ fn read(protocol: Protocol, line: u64, text: &str, sink: &mut impl FnMut(Read)) 
         Protocol::DataV1 => data_v1::read(text, |part| sink(Ok(part))),
         Protocol::UiV1 => ui_v1::read(text, |part| sink(Ok(part))),
     };
-    if let Err(message) = outcome {
-        sink(Err(Fault { line, message }));
+    if let Err(error) = outcome {
+        sink(Err(LineFault { line, message: error.to_string() }));
     }
 }
 
@@ -112,7 +112,8 @@ mod tests {
     }
 
     const DATA: &str = "0:\"grüße 東京\"\n2:[{\"type\":\"reasoning\"},2]\nnonsense\n\n\
-                        9:{\"toolCallId\":\"c\",\"toolName\":\"t\",\"args\":{}}\na:{\"toolCallId\":\"c\",\"result\":1}\n\
+                        9:{\"toolCallId\":\"c\",\"toolName\":\"t\",\"args\":{}}\n\
+                        a:{\"toolCallId\":\"c\",\"result\":1}\n\
                         d:{\"finishReason\":\"stop\"}";
 
     const EVENTS: &str = ": hi\r\ndata: {\"type\":\"start\"}\r\n\r\ndata: {\"type\":\"text-delta\",\n\
@@ -150,5 +151,23 @@ mod tests {
                 parse(protocol, &[&bytes]);
             }
         }
+    }
+
+    /// Any bytes say the same in one piece and in two.
+    #[test]
+    fn fuzz_streams() {
+        let check = |bytes: &[u8]| {
+            let (at, bytes) = bytes.split_first().map_or((0, bytes), |(&at, rest)| (usize::from(at), rest));
+            let (first, second) = bytes.split_at(at.min(bytes.len()));
+            for protocol in Protocol::ALL {
+                assert_eq!(parse(protocol, &[bytes]), parse(protocol, &[first, second]));
+            }
+        };
+        bolero::check!().for_each(|bytes: &[u8]| {
+            check(bytes);
+            for seed in [DATA, EVENTS] {
+                check(&crate::text::edits::edited(seed.as_bytes(), bytes));
+            }
+        });
     }
 }

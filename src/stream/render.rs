@@ -1,12 +1,15 @@
 //! Named values as a stream.
 
+use std::fmt::Display;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Protocol;
 
-/// A whole stream of `values`, each with its name in the UI message stream (`intent-context` makes `data-intent-context`).
-pub fn data<'v>(protocol: Protocol, values: impl IntoIterator<Item = (&'v str, Value)>) -> String {
+/// A whole stream of `values`, each with its name in the UI message stream (`intent-context` makes
+/// `data-intent-context`).
+pub fn data<N: Display>(protocol: Protocol, values: impl IntoIterator<Item = (N, Value)>) -> String {
     let mut stream = String::new();
     for (name, value) in values {
         match protocol {

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::data_v1::field;
 use super::part::Part;
+use super::part_error::PartError;
 
 /// Assembles events from lines, as the HTML standard has it ("9.2.6 Interpreting an event stream").
 #[derive(Debug, Default)]
@@ -17,7 +18,7 @@ impl Events {
     ///
     /// # Errors
     /// For a field that events don't have. The standard ignores it, but a stream of another protocol consists of them.
-    pub(super) fn take(&mut self, line: &str) -> Result<Option<String>, String> {
+    pub(super) fn take(&mut self, line: &str) -> Result<Option<String>, PartError> {
         let is_first = !std::mem::replace(&mut self.begun, true);
         let line = line.strip_prefix('\u{feff}').filter(|_| is_first).unwrap_or(line);
         if line.is_empty() {
@@ -27,7 +28,7 @@ impl Events {
         match name {
             "data" => self.add(value.strip_prefix(' ').unwrap_or(value)),
             "" | "event" | "id" | "retry" => {}
-            _ => return Err(format!("unknown field \"{name}\"; those of an event are data, event, id and retry")),
+            _ => return Err(PartError::UnknownField(name.to_owned())),
         }
         Ok(None)
     }
@@ -71,15 +72,16 @@ const KEPT: [(&str, &[&str]); 13] = [
 ];
 
 /// Reads the data of one event.
-pub(super) fn read(data: &str, mut sink: impl FnMut(Part)) -> Result<(), String> {
+pub(super) fn read(data: &str, mut sink: impl FnMut(Part)) -> Result<(), PartError> {
     if data == "[DONE]" {
         return Ok(());
     }
-    let value: Value = serde_json::from_str(data).map_err(|error| format!("invalid JSON: {error}"))?;
+    let value: Value = serde_json::from_str(data)?;
     let Some(kind) = field(&value, "type") else {
-        return Err("a chunk is an object with a string \"type\"".to_owned());
+        return Err(PartError::NoType);
     };
-    let string = |key: &str| field(&value, key).ok_or_else(|| format!("\"{kind}\" chunks need a string \"{key}\""));
+    let string =
+        |key: &str| field(&value, key).ok_or_else(|| PartError::NoString { chunk: kind.clone(), key: key.to_owned() });
     let any = |key: &str| value.get(key).cloned().unwrap_or(Value::Null);
     let either = |one: &str, two: &str| value.get(one).or_else(|| value.get(two)).cloned().unwrap_or(Value::Null);
     sink(match kind.as_str() {
@@ -129,7 +131,7 @@ pub(super) fn read(data: &str, mut sink: impl FnMut(Part)) -> Result<(), String>
         },
         known => {
             let Some((_, keys)) = KEPT.iter().find(|(name, _)| *name == known) else {
-                return Err(format!("unknown type of chunk \"{known}\""));
+                return Err(PartError::UnknownChunk(known.to_owned()));
             };
             for key in *keys {
                 string(key)?;
@@ -148,7 +150,7 @@ mod tests {
 
     fn parts(data: &Value) -> Result<Vec<Part>, String> {
         let mut parts = Vec::new();
-        read(&data.to_string(), |part| parts.push(part)).map(|()| parts)
+        read(&data.to_string(), |part| parts.push(part)).map(|()| parts).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -198,7 +200,7 @@ mod tests {
         let source = json!({"type": "source-url", "sourceId": "s", "url": "u"});
         check(source.clone(), Part::Other { kind: "source-url".into(), value: source });
         assert_eq!(parts(&json!({"type": "data-custom", "data": [1, 2]})).unwrap().len(), 2);
-        assert_eq!(read("[DONE]", |_| unreachable!()), Ok(()));
+        assert!(read("[DONE]", |_| unreachable!()).is_ok());
     }
 
     #[test]
@@ -221,6 +223,6 @@ mod tests {
         assert_eq!(ended, ["a\nb", ""]);
         assert_eq!(events.rest().as_deref(), Some(" c"));
         let refused = r#"unknown field "0"; those of an event are data, event, id and retry"#;
-        assert_eq!(events.take(r#"0:"text""#), Err(refused.to_owned()));
+        assert_eq!(events.take(r#"0:"text""#).unwrap_err().to_string(), refused);
     }
 }

@@ -5,13 +5,12 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use super::Node;
+use super::{Node, Word, spelling};
 use crate::text::near;
 
 /// One step from a value to a part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Segment {
-    /// Into a mapping.
     Key(String),
     /// Into a list, 0-based.
     Index(usize),
@@ -33,28 +32,19 @@ pub struct Fault {
 }
 
 /// Classes of [`Fault`], spelled on the wire as [`FaultCode::as_str`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Word)]
+#[serde(rename_all = "kebab-case")]
 pub enum FaultCode {
     /// A required key is absent.
     MissingKey,
     /// A key that nothing reads.
     UnknownKey,
+    /// One key in two spellings.
+    RepeatedKey,
     /// A list where a string belongs, and so on.
     WrongType,
     /// The right type, an impossible value.
     BadValue,
-}
-
-impl FaultCode {
-    /// The stable code.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::MissingKey => "missing-key",
-            Self::UnknownKey => "unknown-key",
-            Self::WrongType => "wrong-type",
-            Self::BadValue => "bad-value",
-        }
-    }
 }
 
 impl Fault {
@@ -81,6 +71,8 @@ impl Fault {
 pub struct At {
     path: Vec<Segment>,
     faults: Vec<Fault>,
+    /// Is each key taken in its own spelling only?
+    is_exact: bool,
 }
 
 /// A value of no more than this many faults is reported in full; beyond it, more would not help.
@@ -93,7 +85,15 @@ pub fn decode<T: FromNode>(node: Node) -> Result<T, Vec<Fault>> {
 
 /// Decodes a whole input by `read`. The value is there only if it has no fault.
 pub fn decode_with<T>(node: Node, read: impl FnOnce(Node, &mut At) -> Option<T>) -> Result<T, Vec<Fault>> {
-    let mut at = At::default();
+    decode_at(At::default(), node, read)
+}
+
+/// Decodes a file that people keep: unlike a request it has one spelling of each key, which editors can complete.
+pub fn decode_file<T: FromNode>(node: Node) -> Result<T, Vec<Fault>> {
+    decode_at(At { is_exact: true, ..At::default() }, node, T::from_node)
+}
+
+fn decode_at<T>(mut at: At, node: Node, read: impl FnOnce(Node, &mut At) -> Option<T>) -> Result<T, Vec<Fault>> {
     match read(node, &mut at) {
         Some(value) if at.faults.is_empty() => Ok(value),
         _ => Err(at.faults),
@@ -106,6 +106,22 @@ pub trait FromNode: Sized {
     fn from_node(node: Node, at: &mut At) -> Option<Self>;
 }
 
+/// A mapping that can be decoded, alone or beside the fields of another.
+pub trait FromFields: Sized {
+    /// Decodes what it knows of `fields`. `None` means a fault was reported.
+    fn from_fields(fields: &mut Fields<'_>) -> Option<Self>;
+
+    /// Adds the keys that it knows.
+    fn add_keys(keys: &mut Vec<&'static str>);
+}
+
+/// The keys that a mapping knows.
+pub fn keys_of<T: FromFields>() -> Vec<&'static str> {
+    let mut keys = Vec::new();
+    T::add_keys(&mut keys);
+    keys
+}
+
 impl At {
     /// Reports a fault here.
     pub fn fault(&mut self, code: FaultCode, message: impl Into<String>, hint: Option<String>) {
@@ -115,6 +131,13 @@ impl At {
     /// Reports an impossible value here.
     pub fn bad_value(&mut self, message: impl Into<String>) {
         self.fault(FaultCode::BadValue, message, None);
+    }
+
+    /// Reports a word that a closed vocabulary does not have.
+    pub fn unknown_word(&mut self, noun: &str, word: &str, known: &[&'static str]) {
+        let shown: String = word.chars().take(40).collect();
+        let hint = near::nearest(word, known.iter().copied()).map(|near| format!("did you mean `{near}`?"));
+        self.fault(FaultCode::BadValue, format!("{noun} is one of {}, not `{shown}`", known.join(", ")), hint);
     }
 
     /// Reports that `node` is not `expected` (with an article).
@@ -143,7 +166,7 @@ impl At {
             self.wrong_type("a mapping", &node);
             return None;
         };
-        let mut fields = Fields { entries, asked: Vec::new(), at: self };
+        let mut fields = Fields { entries, asked: Vec::new(), renamed: Vec::new(), at: self };
         let value = body(&mut fields);
         fields.refuse_the_rest();
         Some(value)
@@ -161,16 +184,13 @@ impl At {
 pub struct Fields<'a> {
     entries: Vec<(String, Node)>,
     asked: Vec<&'static str>,
+    /// What stood there under another name: the key, and how it was written.
+    renamed: Vec<(&'static str, String)>,
     at: &'a mut At,
 }
 
 impl Fields<'_> {
-    /// A field that must be there; its default stands in after a fault.
-    pub fn required<T: FromNode + Default>(&mut self, key: &'static str) -> T {
-        self.needed(key).unwrap_or_default()
-    }
-
-    /// A field that must be there, of a type that has no default. `None` means a fault was reported.
+    /// A field that must be there. `None` means a fault was reported.
     pub fn needed<T: FromNode>(&mut self, key: &'static str) -> Option<T> {
         self.needed_part(key, T::from_node)
     }
@@ -184,9 +204,26 @@ impl Fields<'_> {
         self.at_key(key, |at| read(node, at))
     }
 
-    /// Runs `body` at the place of the field `key`.
+    /// Runs `body` at the place of the field `key`, as it was written.
     pub fn at_key<T>(&mut self, key: &str, body: impl FnOnce(&mut At) -> T) -> T {
-        self.at.within(Segment::Key(key.to_owned()), body)
+        let written = self.renamed.iter().find(|(name, _)| *name == key).map_or(key, |(_, written)| written);
+        self.at.within(Segment::Key(written.to_owned()), body)
+    }
+
+    /// Lets the field `key` also be written as `alias`, in requests. Comes before the field is asked for.
+    pub fn alias(&mut self, key: &'static str, alias: &str) {
+        if self.at.is_exact {
+            return;
+        }
+        if let Some(index) = self.entries.iter().position(|(name, _)| name == alias) {
+            let (written, node) = self.entries.remove(index);
+            if self.entries.iter().any(|(name, _)| spelling::is_same(name, key)) {
+                self.refuse_twice(&written, key);
+            } else {
+                self.entries.insert(index, (key.to_owned(), node));
+                self.renamed.push((key, written));
+            }
+        }
     }
 
     /// A field that may be absent, but not null.
@@ -197,23 +234,15 @@ impl Fields<'_> {
 
     /// A field that may be absent or null.
     pub fn optional<T: FromNode>(&mut self, key: &'static str) -> Option<T> {
-        match self.take(key)? {
-            Node::Null => None,
-            node => self.at.within(Segment::Key(key.to_owned()), |at| T::from_node(node, at)),
-        }
+        self.part(key, T::from_node)
     }
 
     /// A field that may be absent or null, decoded by `read`.
     pub fn part<T>(&mut self, key: &'static str, read: impl FnOnce(Node, &mut At) -> Option<T>) -> Option<T> {
         match self.take(key)? {
             Node::Null => None,
-            node => self.at.within(Segment::Key(key.to_owned()), |at| read(node, at)),
+            node => self.at_key(key, |at| read(node, at)),
         }
-    }
-
-    /// A field whose absence means its default.
-    pub fn or_default<T: FromNode + Default>(&mut self, key: &'static str) -> T {
-        self.optional(key).unwrap_or_default()
     }
 
     /// Replaces `slot` if the field is there.
@@ -223,9 +252,14 @@ impl Fields<'_> {
         }
     }
 
+    /// How many faults were found so far, here and elsewhere.
+    pub fn faults(&self) -> usize {
+        self.at.faults.len()
+    }
+
     /// Reports an impossible value of the field `key`.
     pub fn bad_value(&mut self, key: &str, message: impl Into<String>) {
-        self.at.within(Segment::Key(key.to_owned()), |at| at.bad_value(message));
+        self.at_key(key, |at| at.bad_value(message));
     }
 
     /// Whatever was not asked for, as it is; but a key that is nearly one that was asked for is a fault. Comes last.
@@ -250,15 +284,43 @@ impl Fields<'_> {
                 .strip_prefix(key)
                 .is_some_and(|rest| rest.starts_with(|next: char| next == '_' || next.is_uppercase()))
         };
+        let other = self.asked.iter().copied().find(|known| spelling::is_same(known, key));
         // Who leaves out the end of a key is further away than who mistypes it.
-        near::nearest(key, self.asked.iter().copied()).or_else(|| self.asked.iter().copied().find(begins))
+        other
+            .or_else(|| near::nearest(key, self.asked.iter().copied()))
+            .or_else(|| self.asked.iter().copied().find(begins))
     }
 
     fn take(&mut self, key: &'static str) -> Option<Node> {
         self.asked.push(key);
-        let index = self.entries.iter().position(|(name, _)| name == key)?;
-        // Order is kept, so that unknown keys are reported as they stand.
-        Some(self.entries.remove(index).1)
+        let index = self.entries.iter().position(|(name, _)| name == key);
+        let other = if self.at.is_exact { None } else { self.other_spelling(key) };
+        match (index, other) {
+            // Order is kept, so that unknown keys are reported as they stand.
+            (Some(index), None) => Some(self.entries.remove(index).1),
+            (None, Some(other)) => {
+                let (written, node) = self.entries.remove(other);
+                self.renamed.push((key, written));
+                Some(node)
+            }
+            (Some(_), Some(other)) => {
+                let (written, _) = self.entries.remove(other);
+                self.refuse_twice(&written, key);
+                self.entries.iter().position(|(name, _)| name == key).map(|index| self.entries.remove(index).1)
+            }
+            (None, None) => None,
+        }
+    }
+
+    fn other_spelling(&self, key: &str) -> Option<usize> {
+        self.entries.iter().position(|(name, _)| name != key && spelling::is_same(name, key))
+    }
+
+    fn refuse_twice(&mut self, written: &str, key: &str) {
+        let mut path = self.at.path.clone();
+        path.push(Segment::Key(written.to_owned()));
+        let message = format!("`{written}` is another spelling of `{key}`, which is there as well");
+        self.at.push(Fault { path, on_key: true, code: FaultCode::RepeatedKey, message, hint: None });
     }
 
     fn refuse_the_rest(mut self) {
@@ -302,6 +364,17 @@ impl FromNode for u64 {
                 None
             }
         }
+    }
+}
+
+impl FromNode for f64 {
+    fn from_node(node: Node, at: &mut At) -> Option<Self> {
+        let number = if let Node::Number(number) = &node { number.as_f64() } else { None };
+        if number.is_none() {
+            at.wrong_type("a number", &node);
+        }
+        // -0 is 0, and should read like it.
+        number.map(|number| number + 0.0)
     }
 }
 
@@ -358,25 +431,17 @@ impl<T: FromNode> FromNode for BTreeMap<String, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::strict::FromNode;
     use crate::strict::read::{Limits, json};
 
-    #[derive(Debug, Default, PartialEq)]
+    #[derive(Debug, PartialEq, FromNode)]
     struct Pet {
         name: String,
+        #[node(default)]
+        #[schemars(length(min = 1, max = 3))]
         tags: Vec<String>,
         age: Option<u64>,
         owner_name: Option<String>,
-    }
-
-    impl FromNode for Pet {
-        fn from_node(node: Node, at: &mut At) -> Option<Self> {
-            at.map(node, |fields| Self {
-                name: fields.required("name"),
-                tags: fields.or_default("tags"),
-                age: fields.optional("age"),
-                owner_name: fields.optional("owner_name"),
-            })
-        }
     }
 
     fn check(text: &str, expected: &[(&str, &str)]) {
@@ -400,6 +465,10 @@ mod tests {
                 ("/1/age", "wrong-type"),
             ],
         );
+        check(
+            r#"[{"name":"a","tags":[1]},{"name":"b","tags":[]}]"#,
+            &[("/0/tags/0", "wrong-type"), ("/1/tags", "bad-value")],
+        );
         check(r#"{"a/b~c":1}"#, &[("", "wrong-type")]);
         check(r#"[{"name":"a","a/b~c":1}]"#, &[("/0/a~1b~0c", "unknown-key")]);
     }
@@ -407,7 +476,7 @@ mod tests {
     #[test]
     fn a_near_key_is_suggested() {
         let check = |key: &str, meant: Option<&str>| {
-            let text = format!(r#"[{{"name":"a","{key}":[]}}]"#);
+            let text = format!(r#"[{{"name":"a","{key}":["x"]}}]"#);
             let node = json(text.as_bytes(), &Limits::of_bytes(1000)).unwrap();
             let faults = decode::<Vec<Pet>>(node).unwrap_err();
             assert_eq!(faults[0].hint, meant.map(|meant| format!("did you mean `{meant}`?")), "{key}");

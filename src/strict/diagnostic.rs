@@ -5,6 +5,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::mask::masked;
 use super::{Fault, Unreadable, UnreadableKind, locate};
 
 /// One finding about one file.
@@ -43,13 +44,14 @@ pub enum Severity {
 impl Diagnostic {
     /// A finding about the whole of `file`.
     pub fn new(file: &Path, severity: Severity, code: &str, message: impl Into<String>) -> Self {
+        let message: String = message.into();
         Self {
             file: escape(&file.display().to_string()),
             line: 0,
             column: 0,
             severity,
             code: code.to_owned(),
-            message: escape(&message.into()),
+            message: escape(&masked(&message)),
             hint: None,
             source: None,
         }
@@ -77,7 +79,8 @@ impl Diagnostic {
     pub fn at(mut self, text: &str, (line, column): (usize, usize)) -> Self {
         self.line = line;
         self.column = column;
-        self.source = text.lines().nth(line.wrapping_sub(1)).map(|source| source.chars().take(200).collect());
+        let source = text.lines().nth(line.wrapping_sub(1));
+        self.source = source.map(|source| masked(source).chars().take(200).collect());
         self
     }
 
@@ -104,6 +107,13 @@ impl Diagnostic {
         }
     }
 
+    /// One finding in the place of `faults`, without a word of the file: it may be no document at all, but a key.
+    pub fn concealed(file: &Path, faults: &[Self]) -> Vec<Self> {
+        let message = format!("what the link leads to has {}, which are not shown", count(faults));
+        let hint = "it lies outside the directory: run `almanacd check` on it, or put the file itself here";
+        vec![Self::error(file, "linked-file", message).with_hint(hint)]
+    }
+
     /// `file:line:column`, without the parts that are 0.
     pub fn place(&self) -> String {
         if self.line == 0 { self.file.clone() } else { format!("{}:{}:{}", self.file, self.line, self.column) }
@@ -126,7 +136,14 @@ fn escape(text: &str) -> String {
     }
 }
 
-/// Errors among `diagnostics`.
+/// The errors among `diagnostics`, counted in words.
+pub fn count(diagnostics: &[Diagnostic]) -> String {
+    match errors(diagnostics) {
+        1 => "an error".to_owned(),
+        errors => format!("{errors} errors"),
+    }
+}
+
 pub fn errors(diagnostics: &[Diagnostic]) -> usize {
     diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count()
 }

@@ -1,5 +1,5 @@
-//! The line and column of a fault: walks the YAML text again, along the fault's path, and stops there on purpose, because the
-//! deserializer knows its position only when it fails.
+//! The line and column of a fault: walks the YAML text again, along the fault's path, and stops there on purpose,
+//! because the deserializer knows its position only when it fails.
 
 use std::fmt;
 

@@ -7,11 +7,8 @@ pub enum Node {
     Null,
     /// `true` or `false`; YAML 1.2, so `yes` is a string.
     Bool(bool),
-    /// A finite number.
     Number(serde_json::Number),
-    /// Text.
     String(String),
-    /// A sequence.
     List(Vec<Node>),
     /// A mapping with string keys.
     Map(Vec<(String, Node)>),

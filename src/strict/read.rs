@@ -10,7 +10,7 @@ use serde_json::Number;
 use super::Node;
 
 /// What one input may cost.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Size of the text, in bytes.
     pub bytes: usize,
@@ -41,16 +41,13 @@ pub struct Unreadable {
     pub column: usize,
 }
 
-/// Classes of [`Unreadable`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnreadableKind {
     /// Not YAML or not JSON.
     Syntax,
-    /// Not UTF-8.
     Encoding,
     /// Longer than [`Limits::bytes`].
     TooLarge,
-    /// Beyond [`Limits::depth`].
     TooDeep,
     /// Beyond [`Limits::nodes`], usually by aliases.
     TooManyNodes,
@@ -58,19 +55,56 @@ pub enum UnreadableKind {
     DuplicateKey,
 }
 
-/// Brackets open at once. The parser's time grows with their number times the text's length, so they are counted before it
-/// begins; far more than any document has, even with unbalanced ones in its prose.
+/// Brackets open at once. The parser's time grows with their number times the text's length, so they are counted before
+/// it begins; far more than any document has, even with unbalanced ones in its prose.
 const MAX_BRACKETS: usize = 256;
 
-/// Reads one YAML document.
+/// Directives (`%YAML`, `%TAG`) before a document; one has two or three.
+const MAX_DIRECTIVES: usize = 16;
+
+/// Reads one YAML document. JSON that writes a character as two escapes is one, too.
 pub fn yaml(text: &[u8], limits: &Limits) -> Result<Node, Unreadable> {
     let text = utf8(text, limits)?;
     refuse_brackets(text)?;
+    refuse_directives(text)?;
+    yaml_text(text, limits).or_else(|unreadable| match join_surrogates(text) {
+        Some(joined) if unreadable.kind == UnreadableKind::Syntax => yaml_text(&joined, limits),
+        _ => Err(unreadable),
+    })
+}
+
+fn yaml_text(text: &str, limits: &Limits) -> Result<Node, Unreadable> {
     let budget = Budget::new(limits);
     Seed { budget: &budget, depth: 0 }.deserialize(serde_yaml::Deserializer::from_str(text)).map_err(|error| {
         let (line, column) = error.location().map_or_else(|| second_document(text), |at| (at.line(), at.column()));
         budget.explain(&error.to_string(), line, column)
     })
+}
+
+/// Two escapes for one character (`\ud83d\ude00`), as JSON has them and YAML has not, become YAML's one; nothing if
+/// there are none.
+fn join_surrogates(text: &str) -> Option<String> {
+    let mut joined = String::new();
+    let mut done = 0;
+    for (at, _) in text.match_indices("\\u") {
+        let backslashes = text[..at].bytes().rev().take_while(|&byte| byte == b'\\').count();
+        let Some(char) = (backslashes % 2 == 0 && at >= done).then(|| surrogates(&text[at..])).flatten() else {
+            continue;
+        };
+        joined.push_str(&text[done..at]);
+        joined.push_str(&format!("\\U{:08x}", u32::from(char)));
+        done = at + 2 * ESCAPE;
+    }
+    (done > 0).then(|| joined + &text[done..])
+}
+
+/// Bytes of an escape of four digits.
+const ESCAPE: usize = 6;
+
+/// The character that the two escapes at the beginning of `text` stand for.
+fn surrogates(text: &str) -> Option<char> {
+    let unit = |at: usize| u16::from_str_radix(text.get(at..)?.strip_prefix("\\u")?.get(..4)?, 16).ok();
+    char::decode_utf16([unit(0)?, unit(ESCAPE)?]).next()?.ok().filter(|char| u32::from(*char) > 0xFFFF)
 }
 
 /// Reads one JSON value; nothing but white space may follow it.
@@ -99,6 +133,22 @@ fn refuse_brackets(text: &str) -> Result<(), Unreadable> {
         }
     }
     Ok(())
+}
+
+/// The parser's time grows with the square of the directives' number, too. They stand before the document.
+fn refuse_directives(text: &str) -> Result<(), Unreadable> {
+    let is_before = |(_, line): &(usize, &str)| {
+        let line = line.trim_start_matches('\u{feff}');
+        line.trim().is_empty() || line.starts_with(['%', '#'])
+    };
+    let directives = text.lines().enumerate().take_while(is_before).filter(|(_, line)| line.starts_with('%'));
+    match directives.map(|(line, _)| line + 1).nth(MAX_DIRECTIVES) {
+        Some(line) => {
+            let message = format!("more than {MAX_DIRECTIVES} directives stand before the document");
+            Err(Unreadable { kind: UnreadableKind::TooManyNodes, message, line, column: 1 })
+        }
+        None => Ok(()),
+    }
 }
 
 /// The one fault that comes without a place.
@@ -348,6 +398,17 @@ mod tests {
     }
 
     #[test]
+    fn two_escapes_are_one_character() {
+        check("{\"a\": \"\\ud83d\\ude00!\"}", Ok(Node::Map(vec![("a".to_owned(), string("\u{1F600}!"))])));
+        check("\"\\\\ud83d\\\\ude00\"", Ok(string("\\ud83d\\ude00")));
+        check("'\\ud83d\\ude00'", Ok(string("\\ud83d\\ude00")));
+        check("a: \"\\ud83d\"", Err((UnreadableKind::Syntax, 1)));
+        check("a: \"\\ud83d\\u0041\"", Err((UnreadableKind::Syntax, 1)));
+        let both = "{\"a\": \"\\ud83d\\ude00\"}";
+        assert_eq!(json(both.as_bytes(), &LIMITS), yaml(both.as_bytes(), &LIMITS));
+    }
+
+    #[test]
     fn reads_yaml_1_2() {
         let map = |key: &str, value| Ok(Node::Map(vec![(key.to_owned(), value)]));
         check("a: yes", map("a", string("yes")));
@@ -376,7 +437,8 @@ mod tests {
         check(&format!("a: {}", "{a: ".repeat(65_000)), Err((TooDeep, 1)));
         let many: String = (0..40).map(|i| format!("k{i}: 0\n")).chain(["k7: 1\n".to_owned()]).collect();
         check(&many, Err((DuplicateKey, 41)));
-        let bomb = "a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\n\
+        let bomb = "a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c \
+            [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\n\
                     d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]";
         assert_eq!(yaml(bomb.as_bytes(), &LIMITS).unwrap_err().kind, TooManyNodes);
     }
@@ -433,5 +495,16 @@ mod tests {
             let _ = yaml(&bytes, &LIMITS);
             let _ = json(&bytes, &LIMITS);
         }
+    }
+
+    #[test]
+    fn directives_are_few() {
+        let of = |count: usize| {
+            let tags: String = (0..count).map(|number| format!("%TAG !t{number}! tag:t,2024:\n")).collect();
+            yaml(format!("# tags\n{tags}---\na: 1\n").as_bytes(), &Limits::of_bytes(1 << 20))
+        };
+        assert!(of(MAX_DIRECTIVES).is_ok());
+        let error = of(8000).unwrap_err();
+        assert_eq!((error.kind, error.line), (UnreadableKind::TooManyNodes, MAX_DIRECTIVES + 2));
     }
 }

@@ -1,13 +1,16 @@
 //! One short list out of what rules propose, what was observed, and what documents name.
 //!
-//! What sessions do again and again, with success, goes first; then rules, which know what the last call gave; then the rest of
-//! what was observed; then complements, which are always there. What fails again and again is left out, whoever proposes it.
-//! The constants are those of the published reasoning server.
+//! What sessions do again and again, with success, goes first; then rules, which know what the last call gave; then the
+//! rest of what was observed often; then complements, which are always there; and places that are left go to what the
+//! prediction tells from less, each with its probability. Where neither a rule nor a document says anything, the
+//! prediction's order stands as it is. What fails again and again is left out, whoever proposes it. The constants are
+//! those of the published reasoning server.
 
 use std::cmp::Ordering;
 
 use super::predict::Likely;
-use crate::store::trail::Followers;
+use crate::strict::Word;
+use crate::suggest::transitions::Followers;
 
 /// Most tools of a list.
 pub const MAX_SUGGESTIONS: usize = 5;
@@ -21,10 +24,12 @@ pub const HIGH_SUCCESS: f64 = 0.6;
 /// Below this share of successes, what was observed is not suggested.
 pub const LOW_SUCCESS: f64 = 0.4;
 
+/// A tool that was never observed to follow itself is suggested again only from this probability on.
+const LEAST_REPEAT: f64 = 0.1;
+
 /// A tool that a rule proposes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Proposal {
-    /// The tool.
+pub struct Candidate {
     pub tool: String,
     /// Why, in the rule's words.
     pub reason: String,
@@ -33,36 +38,23 @@ pub struct Proposal {
 }
 
 /// Where a suggestion comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Word)]
+#[serde(rename_all = "lowercase")]
 pub enum Source {
-    /// A rule library.
     Rule,
-    /// What sessions did.
     Observed,
     /// The document of the tool that was called.
     Complement,
 }
 
-impl Source {
-    /// The name on metrics.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Rule => "rule",
-            Self::Observed => "observed",
-            Self::Complement => "complement",
-        }
-    }
-}
-
 /// A tool that may come next.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Suggestion {
-    /// The tool.
     pub tool: String,
-    /// Why.
     pub reason: String,
-    /// Who says so.
     pub source: Source,
+    /// How likely it is by what sessions did, 0 to 1; nothing if that says nothing of it.
+    pub confidence: Option<f64>,
 }
 
 /// What a list is made of.
@@ -71,7 +63,7 @@ pub struct Known<'a> {
     /// The tool that was called last.
     pub current: &'a str,
     /// What rules propose, strongest first.
-    pub proposals: &'a [Proposal],
+    pub proposals: &'a [Candidate],
     /// What followed the tool.
     pub followers: Option<&'a Followers>,
     /// What is likely, likeliest first: the order of what was observed.
@@ -80,12 +72,13 @@ pub struct Known<'a> {
     pub complements: &'a [(String, String)],
 }
 
-/// The proposals of several libraries as one list: the stronger first, of equal ones those of the first library, each tool once.
-pub fn merge<'a>(lists: impl IntoIterator<Item = &'a [Proposal]>) -> Vec<Proposal> {
-    let mut merged: Vec<&Proposal> = lists.into_iter().flatten().collect();
+/// The proposals of several libraries as one list: the stronger first, of equal ones those of the first library, each
+/// tool once.
+pub fn merge<'a>(lists: impl IntoIterator<Item = &'a [Candidate]>) -> Vec<Candidate> {
+    let mut merged: Vec<&Candidate> = lists.into_iter().flatten().collect();
     // Stable, so that equal ones stay in order.
     merged.sort_by(|a, b| b.score.partial_cmp(&a.score).unwrap_or(Ordering::Equal));
-    let mut proposals: Vec<Proposal> = Vec::new();
+    let mut proposals: Vec<Candidate> = Vec::new();
     for proposal in merged {
         if proposals.iter().all(|known| known.tool != proposal.tool) {
             proposals.push(proposal.clone());
@@ -94,39 +87,79 @@ pub fn merge<'a>(lists: impl IntoIterator<Item = &'a [Proposal]>) -> Vec<Proposa
     proposals
 }
 
-/// At most [`MAX_SUGGESTIONS`] tools for which `is_valid`, each once. The tool itself is suggested again only if that was
-/// observed.
+/// At most [`MAX_SUGGESTIONS`] tools for which `is_valid`, each once. The tool itself is suggested again only if that
+/// was observed, of it or so often of others that it is likely.
 pub fn blend(known: &Known<'_>, is_valid: impl Fn(&str) -> bool) -> Vec<Suggestion> {
     let observed = observed(known);
     let fails = |tool: &str| observed.iter().any(|seen| seen.tool == tool && seen.success_rate < LOW_SUCCESS);
     let mut list = List { suggestions: Vec::new() };
-    let mut offer = |suggestion: Suggestion| {
-        let is_itself = suggestion.tool == known.current && suggestion.source != Source::Observed;
-        if !is_itself && !fails(&suggestion.tool) && is_valid(&suggestion.tool) {
-            list.add(suggestion);
+    let mut offer = |tool: &str, reason: String, source: Source| {
+        let is_itself = tool == known.current && (source != Source::Observed || !known.is_repeated());
+        if !is_itself && !fails(tool) && is_valid(tool) {
+            list.add(Suggestion { tool: tool.to_owned(), reason, source, confidence: known.confidence(tool) });
         }
     };
-    for seen in observed.iter().filter(|seen| seen.success_rate >= HIGH_SUCCESS) {
-        offer(seen.suggest(known.reason(seen.tool)));
+    let is_disputed = !known.proposals.is_empty() || !known.complements.is_empty();
+    for seen in observed.iter().filter(|seen| is_disputed && seen.success_rate >= HIGH_SUCCESS) {
+        offer(seen.tool, known.observation(seen.tool), Source::Observed);
     }
-    for Proposal { tool, reason, .. } in known.proposals {
-        offer(Suggestion { tool: tool.clone(), reason: reason.clone(), source: Source::Rule });
+    for Candidate { tool, reason, .. } in known.proposals {
+        offer(tool, reason.clone(), Source::Rule);
     }
-    for seen in observed.iter().filter(|seen| seen.success_rate < HIGH_SUCCESS) {
-        offer(seen.suggest(known.reason(seen.tool)));
+    for seen in observed.iter().filter(|seen| is_disputed && seen.success_rate < HIGH_SUCCESS) {
+        offer(seen.tool, known.observation(seen.tool), Source::Observed);
     }
     for (tool, scenario) in known.complements {
-        offer(Suggestion { tool: tool.clone(), reason: scenario.clone(), source: Source::Complement });
+        offer(tool, documented(scenario), Source::Complement);
+    }
+    for likely in known.likely {
+        offer(likely.tool, known.observation(likely.tool), Source::Observed);
     }
     list.suggestions
 }
 
+/// A scenario as its document's word: it is a condition that nobody has looked at, not what happened.
+fn documented(scenario: &str) -> String {
+    format!("documented for: {scenario}")
+}
+
 impl Known<'_> {
     /// What a rule or the document says of the tool.
-    fn reason(&self, tool: &str) -> Option<&str> {
-        let proposed = self.proposals.iter().find(|proposal| proposal.tool == tool).map(|proposal| &proposal.reason);
-        let named = || self.complements.iter().find(|(other, _)| other == tool).map(|(_, scenario)| scenario);
-        proposed.or_else(named).map(String::as_str)
+    fn reason(&self, tool: &str) -> Option<String> {
+        let proposed = self.proposals.iter().find(|proposal| proposal.tool == tool);
+        let proposed = proposed.map(|proposal| proposal.reason.clone());
+        let scenario = || self.complements.iter().find(|(other, _)| other == tool).map(|(_, scenario)| scenario);
+        proposed.or_else(|| scenario().map(|scenario| documented(scenario)))
+    }
+
+    /// Do sessions call the tool again, or any other tool?
+    fn is_repeated(&self) -> bool {
+        self.followers.is_some_and(|followers| followers.get(self.current).is_some())
+            || self.confidence(self.current).is_some_and(|confidence| confidence >= LEAST_REPEAT)
+    }
+
+    fn confidence(&self, tool: &str) -> Option<f64> {
+        self.likely.iter().find(|likely| likely.tool == tool).map(|likely| likely.probability)
+    }
+
+    /// What was seen of the tool, after what a rule or the document says of it.
+    fn observation(&self, tool: &str) -> String {
+        let seen = match self.followers.and_then(|followers| followers.get(tool)) {
+            Some(follower) => {
+                let times = match follower.samples {
+                    1 => "once".to_owned(),
+                    2 => "twice".to_owned(),
+                    samples => format!("{samples} times"),
+                };
+                format!("observed {times} next, {:.0} % succeeded of late", follower.success_rate() * 100.0)
+            }
+            None if tool == self.current => "never observed to follow; calls are often repeated".to_owned(),
+            None => "never observed to follow; used by this session, or often by others".to_owned(),
+        };
+        match self.reason(tool) {
+            Some(reason) => format!("{} ({seen})", reason.trim_end_matches('.')),
+            None => seen,
+        }
     }
 }
 
@@ -134,20 +167,7 @@ impl Known<'_> {
 #[derive(Debug)]
 struct Seen<'a> {
     tool: &'a str,
-    samples: u64,
     success_rate: f64,
-}
-
-impl Seen<'_> {
-    fn suggest(&self, reason: Option<&str>) -> Suggestion {
-        let Self { tool, samples, success_rate } = self;
-        let seen = format!("observed {samples} times next, {:.0} % succeeded of late", success_rate * 100.0);
-        let reason = match reason {
-            Some(reason) => format!("{} ({seen})", reason.trim_end_matches('.')),
-            None => seen,
-        };
-        Suggestion { tool: (*tool).to_owned(), reason, source: Source::Observed }
-    }
 }
 
 /// What followed often enough, likeliest first.
@@ -155,9 +175,7 @@ fn observed<'a>(known: &Known<'a>) -> Vec<Seen<'a>> {
     let Some(followers) = known.followers else { return Vec::new() };
     let often = known.likely.iter().filter_map(|likely| followers.get(likely.tool));
     let often = often.filter(|follower| follower.samples >= MIN_SAMPLES);
-    often
-        .map(|follower| Seen { tool: &follower.tool, samples: follower.samples, success_rate: follower.success_rate() })
-        .collect()
+    often.map(|follower| Seen { tool: &follower.tool, success_rate: follower.success_rate() }).collect()
 }
 
 struct List {
@@ -179,9 +197,9 @@ mod tests {
 
     use super::*;
 
-    fn propose(tools: &[(&str, f64)]) -> Vec<Proposal> {
+    fn propose(tools: &[(&str, f64)]) -> Vec<Candidate> {
         let propose =
-            |&(tool, score): &(&str, f64)| Proposal { tool: tool.into(), reason: format!("rule {tool}"), score };
+            |&(tool, score): &(&str, f64)| Candidate { tool: tool.into(), reason: format!("rule {tool}"), score };
         tools.iter().map(propose).collect()
     }
 
@@ -231,6 +249,8 @@ mod tests {
     fn observations_move_and_remove() {
         check(&["a", "b"], &[("b", 3, 3)], &[], &["b", "a"]);
         check(&["a", "b"], &[("b", 2, 2)], &[], &["a", "b"]);
+        check(&["a"], &[("x", 2, 2)], &["c"], &["a", "c", "x"]);
+        check(&[], &[("x", 1, 1), ("y", 3, 3), ("now", 1, 1), ("z", 5, 1)], &[], &["x", "y", "now"]);
         check(&["a", "b"], &[("a", 3, 1)], &["a", "c"], &["b", "c"]);
         check(&["a", "b"], &[("a", 2, 0)], &[], &["a", "b"]);
         check(&["a"], &[("x", 4, 2)], &["c"], &["a", "x", "c"]);
@@ -241,8 +261,11 @@ mod tests {
     #[test]
     fn the_reason_says_what_was_observed() {
         let both = check(&[], &[("b", 4, 4), ("x", 3, 3)], &["b"], &["b", "x"]);
-        assert_eq!(both[0].reason, "scenario b (observed 4 times next, 100 % succeeded of late)");
+        assert_eq!(both[0].reason, "documented for: scenario b (observed 4 times next, 100 % succeeded of late)");
         assert_eq!(both[1].reason, "observed 3 times next, 100 % succeeded of late");
+        let thin = check(&[], &[("x", 1, 1)], &["c"], &["c", "x"]);
+        assert_eq!(thin[1].reason, "observed once next, 100 % succeeded of late");
+        assert_eq!((thin[0].confidence, thin[1].confidence), (None, Some(0.1)));
     }
 
     #[test]
@@ -265,7 +288,8 @@ mod tests {
                 seen.iter().map(|(tool, (samples, successes))| (tool.as_str(), *samples, *successes)).collect();
             let followers = followers(&calls);
             let likely: Vec<Likely<'_>> = seen.keys().map(|tool| Likely { tool, probability: 0.1 }).collect();
-            let complements: Vec<(String, String)> = complements.iter().map(|tool| (tool.clone(), String::new())).collect();
+            let complements: Vec<(String, String)> = complements.iter().map(|tool| (tool.clone(),
+                String::new())).collect();
             let known = Known {
                 current: "a",
                 proposals: &proposals,

@@ -1,18 +1,20 @@
 //! How good is the prediction on anybody's sessions?
 //!
-//! Each call is foretold from those before it, then learnt; nothing is seen twice. Beside it stands what is simplest: the tools
-//! that followed the last one most often so far, filled up with the most frequent ones, learnt in the same order.
+//! Each call is foretold from those before it, by the list that is served, then learnt; nothing is seen twice.
+//! Beside it stands what is simplest: the tools that followed the last one most often so far, filled up with the most
+//! frequent ones, learnt in the same order.
 
 use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
+use super::blend::{Known, blend};
 use super::predict::predict;
 use super::transitions::Transitions;
-use crate::store::trail::{Followed, Followers, Trail};
 use crate::strict::decode::decode;
 use crate::strict::read::json;
-use crate::strict::{At, FromNode, Limits, Node};
+use crate::strict::{FromNode, Limits};
+use crate::suggest::transitions::{Followers, Prefix, Transition};
 
 /// Longest line, in bytes.
 const MAX_LINE_BYTES: usize = 1 << 22;
@@ -20,19 +22,11 @@ const MAX_LINE_BYTES: usize = 1 << 22;
 /// How many guesses count.
 const RANKS: [usize; 3] = [1, 3, 5];
 
-/// A session's calls.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, FromNode)]
 pub struct Session {
-    /// Its name.
     pub session: String,
     /// The tools it called, oldest first.
     pub tools: Vec<String>,
-}
-
-impl FromNode for Session {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        at.map(node, |fields| Self { session: fields.required("session"), tools: fields.required("tools") })
-    }
 }
 
 /// A line is no session.
@@ -41,7 +35,6 @@ impl FromNode for Session {
 pub struct LineError {
     /// 1-based.
     pub line: usize,
-    /// What is wrong.
     pub message: String,
 }
 
@@ -55,9 +48,9 @@ pub fn parse(content: &[u8]) -> Result<Vec<Session>, LineError> {
             let limits = Limits { nodes: MAX_LINE_BYTES, ..Limits::of_bytes(MAX_LINE_BYTES) };
             let node = json(text, &limits).map_err(|error| failed(error.to_string()))?;
             decode(node).map_err(|faults| {
-                let told =
+                let faults =
                     faults.iter().map(|fault| format!("{} {}", fault.pointer(), fault.message).trim().to_owned());
-                failed(told.collect::<Vec<_>>().join("; "))
+                failed(faults.collect::<Vec<_>>().join("; "))
             })
         })
         .collect()
@@ -79,8 +72,7 @@ pub struct Hits {
 
 /// What came of an evaluation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Figures {
-    /// Sessions.
+pub struct PredictionFigures {
     pub sessions: usize,
     /// Calls that were foretold: all but the first of each session.
     pub predictions: usize,
@@ -88,13 +80,12 @@ pub struct Figures {
     pub hit: Hits,
     /// How often it was right for the next call of another tool than the last.
     pub hit_without_repeats: Hits,
-    /// The simplest prediction.
-    pub baseline: Baseline,
+    pub baseline: BigramBaseline,
 }
 
 /// The simplest prediction's figures.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Baseline {
+pub struct BigramBaseline {
     /// How often it was right.
     pub hit: Hits,
     /// The same without repeats.
@@ -109,9 +100,9 @@ struct Tally {
 }
 
 impl Tally {
-    fn count(&mut self, guesses: &[&str], next: &str) {
+    fn count(&mut self, guesses: &[impl AsRef<str>], next: &str) {
         self.predictions += 1;
-        let rank = guesses.iter().position(|guess| *guess == next);
+        let rank = guesses.iter().position(|guess| guess.as_ref() == next);
         for (right, most) in self.right.iter_mut().zip(RANKS) {
             *right += usize::from(rank.is_some_and(|rank| rank < most));
         }
@@ -125,7 +116,7 @@ impl Tally {
 }
 
 /// Foretells every call of `sessions` from those before it.
-pub fn evaluate(sessions: &[Session]) -> Figures {
+pub fn evaluate(sessions: &[Session]) -> PredictionFigures {
     let mut counter = Counter::default();
     let mut bigram = Bigram::default();
     let [mut own, mut own_other, mut simple, mut simple_other] = [const { Tally { predictions: 0, right: [0; 3] } }; 4];
@@ -134,27 +125,38 @@ pub fn evaluate(sessions: &[Session]) -> Figures {
             let (history, next) = (&tools[..position], tools[position].as_str());
             let last = history[position - 1].as_str();
             let is_other = last != next;
-            let likely = predict(&counter.transitions, history);
-            let guesses: Vec<&str> = likely.iter().map(|likely| likely.tool).collect();
-            own.count(&guesses, next);
+            own.count(&served(&counter.transitions, history, |_| true), next);
             let simplest = bigram.guess(last);
             simple.count(&simplest, next);
             if is_other {
                 // Whoever knows that it is no repeat does not guess one.
-                own_other.count(&without(&guesses, last), next);
+                own_other.count(&served(&counter.transitions, history, |tool| tool != last), next);
                 simple_other.count(&without(&simplest, last), next);
             }
             counter.called(history, next);
             bigram.called(last, next);
         }
     }
-    Figures {
+    PredictionFigures {
         sessions: sessions.len(),
         predictions: own.predictions,
         hit: own.hits(),
         hit_without_repeats: own_other.hits(),
-        baseline: Baseline { hit: simple.hits(), hit_without_repeats: simple_other.hits() },
+        baseline: BigramBaseline { hit: simple.hits(), hit_without_repeats: simple_other.hits() },
     }
+}
+
+/// The list as it is served where no rule and no document says anything.
+fn served(transitions: &Transitions, history: &[String], is_valid: impl Fn(&str) -> bool) -> Vec<String> {
+    let Some(current) = history.last() else { return Vec::new() };
+    let known = Known {
+        current,
+        proposals: &[],
+        followers: transitions.after(current),
+        likely: &predict(transitions, history),
+        complements: &[],
+    };
+    blend(&known, is_valid).into_iter().map(|suggestion| suggestion.tool).collect()
 }
 
 fn without<'g>(guesses: &[&'g str], last: &str) -> Vec<&'g str> {
@@ -164,7 +166,7 @@ fn without<'g>(guesses: &[&'g str], last: &str) -> Vec<&'g str> {
 /// Counts as the store does.
 #[derive(Debug, Default)]
 struct Counter {
-    trails: HashMap<Trail, Followers>,
+    prefixes: HashMap<Prefix, Followers>,
     transitions: Transitions,
     tick: u64,
 }
@@ -174,11 +176,11 @@ impl Counter {
         let Some((last, earlier)) = history.split_last() else { return };
         let before = earlier.last().map(|before| Some(before.clone()));
         for before in before.into_iter().chain([None]) {
-            let trail = Trail { before, last: last.clone() };
-            let followers = self.trails.entry(trail.clone()).or_default();
+            let prefix = Prefix { before, last: last.clone() };
+            let followers = self.prefixes.entry(prefix.clone()).or_default();
             followers.observe(next, true);
             self.tick += 1;
-            self.transitions.put(&Followed { trail, followers: followers.clone().into(), tick: self.tick });
+            self.transitions.put(&Transition { prefix, followers: followers.clone().into(), tick: self.tick });
         }
     }
 }

@@ -1,16 +1,17 @@
 //! Which tool is likely to be called next?
 //!
-//! The longest memory that fits knows best, and has seen least. So each level gives a part of its probability to the one
-//! below, more the less it has seen (interpolation with absolute discounting, as Kneser and Ney do for words): the last two
-//! calls, what this session did before after the same call, the last call, and at the bottom what needs no such history: the
-//! same tool again, the tools that the session used lately, what usually follows those, the most frequent tools.
+//! The longest memory that fits knows best, and has seen least. So each level gives a part of its probability to the
+//! one below, more the less it has seen (interpolation with absolute discounting, as Kneser and Ney do for words): the
+//! last two calls, what this session did before after the same call, the last call, and at the bottom what needs no
+//! such history: the same tool again, the tools that the session used lately, what usually follows those, the most
+//! frequent tools.
 //!
 //! Calls do repeat, in some recordings mostly and in others never, so the share of repeats is learnt as well.
 
 use std::collections::HashMap;
 
 use super::transitions::Transitions;
-use crate::store::trail::{Followers, UNIT};
+use crate::suggest::transitions::{Followers, UNIT};
 
 /// Calls of a session that are looked at.
 const HORIZON: usize = 100;
@@ -18,8 +19,9 @@ const HORIZON: usize = 100;
 /// Taken off the count of each follower for the tools that never followed yet.
 const DISCOUNT: f64 = 0.5;
 
-/// What the level below the last call counts for, in observations; the discounts come on top. This and the numbers that follow
-/// were fitted on recorded sessions, of agents that write code and of made-up ones; the result hardly depends on them.
+/// What the level below the last call counts for, in observations; the discounts come on top. This and the numbers that
+/// follow were fitted on recorded sessions, of agents that write code and of made-up ones; the result hardly depends on
+/// them.
 const BELOW_LAST: f64 = 0.5;
 
 /// The same below what this session did.
@@ -49,16 +51,18 @@ const FREQUENT: usize = 8;
 /// A tool and how likely it is, 0 to 1.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Likely<'a> {
-    /// The tool.
     pub tool: &'a str,
-    /// Its probability.
     pub probability: f64,
 }
 
-/// What may come after `history` (oldest first), likeliest first, ties by name. Nothing without a history.
+/// What may come after `history` (oldest first), likeliest first, ties by name. Nothing without a history,
+/// and nothing before anything was observed.
 pub fn predict<'a>(transitions: &'a Transitions, history: &'a [impl AsRef<str>]) -> Vec<Likely<'a>> {
     let recent = &history[history.len().saturating_sub(HORIZON)..];
     let Some((last, earlier)) = recent.split_last() else { return Vec::new() };
+    if transitions.is_empty() {
+        return Vec::new();
+    }
     let last = last.as_ref();
     let mut odds = bottom(transitions, last, earlier);
     odds.lower(transitions.after(last).map(weights).unwrap_or_default(), BELOW_LAST);
@@ -188,8 +192,8 @@ mod tests {
             }
         }
         let mut transitions = Transitions::default();
-        for followed in &counter.told {
-            transitions.put(followed);
+        for transition in &counter.changes {
+            transitions.put(transition);
         }
         transitions
     }
@@ -219,7 +223,7 @@ mod tests {
     #[test]
     fn what_was_never_seen_falls_back_to_the_session_and_the_frequent() {
         check(&["m n", "m n"], "p q", &["p", "n", "q"]);
-        check(&[], "only", &["only"]);
+        check(&[], "only", &[]);
         assert!(predict(&Transitions::default(), &[] as &[&str]).is_empty());
     }
 

@@ -1,17 +1,15 @@
 //! Workflows: sequences of tools that are known to serve a purpose.
 //!
-//! There is one registry. A preset is offered only if every one of its tools is in the catalog, so whatever is offered can be
-//! run. [`matching`] tells which of them a session may have begun, or a goal may call for, and what is left of them; [`shelf`]
-//! reads the directory they stand in.
+//! There is one registry. A preset is offered only if every one of its tools is in the catalog, so whatever is offered
+//! can be run. [`matching`] tells which of them a session may have begun, or a goal may call for, and what is left of
+//! them; [`directory`] reads the directory they stand in.
 
+pub mod directory;
 pub mod matching;
-pub mod shelf;
 
 use std::path::Path;
 
-use crate::strict::decode::decode;
-use crate::strict::read::yaml;
-use crate::strict::{At, Diagnostic, FromNode, Limits, Node};
+use crate::strict::{Diagnostic, Fields, FromNode, Limits, load};
 
 /// Largest file, in bytes.
 const MAX_FILE_BYTES: usize = 1 << 16;
@@ -22,56 +20,39 @@ pub const MAX_STEPS: usize = 50;
 /// An id that the HTTP door needs for itself.
 const RESERVED: &str = "match";
 
-/// A workflow.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, FromNode)]
+#[node(check = check)]
 pub struct Preset {
     /// Its identity: 1 to 64 lower-case letters, digits, `_` and `-`.
     pub id: String,
     /// Its name for people.
     pub name: String,
-    /// What it does.
     pub description: String,
     /// The tools in the order of their calls, 1 to [`MAX_STEPS`]; a tool may occur more than once.
+    #[schemars(length(min = 1, max = MAX_STEPS))]
     pub tools: Vec<String>,
     /// What it is good for.
+    #[node(default)]
     pub use_cases: Vec<String>,
     /// Words by which a goal calls for it.
+    #[node(default)]
     pub keywords: Vec<String>,
 }
 
 impl Preset {
     /// Reads the content of `file`.
     pub fn parse(file: &Path, content: &[u8]) -> Result<Self, Vec<Diagnostic>> {
-        let node = yaml(content, &Limits::of_bytes(MAX_FILE_BYTES))
-            .map_err(|error| vec![Diagnostic::unreadable(file, content, &error)])?;
-        decode(node).map_err(|faults| {
-            let text = String::from_utf8_lossy(content);
-            faults.iter().map(|fault| Diagnostic::fault(file, &text, fault)).collect()
-        })
+        load::parse(file, content, &Limits::of_bytes(MAX_FILE_BYTES))
     }
 }
 
-impl FromNode for Preset {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        at.map(node, |fields| {
-            let preset = Self {
-                id: fields.required("id"),
-                name: fields.required("name"),
-                description: fields.required("description"),
-                tools: fields.required("tools"),
-                use_cases: fields.or_default("use_cases"),
-                keywords: fields.or_default("keywords"),
-            };
-            if preset.id == RESERVED {
-                fields.bad_value("id", format!("`{RESERVED}` is taken by a path"));
-            } else if !is_id(&preset.id) {
-                fields.bad_value("id", "an id is 1 to 64 lower-case letters, digits, `_` and `-`");
-            }
-            if !(1..=MAX_STEPS).contains(&preset.tools.len()) {
-                fields.bad_value("tools", format!("a preset has 1 to {MAX_STEPS} tools"));
-            }
-            preset
-        })
+fn check(preset: &Preset, fields: &mut Fields<'_>) {
+    // What an answer says of a preset can be kept as a preset; how long it takes is estimated whenever it is asked.
+    let _: Option<u64> = fields.optional("estimated_duration_ms");
+    if preset.id == RESERVED {
+        fields.bad_value("id", format!("`{RESERVED}` is taken by a path"));
+    } else if !is_id(&preset.id) {
+        fields.bad_value("id", "an id is 1 to 64 lower-case letters, digits, `_` and `-`");
     }
 }
 
@@ -112,7 +93,6 @@ impl Presets {
         self.0.len()
     }
 
-    /// Is there none?
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -130,7 +110,7 @@ mod tests {
 
     #[test]
     fn every_fault_is_found_at_its_line() {
-        refuse("id: a\nname: n\ndescription: d\n", &[(1, "missing-key"), (1, "bad-value")]);
+        refuse("id: a\nname: n\ndescription: d\n", &[(1, "missing-key")]);
         refuse("id: a/b\nname: n\ndescription: d\ntools: [x]\nkeyword: [k]\n", &[(1, "bad-value"), (5, "unknown-key")]);
         refuse("id: match\nname: n\ndescription: d\ntools: []\n", &[(1, "bad-value"), (4, "bad-value")]);
         refuse("id: [", &[(2, "yaml-syntax")]);

@@ -1,21 +1,23 @@
-//! What sessions called next, in memory: a copy of the store's trails that readers share.
+//! What sessions called next, in memory: a copy of the store's prefixes that readers share.
 //!
-//! The store counts and this copies, so records that are learnt in another order than they were stored make no difference, and
-//! a restart makes none either. What is derived here, how often each tool follows and how often a call is repeated, is a sum
-//! over the trails that are held.
+//! The store counts and this copies, so records that are learnt in another order than they were stored make no
+//! difference, and a restart makes none either. What is derived here, how often each tool follows and how often a call
+//! is repeated, is a sum over the prefixes that are held.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
 
 use imbl::{HashMap, OrdMap, OrdSet};
 
-use crate::store::trail::{Followed, Followers, MAX_TRAILS, Trail};
+mod followers;
 
-/// What followed each trail, immutable; a clone shares what did not change.
+pub use followers::{Follower, Followers, MAX_FOLLOWERS, MAX_PREFIXES, Prefix, Transition, UNIT};
+
+/// What followed each prefix, immutable; a clone shares what did not change.
 #[derive(Debug, Clone, Default)]
 pub struct Transitions {
-    trails: HashMap<Trail, (u64, Arc<Followers>)>,
-    by_tick: OrdMap<u64, Trail>,
+    prefixes: HashMap<Prefix, (u64, Arc<Followers>)>,
+    by_tick: OrdMap<u64, Prefix>,
     /// How often each tool followed another, by name and by rank.
     counts: HashMap<String, u64>,
     ranks: OrdSet<(Reverse<u64>, String)>,
@@ -25,35 +27,35 @@ pub struct Transitions {
 }
 
 impl Transitions {
-    /// Takes over the state of a trail, unless a later one is known.
-    pub fn put(&mut self, followed: &Followed) {
-        let Followed { trail, followers, tick } = followed;
-        if self.trails.get(trail).is_some_and(|(known, _)| known >= tick) {
+    /// Takes over the state of a prefix, unless a later one is known.
+    pub fn put(&mut self, transition: &Transition) {
+        let Transition { prefix, followers, tick } = transition;
+        if self.prefixes.get(prefix).is_some_and(|(known, _)| known >= tick) {
             return;
         }
-        self.by_tick.insert(*tick, trail.clone());
-        let before = self.trails.insert(trail.clone(), (*tick, Arc::clone(followers)));
+        self.by_tick.insert(*tick, prefix.clone());
+        let before = self.prefixes.insert(prefix.clone(), (*tick, Arc::clone(followers)));
         if let Some((tick, _)) = &before {
             self.by_tick.remove(tick);
         }
-        self.recount(trail, before.as_ref().map(|(_, before)| &**before), Some(followers));
-        while self.trails.len() > MAX_TRAILS {
-            let Some(oldest) = self.by_tick.get_min().map(|(_, trail)| trail.clone()) else { break };
+        self.recount(prefix, before.as_ref().map(|(_, before)| &**before), Some(followers));
+        while self.prefixes.len() > MAX_PREFIXES {
+            let Some(oldest) = self.by_tick.get_min().map(|(_, prefix)| prefix.clone()) else { break };
             self.remove(&oldest);
         }
     }
 
-    fn remove(&mut self, trail: &Trail) {
-        if let Some((tick, followers)) = self.trails.remove(trail) {
+    fn remove(&mut self, prefix: &Prefix) {
+        if let Some((tick, followers)) = self.prefixes.remove(prefix) {
             self.by_tick.remove(&tick);
-            self.recount(trail, Some(&followers), None);
+            self.recount(prefix, Some(&followers), None);
         }
     }
 
-    /// Brings the sums up to date with a trail that changed. Most often one follower of many has one call more.
-    fn recount(&mut self, trail: &Trail, before: Option<&Followers>, after: Option<&Followers>) {
-        // Each call is counted once: by the trail of one call that it follows.
-        if trail.before.is_some() {
+    /// Brings the sums up to date with a prefix that changed. Most often one follower of many has one call more.
+    fn recount(&mut self, prefix: &Prefix, before: Option<&Followers>, after: Option<&Followers>) {
+        // Each call is counted once: by the prefix of one call that it follows.
+        if prefix.before.is_some() {
             return;
         }
         let samples = |followers: Option<&Followers>, tool: &str| {
@@ -66,7 +68,7 @@ impl Transitions {
             let (fewer, more) = (samples(before, tool), samples(after, tool));
             if fewer != more {
                 self.add(tool, fewer, more);
-                if tool == trail.last {
+                if tool == prefix.last {
                     self.repeats = self.repeats - fewer + more;
                 }
             }
@@ -87,18 +89,17 @@ impl Transitions {
         self.calls = self.calls - fewer + more;
     }
 
-    /// What followed `last`.
     pub fn after(&self, last: &str) -> Option<&Followers> {
-        self.of(&Trail { before: None, last: last.to_owned() })
+        self.of(&Prefix { before: None, last: last.to_owned() })
     }
 
     /// What followed `last` when it came after `before`.
     pub fn after_two(&self, before: &str, last: &str) -> Option<&Followers> {
-        self.of(&Trail { before: Some(before.to_owned()), last: last.to_owned() })
+        self.of(&Prefix { before: Some(before.to_owned()), last: last.to_owned() })
     }
 
-    fn of(&self, trail: &Trail) -> Option<&Followers> {
-        self.trails.get(trail).map(|(_, followers)| &**followers)
+    fn of(&self, prefix: &Prefix) -> Option<&Followers> {
+        self.prefixes.get(prefix).map(|(_, followers)| &**followers)
     }
 
     /// The tools that followed any other most often, with their share of all calls, 0 to 1; ties by name.
@@ -114,12 +115,11 @@ impl Transitions {
 
     /// Trails that are held.
     pub fn len(&self) -> usize {
-        self.trails.len()
+        self.prefixes.len()
     }
 
-    /// Is none held?
     pub fn is_empty(&self) -> bool {
-        self.trails.is_empty()
+        self.prefixes.is_empty()
     }
 }
 
@@ -132,26 +132,26 @@ pub(super) mod tests {
     /// Counts calls as the store does.
     #[derive(Debug, Default)]
     pub(in crate::suggest) struct Counter {
-        trails: std::collections::BTreeMap<Trail, Followers>,
+        prefixes: std::collections::BTreeMap<Prefix, Followers>,
         tick: u64,
-        pub(in crate::suggest) told: Vec<Followed>,
+        pub(in crate::suggest) changes: Vec<Transition>,
     }
 
     impl Counter {
         pub(in crate::suggest) fn called(&mut self, before: Option<&str>, last: &str, next: &str, succeeded: bool) {
-            let trail = Trail { before: before.map(Into::into), last: last.into() };
-            let followers = self.trails.entry(trail.clone()).or_default();
+            let prefix = Prefix { before: before.map(Into::into), last: last.into() };
+            let followers = self.prefixes.entry(prefix.clone()).or_default();
             followers.observe(next, succeeded);
             self.tick += 1;
-            self.told.push(Followed { trail, followers: followers.clone().into(), tick: self.tick });
+            self.changes.push(Transition { prefix, followers: followers.clone().into(), tick: self.tick });
         }
     }
 
     fn shown(transitions: &Transitions) -> String {
-        let mut trails: Vec<_> = transitions.trails.iter().collect();
-        trails.sort_by_key(|(trail, _)| *trail);
+        let mut prefixes: Vec<_> = transitions.prefixes.iter().collect();
+        prefixes.sort_by_key(|(prefix, _)| *prefix);
         let Transitions { by_tick, ranks, calls, repeats, .. } = transitions;
-        format!("{trails:?} {by_tick:?} {ranks:?} {calls} {repeats}")
+        format!("{prefixes:?} {by_tick:?} {ranks:?} {calls} {repeats}")
     }
 
     proptest! {
@@ -165,22 +165,22 @@ pub(super) mod tests {
                 counter.called(Some(before), last, next, *succeeded);
                 counter.called(None, last, next, *succeeded);
             }
-            let learn = |states: &[Followed]| {
+            let learn = |states: &[Transition]| {
                 let mut transitions = Transitions::default();
-                for followed in states {
-                    transitions.put(followed);
+                for transition in states {
+                    transitions.put(transition);
                 }
                 shown(&transitions)
             };
-            let in_order = learn(&counter.told);
-            let mut otherwise = counter.told.clone();
+            let in_order = learn(&counter.changes);
+            let mut otherwise = counter.changes.clone();
             let middle = order.index(otherwise.len());
             otherwise.rotate_left(middle);
             prop_assert_eq!(learn(&otherwise), in_order.clone());
-            let latest = |followed: &&Followed| {
-                !counter.told.iter().any(|other| other.trail == followed.trail && other.tick > followed.tick)
+            let latest = |transition: &&Transition| {
+                !counter.changes.iter().any(|other| other.prefix == transition.prefix && other.tick > transition.tick)
             };
-            let stored: Vec<Followed> = counter.told.iter().filter(latest).cloned().collect();
+            let stored: Vec<Transition> = counter.changes.iter().filter(latest).cloned().collect();
             prop_assert_eq!(learn(&stored), in_order);
         }
     }
@@ -190,11 +190,11 @@ pub(super) mod tests {
         let mut transitions = Transitions::default();
         let mut followers = Followers::default();
         followers.observe("next", true);
-        for tick in 1..=MAX_TRAILS as u64 + 1 {
-            let trail = Trail { before: None, last: format!("t{tick}") };
-            transitions.put(&Followed { trail, followers: followers.clone().into(), tick });
+        for tick in 1..=MAX_PREFIXES as u64 + 1 {
+            let prefix = Prefix { before: None, last: format!("t{tick}") };
+            transitions.put(&Transition { prefix, followers: followers.clone().into(), tick });
         }
-        assert_eq!(transitions.len(), MAX_TRAILS);
+        assert_eq!(transitions.len(), MAX_PREFIXES);
         assert!(transitions.after("t1").is_none() && transitions.after("t2").is_some());
         assert_eq!(transitions.most_frequent(3).collect::<Vec<_>>(), [("next", 1.0)]);
     }

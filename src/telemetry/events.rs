@@ -9,14 +9,15 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-pub use llm::{LlmAsked, LlmBreakerChanged, LlmOutcome};
+pub use llm::{LlmAsked, LlmBreaker, LlmBreakerChanged, LlmOutcome};
 pub use memory::MemoryOperated;
-pub use plugin::{PluginFaulted, PluginGone, PluginReplaced, PluginSaid, PluginStateChanged, SandboxMissing};
-pub use qualify::{Qualified, ToolMissed};
+pub use plugin::{
+    PluginFaulted, PluginGone, PluginReplaced, PluginSaid, PluginState, PluginStateChanged, SandboxMissing,
+};
+pub use qualify::{MessageQualified, ToolMissed};
 
 use super::Metrics;
 use super::labels::OTHER;
-use crate::store::Execution;
 use crate::strict::diagnostic::{self, Diagnostic};
 
 /// Diagnostics that one reload writes to the log; the others are in `/v1/catalog`.
@@ -38,7 +39,6 @@ pub struct CatalogReloaded<'r> {
     pub labels: [&'static str; 2],
     /// The generation that is served now.
     pub generation: u64,
-    /// Tools in it.
     pub tools: usize,
     /// Documents by state: good, stale, bad.
     pub documents: [usize; 3],
@@ -137,10 +137,11 @@ impl ConfigReloaded<'_> {
 /// The tokens were read.
 #[derive(Debug)]
 pub struct TokensLoaded<'r> {
-    /// From where.
     pub file: &'r Path,
     /// How many, or why not.
     pub outcome: Result<usize, &'r str>,
+    /// If not: do those of the last good version hold?
+    pub holds: bool,
 }
 
 impl TokensLoaded<'_> {
@@ -149,13 +150,20 @@ impl TokensLoaded<'_> {
         let file = self.file.display();
         match self.outcome {
             Ok(tokens) => {
+                if tokens == 0 {
+                    tracing::warn!(%file, "the file of tokens is empty or gone; nobody is let in");
+                }
                 metrics.tokens.set(tokens as i64);
                 metrics.tokens_reload.record(true, now());
                 tracing::info!(%file, tokens, "tokens loaded");
             }
             Err(error) => {
                 metrics.tokens_reload.record(false, now());
-                tracing::error!(%file, error, "tokens not taken; the old ones hold");
+                if self.holds {
+                    tracing::error!(%file, error, "tokens not taken; the old ones hold for a while");
+                } else {
+                    tracing::error!(%file, error, "tokens not taken for too long; nobody is let in");
+                }
             }
         }
     }
@@ -164,10 +172,14 @@ impl TokensLoaded<'_> {
 /// A call that ended was recorded, durably.
 #[derive(Debug)]
 pub struct ExecutionRecorded<'r> {
-    /// The call.
-    pub execution: &'r Execution,
-    /// Its duration divided by the estimated one, and whether it was inside the interval; nothing of a call that was given up,
-    /// or whose duration is not known.
+    pub tool: &'r str,
+    /// Its mode, if it has modes.
+    pub mode: Option<&'r str>,
+    /// How long it took, in ms, if that is known.
+    pub duration_ms: Option<u64>,
+    pub outcome: &'static str,
+    /// Its duration divided by the estimated one, and whether it was inside the interval; nothing of a call that was
+    /// given up, or whose duration is not known.
     pub verdict: Option<(f64, bool)>,
 }
 
@@ -177,18 +189,18 @@ const COVERAGE_FADE: f64 = 0.99;
 impl ExecutionRecorded<'_> {
     /// Logs and counts it.
     pub fn emit(&self, metrics: &Metrics) {
-        let Execution { tool, mode, duration_ms, outcome, .. } = self.execution;
-        let mode = mode.as_deref().unwrap_or_default();
+        let Self { tool, duration_ms, outcome, .. } = *self;
+        let mode = self.mode.unwrap_or_default();
         let (tool_label, mode_label) = if metrics.tool_labels.lets_through(&format!("{tool}\n{mode}")) {
-            (tool.as_str(), mode)
+            (tool, mode)
         } else {
             metrics.labels_folded.inc();
             (OTHER, "")
         };
         if let Some(duration_ms) = duration_ms {
-            metrics.tool_duration.with_label_values(&[tool_label, mode_label]).observe(*duration_ms as f64 / 1e3);
+            metrics.tool_duration.with_label_values(&[tool_label, mode_label]).observe(duration_ms as f64 / 1e3);
         }
-        metrics.tool_calls.with_label_values(&[tool_label, outcome.as_str()]).inc();
+        metrics.tool_calls.with_label_values(&[tool_label, outcome]).inc();
         if let Some((ratio, inside)) = self.verdict {
             metrics.estimate_ratio.observe(ratio);
             metrics.interval_calls.with_label_values(&[if inside { "true" } else { "false" }]).inc();
@@ -196,11 +208,10 @@ impl ExecutionRecorded<'_> {
             let before = metrics.interval_coverage.get();
             metrics.interval_coverage.set(before * COVERAGE_FADE + hit * (1.0 - COVERAGE_FADE));
         }
-        tracing::debug!(tool, mode, duration_ms, %outcome, "call recorded");
+        tracing::debug!(tool, mode, duration_ms, outcome, "call recorded");
     }
 }
 
-/// Tools were suggested.
 #[derive(Debug)]
 pub struct ToolsSuggested<'r> {
     /// Of each, where it came from.
@@ -222,7 +233,6 @@ impl ToolsSuggested<'_> {
     }
 }
 
-/// The presets changed.
 #[derive(Debug, Clone, Copy)]
 pub struct PresetsLoaded {
     /// How many are offered.
@@ -264,7 +274,6 @@ pub struct HistoryReplayed<'r> {
 }
 
 impl HistoryReplayed<'_> {
-    /// Logs it.
     pub fn emit(self) {
         let took_ms = millis(self.took);
         match self.outcome {
@@ -277,7 +286,6 @@ impl HistoryReplayed<'_> {
 /// A connection was closed for a limit.
 #[derive(Debug, Clone, Copy)]
 pub struct ConnectionClosed {
-    /// Which limit.
     pub reason: &'static str,
 }
 
@@ -296,13 +304,14 @@ pub struct Listening<'r> {
     pub http: &'r [SocketAddr],
     /// The admin socket, or that it was passed in.
     pub admin: &'r str,
+    /// The socket of MCP clients; empty if there is none.
+    pub mcp: &'r str,
 }
 
 impl Listening<'_> {
-    /// Logs it.
     pub fn emit(&self) {
         let version = env!("CARGO_PKG_VERSION");
         let http: Vec<String> = self.http.iter().map(|address| format!("http://{address}")).collect();
-        tracing::info!(version, http = http.join(" "), admin = self.admin, "listening");
+        tracing::info!(version, http = http.join(" "), admin = self.admin, mcp = self.mcp, "listening");
     }
 }

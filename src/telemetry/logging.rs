@@ -8,7 +8,38 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 
-use crate::config::{Log, LogFormat};
+use crate::strict::{FromNode, Word};
+
+/// The section `log` of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, FromNode)]
+#[node(default)]
+pub struct Settings {
+    pub format: Format,
+    /// A level, or directives such as `info,almanac::http=debug`.
+    #[node(check = check_level)]
+    pub level: String,
+}
+
+/// How the log looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Word)]
+#[serde(rename_all = "lowercase")]
+#[word(noun = "a log format")]
+pub enum Format {
+    /// The journal's fields under systemd, else text.
+    Auto,
+    /// Lines for people.
+    Text,
+    /// A JSON object per line.
+    Json,
+    /// Fields for systemd's journal.
+    Journald,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { format: Format::Auto, level: "info".to_owned() }
+    }
+}
 
 /// Changes the level of a log.
 #[derive(Clone)]
@@ -21,12 +52,7 @@ type SetLevel = dyn Fn(&str) -> Result<(), LevelError> + Send + Sync;
 pub enum LevelError {
     /// Not a level or directives.
     #[error("`{level}` is no log level (error, warn, info, debug, trace) and no list of directives")]
-    Parse {
-        /// What was given.
-        level: String,
-        /// Why not.
-        source: ParseError,
-    },
+    Parse { level: String, source: ParseError },
     /// The log is gone.
     #[error("the log cannot be changed")]
     Gone(#[source] reload::Error),
@@ -60,7 +86,7 @@ impl std::fmt::Debug for LevelHandle {
 }
 
 /// Is it a level, or directives?
-pub fn check_level(level: &str) -> Result<(), LevelError> {
+fn check_level(level: &str) -> Result<(), LevelError> {
     filter(level).map(drop)
 }
 
@@ -72,7 +98,7 @@ fn filter(level: &str) -> Result<EnvFilter, LevelError> {
 }
 
 /// Starts the process's log, on standard error.
-pub fn start(log: &Log) -> Result<LevelHandle, LogError> {
+pub fn start(log: &Settings) -> Result<LevelHandle, LogError> {
     let (filter_layer, handle) = reload::Layer::new(filter(&log.level)?);
     let layer: Box<dyn Layer<Registry> + Send + Sync> = match resolve(log.format)? {
         Resolved::Journal(journal) => {
@@ -98,13 +124,13 @@ enum Resolved {
     Journal(tracing_journald::Layer),
 }
 
-fn resolve(format: LogFormat) -> Result<Resolved, LogError> {
+fn resolve(format: Format) -> Result<Resolved, LogError> {
     // systemd sets it when standard error is the journal; whoever inherited it may have no journal.
     let announced = std::env::var_os("JOURNAL_STREAM").is_some() && !io::stderr().is_terminal();
     match format {
-        LogFormat::Json => Ok(Resolved::Json),
-        LogFormat::Journald => tracing_journald::layer().map(Resolved::Journal).map_err(LogError::Journal),
-        LogFormat::Auto if announced => Ok(tracing_journald::layer().map_or(Resolved::Text, Resolved::Journal)),
-        LogFormat::Auto | LogFormat::Text => Ok(Resolved::Text),
+        Format::Json => Ok(Resolved::Json),
+        Format::Journald => tracing_journald::layer().map(Resolved::Journal).map_err(LogError::Journal),
+        Format::Auto if announced => Ok(tracing_journald::layer().map_or(Resolved::Text, Resolved::Journal)),
+        Format::Auto | Format::Text => Ok(Resolved::Text),
     }
 }

@@ -1,8 +1,10 @@
 //! All metrics, as typed handles. Names and labels are a contract with whoever alerts on them.
 
 mod llm;
+mod mcp;
 mod memory;
 mod plugin;
+mod upstream;
 
 use prometheus::core::Collector;
 use prometheus::{
@@ -11,8 +13,10 @@ use prometheus::{
 };
 
 pub use llm::LlmMetrics;
+pub use mcp::McpMetrics;
 pub use memory::MemoryMetrics;
 pub use plugin::PluginMetrics;
+pub use upstream::UpstreamMetrics;
 
 use super::labels::Capped;
 
@@ -23,70 +27,43 @@ const REQUEST_BUCKETS: [f64; 14] =
 /// Seconds; from one document to ten thousand on a slow disk.
 const RELOAD_BUCKETS: [f64; 12] = [1e-4, 2.5e-4, 1e-3, 2.5e-3, 1e-2, 2.5e-2, 0.1, 0.25, 1.0, 2.5, 10.0, 60.0];
 
-/// The daemon's metrics.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
-    /// `almanac_http_requests_total{route,method,code}`.
     pub http_requests: IntCounterVec,
-    /// `almanac_http_request_duration_seconds{route}`.
     pub http_duration: HistogramVec,
-    /// `almanac_http_connections`.
     pub http_connections: IntGauge,
-    /// `almanac_http_connections_closed_total{reason}`.
     pub http_closed: IntCounterVec,
-    /// `almanac_reloads_total{trigger,outcome}`.
     pub reloads: IntCounterVec,
-    /// `almanac_reload_duration_seconds`.
     pub reload_duration: Histogram,
-    /// `almanac_catalog_generation`.
     pub catalog_generation: IntGauge,
-    /// `almanac_catalog_tools`.
     pub catalog_tools: IntGauge,
-    /// `almanac_catalog_documents{state}`.
     pub catalog_documents: IntGaugeVec,
     /// `almanac_catalog_watching`: 1 with file events, 0 by poll only.
     pub catalog_watching: IntGauge,
-    /// `almanac_catalog_last_reload_*`.
     pub catalog_reload: LastReload,
-    /// `almanac_config_last_reload_*`.
     pub config_reload: LastReload,
-    /// `almanac_tokens`.
     pub tokens: IntGauge,
-    /// `almanac_tokens_last_reload_*`.
     pub tokens_reload: LastReload,
-    /// `almanac_watchdog_probes_total{outcome}`.
     pub watchdog_probes: IntCounterVec,
     /// Tools and modes that are labels of their own.
     pub tool_labels: Capped,
-    /// `almanac_tool_duration_seconds{tool,mode}`.
     pub tool_duration: HistogramVec,
-    /// `almanac_tool_calls_total{tool,outcome}`.
     pub tool_calls: IntCounterVec,
-    /// `almanac_tool_labels_folded_total`.
     pub labels_folded: IntCounter,
-    /// `almanac_estimate_ratio`.
     pub estimate_ratio: Histogram,
-    /// `almanac_interval_calls_total{inside}`.
     pub interval_calls: IntCounterVec,
-    /// `almanac_interval_coverage_ratio`.
     pub interval_coverage: Gauge,
-    /// What is suggested.
     pub suggest: Suggest,
-    /// What is selected.
     pub qualify: Qualify,
-    /// `almanac_store_commit_seconds`.
     pub store_commit: Histogram,
-    /// `almanac_store_queue_depth`.
     pub store_queue: IntGauge,
-    /// `almanac_store_usable`.
     pub store_usable: IntGauge,
-    /// `almanac_memory_*`.
     pub memory: MemoryMetrics,
-    /// `almanac_llm_*`.
     pub llm: LlmMetrics,
-    /// Rule libraries.
+    pub mcp: McpMetrics,
     pub plugins: PluginMetrics,
+    pub upstream: UpstreamMetrics,
 }
 
 /// Tools and modes with time series of their own.
@@ -98,28 +75,20 @@ const TOOL_BUCKETS: [f64; 14] = [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0
 /// Recorded by estimated duration; what is between the middle two was within 20 %.
 const RATIO_BUCKETS: [f64; 10] = [0.1, 0.25, 0.5, 0.8, 1.2, 2.0, 4.0, 10.0, 30.0, 100.0];
 
-/// What is selected.
 #[derive(Debug)]
 pub struct Qualify {
-    /// `almanac_qualify_duration_seconds`.
     pub duration: Histogram,
-    /// `almanac_qualified_tools`.
     pub tools: Histogram,
-    /// `almanac_missed_tools_total`.
     pub misses: IntCounter,
 }
 
 /// Tools offered for a message.
 const OFFERED_BUCKETS: [f64; 10] = [1.0, 5.0, 10.0, 20.0, 30.0, 50.0, 75.0, 100.0, 200.0, 500.0];
 
-/// What is suggested.
 #[derive(Debug)]
 pub struct Suggest {
-    /// `almanac_suggestions_total{source}`.
     pub tools: IntCounterVec,
-    /// `almanac_suggestions_degraded_total`.
     pub degraded: IntCounter,
-    /// `almanac_presets`.
     pub presets: IntGauge,
 }
 
@@ -238,7 +207,9 @@ impl Metrics {
             store_usable: made.gauge("almanac_store_usable", "1 if records can be stored.")?,
             memory: MemoryMetrics::new(&made)?,
             llm: LlmMetrics::new(&made)?,
+            mcp: McpMetrics::new(&made)?,
             plugins: PluginMetrics::new(&made)?,
+            upstream: UpstreamMetrics::new(&made)?,
             registry,
         };
         metrics.announce();

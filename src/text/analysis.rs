@@ -1,40 +1,150 @@
-//! Text to index terms: names are split (`getUserName`, `get_user_name`), words lower-cased and stemmed.
+//! Text to index terms, as people of its language look for them: names are split (`getUserName`, `get_user_name`),
+//! words lower-cased, without accents, and stemmed; of scripts that write no spaces, each character and each pair of
+//! them.
 
 use frostem::{Algorithm, Stemmer};
+use unicode_general_category::{GeneralCategory, get_general_category};
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::decompose_canonical;
 
-/// Terms of more characters than this are cut: nobody types them, and they would only cost memory.
+/// Terms of more bytes than this are cut: nobody types them, and they would only cost memory.
 const LONGEST_TERM: usize = 40;
 
 /// Calls `sink` with each term of `text`, in order, repeats kept.
-pub fn terms(text: &str, mut sink: impl FnMut(&str)) {
-    let stemmer = Stemmer::new(Algorithm::English);
-    let mut word = String::new();
-    let mut previous = ' ';
-    let mut rest = text.chars().peekable();
-    while let Some(char) = rest.next() {
-        let starts_word = char.is_uppercase()
-            && (previous.is_lowercase()
-                || previous.is_uppercase() && rest.peek().is_some_and(|next| next.is_lowercase()));
-        if (!char.is_alphanumeric() || starts_word) && !word.is_empty() {
-            emit(&stemmer, &mut word, &mut sink);
-        }
-        if char.is_alphanumeric() && word.len() < LONGEST_TERM {
-            word.extend(char.to_lowercase());
-        }
-        previous = char;
-    }
-    if !word.is_empty() {
-        emit(&stemmer, &mut word, &mut sink);
+pub fn terms(text: &str, sink: impl FnMut(&str)) {
+    let mut words = Words { stemmer: Stemmer::new(Algorithm::English), word: String::new(), before: None, sink };
+    if text.is_ascii() {
+        words.split(text.chars());
+    } else {
+        // One form for characters that look the same, such as those of full width.
+        words.split(text.nfkc());
     }
 }
 
-fn emit(stemmer: &Stemmer, word: &mut String, sink: &mut impl FnMut(&str)) {
-    if word.is_ascii() {
-        sink(&stemmer.stem(word));
-    } else {
-        sink(word);
+/// The term's one character, of a script that writes no spaces.
+pub fn lone(term: &str) -> Option<char> {
+    let mut characters = term.chars();
+    characters.next().filter(|first| is_unspaced(*first) && characters.next().is_none())
+}
+
+struct Words<F> {
+    stemmer: Stemmer,
+    word: String,
+    /// The character before in a run of a script without spaces.
+    before: Option<char>,
+    sink: F,
+}
+
+impl<F: FnMut(&str)> Words<F> {
+    fn split(&mut self, text: impl Iterator<Item = char>) {
+        let mut previous = ' ';
+        let mut rest = text.peekable();
+        while let Some(char) = rest.next() {
+            if is_unspaced(char) {
+                self.end_word();
+                self.pair(char);
+                previous = char;
+                continue;
+            }
+            let starts_word = char.is_uppercase()
+                && (previous.is_lowercase()
+                    || previous.is_uppercase() && rest.peek().is_some_and(|next| next.is_lowercase()));
+            // A vowel's sign in Hindi is no letter, but in the middle of a word.
+            let is_of_word = char.is_alphanumeric() || !char.is_ascii() && !self.word.is_empty() && is_mark(char);
+            if !is_of_word || starts_word {
+                self.end_word();
+            }
+            self.before = None;
+            if is_of_word && self.word.len() < LONGEST_TERM {
+                self.push(char);
+            }
+            previous = char;
+        }
+        self.end_word();
     }
-    word.clear();
+
+    /// A character of a script without spaces, and with the one before it a pair.
+    fn pair(&mut self, char: char) {
+        if let Some(before) = self.before {
+            (self.sink)(String::from_iter([before, char]).as_str());
+        }
+        (self.sink)(char.encode_utf8(&mut [0; 4]));
+        self.before = Some(char);
+    }
+
+    fn push(&mut self, char: char) {
+        if char.is_ascii() {
+            self.word.push(char.to_ascii_lowercase());
+        } else {
+            char.to_lowercase().for_each(|char| fold(char, &mut self.word));
+        }
+    }
+
+    fn end_word(&mut self) {
+        if self.word.is_empty() {
+            return;
+        }
+        if self.word.is_ascii() {
+            (self.sink)(&self.stemmer.stem(&self.word));
+        } else {
+            (self.sink)(&self.word);
+        }
+        self.word.clear();
+    }
+}
+
+fn is_mark(char: char) -> bool {
+    matches!(
+        get_general_category(char),
+        GeneralCategory::NonspacingMark | GeneralCategory::SpacingMark | GeneralCategory::EnclosingMark
+    )
+}
+
+/// Is it of a script that writes no spaces between words, or, as Korean, joins them to what only serves the sentence?
+fn is_unspaced(char: char) -> bool {
+    matches!(char,
+        '\u{0e01}'..='\u{0e4e}' // Thai
+        | '\u{0e81}'..='\u{0ecd}' // Lao
+        | '\u{1000}'..='\u{103f}' // Burmese
+        | '\u{1780}'..='\u{17d3}' // Khmer
+        | '\u{3005}'..='\u{3007}' | '\u{3041}'..='\u{3096}' | '\u{30a1}'..='\u{30fa}' | '\u{30fc}' // Japanese
+        | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' // Chinese
+        | '\u{20000}'..='\u{3ffff}'
+        | '\u{ac00}'..='\u{d7a3}' // Korean
+    )
+}
+
+/// A lower-case letter as people type it who have no key for its accent. Of other scripts than Latin and Greek a mark
+/// makes another letter.
+fn fold(char: char, word: &mut String) {
+    let spelt = match char {
+        'ß' => "ss",
+        'æ' => "ae",
+        'œ' => "oe",
+        'ø' => "o",
+        'ł' => "l",
+        'đ' | 'ð' => "d",
+        'þ' => "th",
+        'ı' => "i",
+        'ς' => "σ",
+        // The mark that is left of a dotted capital, or was never joined to its letter.
+        '\u{300}'..='\u{36f}' => "",
+        '\u{c0}'..='\u{24f}' | '\u{370}'..='\u{3ff}' | '\u{1e00}'..='\u{1fff}' => {
+            let mut is_first = true;
+            decompose_canonical(char, |part| {
+                if is_first {
+                    word.push(part);
+                }
+                is_first = false;
+            });
+            return;
+        }
+        _ => {
+            word.push(char);
+            return;
+        }
+    };
+    word.push_str(spelt);
 }
 
 #[cfg(test)]
@@ -59,8 +169,30 @@ mod tests {
         check("reasoning_tree", &["reason", "tree"]);
         check("HTTPRequest v2", &["http", "request", "v2"]);
         check("Searching, searches!", &["search", "search"]);
-        check("Größe Ελλάδα 東京", &["größe", "ελλάδα", "東京"]);
         check(" ...", &[]);
+    }
+
+    #[test]
+    fn words_are_found_without_their_accents() {
+        check("Genève GENEVE ｇｅｎｅｖｅ", &["genev", "genev", "genev"]);
+        check("Größe Straße", &["gross", "strass"]);
+        check("Ελλάδα Ἑλλάς", &["ελλαδα", "ελλασ"]);
+        check("łódź Øre", &["lodz", "ore"]);
+        // Here a mark makes another letter.
+        check("йод иод", &["йод", "иод"]);
+        check("हिन्दी भाषा", &["हिन्दी", "भाषा"]);
+    }
+
+    #[test]
+    fn scripts_without_spaces_give_characters_and_pairs() {
+        check("绿茶", &["绿", "绿茶", "茶"]);
+        check("東京へ", &["東", "東京", "京", "京へ", "へ"]);
+        check("학교에", &["학", "학교", "교", "교에", "에"]);
+        check("喝tea茶", &["喝", "tea", "茶"]);
+        check("ﾃｽﾄ", &["テ", "テス", "ス", "スト", "ト"]);
+        let pairs = collect("ภาษาไทย");
+        assert!(pairs.contains(&"ไท".to_owned()), "{pairs:?}");
+        assert_eq!([lone("茶"), lone("绿茶"), lone("a")], [Some('茶'), None, None]);
     }
 
     proptest! {

@@ -1,7 +1,7 @@
 //! BM25F: ranks documents of several weighted fields for a query.
 //!
-//! Robertson & Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), section 3.6: term frequencies are
-//! normalised per field, weighted, summed, and saturated once.
+//! Robertson & Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), section 3.6: term frequencies
+//! are normalised per field, weighted, summed, and saturated once.
 
 use std::collections::HashMap;
 
@@ -22,7 +22,7 @@ pub struct Field {
 
 /// An inverted index over documents numbered in the order they were given.
 #[derive(Debug)]
-pub struct Index {
+pub struct Bm25 {
     terms: HashMap<Box<str>, Vec<Posting>>,
     documents: usize,
     k1: f32,
@@ -30,16 +30,16 @@ pub struct Index {
 
 /// A term that some document has.
 #[derive(Debug, Clone, Copy)]
-pub struct Found<'i> {
+pub struct PostingList<'i> {
     /// Its inverse document frequency, above 0.
-    pub rarity: f32,
+    pub idf: f32,
     postings: &'i [Posting],
     k1: f32,
 }
 
-impl<'i> Found<'i> {
-    /// The documents that have it, by number, each with how much of it: 0 to 1, saturated. The product with the rarity is what
-    /// the term adds to the document's score.
+impl<'i> PostingList<'i> {
+    /// The documents that have it, by number, each with how much of it: 0 to 1, saturated. The product with the idf is
+    /// what the term adds to the document's score.
     pub fn documents(self) -> impl Iterator<Item = (usize, f32)> + use<'i> {
         let k1 = self.k1;
         self.postings
@@ -54,7 +54,7 @@ struct Posting {
     frequency: f32,
 }
 
-impl Index {
+impl Bm25 {
     /// Indexes `documents`; each yields the text of its fields, in the order of `fields`.
     pub fn build<'t, D>(fields: &[Field], documents: impl IntoIterator<Item = D>) -> Self
     where
@@ -100,15 +100,15 @@ impl Index {
     }
 
     /// The inverse document frequency of a term that `having` documents have.
-    pub fn rarity(&self, having: usize) -> f32 {
+    pub fn idf(&self, having: usize) -> f32 {
         let (all, having) = (self.documents as f32, having as f32);
         (1.0 + (all - having + 0.5) / (having + 0.5)).ln()
     }
 
     /// Looks for a term as [`analysis::terms`] makes them.
-    pub fn find(&self, term: &str) -> Option<Found<'_>> {
+    pub fn find(&self, term: &str) -> Option<PostingList<'_>> {
         let postings = self.terms.get(term)?;
-        Some(Found { rarity: self.rarity(postings.len()), postings, k1: self.k1 })
+        Some(PostingList { idf: self.idf(postings.len()), postings, k1: self.k1 })
     }
 
     /// Documents that share a term with `query`, best first, ties by number. Scores are above 0 and unbounded.
@@ -117,7 +117,7 @@ impl Index {
         analysis::terms(query, |term| {
             let Some(found) = self.find(term) else { return };
             for (document, amount) in found.documents() {
-                *scores.entry(document as u32).or_default() += found.rarity * amount;
+                *scores.entry(document as u32).or_default() += found.idf * amount;
             }
         });
         let mut ranked: Vec<(u32, f32)> = scores.into_iter().collect();
@@ -146,8 +146,8 @@ mod tests {
 
     const FIELDS: [Field; 2] = [Field { weight: 5.0, b: 0.9 }, Field { weight: 2.0, b: 0.6 }];
 
-    fn index(documents: &[(&'static str, &'static str)]) -> Index {
-        Index::build(&FIELDS, documents.iter().map(|&(name, text)| [(0, name), (1, text)]))
+    fn index(documents: &[(&'static str, &'static str)]) -> Bm25 {
+        Bm25::build(&FIELDS, documents.iter().map(|&(name, text)| [(0, name), (1, text)]))
     }
 
     fn check(query: &str, expected: &[u32]) {

@@ -1,7 +1,7 @@
 //! The meaning of a text as a vector, from a table and without a model.
 //!
-//! BM25 only sees words that are the same. Sentence encoders see that "what's the weather" and "forecast for a city" are
-//! near, but cost a hundred megabytes and ten milliseconds a message. Here each word piece has a fixed row of
+//! BM25 only sees words that are the same. Sentence encoders see that "what's the weather" and "forecast for a city"
+//! are near, but cost a hundred megabytes and ten milliseconds a message. Here each word piece has a fixed row of
 //! [`DIMENSIONS`] numbers, fitted so that the mean of a text's rows points where such an encoder puts the whole text: a
 //! few microseconds, and data that is read in place from the binary. What is lost is word order. A name such as
 //! `getUserName` is one word here; who wants its parts to count splits it before.

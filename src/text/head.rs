@@ -1,4 +1,4 @@
-//! The beginning of a text, cut where a character ends.
+//! The beginning and the end of a text, cut between characters.
 
 /// The longest beginning of `text` of at most `bytes` bytes.
 pub fn head(text: &str, bytes: usize) -> &str {
@@ -7,6 +7,15 @@ pub fn head(text: &str, bytes: usize) -> &str {
         end -= 1;
     }
     &text[..end]
+}
+
+/// The longest end of `text` of at most `bytes` bytes.
+pub fn tail(text: &str, bytes: usize) -> &str {
+    let mut start = text.len().saturating_sub(bytes);
+    while !text.is_char_boundary(start) {
+        start += 1;
+    }
+    &text[start..]
 }
 
 #[cfg(test)]
@@ -22,6 +31,12 @@ mod tests {
         check(3, "aü");
         check(5, "aü");
         check(6, "aü東");
+        check(99, "aü東");
+        let check = |bytes, expected: &str| assert_eq!(tail("aü東", bytes), expected, "{bytes} bytes");
+        check(0, "");
+        check(2, "");
+        check(3, "東");
+        check(5, "ü東");
         check(99, "aü東");
     }
 }

@@ -11,29 +11,31 @@ use std::sync::LazyLock;
 
 use super::complexity::Complexity;
 use super::estimator::prior::{Prior, PriorSource};
-use crate::strict::decode::decode;
-use crate::strict::read::yaml;
-use crate::strict::{At, Diagnostic, FromNode, Limits, Node};
+use super::execution::MAX_DURATION_MS;
+use crate::strict::{Diagnostic, FromNode, Limits, LoadError, Violation, Word, load};
 
 /// The file as shipped.
 const SHIPPED: &str = include_str!("../../config/timing-defaults.yaml");
 /// Largest file, in bytes.
 const MAX_FILE_BYTES: usize = 1 << 20;
-/// Longest duration that can be a default, in ms: a day.
-const LONGEST_MS: u64 = 86_400_000;
 /// Largest factor for complex calls.
 const LARGEST_FACTOR: f64 = 1000.0;
 
 /// Durations and factors that stand in for history.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, FromNode)]
 pub struct Defaults {
+    #[serde(rename = "unknown_tool_ms")]
     unknown_tool: Milliseconds,
+    #[node(default)]
     factors: Vec<Rule>,
+    #[node(default)]
     tools: BTreeMap<String, Milliseconds>,
+    /// What was measured here.
+    #[node(default)]
+    measured: BTreeMap<String, Milliseconds>,
 }
 
 impl Default for Defaults {
-    /// The shipped numbers.
     fn default() -> Self {
         static SHIPPED_DEFAULTS: LazyLock<Defaults> = LazyLock::new(|| {
             Defaults::parse(Path::new("timing-defaults.yaml"), SHIPPED.as_bytes())
@@ -44,23 +46,24 @@ impl Default for Defaults {
 }
 
 impl Defaults {
-    /// Parses the content of `file`.
-    pub fn parse(file: &Path, content: &[u8]) -> Result<Self, Vec<Diagnostic>> {
-        let node = yaml(content, &Limits::of_bytes(MAX_FILE_BYTES))
-            .map_err(|error| vec![Diagnostic::unreadable(file, content, &error)])?;
-        decode(node).map_err(|faults| {
-            let text = String::from_utf8_lossy(content);
-            faults.iter().map(|fault| Diagnostic::fault(file, &text, fault)).collect()
-        })
+    /// Reads the file at `path`; the shipped one without a path.
+    pub fn read(path: Option<&Path>) -> Result<Self, LoadError> {
+        path.map_or_else(|| Ok(Self::default()), |path| load::load(path, &Limits::of_bytes(MAX_FILE_BYTES)))
     }
 
-    /// What is believed of a call before anything was recorded. `hint_ms` is the word of the tool's document, which
-    /// comes before the table's.
+    /// Parses the content of `file`.
+    pub fn parse(file: &Path, content: &[u8]) -> Result<Self, Vec<Diagnostic>> {
+        load::parse(file, content, &Limits::of_bytes(MAX_FILE_BYTES))
+    }
+
+    /// What is believed of a call before anything was recorded: what was measured here comes before the word of the
+    /// tool's document, `hint_ms`, and that before the table, which was written elsewhere as well.
     pub fn prior(&self, tool: &str, hint_ms: Option<u64>, complexity: &Complexity) -> Prior {
-        let (base, source) = match (hint_ms, self.tools.get(tool)) {
-            (Some(hint), _) => (hint, PriorSource::Hint),
-            (None, Some(known)) => (known.0, PriorSource::Default),
-            (None, None) => (self.unknown_tool.0, PriorSource::Unknown),
+        let (base, source) = match (self.measured.get(tool), hint_ms, self.tools.get(tool)) {
+            (Some(measured), _, _) => (measured.0, PriorSource::Default),
+            (None, Some(hint), _) => (hint, PriorSource::Hint),
+            (None, None, Some(known)) => (known.0, PriorSource::Default),
+            (None, None, None) => (self.unknown_tool.0, PriorSource::Unknown),
         };
         // Truncated: an estimate is in whole ms.
         Prior { ms: (base as f64 * self.factor(complexity)) as u64, source }
@@ -71,13 +74,19 @@ impl Defaults {
         self.factors.iter().find(|rule| rule.matches(complexity)).map_or(1.0, |rule| rule.factor.0)
     }
 
-    /// The tools that the table names, with their durations in ms, by name.
+    /// Does the table name the tool?
+    pub fn names(&self, tool: &str) -> bool {
+        self.measured.contains_key(tool) || self.tools.contains_key(tool)
+    }
+
+    /// The tools that the table names or that were measured, with their durations in ms.
     pub fn tools(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.tools.iter().map(|(tool, duration)| (tool.as_str(), duration.0))
+        let others = self.tools.iter().filter(|(tool, _)| !self.measured.contains_key(*tool));
+        self.measured.iter().chain(others).map(|(tool, duration)| (tool.as_str(), duration.0))
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, FromNode)]
 struct Rule {
     measure: Measure,
     at_least: u64,
@@ -90,16 +99,17 @@ impl Rule {
             Measure::NumPerspectives => complexity.num_perspectives.map(u64::from),
             Measure::NumBranches => complexity.num_branches.map(u64::from),
             Measure::ThinkingBudget => complexity.thinking_budget.map(u64::from),
-            Measure::ContentLength => Some(complexity.content_length as u64),
+            Measure::ContentLength => complexity.content_length,
             Measure::ContextTokens => complexity.context_tokens.map(u64::from),
         };
         size.is_some_and(|size| size >= self.at_least)
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Word)]
+#[serde(rename_all = "snake_case")]
+#[word(noun = "a measure")]
 enum Measure {
-    #[default]
     NumPerspectives,
     NumBranches,
     ThinkingBudget,
@@ -107,74 +117,33 @@ enum Measure {
     ContextTokens,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, FromNode)]
+#[node(try_from = "f64")]
 struct Factor(f64);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+impl TryFrom<f64> for Factor {
+    type Error = Violation;
+
+    fn try_from(factor: f64) -> Result<Self, Violation> {
+        if factor > 0.0 && factor <= LARGEST_FACTOR {
+            return Ok(Self(factor));
+        }
+        Err(format!("a factor is more than 0 and at most {LARGEST_FACTOR}").into())
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromNode)]
+#[node(try_from = "u64")]
 struct Milliseconds(u64);
 
-impl FromNode for Defaults {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        at.map(node, |fields| Self {
-            unknown_tool: fields.required("unknown_tool_ms"),
-            factors: fields.or_default("factors"),
-            tools: fields.or_default("tools"),
-        })
-    }
-}
+impl TryFrom<u64> for Milliseconds {
+    type Error = Violation;
 
-impl FromNode for Rule {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        at.map(node, |fields| Self {
-            measure: fields.required("measure"),
-            at_least: fields.required("at_least"),
-            factor: fields.required("factor"),
-        })
-    }
-}
-
-impl FromNode for Measure {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        let text = String::from_node(node, at)?;
-        let measure = match text.as_str() {
-            "num_perspectives" => Self::NumPerspectives,
-            "num_branches" => Self::NumBranches,
-            "thinking_budget" => Self::ThinkingBudget,
-            "content_length" => Self::ContentLength,
-            "context_tokens" => Self::ContextTokens,
-            other => {
-                at.bad_value(format!(
-                    "`{other}` is none of num_perspectives, num_branches, thinking_budget, content_length, context_tokens"
-                ));
-                return None;
-            }
-        };
-        Some(measure)
-    }
-}
-
-impl FromNode for Factor {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        let Node::Number(number) = &node else {
-            at.wrong_type("a number", &node);
-            return None;
-        };
-        let factor = number.as_f64().filter(|factor| *factor > 0.0 && *factor <= LARGEST_FACTOR);
-        if factor.is_none() {
-            at.bad_value(format!("a factor is more than 0 and at most {LARGEST_FACTOR}"));
+    fn try_from(ms: u64) -> Result<Self, Violation> {
+        if (1..=MAX_DURATION_MS).contains(&ms) {
+            return Ok(Self(ms));
         }
-        factor.map(Self)
-    }
-}
-
-impl FromNode for Milliseconds {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        let ms = u64::from_node(node, at)?;
-        if !(1..=LONGEST_MS).contains(&ms) {
-            at.bad_value(format!("a duration is 1 to {LONGEST_MS} ms, a day"));
-            return None;
-        }
-        Some(Self(ms))
+        Err(format!("a duration is 1 to {MAX_DURATION_MS} ms, a day").into())
     }
 }
 
@@ -204,7 +173,7 @@ mod tests {
         check("reasoning_mcts", budget(8192), 117_000);
         check("reasoning_mcts", budget(8191), 90_000);
         check("reasoning_mcts", Complexity { thinking_budget: Some(9000), ..perspectives(9) }, 135_000);
-        check("reasoning_mcts", Complexity { content_length: 1 << 30, ..any }, 90_000);
+        check("reasoning_mcts", Complexity { content_length: Some(1 << 30), ..any }, 90_000);
         assert_eq!(Defaults::default().tools().count(), 35);
     }
 
@@ -212,6 +181,9 @@ mod tests {
     fn a_document_knows_better() {
         let prior = Defaults::default().prior("reasoning_tree", Some(500), &Complexity::default());
         assert_eq!(prior, Prior { ms: 500, source: PriorSource::Hint });
+        let measured = Defaults::default().with_durations([("reasoning_tree".to_owned(), 70)]);
+        let prior = measured.prior("reasoning_tree", Some(500), &Complexity::default());
+        assert_eq!(prior, Prior { ms: 70, source: PriorSource::Default }, "what was measured here knows best");
     }
 
     fn refuse(text: &str, expected: &[(usize, &str)]) {
@@ -229,7 +201,7 @@ mod tests {
         );
         refuse(
             "unknown_tool_ms: 1\nfactor: []\nfactors:\n- {measure: size, at_least: 1, factor: 0}",
-            &[(4, "bad-value"), (4, "bad-value"), (2, "unknown-key")],
+            &[(2, "unknown-key"), (4, "bad-value"), (4, "bad-value")],
         );
     }
 }

@@ -2,15 +2,14 @@
 //! other.
 
 use super::estimator::Location;
-use super::estimator::censoring;
 use super::estimator::conformal::Levels;
 use super::estimator::experts::{EXPERTS, Panel};
 use super::estimator::grid::{Distribution, WIDTH, ln_ms, whole_ms};
 use super::estimator::prior::PriorSource;
 use super::model::Question;
-use super::outcome::Observation;
+use crate::strict::Word;
 
-/// Calls of a key before anything but low confidence is said of it.
+/// Calls of a key that ended before anything but low confidence is said of it.
 const CALLS_FOR_CONFIDENCE: u32 = 5;
 /// Predicted probability of landing near that confidence takes.
 const CONFIDENT: f64 = 0.8;
@@ -20,7 +19,8 @@ const NEAR_MS: f64 = 50.0;
 const NEVER_SURE: f64 = 0.002;
 
 /// How far an estimate can be relied on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Word)]
+#[serde(rename_all = "lowercase")]
 pub enum Confidence {
     /// Neither of the others.
     Low,
@@ -31,18 +31,19 @@ pub enum Confidence {
 }
 
 impl Confidence {
-    /// The spelling on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
+    /// The word for a distribution, of an estimate and P50 at these places in ln(ms), after so many calls that ended.
+    pub(super) fn of(ended: u32, distribution: &Distribution, estimate: f64, p50: f64) -> Self {
+        match ended {
+            CALLS_FOR_CONFIDENCE.. if within(distribution, estimate, 1.2, 0.8) >= CONFIDENT => Self::High,
+            CALLS_FOR_CONFIDENCE.. if within(distribution, p50, 2.0, 0.5) >= CONFIDENT => Self::Medium,
+            _ => Self::Low,
         }
     }
 }
 
 /// What an estimate rests on, from the firmest ground to the softest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Word)]
+#[serde(rename_all = "lowercase")]
 pub enum Basis {
     /// Calls of this tool in this mode.
     History,
@@ -50,27 +51,13 @@ pub enum Basis {
     Tool,
     /// Calls of other hosts.
     Fleet,
-    /// The tool's document.
     Hint,
-    /// The defaults.
     Default,
 }
 
-impl Basis {
-    /// The spelling on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::History => "history",
-            Self::Tool => "tool",
-            Self::Fleet => "fleet",
-            Self::Hint => "hint",
-            Self::Default => "default",
-        }
-    }
-}
-
 /// How likely a call is to exceed a limit, in a word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Word)]
+#[serde(rename_all = "lowercase")]
 pub enum Timeout {
     /// Less than 5 %.
     Unlikely,
@@ -87,15 +74,6 @@ impl Timeout {
             ..0.05 => Self::Unlikely,
             ..0.5 => Self::Possible,
             _ => Self::Likely,
-        }
-    }
-
-    /// The spelling on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Unlikely => "unlikely",
-            Self::Possible => "possible",
-            Self::Likely => "likely",
         }
     }
 }
@@ -139,7 +117,10 @@ impl Quantiles {
 
 /// What was known when a forecast was made.
 pub(crate) struct Standing {
-    pub(crate) calls: u32,
+    /// Calls of the key that ended.
+    pub(crate) ended: u32,
+    /// Calls of the key, those that were given up included.
+    pub(crate) learnt: u32,
     pub(crate) samples: u64,
     pub(crate) tool_calls: f64,
 }
@@ -161,6 +142,7 @@ pub struct Forecast {
     confidence: Confidence,
     basis: Basis,
     samples: u64,
+    ended: u32,
     /// P05 and P95 before a cold start widened them.
     bounds: (f64, f64),
     within_20pct: f64,
@@ -183,21 +165,18 @@ impl Forecast {
             quantiles = quantiles.around(question.prior.ln());
             question.prior.ms
         } else {
-            whole_ms(densest)
+            whole_ms(densest.clamp(low, high))
         };
         let within_20pct = within(distribution, densest, 1.2, 0.8);
         let within_x2 = within(distribution, quantiles.p50, 2.0, 0.5);
-        let confidence = match standing.calls {
-            CALLS_FOR_CONFIDENCE.. if within_20pct >= CONFIDENT => Confidence::High,
-            CALLS_FOR_CONFIDENCE.. if within_x2 >= CONFIDENT => Confidence::Medium,
-            _ => Confidence::Low,
-        };
+        let confidence = Confidence::of(standing.ended, distribution, densest, quantiles.p50);
         Self {
             estimated_ms,
             quantiles,
             confidence,
             basis,
             samples: standing.samples,
+            ended: standing.ended,
             bounds: (low, high),
             within_20pct,
             within_x2,
@@ -246,6 +225,11 @@ impl Forecast {
         self.samples
     }
 
+    /// Calls of the key that were learnt from and ended.
+    pub(super) fn ended(&self) -> u32 {
+        self.ended
+    }
+
     /// Does the estimate exceed `limit_ms`? Strictly: a call that takes exactly so long is in time.
     pub fn will_time_out(&self, limit_ms: u64) -> bool {
         self.estimated_ms > limit_ms
@@ -259,15 +243,6 @@ impl Forecast {
     /// What is left of the call after it has run for `elapsed_ms`.
     pub fn remaining(&self, elapsed_ms: u64) -> Remaining {
         Remaining { whole: self.distribution().longer_than(ln_ms(elapsed_ms)), elapsed_ms }
-    }
-
-    /// The place, in ln(ms), at which a call that went like this is learnt: its duration, or what is likely of it if it
-    /// was given up. In single precision, as keys keep it, so that the deviation of a repeated duration is exactly 0
-    /// and not at random on either side of it.
-    pub fn learnt_as(&self, observation: Observation) -> f64 {
-        let ended = ln_ms(observation.duration_ms);
-        let ln = if observation.outcome.is_censored() { censoring::impute(self.distribution(), ended) } else { ended };
-        f64::from(ln as f32)
     }
 
     /// The distribution that everything is read off.
@@ -286,7 +261,7 @@ impl Forecast {
 }
 
 fn basis(question: &Question<'_>, standing: &Standing) -> Basis {
-    if standing.calls > 0 {
+    if standing.learnt > 0 {
         Basis::History
     } else if standing.tool_calls > 0.0 {
         Basis::Tool

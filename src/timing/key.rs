@@ -5,6 +5,7 @@
 //! themselves.
 
 use super::Outcome;
+use crate::strict::Violation;
 
 /// What follows a mode to name its failures.
 const ERROR: &str = "#error";
@@ -12,7 +13,6 @@ const ERROR: &str = "#error";
 /// A tool in a mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key<'a> {
-    /// The tool's name.
     pub tool: &'a str,
     /// The caller's mode, without any sign of failure; empty for none.
     pub mode: &'a str,
@@ -45,9 +45,12 @@ impl<'a> Key<'a> {
     }
 }
 
-/// May a caller use this mode?
-pub fn is_mode(mode: &str) -> bool {
-    !mode.contains('#')
+/// Holds a mode to what a caller may use.
+pub fn check_mode(mode: &str) -> Result<(), Violation> {
+    if mode.contains('#') {
+        return Err(format!("a mode has no `#`, as `{mode}` has: what follows one names calls that failed").into());
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -58,7 +61,7 @@ mod tests {
         let key = Key::new("a", "fast").ended_in(outcome);
         assert_eq!(key.shown_mode(), expected, "mode of a call that ended in {outcome:?}");
         assert_eq!(Key::shown_as("a", expected), key);
-        assert_eq!(is_mode(expected), outcome != Outcome::Error);
+        assert_eq!(check_mode(expected).is_ok(), outcome != Outcome::Error);
     }
 
     #[test]

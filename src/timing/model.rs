@@ -3,18 +3,19 @@
 //! Pure: a question goes in and a forecast comes out, an observation goes in and nothing comes out. Whoever owns the
 //! model decides when to publish it: a clone shares all states with the original until one of them changes, so one task
 //! learns on and readers hold the last clone. The store is the truth; what the model forgets to stay within its
-//! [`Limits`] can be replayed from there.
+//! [`ModelLimits`] can be replayed from there.
 
 use std::sync::Arc;
 
 use super::complexity::Covariates;
-use super::estimator::histogram::Histogram;
 use super::estimator::prior::Prior;
-use super::estimator::{self, state};
+use super::estimator::state::{self, KeyState};
+use super::estimator::survival::Durations;
+use super::estimator::{self, Learning, Tuning};
 use super::forecast::Forecast;
 use super::key::Key;
 use super::outcome::Observation;
-use super::table::Table;
+use super::table::SharedTable;
 
 /// A call to come.
 #[derive(Debug, Clone, Copy)]
@@ -26,20 +27,19 @@ pub struct Question<'a> {
     /// What is believed without history.
     pub prior: Prior,
     /// What other hosts have seen of this key, if there is a fleet.
-    pub fleet: Option<&'a Histogram>,
+    pub fleet: Option<&'a Durations>,
 }
 
 /// How much a model may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct ModelLimits {
     /// Tools in their modes; failures count apart.
     pub keys: usize,
     /// Tools; their failures count apart.
     pub tools: usize,
 }
 
-impl Default for Limits {
-    /// Some 20 MB.
+impl Default for ModelLimits {
     fn default() -> Self {
         Self { keys: 20_000, tools: 5_000 }
     }
@@ -48,23 +48,35 @@ impl Default for Limits {
 /// What was learnt of all keys.
 #[derive(Debug, Clone)]
 pub struct Model {
-    keys: Table<state::Key>,
-    tools: Table<state::Tool>,
+    keys: SharedTable<KeyState>,
+    tools: SharedTable<state::ToolState>,
     shared: Arc<state::Shared>,
-    /// Calls observed.
     calls: u64,
+    tuning: Tuning,
 }
 
 impl Default for Model {
     fn default() -> Self {
-        Self::new(Limits::default())
+        Self::new(ModelLimits::default())
     }
 }
 
 impl Model {
     /// A model that has seen nothing.
-    pub fn new(limits: Limits) -> Self {
-        Self { keys: Table::new(limits.keys), tools: Table::new(limits.tools), shared: Arc::default(), calls: 0 }
+    pub fn new(limits: ModelLimits) -> Self {
+        Self {
+            keys: SharedTable::new(limits.keys),
+            tools: SharedTable::new(limits.tools),
+            shared: Arc::default(),
+            calls: 0,
+            tuning: Tuning::default(),
+        }
+    }
+
+    /// The same with the constants of the reference implementation.
+    #[must_use]
+    pub(crate) fn into_reference(self) -> Self {
+        Self { tuning: Tuning::REFERENCE, ..self }
     }
 
     /// What a call will take.
@@ -80,7 +92,8 @@ impl Model {
         self.calls += 1;
         let key = self.keys.touch(question.key, self.calls);
         let tool = self.tools.touch(tool_of(question.key), self.calls);
-        estimator::learn(question, forecast, observation, key, tool, Arc::make_mut(&mut self.shared));
+        let shared = Arc::make_mut(&mut self.shared);
+        Learning { key, tool, shared, tuning: self.tuning }.learn(question, forecast, observation);
     }
 
     /// Learns a call that has ended without having been asked for: replaces the question's key by that of the outcome,
@@ -94,7 +107,17 @@ impl Model {
 
     /// Calls of `key` that were learnt from; 0 if it is not known or was forgotten.
     pub fn learnt(&self, key: Key<'_>) -> u32 {
-        self.keys.get(key).map_or(0, |state| state.calls)
+        self.keys.get(key).map_or(0, KeyState::learnt)
+    }
+
+    /// Was any call of `tool` learnt from and not forgotten?
+    pub fn knows(&self, tool: &str) -> bool {
+        [false, true].into_iter().any(|failed| self.tools.get(Key { tool, mode: "", failed }).is_some())
+    }
+
+    /// All tools, in no order; one that also failed is there twice.
+    pub fn tools(&self) -> impl Iterator<Item = &str> {
+        self.tools.iter().map(|(key, _)| key.tool)
     }
 
     /// Says how many calls of `key` the store holds, when only the last of them were replayed. Nothing happens if the
@@ -114,9 +137,9 @@ impl Model {
     pub fn size(&self) -> Size {
         Size {
             keys: self.keys.len(),
-            key_bytes: self.keys.bytes(|key| key.histogram.heap_bytes()),
+            key_bytes: self.keys.bytes(KeyState::heap_bytes),
             tools: self.tools.len(),
-            tool_bytes: self.tools.bytes(|tool| tool.histogram.heap_bytes()),
+            tool_bytes: self.tools.bytes(|tool| tool.durations.heap_bytes()),
         }
     }
 }
@@ -124,11 +147,9 @@ impl Model {
 /// What a model takes, without the 20 KB that all keys share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// Keys known.
     pub keys: usize,
     /// What they take with their names and their places in the table, heap included.
     pub key_bytes: usize,
-    /// Tools known.
     pub tools: usize,
     /// What they take, likewise.
     pub tool_bytes: usize,
@@ -220,7 +241,7 @@ mod tests {
         assert_eq!((forecast.basis(), forecast.samples()), (Basis::Tool, 0));
         assert!((500..1200).contains(&forecast.estimated_duration_ms()), "{forecast:?}");
 
-        let mut others = Histogram::default();
+        let mut others = Durations::default();
         (0..20).for_each(|_| others.add(800_f64.ln(), super::super::Fading::TOOL));
         let forecast = Model::default().forecast(&Question { fleet: Some(&others), ..html });
         assert_eq!(forecast.basis(), Basis::Fleet);
@@ -261,6 +282,107 @@ mod tests {
         }
     }
 
+    /// Calls of 380 to 840 ms, the longer the larger.
+    fn sizes_matter(calls: u64) -> impl Iterator<Item = (Complexity, u64)> {
+        (0..calls).map(|call| {
+            let length = 1000 + call * 7919 % 3001;
+            let sizes = Complexity { content_length: Some(length), ..Complexity::default() };
+            (sizes, 227 + length * 153 / 1000 + call * 31 % 7)
+        })
+    }
+
+    #[test]
+    fn a_size_that_is_not_said_is_the_usual_one() {
+        let mut model = Model::default();
+        for (sizes, duration_ms) in sizes_matter(60) {
+            let observation = Observation { duration_ms, outcome: Outcome::Success };
+            model.learn(&sized("write", "", &sizes), observation);
+        }
+        let bare = model.forecast(&question("write", ""));
+        let [p05, p50, _, p95] = bare.quantiles().whole_ms();
+        assert!((500..750).contains(&p50), "{p50}");
+        let covered = sizes_matter(60).filter(|(_, ms)| (p05..=p95).contains(ms)).count();
+        assert!(covered >= 44, "of 60 calls, {covered} are in {:?}", bare.interval_ms());
+        assert!(p05 > 200 && p95 < 1600, "{:?}", bare.interval_ms());
+        let at = |length| {
+            let sizes = Complexity { content_length: Some(length), ..Complexity::default() };
+            model.forecast(&sized("write", "", &sizes)).quantiles().p50
+        };
+        assert!(at(4000) > at(1000) + 0.4, "sizes that are said count");
+    }
+
+    #[test]
+    fn sizes_after_calls_without_any_change_nothing_yet() {
+        let durations: Vec<u64> = (0..60).map(|call| 1700 + call * 7919 % 5300).collect();
+        let mut model = succeeded(&question("write", ""), &durations);
+        let large = Complexity { content_length: Some(4000), context_tokens: Some(50_000), ..Complexity::default() };
+        let (bare, asked) = (question("write", ""), sized("write", "", &large));
+        let [first, second] = [bare, asked].map(|question| model.forecast(&question).quantiles().whole_ms());
+        assert_eq!(first, second);
+        // The first call that says its sizes is no call of a size beyond all others.
+        record(&mut model, &asked, Outcome::Success, &[3000; 3]);
+        let p50 = model.forecast(&bare).quantiles().whole_ms()[1];
+        assert!((2000..6000).contains(&p50), "{p50}");
+    }
+
+    #[test]
+    fn a_call_given_up_is_no_duration() {
+        let question = question("crawl", "");
+        let mut model = succeeded(&question, &[2000; 40]);
+        let before = model.forecast(&question).quantiles().whole_ms();
+        record(&mut model, &question, Outcome::Cancelled, &[50; 5]);
+        let forecast = model.forecast(&question);
+        assert_eq!(forecast.samples(), 45);
+        assert!((1900..2100).contains(&forecast.estimated_duration_ms()), "{forecast:?}");
+        let moved = forecast.quantiles().whole_ms()[1].abs_diff(before[1]);
+        assert!(moved < 50, "{:?} after {before:?}", forecast.quantiles().whole_ms());
+
+        let mut model = Model::default();
+        for calls in 1..=40 {
+            record(&mut model, &question, Outcome::Timeout, &[30_000]);
+            let forecast = model.forecast(&question);
+            assert_eq!(forecast.confidence(), Confidence::Low, "nothing ever ended in {calls} calls");
+            assert_eq!(forecast.basis(), Basis::History);
+            assert!(calls < 5 || forecast.timeout_probability(30_000) > 0.6, "{calls} calls");
+        }
+        record(&mut model, &question, Outcome::Success, &[40_000; 4]);
+        assert_eq!(model.forecast(&question).confidence(), Confidence::Low, "four ended");
+    }
+
+    #[test]
+    fn a_day_is_on_the_axis() {
+        for hours in [3, 4, 5, 11, 23, 24] {
+            let question = question("train", "");
+            let duration = hours * HOUR_MS - HOUR_MS / 100 * (hours % 5);
+            let forecast = succeeded(&question, &[duration; 12]).forecast(&question);
+            let [low, high] = forecast.interval_ms();
+            let estimate = forecast.estimated_duration_ms();
+            assert!(low <= estimate && estimate <= high, "{estimate} is not in {low} to {high} after {hours} h");
+            assert!((estimate as f64 / duration as f64).ln().abs() < 0.1, "{estimate} after calls of {duration}");
+            assert_eq!(Timeout::of(forecast.timeout_probability(duration * 4 / 5)), Timeout::Likely, "{hours} h");
+            assert_eq!(Timeout::of(forecast.timeout_probability(duration * 5 / 4)), Timeout::Unlikely, "{hours} h");
+            let plan = Plan::of(vec![&forecast; 100]).unwrap();
+            let total = plan.estimated_duration_ms() as f64 / (100 * duration) as f64;
+            assert!(total.ln().abs() < 0.3, "{total} of a hundred steps of {hours} h");
+        }
+    }
+
+    #[test]
+    fn the_rest_of_a_call_is_exact_within_a_bin() {
+        let question = question("steady", "");
+        let durations: Vec<u64> = (0..200).map(|call| 10_000 + call * 7919 % 2000).collect();
+        let forecast = succeeded(&question, &durations).forecast(&question);
+        for elapsed in (10_000..11_900).step_by(50) {
+            let rest = forecast.remaining(elapsed);
+            assert!(rest.quantiles_ms()[0] < 2000 && (rest.timeout_probability(elapsed) - 0.998).abs() < 1e-9);
+            let whole = forecast.distribution();
+            let [from, to] = [elapsed, elapsed + 100].map(|ms| (ms as f64).ln());
+            let truth = 1.0 - whole.between(from, to) / (1.0 - whole.below(from));
+            let said = rest.timeout_probability(elapsed + 100);
+            assert!((said - truth).abs() < 2e-3, "{said} is not {truth} after {elapsed} ms");
+        }
+    }
+
     #[test]
     fn failures_are_kept_apart() {
         let question = question("fetch", "html");
@@ -279,7 +401,7 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_and_the_lifetime_count_outlives_it() {
-        let mut model = Model::new(Limits { keys: 32, tools: 16 });
+        let mut model = Model::new(ModelLimits { keys: 32, tools: 16 });
         for call in 0..10_000 {
             let tool = format!("tool-{call}");
             record(&mut model, &question(&tool, ""), Outcome::Success, &[call]);
@@ -305,6 +427,26 @@ mod tests {
         let replayed = succeeded(&question, &durations[1950..]).forecast(&question);
         let (whole, replayed) = (whole.quantiles(), replayed.quantiles());
         assert!((whole.p50 - replayed.p50).abs() < 0.1 && (whole.p95 - replayed.p95).abs() < 0.2);
+    }
+
+    #[test]
+    fn the_steps_of_a_plan_share_what_makes_them_slow() {
+        let question = question("build", "");
+        let durations: Vec<u64> = (0..60).map(|call| 4000 + call * 7919 % 3000).collect();
+        let step = succeeded(&question, &durations).forecast(&question);
+        let width = |count| {
+            let [p05, .., p95] = Plan::of(vec![&step; count]).unwrap().quantiles_ms();
+            (p95 as f64 / p05 as f64).ln()
+        };
+        // Independent steps would scatter ever less: by .1 at thirty.
+        assert!(width(30) > 0.6 && width(100) > width(30), "{} and {}", width(30), width(100));
+        let steady = succeeded(&question, &[5000; 20]).forecast(&question);
+        assert_eq!(steady.confidence(), Confidence::High);
+        assert_eq!(Plan::of(vec![&steady; 30]).unwrap().confidence(), Confidence::Medium, "thirty are less sure");
+        let mut model = succeeded(&question, &[5000; 4]);
+        record(&mut model, &question, Outcome::Timeout, &[5000; 9]);
+        let four = model.forecast(&question);
+        assert_eq!(Plan::of([&steady, &four]).unwrap().confidence(), Confidence::Low);
     }
 
     #[test]

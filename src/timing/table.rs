@@ -44,14 +44,14 @@ type Shard<S> = Arc<HashTable<Arc<Slot<S>>>>;
 
 /// A bounded map from keys to states; cheap to clone.
 #[derive(Debug, Clone)]
-pub(super) struct Table<S> {
+pub(super) struct SharedTable<S> {
     shards: Box<[Shard<S>]>,
     hasher: FixedState,
     len: usize,
     limit: usize,
 }
 
-impl<S: Clone + Default> Table<S> {
+impl<S: Clone + Default> SharedTable<S> {
     /// An empty table of at most `limit` states (at least 1).
     pub(super) fn new(limit: usize) -> Self {
         let shards = (0..SHARDS).map(|_| Arc::default()).collect();
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     fn check(limit: usize, calls: impl IntoIterator<Item = u32>, kept: &[u32], forgotten: &[u32]) {
-        let mut table = Table::<u32>::new(limit);
+        let mut table = SharedTable::<u32>::new(limit);
         for (now, name) in (1..).zip(calls) {
             *table.touch(Key::new(&name.to_string(), "mode"), now) += 1;
             assert!(table.len() <= limit && table.len() == table.iter().count());
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_clone_keeps_what_it_had() {
-        let mut table = Table::<u32>::new(10);
+        let mut table = SharedTable::<u32>::new(10);
         *table.touch(Key::new("a", ""), 1) = 1;
         let published = table.clone();
         *table.touch(Key::new("a", ""), 2) = 2;

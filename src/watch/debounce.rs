@@ -1,8 +1,8 @@
 //! When to read after file events: a file saved as a whole at once, a burst when it is over.
 //!
-//! Pure: the clock comes in. A lone save should be served in a fraction of a millisecond, and an unpacked archive should be
-//! read once, not ten thousand times. So whole saves are read as they come, up to a few per burst, and every burst ends in a
-//! full scan, which is the authority.
+//! Pure: the clock comes in. A lone save should be served in a fraction of a millisecond, and an unpacked archive
+//! should be read once, not ten thousand times. So whole saves are read as they come, up to a few per burst, and every
+//! burst ends in a full scan, which is the authority.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

@@ -3,13 +3,17 @@
 use std::fs;
 use std::process::Command;
 
-use crate::daemon::{Site, almanacd, document, wait_until};
+use crate::daemon::{Daemon, Site, almanacd, document, wait_until};
 
 /// Makes a token in the site's file and returns it.
-fn token(site: &Site, name: &str, scopes: &str) -> String {
+pub fn token(site: &Site, name: &str, scopes: &str) -> String {
+    token_in(site, "tokens", name, scopes)
+}
+
+fn token_in(site: &Site, file: &str, name: &str, scopes: &str) -> String {
     let output = almanacd()
         .args(["token", "new", "--name", name, "--scopes", scopes, "--file"])
-        .arg(site.path("tokens"))
+        .arg(site.path(file))
         .output()
         .unwrap();
     assert!(output.status.success());
@@ -80,6 +84,77 @@ fn an_emptied_tokens_file_lets_nobody_in() {
     let status = || daemon.send("GET", "/v1/tools/a", &[("authorization", &format!("Bearer {last}"))], b"").status;
     wait_until("the last token is refused", || status() == 401);
     assert_eq!(daemon.get("/v1/tools/a").status, 401);
+}
+
+/// As the README says: the daemon runs, and then the first token is made.
+#[test]
+fn the_first_token_takes_effect_while_the_daemon_runs() {
+    let site = Site::new();
+    site.save("a.yaml", &document("a", "t"));
+    let mut command = site.command();
+    fs::create_dir(site.path("credentials")).unwrap();
+    command.env("CREDENTIALS_DIRECTORY", site.path("credentials"));
+    let daemon = Daemon::start(command, site.path("state/admin.sock"));
+    let status = |headers: &[(&str, &str)]| daemon.send("GET", "/v1/tools/a", headers, b"").status;
+    assert_eq!(status(&[]), 200);
+    fs::write(site.path("credentials/tokens"), "tokens: nonsense\n").unwrap();
+    let reload = almanacd().args(["ctl", "reload", "--wait", "--socket"]).arg(&daemon.admin).output().unwrap();
+    let said = String::from_utf8(reload.stderr).unwrap();
+    assert!(reload.status.code() == Some(1) && said.contains("credentials/tokens"), "{said}");
+    fs::remove_file(site.path("credentials/tokens")).unwrap();
+    let first = token_in(&site, "credentials/tokens", "first", "read");
+    wait_until("a token to be needed", || status(&[]) == 401);
+    assert_eq!(status(&[("authorization", &format!("Bearer {first}"))]), 200);
+    fs::remove_file(site.path("credentials/tokens")).unwrap();
+    wait_until("nobody to be let in", || status(&[("authorization", &format!("Bearer {first}"))]) == 401);
+}
+
+/// Who may only read cannot change what others are told; and a word alone does not put a tool first.
+#[test]
+fn teaching_needs_its_scope_and_more_than_words() {
+    let site = Site::new();
+    let (reader, recorder) = (token(&site, "reader", "read"), token(&site, "recorder", "read,record"));
+    with_tokens(&site);
+    site.save(
+        "b.yaml",
+        &document("storms", "'Storm warnings'").replace("description: d", "description: 'Storm warnings'"),
+    );
+    let daemon = site.start();
+    let post = |token: &str, path: &str, body: &str| {
+        let authorization = format!("Bearer {token}");
+        let headers = [("authorization", authorization.as_str()), ("content-type", "application/json")];
+        daemon.send("POST", path, &headers, body.as_bytes())
+    };
+    let miss = r#"{"toolName": "a", "message": "storm warnings for the coast"}"#;
+    let refused = post(&reader, "/v1/qualify/miss", miss);
+    assert_eq!((refused.status, refused.code().as_str()), (403, "missing-scope"));
+    let choices = || {
+        let store = rusqlite::Connection::open(site.path("state/almanac.db")).unwrap();
+        store.query_row("SELECT count(*), max(trust) FROM choices", [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
+    };
+    for _ in 0..8 {
+        assert_eq!(post(&recorder, "/v1/qualify/miss", miss).status, 200);
+    }
+    let learnt: (i64, f64) = choices();
+    assert_eq!(learnt, (3, 0.5), "of eight words");
+}
+
+#[test]
+fn a_stream_ends_with_its_token() {
+    let site = Site::new();
+    let streamer = token(&site, "streamer", "record");
+    with_tokens(&site);
+    let daemon = site.start();
+    let mut stream = daemon.connect();
+    let head = format!(
+        "POST /v1/streams?protocol=ui-v1 HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {streamer}\r\n\
+         content-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n8\r\ndata: {{}}\r\n"
+    );
+    stream.raw(head.as_bytes());
+    wait_until("the stream", || daemon.metric_as_admin("almanac_http_connections").is_some_and(|open| open >= 2.0));
+    fs::write(site.path("tokens"), "tokens: []\n").unwrap();
+    let reply = stream.reply_to("POST");
+    assert_eq!((reply.status, reply.code().as_str()), (401, "unknown-token"));
 }
 
 #[test]

@@ -56,6 +56,9 @@ fn a_command_is_measured_and_every_call_recorded() {
     assert!((20..2000).contains(&linear.parse::<u64>().unwrap()), "{text}");
     assert!(text.contains("  reasoning_mcts: 90000\n") && text.contains("measure: num_perspectives"), "{text}");
     assert!(text.contains("unknown_tool_ms: 15000\n"), "{text}");
+    assert!(out.contains("reasoning_linear: 12000 ms before, "), "{out}");
+    let (code, _, error) = run(&mut calibrate(&site, &["--exec", "true", "--tool", "reasoning_liner", "--no-record"]));
+    assert!(code == 1 && error.contains("did you mean reasoning_linear?"), "{error}");
 }
 
 #[test]
@@ -77,7 +80,7 @@ fn a_history_becomes_defaults_once() {
     assert_eq!((code, error.as_str()), (0, ""), "{out}");
     assert!(out.ends_with("\nCalibration complete. 6 samples recorded.\n"), "{out}");
     let expected = "\nunknown_tool_ms: 7\n\nfactors:\n  - { measure: num_perspectives, at_least: 3, factor: 2.5 }\n\n\
-                    tools:\n  b: 1\n  z: 6\n  a: 20\n";
+                    measured:\n  b: 1\n  a: 20\n\ntools:\n  a: 5\n  z: 6\n";
     assert_eq!(written(&site), expected);
     assert_eq!(daemon.json("/v1/timing/a")["total"], 2, "its calls and its failures");
     let (code, out, _) = from();
@@ -89,7 +92,9 @@ fn a_history_becomes_defaults_once() {
     // Without a file of its own, the shipped factors apply, by which 4 perspectives are complex as well.
     let simple = json!({"complexity": "simple", "calls": 3, "errors": 1, "timeouts": 0, "median_ms": 20});
     let complex = json!({"complexity": "complex", "calls": 1, "errors": 0, "timeouts": 0, "median_ms": 90});
-    let expected = json!({"recorded": 0, "tools": [{"tool": "a", "default_ms": 20, "levels": [simple, complex]}]});
+    let changes = json!([{"tool": "a", "before_ms": 15_000, "after_ms": 20}]);
+    let tools = json!([{"tool": "a", "default_ms": 20, "levels": [simple, complex]}]);
+    let expected = json!({"recorded": 0, "tools": tools, "changes": changes});
     assert_eq!((code, figures), (0, expected));
 }
 

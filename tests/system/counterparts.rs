@@ -63,7 +63,8 @@ fn prometheus_scrapes_and_answers() {
     }
     let daemon = site.start();
     let configuration = format!(
-        "scrape_configs:\n- job_name: almanac\n  scrape_interval: 100ms\n  scrape_timeout: 100ms\n  static_configs: [{{targets: ['{}']}}]\n",
+        "scrape_configs:\n- job_name: almanac\n  scrape_interval: 100ms\n  scrape_timeout: 100ms\n  static_configs: \
+         [{{targets: ['{}']}}]\n",
         daemon.address,
     );
     std::fs::write(site.path("prometheus.yml"), configuration).unwrap();

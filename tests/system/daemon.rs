@@ -1,14 +1,13 @@
 //! A daemon under test, and a client that can misbehave.
 
-use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -213,6 +212,12 @@ impl Daemon {
         wait_for("the daemon's end", || self.child.try_wait().unwrap())
     }
 
+    /// The same where a token is needed to look at the metrics.
+    pub fn metric_as_admin(&self, sample: &str) -> Option<f64> {
+        let text = self.admin("GET", "/metrics", b"").text();
+        text.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' ')?.parse().ok())
+    }
+
     /// The value of a metric's sample, named with its labels as rendered.
     pub fn metric(&self, sample: &str) -> Option<f64> {
         let text = self.get("/metrics").text();
@@ -321,6 +326,28 @@ impl<S: Read + Write> Connection<S> {
 
     /// An answer, or nothing if the peer closed.
     pub fn try_reply(&mut self, method: &str) -> Option<Reply> {
+        let mut reply = self.try_head()?;
+        let length: usize = reply.header("content-length").map_or(0, |length| length.parse().unwrap());
+        if method != "HEAD" && reply.status != 304 {
+            reply.body = vec![0; length];
+            self.stream.read_exact(&mut reply.body).ok()?;
+        }
+        Some(reply)
+    }
+
+    /// The next chunk of a body that comes in chunks; nothing at its end.
+    pub fn try_chunk(&mut self) -> Option<String> {
+        let mut line = String::new();
+        self.stream.read_line(&mut line).ok()?;
+        let length = usize::from_str_radix(line.trim_end(), 16).ok().filter(|length| *length > 0)?;
+        let mut chunk = vec![0; length + 2];
+        self.stream.read_exact(&mut chunk).ok()?;
+        chunk.truncate(length);
+        String::from_utf8(chunk).ok()
+    }
+
+    /// The head of an answer, or nothing if the peer closed.
+    pub fn try_head(&mut self) -> Option<Reply> {
         let mut line = String::new();
         if self.stream.read_line(&mut line).ok()? == 0 {
             return None;
@@ -333,13 +360,7 @@ impl<S: Read + Write> Connection<S> {
             let Some((name, value)) = line.trim_end().split_once(": ") else { break };
             headers.push((name.to_owned(), value.to_owned()));
         }
-        let mut reply = Reply { status, headers, body: Vec::new() };
-        let length: usize = reply.header("content-length").map_or(0, |length| length.parse().unwrap());
-        if method != "HEAD" && status != 304 {
-            reply.body = vec![0; length];
-            self.stream.read_exact(&mut reply.body).ok()?;
-        }
-        Some(reply)
+        Some(Reply { status, headers, body: Vec::new() })
     }
 
     /// Waits for the peer to close.

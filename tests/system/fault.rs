@@ -74,8 +74,8 @@ fn check(daemon: &crate::daemon::Daemon, acknowledged: &HashSet<String>) {
     assert!(lost.is_empty(), "{} of {} acknowledged records are lost: {lost:?}", lost.len(), acknowledged.len());
 }
 
-/// Memories are added, changed and deleted by many writers while the daemon is killed: what was acknowledged is there as it
-/// was, and there is nothing half-written.
+/// Memories are added, changed and deleted by many writers while the daemon is killed: what was acknowledged is there
+/// as it was, and there is nothing half-written.
 #[test]
 fn no_acknowledged_memory_is_lost() {
     let rounds: usize = std::env::var("ALMANAC_FAULT_ROUNDS").map_or(5, |rounds| rounds.parse().unwrap());
@@ -134,8 +134,8 @@ fn no_acknowledged_memory_is_lost() {
     check_memories(&site.start(), &acknowledged.lock().unwrap(), "");
 }
 
-/// What was acknowledged in threads that begin like that is there as it was, every change has its history, and all of it is
-/// found by its text.
+/// What was acknowledged in threads that begin like that is there as it was, every change has its history, and all of
+/// it is found by its text.
 fn check_memories(daemon: &Daemon, acknowledged: &HashMap<String, Value>, threads: &str) {
     let is_meant = |memory: &Value| memory["metadata"]["thread"]["id"].as_str().unwrap().starts_with(threads);
     for (id, memory) in acknowledged.iter().filter(|(_, memory)| is_meant(memory)) {

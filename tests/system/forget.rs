@@ -29,7 +29,7 @@ fn choose(daemon: &Daemon, message: &str, session: &str, tool: &str) {
 
 fn is_known(daemon: &Daemon, session: &str) -> bool {
     let reply = daemon.get(&format!("/v1/sessions/{session}"));
-    reply.status == 200 && !reply.json()["intent_context"].is_null()
+    reply.status == 200 && !reply.json()["intentContext"].is_null()
 }
 
 #[test]
@@ -112,12 +112,15 @@ fn what_was_learnt_from_a_person_s_messages_goes_with_the_person() {
     for (message, session) in [(OURS, "s"), ("ostrich racing odds", "s2"), (&long, "s3"), (OURS, "s4")] {
         choose(&daemon, message, session, "beta");
     }
+    // What a session is about goes with it, though something else was said last.
+    choose(&daemon, OURS, "s5", "beta");
+    ask(&daemon, &json!({"message": "go ahead", "sessionId": "s5"}));
     for session in ["a:chat", "a-thread", "chat:chat:a%253Achat"] {
         ask(&daemon, &json!({"message": "something else", "sessionId": session.replace("%25", "%")}));
     }
     wait_until("ours is learnt", || score(&daemon, OURS) != before);
     let taught = score(&daemon, OURS);
-    let gone = ["s", "s2", "s3", "s4", "a:chat", "a-thread", "chat:chat:a%253Achat"];
+    let gone = ["s", "s2", "s3", "s4", "s5", "a:chat", "a-thread", "chat:chat:a%253Achat"];
     assert!(gone.iter().chain(&["elsewhere"]).all(|session| is_known(&daemon, session)));
     let purged = daemon.admin("POST", "/-/memories/purge", br#"{"userId":"user:user:john-doe"}"#).json();
     assert_eq!(purged["purged"], 3);

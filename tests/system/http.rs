@@ -89,6 +89,12 @@ fn lists_are_filtered_paged_and_ranked() {
         query = format!("limit=7&cursor={cursor}");
     }
     assert_eq!(paged, all);
+    // One ranking for both: what a message is offered first is listed first.
+    let message = "Is anything on fire in the news about Lisbon today?";
+    let asked = daemon.post("/v1/qualify", &serde_json::json!({"message": message}).to_string()).json();
+    let listed = names(&format!("q={}", message.replace(' ', "%20").replace('?', "%3F")));
+    let hints: Vec<String> = serde_json::from_value(asked["toolHints"].clone()).unwrap();
+    assert!(!hints.is_empty() && hints.iter().all(|hint| listed[..20].contains(hint)), "{hints:?} in {listed:?}");
     let ranked = daemon.json("/v1/tools?q=file&limit=1");
     assert!(ranked["items"][0]["score"].as_f64().unwrap() > 0.0);
     let cursor = ranked["next_cursor"].as_str().unwrap();

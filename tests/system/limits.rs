@@ -1,6 +1,6 @@
 //! Connections that take too much, and what closes them.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
 use crate::daemon::{Daemon, Site, document, wait_until};
@@ -63,7 +63,10 @@ fn a_head_that_never_ends_is_closed() {
 fn a_body_that_never_comes_is_answered_and_closed() {
     let (_site, daemon) = start("request_timeout: 100ms");
     let mut slow = daemon.connect();
-    slow.raw(b"POST /v1/tools/check HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 50\r\n\r\n{");
+    slow.raw(
+        b"POST /v1/tools/check HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: \
+        50\r\n\r\n{",
+    );
     let reply = slow.reply();
     assert_eq!((reply.status, reply.code().as_str()), (408, "slow-body"));
     slow.closed();
@@ -115,7 +118,10 @@ fn large_heads_and_bodies_are_refused() {
     let reply = daemon.post("/v1/tools/check", &format!(r#"{{"tools":["{}"]}}"#, "x".repeat(3000)));
     assert_eq!((reply.status, reply.code().as_str()), (413, "body-too-large"));
     let mut chunked = daemon.connect();
-    chunked.raw(b"POST /v1/tools/check HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n");
+    chunked.raw(
+        b"POST /v1/tools/check HTTP/1.1\r\nhost: localhost\r\ncontent-type: \
+        application/json\r\ntransfer-encoding: chunked\r\n\r\n",
+    );
     chunked.raw(format!("{:x}\r\n{}\r\n0\r\n\r\n", 4000, "[".repeat(4000)).as_bytes());
     assert_eq!(chunked.reply().status, 413);
     let many: Vec<(String, &str)> = (0..200).map(|i| (format!("x-{i}"), "v")).collect();
@@ -140,7 +146,7 @@ fn garbage_is_answered_400_and_closed() {
 }
 
 #[test]
-fn connections_beyond_the_limit_wait_their_turn() {
+fn connections_beyond_the_limit_are_told_so() {
     let (_site, daemon) = start("max_connections: 2");
     let mut first = daemon.connect();
     let mut second = daemon.connect();
@@ -150,10 +156,129 @@ fn connections_beyond_the_limit_wait_their_turn() {
     }
     let mut third = daemon.connect();
     third.request("GET", "/v1/tools/a", &[], b"");
-    third.socket().set_read_timeout(Some(Duration::from_millis(50))).unwrap();
-    assert!(third.try_reply("GET").is_none(), "a third connection is served");
+    let reply = third.reply();
+    assert_eq!((reply.status, reply.code().as_str()), (503, "too-many-connections"));
+    assert_eq!(reply.header("retry-after"), Some("1"));
+    third.closed();
     drop(first);
-    third.socket().set_read_timeout(Some(crate::daemon::PATIENCE)).unwrap();
-    assert_eq!(third.reply().status, 200);
+    wait_until("a place", || daemon.get("/v1/tools/a").status == 200);
+    let refused = "almanac_http_connections_closed_total{reason=\"too_many_connections\"}";
+    assert!(daemon.metric_as_admin(refused).unwrap() >= 1.0);
     assert_eq!(daemon.admin("GET", "/-/status", b"").status, 200, "the administrator is never shut out");
+}
+
+/// The administrator's socket has places of its own, and tells when they are taken.
+#[test]
+fn a_full_admin_socket_says_so() {
+    let (_site, daemon) = start("");
+    let idle: Vec<_> = (0..64).map(|_| std::os::unix::net::UnixStream::connect(&daemon.admin).unwrap()).collect();
+    wait_until("all places to be taken", || daemon.admin("GET", "/-/status", b"").status == 503);
+    drop(idle);
+    wait_until("a place", || daemon.admin("GET", "/-/status", b"").status == 200);
+}
+
+#[test]
+fn a_connection_that_sends_nothing_has_the_time_of_a_head() {
+    let (_site, daemon) = start("header_read_timeout: 100ms, idle_timeout: 1h");
+    daemon.connect().closed();
+}
+
+/// Clients that write all of a request before they read: Python's http.client, and with some bodies node's fetch.
+#[test]
+fn a_client_that_writes_first_reads_why_it_was_refused() {
+    let (_site, daemon) = start("max_body_bytes: 2048");
+    let check = |method: &str, path: &str, content_type: &str, status: u16| {
+        let body = vec![b' '; 16 << 20];
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: {content_type}\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        let mut client = daemon.connect();
+        let mut socket = client.socket().try_clone().unwrap();
+        socket.write_all(head.as_bytes()).unwrap();
+        socket.write_all(&body).expect("the daemon reads on until the client has written");
+        let reply = client.reply_to(method);
+        assert_eq!(reply.status, status, "{method} {path}");
+    };
+    check("POST", "/v1/tools/check", "application/json", 413);
+    check("POST", "/v1/tools/check", "text/plain", 415);
+    check("PUT", "/v1/tools/check", "application/json", 405);
+    check("POST", "/v1/nothing", "application/json", 404);
+    check("POST", "/v1/tools/check", "text/plain", 415);
+}
+
+/// With one thread that answers, whatever is computed there keeps everybody waiting.
+#[test]
+fn large_bodies_are_not_read_where_questions_are_answered() {
+    let site = Site::new();
+    site.configure("workers: 1\n").save("a.yaml", &document("a", "t"));
+    let daemon = site.start();
+    let names: Vec<String> = (0..60_000).map(|number| format!("\"name_{number}\"")).collect();
+    let body = format!(r#"{{"tools": [{}]}}"#, names.join(","));
+    let answered_meanwhile = || {
+        let mut client = daemon.connect();
+        client.request("POST", "/v1/tools/check", &[("content-type", "application/json")], body.as_bytes());
+        client.socket().set_nonblocking(true).unwrap();
+        let mut asking = daemon.connect();
+        let mut answered = 0;
+        loop {
+            asking.request("GET", "/v1/tools/a", &[], b"");
+            assert_eq!(asking.reply().status, 200);
+            match client.socket().peek(&mut [0]) {
+                Ok(_) => return answered,
+                Err(_) => answered += 1,
+            }
+        }
+    };
+    wait_until("questions to be answered meanwhile", || answered_meanwhile() >= 10);
+}
+
+#[test]
+fn a_stream_that_stands_still_within_a_line_is_ended() {
+    let (_site, daemon) = start("request_timeout: 200ms");
+    let mut client = daemon.connect();
+    client.raw(
+        b"POST /v1/streams?protocol=ui-v1 HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/event-stream\r\n\
+          transfer-encoding: chunked\r\n\r\n5\r\ndata:\r\n",
+    );
+    let reply = client.reply_to("POST");
+    assert_eq!((reply.status, reply.code().as_str()), (408, "slow-body"));
+}
+
+#[test]
+fn streams_have_a_limit_of_their_own() {
+    let (_site, daemon) = start("max_streams: 1");
+    let open = || {
+        let mut client = daemon.connect();
+        client.raw(
+            b"POST /v1/streams?protocol=ui-v1 HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/event-stream\r\n\
+              transfer-encoding: chunked\r\n\r\n",
+        );
+        client
+    };
+    let first = open();
+    let refused = || {
+        let mut client = open();
+        client.socket().set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+        client.try_reply("POST").is_some_and(|reply| (reply.status, reply.code().as_str()) == (503, "too-many-streams"))
+    };
+    wait_until("the second to be refused", refused);
+    drop(first);
+    let ended = || {
+        let mut client = open();
+        client.raw(b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n");
+        client.reply_to("POST").status == 200
+    };
+    wait_until("another stream", ended);
+}
+
+#[test]
+fn a_client_that_closed_its_own_side_is_answered() {
+    let (_site, daemon) = start("");
+    let record = br#"{"tool_name": "a", "duration_ms": 5}"#;
+    let mut client = daemon.connect();
+    client.request("POST", "/v1/executions", &[("content-type", "application/json")], record);
+    client.socket().shutdown(std::net::Shutdown::Write).unwrap();
+    assert_eq!(client.reply().status, 201);
+    client.closed();
 }

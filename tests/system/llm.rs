@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use almanac::config;
-use almanac::llm::{Candidate, Llm, LlmError, Opinion, Question};
+use almanac::llm::{self, Candidate, Llm, LlmError, ModelQuestion, Opinion};
 use almanac::telemetry::Metrics;
 use serde_json::{Value, json};
 
@@ -22,9 +21,9 @@ const KEY_VARIABLE: &str = "CARGO_PKG_NAME";
 const SHORT: Duration = Duration::from_millis(150);
 
 /// A model at a server, which is given all the time that it needs.
-fn settings(address: &str) -> config::Llm {
-    let limits = config::LlmLimits { timeout: PATIENCE, ..config::LlmLimits::default() };
-    config::Llm {
+fn settings(address: &str) -> llm::Settings {
+    let limits = llm::QuestionLimits { timeout: PATIENCE, ..llm::QuestionLimits::default() };
+    llm::Settings {
         url: format!("{address}/v1").parse().unwrap(),
         model: "m-1".to_owned(),
         api_key_env: None,
@@ -40,13 +39,13 @@ struct Asked {
 }
 
 impl Asked {
-    fn at(server: &Server, adjust: impl FnOnce(&mut config::Llm)) -> Self {
+    fn at(server: &Server, adjust: impl FnOnce(&mut llm::Settings)) -> Self {
         let mut settings = settings(&format!("http://{}", server.address));
         adjust(&mut settings);
         Self::with(settings)
     }
 
-    fn with(settings: config::Llm) -> Self {
+    fn with(settings: llm::Settings) -> Self {
         let metrics = Arc::new(Metrics::new().unwrap());
         Self { llm: Llm::new(settings, Arc::clone(&metrics)).unwrap(), metrics }
     }
@@ -57,7 +56,7 @@ impl Asked {
 
     async fn ask_about(&self, message: &str) -> Result<Opinion, LlmError> {
         let tool = |name| Candidate { name, category: "files", description: "Does something.\nIn detail." };
-        self.llm.ask(&Question { message, candidates: ["web_search", "file_read"].map(tool).to_vec() }).await
+        self.llm.ask(&ModelQuestion { message, candidates: ["web_search", "file_read"].map(tool).to_vec() }).await
     }
 
     #[track_caller]
@@ -83,7 +82,7 @@ async fn check(play: Play, label: &str) {
         }
     });
     let error = asked.ask().await.unwrap_err();
-    assert_eq!(error.label(), label, "{what}: {error:?}");
+    assert_eq!(error.outcome().as_str(), label, "{what}: {error:?}");
     asked.check_calls(label, 1);
 }
 
@@ -113,7 +112,7 @@ async fn it_ranks_and_says_why() {
 async fn without_candidates_nothing_is_sent() {
     let server = Server::start(|_, _| completion(GOOD)).await;
     let asked = Asked::at(&server, |_| {});
-    let opinion = asked.llm.ask(&Question { message: "hello", candidates: Vec::new() }).await.unwrap();
+    let opinion = asked.llm.ask(&ModelQuestion { message: "hello", candidates: Vec::new() }).await.unwrap();
     assert_eq!((opinion, server.connections()), (Opinion::default(), 0));
 }
 
@@ -138,9 +137,9 @@ async fn what_is_shown_is_bounded() {
     let server = Server::start(|_, _| completion(r#"{"ranked": ["file_read"]}"#)).await;
     let asked = Asked::at(&server, |settings| settings.limits.max_candidates = 1);
     // It was not shown, so it cannot be the answer.
-    assert_eq!(asked.ask_about(&"x".repeat(1 << 20)).await.unwrap_err().label(), "malformed");
+    assert_eq!(asked.ask_about(&"x".repeat(1 << 20)).await.unwrap_err().outcome().as_str(), "malformed");
     let sent = server.seen()[0].body["messages"][1]["content"].as_str().unwrap().len();
-    assert!(sent <= config::LlmLimits::default().max_prompt_bytes, "{sent}");
+    assert!(sent <= llm::QuestionLimits::default().max_prompt_bytes, "{sent}");
 }
 
 #[tokio::test]
@@ -158,7 +157,7 @@ async fn an_endpoint_that_refuses_is_no_answer() {
     check(Play::Send(b"SSH-2.0-OpenSSH\r\n\r\n".to_vec()), "broken").await;
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let asked = Asked::with(settings(&format!("http://{nobody}")));
-    assert_eq!(asked.ask().await.unwrap_err().label(), "unreachable");
+    assert_eq!(asked.ask().await.unwrap_err().outcome().as_str(), "unreachable");
 }
 
 #[tokio::test]
@@ -185,7 +184,7 @@ async fn one_deadline_holds_for_all() {
     };
     let server = Server::start(bad_request).await;
     let asked = Asked::at(&server, |settings| settings.limits.timeout = SHORT);
-    assert_eq!(asked.ask().await.unwrap_err().label(), "deadline");
+    assert_eq!(asked.ask().await.unwrap_err().outcome().as_str(), "deadline");
     asked.check_calls("deadline", 1);
 }
 
@@ -239,7 +238,7 @@ async fn a_request_that_is_never_good_teaches_nothing() {
     })
     .await;
     let asked = Asked::at(&server, |_| {});
-    assert_eq!(asked.ask().await.unwrap_err().label(), "status");
+    assert_eq!(asked.ask().await.unwrap_err().outcome().as_str(), "status");
     asked.ask().await.unwrap();
     assert_eq!(server.seen()[3].body["response_format"]["type"], "json_schema");
 }
@@ -251,7 +250,7 @@ async fn a_broken_endpoint_is_left_alone() {
         (settings.limits.max_failures, settings.limits.pause) = (2, Duration::from_secs(3600));
     });
     for expected in ["status", "status", "open", "open"] {
-        assert_eq!(asked.ask().await.unwrap_err().label(), expected);
+        assert_eq!(asked.ask().await.unwrap_err().outcome().as_str(), expected);
     }
     assert_eq!(server.seen().len(), 2);
     asked.check_calls("open", 2);
@@ -272,7 +271,7 @@ async fn an_endpoint_that_says_when_to_come_back_is_left_alone_until_then() {
         let asked = Asked::at(&server, |_| {});
         for expected in expected {
             let error = asked.ask().await.unwrap_err();
-            assert_eq!(error.label(), expected, "{status} {header}");
+            assert_eq!(error.outcome().as_str(), expected, "{status} {header}");
             if let LlmError::Open { pause } = error {
                 assert!(pause <= almanac::llm::MAX_PAUSE && pause > almanac::llm::MAX_PAUSE / 2, "{pause:?}");
             }
@@ -286,7 +285,7 @@ async fn a_model_that_declines_is_asked_again() {
     let server = Server::start(move |_, _| Play::Send(reply("200 OK", "", refusal.as_bytes()))).await;
     let asked = Asked::at(&server, |settings| settings.limits.max_failures = 1);
     for _ in 0..3 {
-        assert_eq!(asked.ask().await.unwrap_err().label(), "declined");
+        assert_eq!(asked.ask().await.unwrap_err().outcome().as_str(), "declined");
     }
 }
 
@@ -326,7 +325,7 @@ async fn no_one_waits_for_a_free_slot() {
         tokio::select! {
             biased;
             answer = &mut first => panic!("it was not to answer: {answer:?}"),
-            second = asked.ask() => assert_eq!(second.unwrap_err().label(), "busy"),
+            second = asked.ask() => assert_eq!(second.unwrap_err().outcome().as_str(), "busy"),
         }
     }
     asked.check_calls("busy", 1);

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use almanac::catalog::{LoadError, Loader};
+use almanac::catalog::{Loader, LoaderError};
 use tempfile::TempDir;
 
 use crate::daemon::{document, shipped, wait_until};
@@ -39,7 +39,7 @@ fn a_faulty_document_is_an_error_and_a_path_is_no_name() {
     fs::write(directory.path().join("tools/good.yml"), document("good", "t")).unwrap();
     let loader = Loader::new(directory.path().join("tools"));
     let error = loader.load("bad").unwrap_err();
-    assert!(matches!(&error, LoadError::Faulty(faults) if faults[0].line > 0), "{error}");
+    assert!(matches!(&error, LoaderError::Faulty(faults) if faults[0].line > 0), "{error}");
     assert!(loader.load("../outside").unwrap().is_none());
     let (tools, diagnostics) = loader.load_all();
     assert_eq!(tools.keys().collect::<Vec<_>>(), ["good"]);

@@ -330,9 +330,9 @@ fn threads_are_in_order_with_their_gaps() {
     assert_eq!((contents(&thread), &thread["total"]), (vec!["0", "1", "4"], &json!(4)));
     assert_eq!(thread["gaps"], json!([{"from": 2, "to": 3}, {"from": 5, "to": 6}]));
     assert_eq!(thread["chatId"]["id"], "general");
-    let cursor = thread["next_cursor"].as_str().unwrap();
+    let cursor = thread["nextCursor"].as_str().unwrap();
     let rest = daemon.json(&format!("/v1/threads/a%2Fb%20c?cursor={cursor}&limit=1"));
-    assert_eq!((contents(&rest), rest.get("next_cursor")), (vec!["7"], None));
+    assert_eq!((contents(&rest), rest.get("nextCursor")), (vec!["7"], None));
     let elsewhere = with(message("other chat", "a/b c", 4), &json!({"chatId": "chat:chat:x"}));
     add(&daemon, "messages", &elsewhere);
     let reply = daemon.get("/v1/threads/a%2Fb%20c");
@@ -485,7 +485,8 @@ fn another_tenant_s_memories_do_not_exist() {
     let add = |token: &str, body: &Value| send(token, "POST", "/v1/memories/messages", body).json();
     let mine = add(&one, &message("secret handshake", "t", 0));
     let path = format!("/v1/memories/{}", id(&mine));
-    let link = json!({"content": "x", "metadata": {"processType": "thought", "agentId": "agent:agent:a", "relatedTo": id(&mine)}});
+    let link = json!({"content": "x", "metadata": {"processType": "thought", "agentId": "agent:agent:a",
+        "relatedTo": id(&mine)}});
     let theirs = send(&two, "POST", "/v1/memories/cognitive-processes", &link).json();
     for (method, path, body) in [
         ("GET", path.clone(), json!(null)),

@@ -120,8 +120,10 @@ fn an_import_in_parts_says_where_it_ended() {
 fn an_old_file_is_imported_or_its_lines_are_named() {
     let (site, daemon) = start();
     let old = [
-        json!({"id": "m1", "type": "message", "content": "hi", "role": "USER", "userId": "u", "agentId": "a", "chatId": "c"}),
-        json!({"id": "m2", "type": "message", "content": "hello", "metadata": {"role": "bot", "userId": "u", "agentId": "a",
+        json!({"id": "m1", "type": "message", "content": "hi", "role": "USER", "userId": "u", "agentId": "a",
+            "chatId": "c"}),
+        json!({"id": "m2", "type": "message", "content": "hello", "metadata": {"role": "bot", "userId": "u",
+            "agentId": "a",
             "chatId": "c", "inResponseTo": "m1"}}),
     ];
     let lines = |lines: &[Value]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
@@ -164,4 +166,5 @@ fn an_evaluation_prints_its_figures() {
         assert_eq!(figures["recall"][depth], 0.5, "{said}");
     }
     assert_eq!((&figures["mrr"], &figures["ndcg10"]), (&json!(0.5), &json!(0.5)));
+    assert_eq!((&figures["bm25"]["recall"]["1"], &figures["bm25"]["mrr"]), (&json!(0.5), &json!(0.5)));
 }

@@ -14,7 +14,6 @@ use almanac::memory::vocabulary::{
 };
 use almanac::memory::{StructuredId, create_agent_id, create_chat_id, create_thread_info, create_user_id};
 use almanac::store::{Sqlite, sqlite};
-use almanac::timing::Defaults;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
@@ -23,7 +22,7 @@ fn check(test: impl AsyncFnOnce(Engine) -> anyhow::Result<()>) {
     let file = sqlite::file_in(directory.path());
     let open = || -> anyhow::Result<Engine> {
         let store = Sqlite::start(sqlite::Options::file(file), Box::new(|_, _| ()))?;
-        let engine = Engine::with_store(Arc::new(store), Defaults::default(), 1000);
+        let engine = Engine::on(Arc::new(store));
         Ok(engine)
     };
     let engine = open().unwrap();
@@ -93,7 +92,8 @@ fn the_examples_of_the_contract() {
         });
         assert_eq!(Value::Object(message.metadata.clone()), whole);
         let whole = json!({
-            "processType": "thought", "agentId": id("agent", "assistant"), "importance": "medium", "importance_score": 0.5,
+            "processType": "thought", "agentId": id("agent", "assistant"), "importance": "medium",
+                "importance_score": 0.5,
             "schemaVersion": "1.0.0", "contextId": "conversation-123", "category": "reasoning",
         });
         assert_eq!(Value::Object(thought.metadata), whole);

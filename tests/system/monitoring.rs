@@ -28,6 +28,7 @@ fn busy(site: &Site) -> Daemon {
     ask(&daemon, "/v1/metadata", &json!({"tool_name": "reasoning_linear"}));
     ask(&daemon, "/v1/qualify", &json!({"message": "weigh the options"}));
     ask(&daemon, "/v1/memories/messages/search", &json!({"criteria": {"role": "user"}}));
+    assert_eq!(crate::mcp::modern(&daemon, "tools/list", json!({})).status, 200);
     // Another content, so that the worker is replaced.
     let newer = site.path("plugins/.newer");
     fs::write(&newer, [fs::read(&library).unwrap(), b"\n".to_vec()].concat()).unwrap();

@@ -14,7 +14,7 @@ const REQUESTS: &[(&str, &str, &str)] = &[
     ("listTools", "/v1/tools?q=file&limit=2", ""),
     ("getTool", "/v1/tools/web_search", ""),
     ("getToolRelations", "/v1/tools/web_search/relations", ""),
-    ("checkTools", "/v1/tools/check", r#"{"tools":["web_search","http_request","nope"],"envVars":[]}"#),
+    ("checkTools", "/v1/tools/check", r#"{"tools":["web_search","http_request","nope"],"env_vars":[]}"#),
     ("getCatalog", "/v1/catalog", ""),
     (
         "recordExecutions",
@@ -62,7 +62,8 @@ const REQUESTS: &[(&str, &str, &str)] = &[
     (
         "addDocument",
         "/v1/memories/documents",
-        r#"{"content":"d","metadata":{"source":"web","agentId":"agent:agent:a","creationDate":"2026-01-01T00:00:00Z"}}"#,
+        r#"{"content":"d",
+            "metadata":{"source":"web","agentId":"agent:agent:a","creationDate":"2026-01-01T00:00:00Z"}}"#,
     ),
     (
         "addTask",
@@ -77,6 +78,7 @@ const REQUESTS: &[(&str, &str, &str)] = &[
     ("searchCognitiveProcesses", "/v1/memories/cognitive-processes/search", "{}"),
     ("searchDocuments", "/v1/memories/documents/search", r#"{"options":{"sortBy":"title"}}"#),
     ("searchTasks", "/v1/memories/tasks/search", r#"{"criteria":{"minImportance":"high"}}"#),
+    ("searchMemories", "/v1/memories/search", r#"{"options":{"query":"tea","explain":true}}"#),
     ("getMemory", "/v1/memories/{memory}", ""),
     ("updateMemory", "/v1/memories/{memory}", r#"{"content":"n","metadata":{"importance":"high"}}"#),
     ("deleteMemory", "/v1/memories/{memory}", ""),
@@ -97,15 +99,22 @@ const REQUESTS: &[(&str, &str, &str)] = &[
     ("getOpenapi", "/openapi.json", ""),
     ("reload", "/-/reload", ""),
     ("reload", "/-/reload?wait=false", ""),
+    ("listMcpServers", "/-/mcp", ""),
+    ("showMcpServerLogs", "/-/mcp/absent/logs", ""),
+    ("diffMcpServer", "/-/mcp/absent/diff", ""),
+    ("restartMcpServer", "/-/mcp/absent/restart", ""),
+    ("approveMcpServer", "/-/mcp/absent/approve", ""),
     ("getStatus", "/-/status", ""),
     ("setLogLevel", "/-/log-level", r#"{"level":"info"}"#),
 ];
 
 /// A message in a thread of its own.
-const MESSAGE: &str = r#"{"content":"m","metadata":{"role":"user","userId":"user:user:u","agentId":"agent:agent:a","chatId":"chat:chat:c","thread":{"id":"{new}","position":0}}}"#;
+const MESSAGE: &str = r#"{"content":"m","metadata":{
+    "role":"user","userId":"user:user:u","agentId":"agent:agent:a","chatId":"chat:chat:c",
+    "thread":{"id":"{new}","position":0}}}"#;
 
-/// The path or body with what it speaks of made: `{new}` is a name that was not used before, `{memory}` and `{thread}` are
-/// those of a message that is kept.
+/// The path or body with what it speaks of made: `{new}` is a name that was not used before, `{memory}` and `{thread}`
+/// are those of a message that is kept.
 fn real(daemon: &Daemon, text: &str) -> String {
     static NAMES: AtomicUsize = AtomicUsize::new(0);
     let name = format!("thread{}", NAMES.fetch_add(1, Ordering::Relaxed));
@@ -121,6 +130,7 @@ fn start() -> (Site, Daemon) {
     let site = Site::new();
     site.save("faulty.yaml", &document("faulty", "t").replace("title", "titel"));
     hostile("counter", &site.path("plugins"));
+    site.configure("mcp: {directory: /nonexistent, servers: {absent: {socket: /nonexistent/socket}}}\n");
     let mut command = site.command();
     command.arg("--tool-metadata").arg(shipped());
     let daemon = Daemon::start(command, site.path("state/admin.sock"));
@@ -205,10 +215,121 @@ fn every_refusal_is_as_described() {
     for (id, operation) in operations(&document) {
         let (_, path, body) = REQUESTS.iter().find(|(of, _, _)| *of == id).unwrap();
         let path = format!("{}?no_such_parameter=1", path.split('?').next().unwrap());
-        if body.is_empty() {
-            let reply = operation.send(&daemon, &path, "");
-            assert_eq!(reply.status, 400, "{path}");
-            operation.check(&path, &reply);
+        let reply = operation.send(&daemon, &path, body);
+        assert_eq!((reply.status, reply.code().as_str()), (400, "unknown-parameter"), "{path}");
+        operation.check(&path, &reply);
+    }
+}
+
+/// A key in its other spelling: `tool_name` for `toolName`, and the reverse.
+fn other_spelling(key: &str) -> String {
+    let mut other = String::new();
+    let mut is_after_line = false;
+    for character in key.chars() {
+        match character {
+            '_' => is_after_line = true,
+            _ if is_after_line => {
+                other.push(character.to_ascii_uppercase());
+                is_after_line = false;
+            }
+            _ if character.is_ascii_uppercase() => {
+                other.push('_');
+                other.push(character.to_ascii_lowercase());
+            }
+            _ => other.push(character),
+        }
+    }
+    other
+}
+
+/// The same value with all keys in their other spelling.
+fn respelt(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            Value::Object(map.iter().map(|(key, value)| (other_spelling(key), respelt(value))).collect())
+        }
+        Value::Array(items) => items.iter().map(respelt).collect(),
+        other => other.clone(),
+    }
+}
+
+#[test]
+fn every_key_has_two_spellings() {
+    let (_site, daemon) = start();
+    let document = daemon.json("/openapi.json");
+    let all = operations(&document);
+    let mut respelt_keys = 0;
+    for (id, path, body) in REQUESTS {
+        let Ok(body) = serde_json::from_str::<Value>(body) else { continue };
+        let (_, operation) = all.iter().find(|(of, _)| of == id).unwrap();
+        let reply = operation.send(&daemon, path, &respelt(&body).to_string());
+        assert!(reply.status < 300, "{id} in the other spelling: {}", reply.text());
+        let Value::Object(keys) = body else { continue };
+        for (key, value) in keys.iter().filter(|(key, _)| other_spelling(key) != **key) {
+            respelt_keys += 1;
+            let mut both = keys.clone();
+            both.insert(other_spelling(key), value.clone());
+            let reply = operation.send(&daemon, path, &Value::Object(both).to_string());
+            let said = reply.json();
+            let pointer = format!("/{}", other_spelling(key));
+            assert_eq!((reply.status, &said["errors"][0]["code"]), (422, &json!("repeated-key")), "{id}: {said}");
+            assert_eq!(said["errors"][0]["pointer"], pointer, "{id}: {said}");
+        }
+    }
+    assert!(respelt_keys > 15, "{respelt_keys}");
+}
+
+#[test]
+fn a_fault_is_told_where_it_was_written() {
+    let (_site, daemon) = start();
+    let check = |path: &str, body: &str, pointer: &str| {
+        let reply = daemon.post(path, body);
+        assert_eq!((reply.status, reply.json()["errors"][0]["pointer"].as_str()), (422, Some(pointer)), "{body}");
+    };
+    check("/v1/estimate", r#"{"toolName": 1}"#, "/toolName");
+    check("/v1/estimate", r#"{"tool": "a", "modeName": "a\u0000"}"#, "/modeName");
+    check("/v1/estimate", r#"{"tool": "a", "toolName": "a"}"#, "/tool");
+    check("/v1/executions", r#"{"name": "a", "durationMs": 86400001}"#, "/durationMs");
+    check("/v1/estimate", r#"{"tool": "a", "complexity": "complex"}"#, "/complexity");
+    let taken = daemon.post("/v1/estimate", r#"{"steps": ["web_search", {"tool": "http_request"}]}"#);
+    assert_eq!(taken.status, 200, "{}", taken.text());
+    let taken = daemon.post("/v1/plans/check", r#"{"steps": [{"toolName": "web_search", "modeName": "m"}]}"#);
+    assert_eq!(taken.status, 200, "{}", taken.text());
+}
+
+/// Keys that are spelt so in the document that they come from.
+const ITS_OWN: [&str; 3] = ["importance_score", "is_deleted", "deletion_time"];
+
+#[test]
+fn no_answer_mixes_two_spellings() {
+    fn keys(schema: &Value, document: &Value, seen: &mut Vec<String>, found: &mut Vec<String>) {
+        match schema {
+            Value::Object(map) => {
+                if let Some(Value::String(target)) = map.get("$ref")
+                    && !seen.contains(target)
+                {
+                    seen.push(target.clone());
+                    keys(document.pointer(&target[1..]).unwrap(), document, seen, found);
+                }
+                if let Some(Value::Object(properties)) = map.get("properties") {
+                    found.extend(properties.keys().cloned());
+                }
+                map.values().for_each(|value| keys(value, document, seen, found));
+            }
+            Value::Array(items) => items.iter().for_each(|value| keys(value, document, seen, found)),
+            _ => {}
+        }
+    }
+    let (_site, daemon) = start();
+    let document = daemon.json("/openapi.json");
+    for (id, operation) in operations(&document) {
+        for (status, answer) in operation.described["responses"].as_object().unwrap() {
+            let mut found = Vec::new();
+            keys(answer, &document, &mut Vec::new(), &mut found);
+            let camel: Vec<_> = found.iter().filter(|key| key.contains(|c: char| c.is_ascii_uppercase())).collect();
+            let snake: Vec<_> =
+                found.iter().filter(|key| key.contains('_') && !ITS_OWN.contains(&key.as_str())).collect();
+            assert!(camel.is_empty() || snake.is_empty(), "{id} {status} mixes {camel:?} and {snake:?}");
         }
     }
 }

@@ -5,8 +5,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use almanac::config::{Config, Isolation};
-use almanac::plugin_host::{Ask, Host, Listed, Proposal, Proposals, Settings, Snapshot, State, Tool, identify};
+use almanac::daemon::Config;
+use almanac::plugin_host::{
+    Ask, Host, Isolation, ListedLibrary, Proposal, Proposals, Settings, Snapshot, State, Tool, identify,
+};
 use almanac::telemetry::Metrics;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -37,8 +39,8 @@ impl Bench {
         put(directory.path());
         let mut config = Config::default();
         config.plugins.paths = vec![directory.path().to_owned()];
-        config.plugins.deadline = Duration::from_millis(500);
-        let mut settings = Settings::from(&config).with_program(Path::new(env!("CARGO_BIN_EXE_almanacd")));
+        config.plugins.launch.deadline = Duration::from_millis(500);
+        let mut settings = config.plugin_host().with_program(Path::new(env!("CARGO_BIN_EXE_almanacd")));
         change(&mut settings);
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let metrics = Arc::new(Metrics::new().unwrap());
@@ -77,7 +79,7 @@ impl Bench {
         self.runtime.block_on(self.host().propose(ask))
     }
 
-    pub fn listed(&self, id: &str) -> Listed {
+    pub fn listed(&self, id: &str) -> ListedLibrary {
         let list = self.host().list();
         list.iter().find(|listed| listed.status.id == id).unwrap_or_else(|| panic!("no {id} in {list:?}")).clone()
     }
@@ -211,6 +213,21 @@ fn what_reaches_out_is_held_back() {
     let reached = bench.call("trigger");
     let said = &list(&reached, "test.hostile.reach-out").unwrap()[0].reason;
     assert!(!said.contains("=ok") && said.contains("tcp=EPERM") && said.contains("exec=EPERM"), "{said}");
+    assert!(said.contains("write-and-execute=EPERM") && said.contains("execute-later=EPERM"), "{said}");
+    bench.finish();
+}
+
+/// The kernel's limit of tasks is one for the whole service, and questions need threads as well.
+#[test]
+fn a_library_has_few_threads_and_yields_to_the_daemon() {
+    let bench = Bench::beside_good("many_threads", LONG);
+    let said = list(&bench.call("trigger"), "test.hostile.many-threads").unwrap()[0].reason.clone();
+    let started: usize = said.strip_prefix("threads=").unwrap().split(' ').next().unwrap().parse().unwrap();
+    assert!((4..16).contains(&started) && said.ends_with("EAGAIN"), "{said}");
+    let pid = bench.listed("test.hostile.many-threads").status.pid.unwrap();
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let niceness = stat.rsplit(')').next().unwrap().split_whitespace().nth(16);
+    assert_eq!(niceness, Some("5"), "{stat}");
     bench.finish();
 }
 

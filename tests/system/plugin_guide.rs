@@ -1,4 +1,5 @@
-//! What docs/PLUGINS.md tells the author of a rule library to type, typed: from an empty directory to an answer that changes.
+//! What docs/PLUGINS.md tells the author of a rule library to type, typed: from an empty directory to an answer that
+//! changes.
 
 use std::fs;
 use std::path::Path;

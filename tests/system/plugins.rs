@@ -223,6 +223,22 @@ fn a_signal_to_the_group_of_the_daemon_is_no_fault_of_libraries() {
     assert!(log.contains("stopping") && !log.contains("at fault"), "{log}");
 }
 
+/// As `systemctl kill` does, which sends to all processes of a service.
+#[test]
+fn signals_that_are_for_the_daemon_do_not_end_workers() {
+    let site = Site::new();
+    hostile("counter", &site.path("plugins"));
+    let daemon = start(&site);
+    let pid = plugin(&daemon, COUNTER)["pid"].as_u64().unwrap();
+    for signal in ["HUP", "INT", "USR1", "USR2"] {
+        assert!(Command::new("kill").args([&format!("-{signal}"), &pid.to_string()]).status().unwrap().success());
+    }
+    // An answer shows that it has taken them.
+    let reply = daemon.post("/v1/metadata", r#"{"tool": "trigger", "duration_ms": 1}"#);
+    let item = plugin(&daemon, COUNTER);
+    assert_eq!((&item["pid"], &item["restarts"]), (&json!(pid), &json!(0)), "{} {item}", reply.text());
+}
+
 #[test]
 fn a_removed_library_is_gone() {
     let site = Site::new();

@@ -50,7 +50,7 @@ fn the_polymarket_example_comes_out() {
     let echoed = ask(&daemon, &json!({"message": "buy that", "intentContext": context}));
     assert_eq!(echoed["intentContext"], second["intentContext"]);
     let session = daemon.json("/v1/sessions/s");
-    assert_eq!(session["intent_context"], second["intentContext"]);
+    assert_eq!(session["intentContext"], second["intentContext"]);
     assert!(daemon.metric("almanac_qualify_duration_seconds_count").unwrap() >= 3.0);
 }
 
@@ -93,7 +93,88 @@ fn both_streams_tell_the_same() {
         assert!(text.contains(part), "{part} is not in {text}");
     }
     assert!(text.ends_with("data: [DONE]\n\n"), "{text}");
-    assert_eq!(daemon.post("/v1/qualify?stream=x", body).status, 400);
+    assert_eq!(daemon.post("/v1/qualify?stream=x", body).status, 422);
+}
+
+/// The events of an answer as a stream of AI SDK 4, and the same of AI SDK 5 with the names it has for them.
+fn streamed(daemon: &Daemon, path: &str, body: &Value) -> (Vec<Value>, Vec<(String, Value)>) {
+    let reply = daemon.post(&format!("{path}?stream=data-v1"), &body.to_string());
+    assert_eq!((reply.status, reply.header("x-vercel-ai-data-stream")), (200, Some("v1")), "{}", reply.text());
+    let text = reply.text();
+    let parts = text.lines().map(|line| serde_json::from_str::<Value>(line.strip_prefix("2:").unwrap()).unwrap());
+    let lines = parts.map(|part| part[0].clone()).collect();
+    let headers = [("content-type", "application/json"), ("accept", "text/event-stream")];
+    let reply = daemon.send("POST", path, &headers, body.to_string().as_bytes());
+    assert_eq!((reply.status, reply.header("x-vercel-ai-ui-message-stream")), (200, Some("v1")));
+    let text = reply.text();
+    let events = text.strip_suffix("data: [DONE]\n\n").unwrap().split_terminator("\n\n");
+    let events = events.map(|event| {
+        let event: Value = serde_json::from_str(event.strip_prefix("data: ").unwrap()).unwrap();
+        (event["type"].as_str().unwrap().to_owned(), event["data"].clone())
+    });
+    (lines, events.collect())
+}
+
+#[test]
+fn misses_and_usage_are_streamed_as_well() {
+    let (_site, daemon) = serve_shipped();
+    ask(&daemon, &json!({"message": "What's hot on Polymarket?", "sessionId": "s"}));
+    let check = |path: &str, body: Value, kinds: &[&str]| {
+        let (lines, events) = streamed(&daemon, path, &body);
+        let told: Vec<&str> = lines.iter().map(|event| event["type"].as_str().unwrap()).collect();
+        assert_eq!(told, kinds, "{path}");
+        let named: Vec<String> = kinds.iter().map(|kind| format!("data-{}", kind.replace('_', "-"))).collect();
+        assert_eq!(events.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>(), named, "{path}");
+        assert!(events.iter().zip(kinds).all(|((_, event), kind)| event["type"] == *kind), "{events:?}");
+        assert_eq!(daemon.post(&format!("{path}?stream=x"), &body.to_string()).code(), "unknown-protocol");
+        lines
+    };
+    let missed = check(
+        "/v1/qualify/miss",
+        json!({"toolName": "swellStakeEth", "sessionId": "s"}),
+        &["missing_tool", "auto_retry"],
+    );
+    assert_eq!((&missed[0]["categoryId"], &missed[1]["addedCategory"]), (&json!("swell"), &json!("swell")));
+    let usage = check("/v1/usage", json!({"tokensIn": 9, "tokensOut": 3, "costUsd": 0.5}), &["token_usage"]);
+    assert_eq!(usage[0]["totalTokens"], 12);
+    check("/v1/usage", json!({"type": "path_info", "path": "PATH_2"}), &["path_info"]);
+}
+
+#[test]
+fn a_session_knows_what_its_turns_used() {
+    let (site, daemon) = serve_shipped();
+    let call = |tool: &str| {
+        let call = json!({"tool_name": tool, "duration_ms": 5, "session_id": "s"});
+        assert_eq!(daemon.post("/v1/executions", &call.to_string()).status, 201);
+    };
+    let report = |body: Value| {
+        let reply = daemon.post("/v1/usage", &body.to_string());
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        reply.json()
+    };
+    ask(&daemon, &json!({"message": "What's hot on Polymarket?", "sessionId": "s"}));
+    for tool in ["getPolyMarketEvents", "getPolyMarketTags", "getPolyMarketEvents"] {
+        call(tool);
+    }
+    let usage = json!({"sessionId": "s", "tokensIn": 9, "tokensOut": 3, "cachedTokens": 4, "costUsd": 0.5});
+    assert_eq!(report(usage.clone())["toolsExecuted"], 2);
+    ask(&daemon, &json!({"message": "and who trades them?", "sessionId": "s"}));
+    call("getPolyMarketTrades");
+    assert_eq!(report(usage)["toolsExecuted"], 1);
+    assert_eq!(
+        report(json!({"sessionId": "s", "type": "path_info", "tokensIn": 7, "toolsExecuted": 6}))["toolsExecuted"],
+        6
+    );
+    let session = daemon.json("/v1/sessions/s");
+    assert_eq!(session["turnTools"], json!(["getPolyMarketTrades"]));
+    let used = json!({"turns": 2, "tokensIn": 18, "tokensOut": 6, "cachedTokens": 8, "costUsd": 1.0});
+    assert_eq!(session["usage"], used, "a path_info tells the same tokens once more");
+    let output = almanacd()
+        .args(["qualify", "thanks", "--session", "s", "--socket"])
+        .arg(site.path("state/admin.sock"))
+        .output();
+    let text = String::from_utf8(output.unwrap().stdout).unwrap();
+    assert!(text.starts_with("\u{25bc} Used 1 tool\n") && text.ends_with("\nUsed: getPolyMarketTrades\n"), "{text}");
 }
 
 #[test]
@@ -112,7 +193,8 @@ fn what_is_selected_by_hand_holds() {
     let more = ask(&daemon, &json!({"message": message, "exactToolNames": ["web_search"]}));
     assert_eq!(more["toolCount"], 28);
     let fewer = ask(&daemon, &json!({"message": message, "excludedTools": ["getPolyMarketEvents"], "maxTools": 3}));
-    assert_eq!(fewer["toolCount"], 3);
+    // Those that are always offered are never cut.
+    assert_eq!((&fewer["toolCount"], &fewer["cutTools"].as_array().map(Vec::len)), (&json!(14), &Some(5)), "{fewer:#}");
     assert!(!names(&fewer["availableTools"]).contains(&"getPolyMarketEvents"));
     let sure = ask(&daemon, &json!({"message": "What's hot?", "minConfidence": 1.0}));
     assert_eq!(sure["categories"], json!(["required"]), "{sure:#}");
@@ -158,7 +240,7 @@ fn choices_teach_and_survive_a_restart() {
     let after = ask(&daemon, &json!({"message": message, "scores": true}));
     assert_eq!(after["availableTools"], before["availableTools"]);
     assert_eq!(after["scores"], before["scores"], "a restart changes no answer");
-    assert_eq!(daemon.json("/v1/sessions/s4")["intent_context"], turn["intent_context"]);
+    assert_eq!(daemon.json("/v1/sessions/s4")["intentContext"], turn["intentContext"]);
 }
 
 #[test]
@@ -259,6 +341,7 @@ fn bad_input_is_refused_or_bounded() {
     check(r#"{"message":"x","intentContext":{"intentContext":{}}}"#, 422, "invalid-body");
     check(r#"{"message":"x","selectedToolCategories":["polymarkt"]}"#, 422, "unknown-category");
     check(r#"{"message":"x","exactToolNames":["walet"]}"#, 422, "unknown-tool");
+    check(r#"{"message":"x","excludedTools":["walet"]}"#, 422, "unknown-tool");
     check(r#"{"message":"x","networks":["solanna"]}"#, 422, "unknown-network");
     let huge: Vec<String> = (0..1000).map(|number| format!("c{number}")).collect();
     check(&json!({"message": "x", "intentContext": {"categories": huge}}).to_string(), 422, "invalid-body");
@@ -364,7 +447,7 @@ fn evaluation_tells_its_figures() {
     assert_eq!(keys, expected, "{figures:#}");
     assert_eq!((&figures["queries"], &figures["recall"]["10"]), (&json!(3), &json!(1.0)), "{figures:#}");
     let learnt: Value = serde_json::from_str(&run(&["--learn", "--json"]).1).unwrap();
-    assert_eq!((&learnt["queries"], &learnt["choices"]), (&json!(1), &json!(2)), "{learnt:#}");
+    assert_eq!((&learnt["queries"], &learnt["choices"]), (&json!(1), &json!(3)), "{learnt:#}");
     assert_eq!(learnt["without"]["queries"], 1);
     assert!(run(&[]).1.contains("NDCG at 10"));
     fs::write(&file, "{\"query\": \"x\"}\n").unwrap();
@@ -394,4 +477,25 @@ async fn a_model_may_order_and_explain_and_no_more() {
     assert_eq!(lied["toolHints"][0], "getPolyMarketTags", "{lied:#}");
     assert_eq!((&lied["reasoning"], &lied["toolCount"]), (&failed["reasoning"], &json!(27)));
     assert_eq!(failed["toolHints"][0], "getPolyMarketEvents", "the local answer stands: {failed:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_leaves_takes_its_question_to_a_model_with_it() {
+    let server = Server::start(|_, _| Play::Stall(Vec::new())).await;
+    let address = server.address;
+    let asked = tokio::task::spawn_blocking(move || {
+        let site = Site::new();
+        site.configure(&format!("qualifier:\n  llm: {{url: 'http://{address}/v1', model: m, timeout: 29s}}\n"));
+        let daemon = serve_shipped_on(&site);
+        let mut client = daemon.connect();
+        let body = json!({"message": "What's hot on Polymarket?"}).to_string();
+        client.request("POST", "/v1/qualify", &[("content-type", "application/json")], body.as_bytes());
+        wait_until("the model is asked", || server.connections() > 0);
+        drop(client);
+        let abandoned = r#"almanac_llm_calls_total{outcome="abandoned"}"#;
+        let before = std::time::Instant::now();
+        wait_until("it is given up", || daemon.metric(abandoned) == Some(1.0));
+        before.elapsed()
+    });
+    assert!(asked.await.unwrap() < std::time::Duration::from_secs(20), "long before its own limit");
 }

@@ -317,6 +317,25 @@ fn twelve_thousand_files_at_once() {
 }
 
 #[test]
+fn a_pipe_in_the_place_of_the_categories_does_not_block() {
+    let site = Site::new();
+    site.save("a.yaml", &document("a", "one"));
+    for name in ["categories.yaml", "timing-defaults.yaml.new"] {
+        assert!(Command::new("mkfifo").arg(site.path(name)).status().unwrap().success());
+    }
+    let daemon = site.start();
+    site.save("a.yaml", &document("a", "two"));
+    wait_until("the new version", || daemon.title("a").as_deref() == Some("two"));
+    // Nor does the configuration itself.
+    fs::remove_file(site.path("almanac.yaml")).unwrap();
+    fs::rename(site.path("timing-defaults.yaml.new"), site.path("almanac.yaml")).unwrap();
+    let reload = daemon.admin("POST", "/-/reload", b"");
+    assert_eq!((reload.status, reload.code().as_str()), (422, "faulty-configuration"));
+    site.save("a.yaml", &document("a", "three"));
+    wait_until("the version after", || daemon.title("a").as_deref() == Some("three"));
+}
+
+#[test]
 fn a_pipe_does_not_block() {
     let (site, daemon) = start();
     let made = Command::new("mkfifo").arg(site.tools().join("x.yaml")).status().unwrap();

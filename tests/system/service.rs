@@ -4,8 +4,10 @@ use std::fs;
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
-use std::os::unix::net::{UnixDatagram, UnixListener};
-use std::process::Stdio;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use command_fds::{CommandFdExt, FdMapping};
@@ -96,12 +98,84 @@ fn a_daemon_that_cannot_be_reached_does_not_ping() {
     }
 }
 
+/// Places for connections are for clients; the watchdog needs none.
+#[test]
+fn clients_that_hold_every_place_do_not_have_the_daemon_killed() {
+    let site = site();
+    let supervisor = Supervisor::new(&site);
+    let mut command = site.command();
+    command.env("NOTIFY_SOCKET", site.path("notify")).env("WATCHDOG_USEC", "300000");
+    let daemon = Daemon::start(command, site.path("state/admin.sock"));
+    supervisor.hears("READY=1");
+    let idle: Vec<UnixStream> = (0..100).map(|_| UnixStream::connect(&daemon.admin).unwrap()).collect();
+    let answered = || daemon.metric(r#"almanac_watchdog_probes_total{outcome="answered"}"#).unwrap_or_default();
+    let before = answered();
+    wait_until("more probes to be answered", || answered() >= before + 3.0);
+    let failed = daemon.metric(r#"almanac_watchdog_probes_total{outcome="failed"}"#);
+    assert!(failed.unwrap_or_default() < 1.0);
+    drop(idle);
+}
+
+/// What is left of a service whose tasks something else has used up. Root has no such limit, so the daemon is somebody.
+#[test]
+fn a_daemon_that_gets_no_more_threads_answers() {
+    let site = site();
+    let mut command = site.command();
+    let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
+    if is_root {
+        let owned = Command::new("chown").args(["-R", "65534:65534"]).arg(site.path(".")).status().unwrap();
+        assert!(owned.success());
+        command.uid(65534).gid(65534);
+    }
+    let daemon = Daemon::start(command, site.path("state/admin.sock"));
+    wait_until("it to be ready", || daemon.get("/ready").status == 200);
+    let mut limit = Command::new("prlimit");
+    limit.args(["--nproc=1", "--pid", &daemon.child.id().to_string()]);
+    if is_root {
+        limit.uid(65534).gid(65534);
+    }
+    assert!(limit.status().unwrap().success());
+    for _ in 0..20 {
+        let list = daemon.connect();
+        let mut estimate = daemon.connect();
+        for mut connection in [list, daemon.connect()] {
+            connection.request("GET", "/v1/tools", &[], b"");
+            assert_eq!(connection.reply().status, 200);
+        }
+        let body = br#"{"tool": "a"}"#;
+        estimate.request("POST", "/v1/estimate", &[("content-type", "application/json")], body);
+        assert_eq!(estimate.reply_to("POST").status, 200);
+        let reply = daemon.post("/v1/qualify", r#"{"message": "find it"}"#);
+        assert_eq!(reply.status, 200, "{}", reply.text());
+    }
+}
+
+#[test]
+fn a_body_that_does_not_come_does_not_hold_up_the_end() {
+    let site = site();
+    let mut daemon = site.start();
+    let mut slow = daemon.connect();
+    slow.raw(
+        b"POST /v1/tools/check HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+          content-length: 13\r\n\r\n{\"tools\"",
+    );
+    wait_until("the request to be begun", || daemon.metric("almanac_http_connections").is_some_and(|open| open >= 2.0));
+    daemon.signal("TERM");
+    let reply = slow.reply_to("POST");
+    assert_eq!((reply.status, reply.code().as_str()), (503, "stopping"));
+    drop(slow);
+    assert_eq!(daemon.wait().code(), Some(0));
+}
+
 #[test]
 fn requests_in_flight_are_finished_and_new_ones_refused() {
     let site = site();
     let mut daemon = site.start();
     let mut in_flight = daemon.connect();
-    in_flight.raw(b"POST /v1/tools/check HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 13\r\n\r\n{\"tools\"");
+    in_flight.raw(
+        b"POST /v1/tools/check HTTP/1.1\r\nhost: localhost\r\ncontent-type: \
+        application/json\r\ncontent-length: 13\r\n\r\n{\"tools\"",
+    );
     wait_until("the request to be begun", || daemon.metric("almanac_http_connections").is_some_and(|open| open >= 2.0));
     let mut idle = daemon.connect();
     idle.request("GET", "/v1/tools/a", &[], b"");
@@ -124,7 +198,10 @@ fn the_deadline_and_a_second_signal_cut_short() {
         site.configure(if signals == 1 { "drain_timeout: 50ms" } else { "drain_timeout: 1h" });
         let mut daemon = site.start();
         let mut in_flight = daemon.connect();
-        in_flight.raw(b"POST /v1/tools/check HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 13\r\n\r\n{");
+        in_flight.raw(
+            b"POST /v1/tools/check HTTP/1.1\r\nhost: localhost\r\ncontent-type: \
+            application/json\r\ncontent-length: 13\r\n\r\n{",
+        );
         wait_until("the request to be begun", || {
             daemon.metric("almanac_http_connections").is_some_and(|open| open >= 2.0)
         });
@@ -143,7 +220,10 @@ fn readiness_follows_the_end() {
     let daemon = site.start();
     wait_until("the daemon to be ready", || daemon.get("/ready").status == 200);
     let mut watcher = daemon.connect();
-    watcher.raw(b"POST /v1/tools/check HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 13\r\n\r\n{");
+    watcher.raw(
+        b"POST /v1/tools/check HTTP/1.1\r\nhost: localhost\r\ncontent-type: \
+        application/json\r\ncontent-length: 13\r\n\r\n{",
+    );
     // The administrator's connection is open before the end, and asks after it.
     let mut asking = daemon.connect();
     asking.raw(b"GET /ready HTTP/1.1\r\nhost: local");

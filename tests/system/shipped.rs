@@ -3,22 +3,23 @@
 use std::collections::BTreeSet;
 
 use almanac::Engine;
-use almanac::catalog::load::{Options, load};
+use almanac::catalog::load::{LoadOptions, load};
 use almanac::catalog::relations;
-use almanac::engine::proposer::{Ask, Proposals};
+use almanac::engine::proposer::RuleAnswers;
+use almanac::plugin_host::Ask;
 
 use crate::daemon::shipped;
 
 #[test]
 fn nothing_is_wrong_with_them() {
-    let loaded = load(Options::directory(shipped()));
+    let loaded = load(LoadOptions::directory(shipped()));
     assert_eq!(*loaded.diagnostics, []);
     assert!(loaded.catalog.len() >= 45);
 }
 
 #[test]
 fn each_can_be_chosen_by() {
-    let catalog = load(Options::directory(shipped())).catalog;
+    let catalog = load(LoadOptions::directory(shipped())).catalog;
     let mut descriptions = BTreeSet::new();
     for entry in catalog.iter() {
         let tool = entry.document();
@@ -40,7 +41,7 @@ fn each_can_be_chosen_by() {
 
 #[test]
 fn each_reasoning_tool_leads_to_three_others() {
-    let catalog = load(Options::directory(shipped())).catalog;
+    let catalog = load(LoadOptions::directory(shipped())).catalog;
     let reasoning: Vec<_> = catalog.iter().filter(|entry| entry.name().starts_with("reasoning_")).collect();
     assert_eq!(reasoning.len(), 35);
     for entry in reasoning {
@@ -54,12 +55,12 @@ fn each_reasoning_tool_leads_to_three_others() {
 #[test]
 fn each_reasoning_tool_is_followed_by_three_suggestions_without_any_rule() {
     let engine = Engine::new();
-    engine.publish(&load(Options::directory(shipped())));
+    engine.publish(&load(LoadOptions::directory(shipped())));
     let (generation, learnt) = (engine.generation(), engine.learnt());
     let tools = generation.catalog().iter().map(|entry| entry.name().to_string());
     for tool in tools.filter(|tool| tool.starts_with("reasoning_")) {
         let ask = Ask { tool, ..Ask::default() };
-        let next = engine.suggest(&generation, &learnt, &ask, Proposals::default()).next_tools;
+        let next = engine.suggest(&generation, &learnt, &ask, RuleAnswers::default()).next_tools;
         assert!((3..=5).contains(&next.len()), "{}: {next:?}", ask.tool);
         for suggestion in &next {
             assert!(suggestion.tool != ask.tool && generation.tool(&suggestion.tool).is_some());
@@ -71,7 +72,7 @@ fn each_reasoning_tool_is_followed_by_three_suggestions_without_any_rule() {
 #[test]
 fn each_shipped_preset_can_be_run() {
     let engine = Engine::new();
-    engine.publish(&load(Options::directory(shipped())));
+    engine.publish(&load(LoadOptions::directory(shipped())));
     let generation = engine.generation();
     assert_eq!(generation.presets().len(), 11);
     let decision = generation.presets().get("decision_analysis").unwrap();

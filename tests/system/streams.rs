@@ -71,7 +71,7 @@ fn gaps_between_calls_and_results_are_recorded() {
     let told: Vec<_> = calls.iter().map(|call| (&call["tool_name"], &call["outcome"])).collect();
     assert_eq!(told, [(&json!("beta"), &json!("success")), (&json!("alpha"), &json!("success"))]);
     assert_eq!(reply.json()["recorded"], 2);
-    let history = daemon.json("/v1/sessions/s")["tool_history"].clone();
+    let history = daemon.json("/v1/sessions/s")["toolHistory"].clone();
     let history: Vec<_> = history.as_array().unwrap().iter().rev().take(2).collect();
     assert_eq!(history, ["alpha", "beta"]);
     assert!(daemon.json("/v1/timing/alpha")["items"][0]["samples"].as_u64() >= Some(1));
@@ -96,7 +96,7 @@ fn events_of_the_newer_protocol_are_heard_as_well() {
     let told = reply.json();
     assert_eq!((&told["intent_context"], &told["usage"][0]["tokensIn"]), (&intent, &json!(3)));
     let session = daemon.json("/v1/sessions/s");
-    assert_eq!(session["intent_context"], intent);
+    assert_eq!(session["intentContext"], intent);
     // The stream may have been sent more than once until its pieces arrived apart.
     let turns = session["usage"]["turns"].as_u64().unwrap();
     assert!(turns >= 1 && session["usage"]["tokensIn"] == 3 * turns, "{session}");
@@ -129,7 +129,7 @@ fn a_call_of_unknown_duration_is_in_its_session_s_history() {
     let reply = daemon.send("POST", "/v1/streams?protocol=data-v1&session_id=s", &[], stream.as_bytes());
     assert_eq!((reply.status, &reply.json()["recorded"]), (200, &json!(0)), "{}", reply.text());
     for restarted in [false, true] {
-        assert_eq!(daemon.json("/v1/sessions/s")["tool_history"], json!(["alpha", "beta"]), "restarted: {restarted}");
+        assert_eq!(daemon.json("/v1/sessions/s")["toolHistory"], json!(["alpha", "beta"]), "restarted: {restarted}");
         assert_eq!(daemon.get("/v1/timing/alpha").status, 404);
         daemon.signal("KILL");
         daemon.wait();
@@ -216,7 +216,7 @@ fn bad_lines_are_told_and_bad_requests_refused() {
         assert_eq!((reply.status, reply.code().as_str()), (status, code), "{path}");
     };
     check("/v1/streams?protocol=data-v1", b"{\"a\": 1}", 400, "malformed-stream");
-    check("/v1/streams?protocol=v9", b"0:\"a\"\n", 422, "invalid-parameter");
+    check("/v1/streams?protocol=v9", b"0:\"a\"\n", 422, "unknown-protocol");
     check("/v1/streams", b"0:\"a\"\n", 422, "missing-protocol");
     check("/v1/streams?protocol=ui-v1&session_id=%00", b"", 422, "invalid-parameter");
     check("/v1/streams?protocol=ui-v1", b"0:\"a\"\n", 400, "malformed-stream");

@@ -63,7 +63,12 @@ fn what_sessions_do_is_suggested_first_and_survives_a_kill() {
     let cold = next_tools(&daemon, &divergent);
     assert_eq!(cold, ["reasoning_decision", "reasoning_checkpoint", "reasoning_reflection", "reasoning_tree"]);
     record(&daemon, "one", "reasoning_divergent reasoning_evidence reasoning_divergent reasoning_evidence");
-    assert_eq!(next_tools(&daemon, &divergent), cold, "twice is no habit");
+    let twice = suggestions(&daemon, &divergent);
+    let tools = names(&twice["next_tools"], "tool");
+    assert_eq!((&tools[..4], &tools[4..]), (&cold[..], &["reasoning_evidence".to_owned()][..]), "twice is no habit");
+    let thin = &twice["next_tools"][4];
+    assert!(thin["reason"].as_str().unwrap().contains("observed twice next"), "{thin:#}");
+    assert!((0.1..0.9).contains(&thin["confidence"].as_f64().unwrap()), "{thin:#}");
     record(&daemon, "two", "reasoning_divergent reasoning_evidence");
     // What always fails is not suggested any more, whoever names it.
     record(&daemon, "three", "reasoning_divergent !reasoning_tree reasoning_divergent !reasoning_tree");
@@ -212,10 +217,12 @@ fn the_command_line_suggests_from_the_daemon_or_from_files() {
     };
     let (code, out, error) = files(&["--goal", "is there a bias?"]);
     let expected = "\
-reasoning_linear             12s  Rebuild the argument from the premises that survived.
-reasoning_reflection         35s  At least one finding came back and the text has to be corrected.
-reasoning_evidence           22s  A finding says that only favourable data was quoted; weigh the data left out.
-reasoning_graph           1m 15s  In evidence-conclusion the checked sources go on into a graph for synthesis.
+reasoning_linear             12s  documented for: Rebuild the argument from the premises that survived.
+reasoning_reflection         35s  documented for: At least one finding came back and the text has to be corrected.
+reasoning_evidence           22s  documented for: A finding says that only favourable data was quoted; weigh the data \
+left out.
+reasoning_graph           1m 15s  documented for: In evidence-conclusion the checked sources go on into a graph \
+for synthesis.
 preset bias_detection: reasoning_reflection (35s left)
 ";
     assert_eq!((code, out.as_str(), error.as_str()), (0, expected, ""));

@@ -92,6 +92,36 @@ fn a_running_call_and_a_plan_are_foretold() {
 }
 
 #[test]
+fn a_name_that_nobody_knows_is_said() {
+    let (_site, daemon) = serve_shipped();
+    let ask = |body: Value| estimate(&daemon, &body);
+    let known = ask(json!({"tool_name": "web_search"}));
+    assert_eq!((&known["known"], known.get("near")), (&json!(true), None), "{known}");
+    let misspelt = ask(json!({"tool_name": "web_serach"}));
+    assert_eq!((&misspelt["known"], &misspelt["basis"]), (&json!(false), &json!("default")), "{misspelt}");
+    assert_eq!(misspelt["near"][0], "web_search", "{misspelt}");
+    let plan = ask(json!({"steps": [{"tool_name": "web_search"}, {"tool_name": "web_serach"}]}));
+    assert_eq!((&plan["known"], &plan["near"][0]), (&json!(false), &json!("web_search")), "{plan}");
+    assert!(daemon.get("/v1/timing/web_serach").text().contains("did you mean web_search"));
+    // What was recorded is known, documented or not; clocks give fractions.
+    let call = json!({"tool_name": "unheard_of", "duration_ms": 12.7});
+    assert_eq!(daemon.post("/v1/executions", &call.to_string()).status, 201);
+    assert_eq!(ask(json!({"tool_name": "unheard_of"}))["known"], true);
+    assert_eq!(ask(json!({"tool_name": "unheard_af"}))["near"], json!(["unheard_of"]));
+}
+
+#[test]
+fn one_wrong_step_is_one_fault() {
+    let (_site, daemon) = serve_shipped();
+    let faults = |body: Value| daemon.post("/v1/estimate", &body.to_string()).json()["errors"].clone();
+    let wrong = faults(json!({"steps": [{"tool_name": "a"}, {"tool_name": "a/b"}]}));
+    assert_eq!((wrong.as_array().unwrap().len(), &wrong[0]["pointer"]), (1, &json!("/steps/1/tool_name")), "{wrong}");
+    let wrong = faults(json!({"tool_name": 7}));
+    assert_eq!(wrong.as_array().unwrap().len(), 1, "{wrong}");
+    assert_eq!(faults(json!({})).as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn a_call_told_twice_is_recorded_once() {
     let (_site, daemon) = serve_shipped();
     let call = json!({"tool_name": "a", "duration_ms": 7, "idempotency_key": "k1"});
@@ -109,7 +139,7 @@ fn sessions_keep_order_and_repeats_over_a_restart() {
     for tool in ["a", "b", "a"] {
         ask(&daemon, "/v1/executions", &json!({"tool_name": tool, "duration_ms": 1, "session_id": "s 1"}));
     }
-    let expected = json!({"session_id": "s 1", "tool_history": ["a", "b", "a"]});
+    let expected = json!({"sessionId": "s 1", "toolHistory": ["a", "b", "a"]});
     assert_eq!(daemon.json("/v1/sessions/s%201"), expected);
     drop(daemon);
     let daemon = serve_shipped_on(&site);
@@ -166,7 +196,8 @@ fn bad_records_are_refused_and_none_of_their_batch_is_stored() {
         }
     };
     check(json!({"tool_name": "a", "duration_ms": -1}), "/1/duration_ms");
-    check(json!({"tool_name": "a", "duration_ms": 1.5}), "/1/duration_ms");
+    check(json!({"tool_name": "a", "duration_ms": -1.5}), "/1/duration_ms");
+    check(json!({"tool_name": "a", "duration_ms": 86_400_000.6}), "/1/duration_ms");
     check(json!({"tool_name": "a", "duration_ms": 86_400_001_u64}), "/1/duration_ms");
     check(json!({"tool_name": "a", "duration_ms": 1, "outcome": "ok"}), "/1/outcome");
     check(json!({"tool_name": "a/b", "duration_ms": 1}), "/1/tool_name");
@@ -269,7 +300,7 @@ fn eval_measures_a_history() {
     let header =
         "ts_ms,host,tool,mode,duration_ms,outcome,content_length,num_perspectives,num_branches,thinking_budget";
     let rows: Vec<String> =
-        (0..400).map(|i| format!("{i},h,t{},,{},success,0,0,0,0", i % 3, 1000 + i % 7 * 10)).collect();
+        (0..400).map(|i| format!("{},h,t{},,{},success,0,0,0,0", i * 2000, i % 3, 1000 + i % 7 * 10)).collect();
     fs::write(&file, format!("{header}\n{}\n", rows.join("\n"))).unwrap();
     let run = |json: bool| {
         let mut command = almanacd();
@@ -282,7 +313,20 @@ fn eval_measures_a_history() {
     assert_eq!((code, &figures["rows"]), (0, &json!(400)));
     assert!(figures["within_20pct"].as_f64().unwrap() > 0.9, "{figures}");
     let (code, out) = run(false);
-    assert!(code == 0 && out.contains("running median"), "{out}");
+    assert!(code == 0 && out.contains("running median") && !out.contains("order of the file"), "{out}");
+    let dump = directory.path().join("rows.csv");
+    let output = almanacd().args(["eval", "timing"]).arg(&file).arg("--rows").arg(&dump).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let dumped = fs::read_to_string(&dump).unwrap();
+    let first: Vec<&str> = dumped.lines().nth(1).unwrap().split(',').collect();
+    assert_eq!((dumped.lines().count(), &first[..6]), (401, &["0", "h", "t0", "", "1000", "success"][..]));
+    // The order of the rows is that of the calls, whatever the file has.
+    let mut shuffled = rows.clone();
+    shuffled.reverse();
+    fs::write(&file, format!("{header}\n{}\n", shuffled.join("\n"))).unwrap();
+    let (_, again) = run(true);
+    let again: Value = serde_json::from_str(&again).unwrap();
+    assert_eq!((&again["pinball_ratio"], &again["order"]), (&figures["pinball_ratio"], &json!("time")));
     fs::write(&file, format!("{header}\n1,h,t,,x,success,0,0,0,0\n")).unwrap();
     assert_eq!(run(true).0, 1);
 }

@@ -1,5 +1,5 @@
-//! The TypeScript client against this daemon. Where its packages are not installed (`npm ci --prefix clients/typescript`) this
-//! test says so and passes, unless `ALMANAC_TEST_COUNTERPARTS` is set.
+//! The TypeScript client against this daemon. Where its packages are not installed (`npm ci --prefix
+//! clients/typescript`) this test says so and passes, unless `ALMANAC_TEST_COUNTERPARTS` is set.
 
 use std::io::Write;
 use std::path::Path;

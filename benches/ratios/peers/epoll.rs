@@ -1,5 +1,5 @@
-//! The floor under any HTTP server: one thread that waits for sockets, looks for the end of a request, and writes bytes that
-//! stand ready. It knows no header, no method and no limit.
+//! The floor under any HTTP server: one thread that waits for sockets, looks for the end of a request, and writes bytes
+//! that stand ready. It knows no header, no method and no limit.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -50,7 +50,8 @@ impl Connection {
         Ok(Self { stream, request: [0; 4096], length: 0 })
     }
 
-    /// An error ends the connection. So does an answer for which the socket has no room: whoever measures reads them all.
+    /// An error ends the connection. So does an answer for which the socket has no room: whoever measures reads them
+    /// all.
     fn answer(&mut self, answer: &[u8]) -> io::Result<()> {
         let read = self.stream.read(&mut self.request[self.length..])?;
         if read == 0 {

@@ -1,14 +1,13 @@
 //! The floor under any reload: a thread that waits for the kernel's word of a file, reads it and parses it.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
 use std::time::Instant;
+use std::{fs, thread};
 
 use anyhow::{Context, Result};
 use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};

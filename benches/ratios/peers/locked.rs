@@ -15,7 +15,8 @@ impl Locked {
         Self(RwLock::new(map(catalog)))
     }
 
-    /// The length of a tool's body, read under the lock: cheaper than to copy the entry out, as an answer would have to.
+    /// The length of a tool's body, read under the lock: cheaper than to copy the entry out, as an answer would have
+    /// to.
     pub(crate) fn length(&self, name: &str) -> usize {
         let map = self.0.read().unwrap_or_else(PoisonError::into_inner);
         map.get(name).map_or(0, |entry| entry.body().len())

@@ -1,4 +1,5 @@
-//! nginx, serving a file as well as it can: one worker, no access log, no file opened twice, connections that stay open.
+//! nginx, serving a file as well as it can: one worker, no access log, no file opened twice, connections that stay
+//! open.
 
 use std::fmt::Write as _;
 use std::fs;

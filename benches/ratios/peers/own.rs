@@ -1,11 +1,10 @@
-//! Peers that are part of this program, each in a process of its own, so that its CPU time is accounted like that of the
-//! others: the program starts itself again.
+//! Peers that are part of this program, each in a process of its own, so that its CPU time is accounted like that of
+//! the others: the program starts itself again.
 
-use std::env;
 use std::ffi::OsStr;
-use std::fs;
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
+use std::{env, fs};
 
 use anyhow::Result;
 use tempfile::TempDir;

@@ -6,11 +6,26 @@
  */
 
 import { type CallOptions, Connection, type ConnectionOptions, type Request, segment } from './connection.js';
-import { OPERATIONS, type Operations } from './openapi.js';
+import { eventsOf, type QualifyEvent } from './events.js';
+import { OPERATIONS, type Operations, type QualifyAnswer, type QualifyRequest } from './openapi.js';
 
 /** A method for each operation. */
-export type AlmanacClient = {
-  readonly [Name in keyof Operations]: (
+export type AlmanacClient = Described & {
+  /** Which tools fit this message, and why; as the events of a chat stream if a stream is named. */
+  readonly qualify: {
+    (request: { query: { stream: 'data-v1' | 'ui-v1' }; body: QualifyRequest } & CallOptions): Promise<QualifyEvent[]>;
+    (request: { query?: { stream?: undefined }; body: QualifyRequest } & CallOptions): Promise<QualifyAnswer>;
+  };
+  /** Listen to an agent's chat stream: what a ReadableStream gives is passed on as it arrives. */
+  readonly readStream: (
+    request: Omit<Operations['readStream']['request'], 'body'> & {
+      body: string | ReadableStream<Uint8Array> | ReadableStream<string>;
+    } & CallOptions,
+  ) => Promise<Operations['readStream']['answer']>;
+};
+
+type Described = {
+  readonly [Name in Exclude<keyof Operations, 'qualify' | 'readStream'>]: (
     ...request: Record<never, never> extends Operations[Name]['request']
       ? [request?: Operations[Name]['request'] & CallOptions]
       : [request: Operations[Name]['request'] & CallOptions]
@@ -50,8 +65,22 @@ async function call(connection: Connection, place: Place, { path, query, body, s
     path: place.path.replace(/\{(\w+)\}/g, (_, name: string) => segment(path?.[name], name)),
     query,
     headers: { 'content-type': place.sends },
-    body: typeof body === 'string' && !place.sends?.includes('json') ? body : JSON.stringify(body),
+    body: place.sends?.includes('json') ? JSON.stringify(body) : plain(body),
     ...(signal && { signal }),
   };
+  if (query?.['stream'] !== undefined) return eventsOf(await connection.text(request));
   return place.isText ? connection.text(request) : connection.json(request);
+}
+
+/** A body that is no JSON. */
+function plain(body: unknown): NonNullable<Request['body']> | undefined {
+  if (!(body instanceof ReadableStream)) return body as string | undefined;
+  const encoder = new TextEncoder();
+  return (body as ReadableStream<string | Uint8Array>).pipeThrough(
+    new TransformStream<string | Uint8Array, Uint8Array>({
+      transform(chunk, controller) {
+        controller.enqueue(typeof chunk === 'string' ? encoder.encode(chunk) : chunk);
+      },
+    }),
+  );
 }

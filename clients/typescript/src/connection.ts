@@ -39,8 +39,8 @@ export interface Request extends CallOptions {
   query?: Readonly<Record<string, string | number | boolean | undefined>> | undefined;
   /** Header fields, in lower case; what is undefined is left out. */
   headers?: Readonly<Record<string, string | undefined>>;
-  /** The body, as it is sent. */
-  body?: string | undefined;
+  /** The body, as it is sent. One that is read while it is sent can take as long as it wants. */
+  body?: string | ReadableStream<Uint8Array> | undefined;
   /** May it be done twice? By default only a `GET` may. */
   isRepeatable?: boolean;
 }
@@ -86,7 +86,8 @@ export class Connection {
     request.signal?.throwIfAborted();
     const controller = new AbortController();
     const end = () => controller.abort();
-    const timer = setTimeout(end, this.#timeoutMs);
+    // A stream goes on for as long as its writer does.
+    const timer = request.body instanceof ReadableStream ? undefined : setTimeout(end, this.#timeoutMs);
     request.signal?.addEventListener('abort', end);
     try {
       return await this.#attempts(request, controller.signal);
@@ -218,21 +219,27 @@ function overTcp(base: URL): Send {
   const root = base.href.replace(/[?#].*$/, '').replace(/\/$/, '');
   return async (path, { method, body }, headers, signal) => {
     const init = { method, headers, signal, redirect: 'manual' } as const;
-    const response = await fetch(root + path, body === undefined ? init : { ...init, body });
+    // Without `duplex` a stream is not sent; the platform's types do not know it yet.
+    const sent = body === undefined ? init : { ...init, body, ...(typeof body !== 'string' && { duplex: 'half' }) };
+    const response = await fetch(root + path, sent as RequestInit);
     return { status: response.status, header: (name) => response.headers.get(name), text: await response.text() };
   };
 }
 
 /** The platform's fetch knows no unix sockets; Node's own client does, and is loaded only for them. */
 function throughSocket(socketPath: string): Send {
-  const loaded = import('node:http').then((http) => ({ http, agent: new http.Agent({ keepAlive: true }) }));
+  const loaded = Promise.all([import('node:http'), import('node:stream')]).then(([http, { Readable }]) => {
+    return { http, Readable, agent: new http.Agent({ keepAlive: true }) };
+  });
   return async (path, { method, body }, headers, signal) => {
-    const { http, agent } = await loaded;
+    const { http, Readable, agent } = await loaded;
     return new Promise((done, failed) => {
       const options = { socketPath, agent, method, path, headers: { host: 'localhost', ...headers }, signal };
       const request = http.request(options, (message) => read(message).then(done, failed));
       request.once('error', failed);
-      request.end(body);
+      if (typeof body !== 'object') return void request.end(body);
+      const source = Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]);
+      source.once('error', (error) => request.destroy(error)).pipe(request);
     });
   };
 }

@@ -1,44 +1,12 @@
 // Made from the daemon's OpenAPI document by `npm run generate`; edits are lost.
 
-/** Body of `POST /v1/memories/{kind}`. */
-export interface AddRequest {
-  /** The text. */
-  content: string;
-  /** Its metadata. */
-  metadata: MessageMetadata;
-}
-
-/** Body of `POST /v1/memories/{kind}`. */
-export interface AddRequest2 {
-  /** The text. */
-  content: string;
-  /** Its metadata. */
-  metadata: CognitiveProcessMetadata;
-}
-
-/** Body of `POST /v1/memories/{kind}`. */
-export interface AddRequest3 {
-  /** The text. */
-  content: string;
-  /** Its metadata. */
-  metadata: DocumentMetadata;
-}
-
-/** Body of `POST /v1/memories/{kind}`. */
-export interface AddRequest4 {
-  /** The text. */
-  content: string;
-  /** Its metadata. */
-  metadata: TaskMetadata;
-}
-
 /** A tool that serves a scenario better. */
 export interface Alternative {
   /** `tool_name` or `mcp:server_name`. */
   tool: string;
-  /** The scenario. */
+  /** The situation in which it applies. */
   when: string;
-  /** What is gained. */
+  /** What the other choice gains. */
   benefits?: string;
 }
 
@@ -52,9 +20,9 @@ export interface AlternativeRelation {
   resolved: string[];
   /** Does it stand for none? */
   dangling: boolean;
-  /** The scenario. */
+  /** The situation in which it applies. */
   when: string;
-  /** What is gained. */
+  /** What the other choice gains. */
   benefits?: string;
 }
 
@@ -64,9 +32,9 @@ export interface ArchivedMemory {
   id?: string | null;
   /** message, cognitive_process, document or task; told by the metadata if it is left out. */
   kind?: string | null;
-  /** The text. */
+  /** The text, as it was given. */
   content: string;
-  /** Its metadata. */
+  /** Its metadata, by its kind. */
   metadata: Record<string, unknown>;
   /** 1 or more; 1 if it is left out. */
   version?: number | null;
@@ -86,7 +54,7 @@ export interface BetterTool {
   alternative: string;
   /** In which scenario. */
   when: string;
-  /** What is gained. */
+  /** What the other choice gains. */
   benefits?: string;
 }
 
@@ -95,9 +63,19 @@ export interface CallContext {
   /** The mode, or `none`. */
   mode_used: string;
   /** As it was given. */
-  thinking_budget?: string | null;
+  thinking_budget?: ThinkingBudget | null;
   /** As it was given. */
   session_state?: string | null;
+}
+
+/** The metadata object. */
+export interface CallMetadata {
+  /** What is said of the call. */
+  timing: Timing;
+  /** What may come next. */
+  suggestions: SuggestionsAnswer;
+  /** What the call was. */
+  context: CallContext;
 }
 
 /** `GET /v1/catalog`. */
@@ -133,7 +111,7 @@ export interface CheckRequest {
   /** Names of tools to load together, at most 1,000. */
   tools: string[];
   /** Names of the environment variables that the caller has. */
-  envVars?: string[];
+  env_vars?: string[];
 }
 
 /** Two tools of the set that should not be used together. */
@@ -141,12 +119,75 @@ export interface CheckedConflict {
   /** The two. */
   tools: [string, string];
   /** high, medium or low. */
-  severity: string;
-  /** Why they conflict. */
+  severity: 'low' | 'medium' | 'high';
+  /** Why the two exclude each other. */
   reason: string;
   /** Which of the two to prefer when. */
   prefer: [Preference, Preference];
 }
+
+/**
+ * What a client can decide by. A code keeps its meaning for as long as the interface has its version.
+ *
+ * - `ambiguous-thread`: A thread of that name is in several chats; name the chat.
+ * - `answer-too-long`: The answer would take too long; ask for less.
+ * - `bad-host`: Not exactly one `Host` header.
+ * - `body-too-large`: The body is larger than is taken.
+ * - `broken-body`: The body broke off.
+ * - `cost-disagrees`: The given cost is not what the tokens and prices come to.
+ * - `damaged-memory`: The memory cannot be read from the database; trying again does not help.
+ * - `encoded-body`: The body is compressed.
+ * - `faulty-configuration`: The configuration is faulty; nothing was reloaded.
+ * - `faulty-tokens`: The tokens are faulty; the old ones hold.
+ * - `foreign-host`: Not addressed to a host that is served here.
+ * - `foreign-origin`: Sent by a page of another origin.
+ * - `foreign-tenant`: A tenant is named on the admin socket only.
+ * - `future-timestamp`: A moment that is yet to come.
+ * - `idempotency-key-reused`: The idempotency key was used for something else.
+ * - `invalid-body`: The body is not what the call takes; `errors` says where.
+ * - `invalid-cursor`: The cursor is none of this list's.
+ * - `invalid-idempotency-key`: An idempotency key is too long, or has odd characters.
+ * - `invalid-if-match`: An `If-Match` header that names no version.
+ * - `invalid-level`: Not a level of the log.
+ * - `invalid-name`: A name in the path is no percent-encoded UTF-8.
+ * - `invalid-parameter`: A parameter of the query has an impossible value.
+ * - `malformed-json`: The body is no JSON.
+ * - `malformed-query`: The query is no percent-encoded UTF-8.
+ * - `malformed-stream`: No line of the stream is of its protocol.
+ * - `memory-exists`: Another memory of that id is there.
+ * - `message-disagrees`: The given message is not what its figures say.
+ * - `method-not-allowed`: The path does not take this method.
+ * - `missing-protocol`: The stream's protocol is not named.
+ * - `missing-scope`: The token has not the scope that is needed.
+ * - `no-history`: Nothing was recorded of the tool.
+ * - `no-token`: A token is needed.
+ * - `not-json`: The body is not sent as JSON.
+ * - `position-taken`: Another message stands at that position of the thread.
+ * - `repeated-parameter`: A parameter of the query stands there twice.
+ * - `slow-body`: The body did not arrive in time.
+ * - `stopping`: The daemon stops.
+ * - `store-busy`: More waits to be stored than the queue holds; try again.
+ * - `store-unavailable`: Nothing can be stored or read now; try again.
+ * - `too-busy`: More waits to be computed than there are threads for; try again.
+ * - `too-many-connections`: No place for another connection.
+ * - `too-many-streams`: No place for another stream.
+ * - `unknown-category`: No category of that name.
+ * - `unknown-memory`: The tenant has no such memory.
+ * - `unknown-model`: No price of that model is configured.
+ * - `unknown-network`: No network of that name.
+ * - `unknown-parameter`: The path does not take this parameter.
+ * - `unknown-path`: Nothing is served at this path.
+ * - `unknown-plugin`: No rule library of that id.
+ * - `unknown-preset`: No preset of that id.
+ * - `unknown-protocol`: No protocol of that name.
+ * - `unknown-server`: No MCP server of that name.
+ * - `unknown-session`: The tenant has no such session.
+ * - `unknown-thread`: The tenant has no such thread.
+ * - `unknown-token`: The token is not known.
+ * - `unknown-tool`: The catalog has no such tool.
+ * - `version-changed`: The memory is at another version by now.
+ */
+export type Code = 'ambiguous-thread' | 'answer-too-long' | 'bad-host' | 'body-too-large' | 'broken-body' | 'cost-disagrees' | 'damaged-memory' | 'encoded-body' | 'faulty-configuration' | 'faulty-tokens' | 'foreign-host' | 'foreign-origin' | 'foreign-tenant' | 'future-timestamp' | 'idempotency-key-reused' | 'invalid-body' | 'invalid-cursor' | 'invalid-idempotency-key' | 'invalid-if-match' | 'invalid-level' | 'invalid-name' | 'invalid-parameter' | 'malformed-json' | 'malformed-query' | 'malformed-stream' | 'memory-exists' | 'message-disagrees' | 'method-not-allowed' | 'missing-protocol' | 'missing-scope' | 'no-history' | 'no-token' | 'not-json' | 'position-taken' | 'repeated-parameter' | 'slow-body' | 'stopping' | 'store-busy' | 'store-unavailable' | 'too-busy' | 'too-many-connections' | 'too-many-streams' | 'unknown-category' | 'unknown-memory' | 'unknown-model' | 'unknown-network' | 'unknown-parameter' | 'unknown-path' | 'unknown-plugin' | 'unknown-preset' | 'unknown-protocol' | 'unknown-server' | 'unknown-session' | 'unknown-thread' | 'unknown-token' | 'unknown-tool' | 'version-changed';
 
 /** Metadata of a thought, reflection, insight, plan, evaluation or decision. */
 export interface CognitiveProcessMetadata {
@@ -183,7 +224,16 @@ export interface CognitiveProcessMetadata {
   [key: string]: unknown;
 }
 
-/** What kind of thinking it was. */
+/**
+ * What kind of thinking it was.
+ *
+ * - `thought`: A thought.
+ * - `reflection`: A look back.
+ * - `insight`: Something understood.
+ * - `planning`: A plan.
+ * - `evaluation`: A judgement.
+ * - `decision`: A choice.
+ */
 export type CognitiveProcessType = 'thought' | 'reflection' | 'insight' | 'planning' | 'evaluation' | 'decision';
 
 /** An error often met. */
@@ -196,14 +246,21 @@ export interface CommonError {
   solution: string;
 }
 
-/** What a message between agents is for. */
+/**
+ * What a message between agents is for.
+ *
+ * - `request`: It asks.
+ * - `response`: It answers.
+ * - `notification`: It tells.
+ * - `broadcast`: It tells all.
+ */
 export type CommunicationType = 'request' | 'response' | 'notification' | 'broadcast';
 
 /** A tool that works well with this one. */
 export interface Complement {
   /** `tool_name` or `mcp:server_name`. */
   tool: string;
-  /** The scenario. */
+  /** The situation in which it applies. */
   scenario: string;
   /** How they are used together. */
   example?: string;
@@ -219,17 +276,26 @@ export interface ComplementRelation {
   resolved: string[];
   /** Does it stand for none? */
   dangling: boolean;
-  /** The scenario. */
+  /** The situation in which it applies. */
   scenario: string;
   /** How they are used together. */
   example?: string;
 }
 
+/**
+ * How complex a result was.
+ *
+ * - `simple`: Simple.
+ * - `moderate`: Moderate.
+ * - `complex`: Complex.
+ */
+export type ComplexityLevel = 'simple' | 'moderate' | 'complex';
+
 /** A tool, or `mcp:server`, that should not be used beside this one. */
 export interface Conflict {
   /** `tool_name` or `mcp:server_name`. */
   tool: string;
-  /** Why they conflict. */
+  /** Why the two exclude each other. */
   reason: string;
   /** When this tool is the right one. */
   when_prefer_this: string;
@@ -250,8 +316,8 @@ export interface ConflictRelation {
   /** Does it stand for none? */
   dangling: boolean;
   /** high, medium or low. */
-  severity: string;
-  /** Why they conflict. */
+  severity: 'low' | 'medium' | 'high';
+  /** Why the two exclude each other. */
   reason: string;
   /** When the tool that was asked about is the right one. */
   when_prefer_this: string;
@@ -259,7 +325,13 @@ export interface ConflictRelation {
   when_prefer_other: string;
 }
 
-/** How bad a conflict is. */
+/**
+ * How bad a conflict is.
+ *
+ * - `low`: A matter of taste.
+ * - `medium`: Usually wrong together; what an absent severity means.
+ * - `high`: Never together.
+ */
 export type ConflictSeverity = 'low' | 'medium' | 'high';
 
 /** A reference to what is not there. */
@@ -310,11 +382,11 @@ export interface DocumentMetadata {
   deletion_time?: Moment | null;
   /** The version of this format; the current one if it is not given. */
   schemaVersion?: string;
-  /** Its title. */
+  /** Its title, for people. */
   title?: string | null;
-  /** Where it is. */
+  /** Where the content is found. */
   url?: string | null;
-  /** Its media type. */
+  /** Its media type, such as text/plain. */
   contentType?: string | null;
   /** Its file's name. */
   fileName?: string | null;
@@ -331,7 +403,17 @@ export interface DocumentMetadata {
   [key: string]: unknown;
 }
 
-/** Where a document came from. */
+/**
+ * Where a document came from.
+ *
+ * - `file`: A file.
+ * - `web`: A page of the web.
+ * - `api`: An interface for programs.
+ * - `user`: A person.
+ * - `agent`: An agent.
+ * - `tool`: A tool.
+ * - `system`: The system itself.
+ */
 export type DocumentSource = 'file' | 'web' | 'api' | 'user' | 'agent' | 'tool' | 'system';
 
 /** Body of `POST /v1/enrich`. */
@@ -361,7 +443,7 @@ export interface EstimateRequest {
   /** How long the call has run already, in ms. */
   elapsed_ms?: number | null;
   /** A plan's calls, one after the other, at most 100. */
-  steps?: Step[] | null;
+  steps?: PlanStep[] | null;
 }
 
 /** A worked example. */
@@ -380,14 +462,14 @@ export interface Example {
 
 /** One call that ended. */
 export interface ExecutionBody {
-  /** The tool. */
+  /** The tool's name, as its document gives it. */
   tool_name: string;
   /** Its mode, if it has modes. */
   mode_name?: string | null;
-  /** How long it took, or was waited for: 0 to 86,400,000 ms, a day. */
+  /** How long it took, or was waited for: 0 to 86,400,000 ms, a day. Fractions are rounded. */
   duration_ms: number;
   /** success (default), error, timeout or cancelled. */
-  outcome?: string | null;
+  outcome?: Outcome | null;
   /** What made it long. */
   complexity?: MeasuresBody;
   /** The session it belongs to. */
@@ -398,27 +480,12 @@ export interface ExecutionBody {
   idempotency_key?: string | null;
 }
 
-/**
- * What a score is made of. Words and meaning are each divided by their spread among the candidates, neighbours count a fifth,
- * meaning 1.2 times.
- */
-export interface Explanation {
-  /** BM25 of its words and its speaker's name. */
-  words: number;
-  /** Likeness of its meaning, -1 to 1. */
-  meaning: number;
-  /** The sum of `words` of the messages beside it in its thread. */
-  nearWords: number;
-  /** The sum of `meaning` of the messages beside it. */
-  nearMeaning: number;
-}
-
 /** Answer of `GET /-/memories/export`. */
 export interface ExportAnswer {
   /** Memories by id, deleted ones included. */
   items: ArchivedMemory[];
   /** Where the next page starts, if there is one. */
-  next_cursor?: string | null;
+  nextCursor?: string | null;
 }
 
 /** A rule library that failed. */
@@ -456,7 +523,7 @@ export interface HistoryAnswer {
   /** How many there are on all pages. */
   total: number;
   /** Where the next page starts, if there is one. */
-  next_cursor?: string | null;
+  nextCursor?: string | null;
 }
 
 /** Answer of `POST /-/memories/import`. */
@@ -471,7 +538,14 @@ export interface ImportRequest {
   memories: ArchivedMemory[];
 }
 
-/** How much a memory matters; its number is `ImportanceLevel::score`. */
+/**
+ * How much a memory matters; its number is `ImportanceLevel::score`.
+ *
+ * - `low`: .25, for scores below .3.
+ * - `medium`: .5, for scores from .3 on.
+ * - `high`: .75, for scores from .6 on.
+ * - `critical`: .95, for scores from .9 on.
+ */
 export type ImportanceLevel = 'low' | 'medium' | 'high' | 'critical';
 
 /** What a conversation is about. */
@@ -490,18 +564,18 @@ export interface IntentContextBody {
 
 /** What was learnt of a tool and mode. */
 export interface KeyTiming {
-  /** The tool. */
+  /** The tool's name, as its document gives it. */
   tool: string;
   /** Its mode; `#error` at its end means the calls that failed. */
   mode: string;
   /** Calls that were recorded, ever. */
   samples: number;
   /** What an estimate would rest on. */
-  basis: string;
+  basis: 'history' | 'tool' | 'fleet' | 'hint' | 'default';
   /** What an estimate would say, in ms. */
   estimated_duration_ms: number;
   /** high, medium or low. */
-  confidence: string;
+  confidence: 'low' | 'medium' | 'high';
   /** Half of all calls take less, in ms. */
   p50_ms: number;
   /** Nine in ten take less, in ms. */
@@ -516,7 +590,7 @@ export interface KeyTiming {
 
 /** `GET /live`. */
 export interface Live {
-  /** Always true. */
+  /** Always true: the answer itself says it. */
   live: boolean;
 }
 
@@ -550,17 +624,83 @@ export interface MatchRequest {
   session_id?: string | null;
 }
 
+/** `POST /-/mcp/{name}/approve`. */
+export interface McpServerApproved {
+  /** Names of the tools whose definitions are approved now. */
+  approved: string[];
+}
+
+/** `GET /-/mcp/{name}/diff`. */
+export interface McpServerDiff {
+  /** Definitions that wait for an approval, by name. */
+  items: McpToolDifference[];
+}
+
+/** An MCP server behind the daemon. */
+export interface McpServerItem {
+  /** As it is configured. */
+  name: string;
+  /** Begins the names of its tools; empty for none. */
+  prefix: string;
+  /** up, starting (its lists are those of before, if it has any) or down. */
+  state: string;
+  /** legacy or modern; absent until it was greeted once. */
+  era?: string | null;
+  /** The protocol's version that it is spoken to in. */
+  version?: string | null;
+  /** Its process. */
+  pid?: number | null;
+  /** Tools that are listed; absent if it was never listed. */
+  tools?: number | null;
+  /** Tools that wait for an approval. */
+  waiting: number;
+  /** Starts since the daemon's. */
+  starts: number;
+  /** Why it does not serve, or not with its new configuration. */
+  problem?: string | null;
+}
+
+/** `GET /-/mcp`. */
+export interface McpServerList {
+  /** The servers, by name. */
+  items: McpServerItem[];
+  /** How many there are. */
+  total: number;
+}
+
+/** `GET /-/mcp/{name}/logs`. */
+export interface McpServerLogs {
+  /** The last lines, oldest first, each with its time. */
+  lines: string[];
+}
+
+/** `POST /-/mcp/{name}/restart`. */
+export interface McpServerRestarted {
+  /** The server. */
+  restarted: string;
+}
+
+/** A definition that waits for an approval. */
+export interface McpToolDifference {
+  /** The tool's name there. */
+  tool: string;
+  /** What was approved; absent if nothing was. */
+  approved?: unknown;
+  /** What is offered now. */
+  offered: unknown;
+}
+
 /** What makes a call long; absent means none. */
 export interface MeasuresBody {
   /** Characters of the input. */
   content_length?: number | null;
-  /** Perspectives asked for. */
+  /** Number of perspectives asked for. */
   num_perspectives?: number | null;
-  /** Branches asked for. */
+  /** Number of branches asked for. */
   num_branches?: number | null;
   /** Thinking budget, in tokens. */
   thinking_budget?: number | null;
-  /** Tokens of context. */
+  /** Tokens of context sent along. */
   context_tokens?: number | null;
 }
 
@@ -569,10 +709,10 @@ export interface MemoryAnswer {
   /** Unique within its tenant. */
   id: string;
   /** message, cognitive_process, document or task. */
-  kind: string;
-  /** The text. */
+  kind: 'message' | 'cognitive_process' | 'document' | 'task';
+  /** The text, as it was given. */
   content: string;
-  /** Its metadata. */
+  /** Its metadata, by its kind. */
   metadata: Record<string, unknown>;
   /** 1 when it is added, one more with each change. */
   version: number;
@@ -585,20 +725,20 @@ export interface MemoryAnswer {
   /** The terms of the query that it has itself, stemmed. */
   matched?: string[] | null;
   /** What the score is made of. */
-  explanation?: Explanation | null;
+  explanation?: ScoreExplanation | null;
 }
 
 /** What came with a message. */
 export interface MessageAttachment {
   /** What it is, such as image or file. */
   type: string;
-  /** Where it is. */
+  /** Where the content is found. */
   url?: string | null;
   /** Itself, as text. */
   data?: string | null;
   /** Its file's name. */
   filename?: string | null;
-  /** Its media type. */
+  /** Its media type, such as text/plain. */
   contentType?: string | null;
   /** Whatever else is to be said of it. */
   metadata?: Record<string, unknown> | null;
@@ -606,7 +746,7 @@ export interface MessageAttachment {
 
 /** Metadata of a message. */
 export interface MessageMetadata {
-  /** Who speaks. */
+  /** Who wrote the message. */
   role: MessageRole;
   /** The person. */
   userId: StructuredId;
@@ -649,25 +789,29 @@ export interface MessageMetadata {
   [key: string]: unknown;
 }
 
-/** How pressing a message is. */
+/**
+ * How pressing a message is.
+ *
+ * - `low`: When there is time.
+ * - `normal`: In its turn.
+ * - `high`: Soon.
+ * - `urgent`: Now.
+ */
 export type MessagePriority = 'low' | 'normal' | 'high' | 'urgent';
 
-/** Who speaks. */
+/**
+ * Who wrote the message.
+ *
+ * - `user`: A person.
+ * - `assistant`: An agent.
+ * - `system`: The frame around them.
+ * - `tool`: A tool's answer.
+ */
 export type MessageRole = 'user' | 'assistant' | 'system' | 'tool';
-
-/** The metadata object. */
-export interface Metadata {
-  /** What is said of the call. */
-  timing: Timing;
-  /** What may come next. */
-  suggestions: Suggestions;
-  /** What the call was. */
-  context: CallContext;
-}
 
 /** Body of `POST /v1/metadata`. */
 export interface MetadataRequest {
-  /** The tool. */
+  /** The tool's name, as its document gives it. */
   tool_name: string;
   /** Its mode, if it has modes. */
   mode_name?: string | null;
@@ -679,8 +823,8 @@ export interface MetadataRequest {
   tool_history?: string[] | null;
   /** What the session is about. */
   goal?: string | null;
-  /** none, standard, deep or maximum. */
-  thinking_budget?: string | null;
+  /** How long the model may think. */
+  thinking_budget?: ThinkingBudget | null;
   /** Whatever the tool says of its session. */
   session_state?: string | null;
   /** When the caller gives up, in ms. */
@@ -703,7 +847,7 @@ export interface MissAnswer {
 export interface MissEvent {
   /** `missing_tool` or `auto_retry`. */
   type: string;
-  /** The tool. */
+  /** The tool's name, as its document gives it. */
   toolName: string;
   /** Its category, of `missing_tool`. */
   categoryId?: string | null;
@@ -754,6 +898,48 @@ export interface MissingPrerequisite {
 /** A moment as its writer spelt it, in RFC 3339. */
 export type Moment = string;
 
+/** Body of `POST /v1/memories/{kind}`. */
+export interface NewMemoryWithCognitiveProcessMetadata {
+  /** The text, as it was given. */
+  content: string;
+  /** Its metadata, by its kind. */
+  metadata: CognitiveProcessMetadata;
+}
+
+/** Body of `POST /v1/memories/{kind}`. */
+export interface NewMemoryWithDocumentMetadata {
+  /** The text, as it was given. */
+  content: string;
+  /** Its metadata, by its kind. */
+  metadata: DocumentMetadata;
+}
+
+/** Body of `POST /v1/memories/{kind}`. */
+export interface NewMemoryWithMessageMetadata {
+  /** The text, as it was given. */
+  content: string;
+  /** Its metadata, by its kind. */
+  metadata: MessageMetadata;
+}
+
+/** Body of `POST /v1/memories/{kind}`. */
+export interface NewMemoryWithTaskMetadata {
+  /** The text, as it was given. */
+  content: string;
+  /** Its metadata, by its kind. */
+  metadata: TaskMetadata;
+}
+
+/**
+ * How a call ended.
+ *
+ * - `success`: It answered.
+ * - `error`: It failed.
+ * - `timeout`: The caller gave up on it.
+ * - `cancelled`: The caller changed its mind.
+ */
+export type Outcome = 'success' | 'error' | 'timeout' | 'cancelled';
+
 /** Body of `PATCH /v1/memories/{id}`: a JSON Merge Patch. */
 export interface PatchRequest {
   /** Another text. */
@@ -802,7 +988,7 @@ export interface PlanInstead {
   question: string;
   /** When it serves better. */
   when: string;
-  /** What is gained. */
+  /** What the other choice gains. */
   benefits?: string;
   /** What the step's own document says it is not for, if the goal reads like that. */
   not_for?: string | null;
@@ -810,8 +996,8 @@ export interface PlanInstead {
 
 /** Body of `POST /v1/plans/check`. */
 export interface PlanRequest {
-  /** The tools in the order of their calls, at most 100. */
-  steps: string[];
+  /** The calls in their order, at most 100. */
+  steps: PlanStep[];
   /** What the plan is for; what the session is about by default. */
   goal?: string | null;
   /** The session it belongs to. */
@@ -820,13 +1006,16 @@ export interface PlanRequest {
   timeout_ms?: number | null;
 }
 
+/** One call of a plan: the name of its tool, or more about it. */
+export type PlanStep = string | Step;
+
 /** Calls of a rule library by how they came out. */
 export interface PluginCalls {
   /** With proposals, or none. */
   answered: number;
   /** With the library's own error. */
   failed: number;
-  /** Not in time. */
+  /** No answer before the deadline. */
   timeout: number;
   /** Not asked: earlier calls took all the time. */
   busy: number;
@@ -842,7 +1031,7 @@ export interface PluginFault {
   kind: string;
   /** What happened. */
   message: string;
-  /** When, RFC 3339. */
+  /** The moment, by RFC 3339, in UTC. */
   at: string;
   /** SHA-256 of the content that was at fault. */
   hash: string;
@@ -853,7 +1042,7 @@ export interface PluginItem {
   /** Its id; the name of its file as long as that cannot be read. */
   id: string;
   /** starting, ready, backoff, quarantined or refused. */
-  state: string;
+  state: 'starting' | 'ready' | 'backoff' | 'quarantined' | 'refused';
   /** Failures within the last minute, in the state backoff. */
   failures: number;
   /** Where its file is. */
@@ -879,7 +1068,7 @@ export interface PluginItem {
   /** Is its access to files confined? */
   sandboxed: boolean;
   /** full, partial (an older kernel), system_calls (no Landlock) or none (it runs in the daemon, or not at all). */
-  sandbox: string;
+  sandbox: 'none' | 'system_calls' | 'partial' | 'full';
   /** Why the file is not run. */
   refusal?: string | null;
   /** Its last fault. */
@@ -922,7 +1111,7 @@ export interface PluginReset {
 export interface PointedError {
   /** RFC 6901 pointer into the body. */
   pointer: string;
-  /** Stable code. */
+  /** A stable code. */
   code: string;
   /** What is wrong there. */
   detail: string;
@@ -930,7 +1119,7 @@ export interface PointedError {
 
 /** When to prefer a tool. */
 export interface Preference {
-  /** The tool. */
+  /** The tool's name, as its document gives it. */
   tool: string;
   /** The situation. */
   when: string;
@@ -1003,19 +1192,19 @@ export interface PricesBody {
   /** Input written to a cache; as plain input by default. */
   cacheWrite?: number | null;
   /** US dollars for a call. */
-  perCall?: number | null;
+  perCall?: number;
   /** Prices of calls with a long input. */
   tiers?: TierBody[];
 }
 
-/** The error on the wire. */
+/** An error on the wire. */
 export interface ProblemDocument {
   /** The status in words. */
   title: string;
-  /** The status. */
+  /** The HTTP status. */
   status: number;
-  /** A stable code to decide by. */
-  code: string;
+  /** What to decide by. */
+  code: Code;
   /** What is wrong, and what to do. */
   detail: string;
   /** Every fault of the body. */
@@ -1062,6 +1251,11 @@ export interface QualifyAnswer {
   availableTools: string[];
   /** Their scores in the same order, if asked for. */
   scores?: number[] | null;
+  /**
+   * Tools that the message may well need and that `maxTools` cut, best first, at most five; absent if there are
+   * none.
+   */
+  cutTools?: string[];
   /** How many are offered. */
   toolCount: number;
   /** How many there are. */
@@ -1092,7 +1286,10 @@ export interface QualifyRequest {
   ignoreOtherTools?: boolean;
   /** Never offer these tools. */
   excludedTools?: string[];
-  /** Tools at most; the configuration's `qualifier.max_tools` by default. */
+  /**
+   * Tools at most; the configuration's `qualifier.max_tools` by default. Those always offered count and are never
+   * cut, and they leave room for the best five.
+   */
   maxTools?: number | null;
   /** Leave out what is less likely, 0 to 1. */
   minConfidence?: number | null;
@@ -1170,7 +1367,7 @@ export interface RelationsAnswer {
 /** Answer of `POST /-/reload`. */
 export interface ReloadAnswer {
   /** changed, unchanged or rejected. */
-  outcome: string;
+  outcome: 'changed' | 'unchanged' | 'rejected';
   /** The generation that is served now. */
   generation: number;
   /** How many tools are served. */
@@ -1187,12 +1384,12 @@ export interface ReloadAnswer {
 
 /** Answer of `POST /-/reload?wait=false`. */
 export interface ReloadStarted {
-  /** Always true. */
+  /** Always true: the answer itself says it. */
   started: boolean;
 }
 
 /** What is left of a running call, in ms. */
-export interface Remaining {
+export interface RemainingTime {
   /** Half of the calls that ran so long end sooner. */
   p50_ms: number;
   /** Nine in ten end sooner. */
@@ -1209,15 +1406,30 @@ export interface ResultContext {
   has_branches?: boolean;
   /** The session it belongs to. */
   session_id?: string | null;
-  /** simple, moderate or complex. */
-  complexity?: string | null;
+  /** How complex it is. */
+  complexity?: ComplexityLevel | null;
+}
+
+/**
+ * What a score is made of. Words and meaning are each divided by their spread among the candidates; meaning counts .8
+ * times, that of neighbours a fifth of it.
+ */
+export interface ScoreExplanation {
+  /** BM25 of its words and its speaker's name. */
+  words: number;
+  /** Likeness of its meaning, -1 to 1. */
+  meaning: number;
+  /** What the words of the messages beside it in its thread, and of its date, add to that. */
+  nearWords: number;
+  /** The sum of `meaning` of the messages beside it. */
+  nearMeaning: number;
 }
 
 /** Answer of a search. */
 export interface SearchAnswer {
   /** The memories, in order. */
   memories: MemoryAnswer[];
-  /** How many there are on all pages; of a text at most those of the candidates that match. */
+  /** How many there are on all pages; of a text all that match. */
   total: number;
   /** Where the next page starts, if there is one. */
   nextCursor?: string | null;
@@ -1232,8 +1444,8 @@ export interface SearchOptions {
   /** So many left out; not together with a cursor. */
   offset?: number | null;
   /**
-   * A path in the metadata, `createdAt`, `updatedAt` or, with a query, `score`. By default the score or, without a query,
-   * the newest first.
+   * A path in the metadata, `createdAt`, `updatedAt` or, with a query, `score`. By default the score or, without a
+   * query, the newest first.
    */
   sortBy?: string | null;
   /** asc or desc; asc by default, but desc for the score. */
@@ -1249,34 +1461,36 @@ export interface SearchOptions {
 /** Body of `POST /v1/memories/{kind}/search`. */
 export interface SearchRequest {
   /**
-   * What must hold, all of it: the kind's fields by their paths, of which a list must hold the value; `threadId` for
-   * `thread.id`; `tags`, one or a list of which all are meant; `minImportance`, a level or a score; `from` and `to`, when it was
-   * added; and `metadata.` and a path for keys of the writer's own.
+   * What must hold, all of it: the kind's fields by their paths, of which a list must hold the value; `threadId`
+   * for `thread.id`; `tags`, one or a list of which all are meant; `minImportance`, a level or a score; `from`
+   * and `to`, when it was added; and `metadata.` and a path for keys of the writer's own.
    */
   criteria?: Record<string, unknown> | null;
   /** How it is searched. */
   options?: SearchOptions | null;
 }
 
-/** `GET /v1/sessions/{id}`. */
+/** `GET /v1/sessions/{id}`, spelled as the context that it holds. */
 export interface SessionAnswer {
-  /** The session. */
-  session_id: string;
+  /** The session the calls belong to. */
+  sessionId: string;
   /** Its calls, oldest first, repeats kept. */
-  tool_history: string[];
+  toolHistory: string[];
+  /** Tools called since its last message, each once; absent if no message of it was qualified. */
+  turnTools?: string[] | null;
   /** What it is about, if messages of it were qualified. */
-  intent_context?: IntentContextBody | null;
-  /** What it used, if streams of it told. */
+  intentContext?: IntentContextBody | null;
+  /** What it used, if streams of it or reports told. */
   usage?: SessionUsage | null;
 }
 
-/** What a session used so far, as its streams told it. */
+/** What a session used so far, as its streams and `POST /v1/usage` told it. */
 export interface SessionUsage {
   /** Turns that told it. */
   turns: number;
   /** All input tokens, cached or not. */
   tokensIn: number;
-  /** Output tokens. */
+  /** Tokens that the model wrote. */
   tokensOut: number;
   /** Input tokens read from a cache. */
   cachedTokens: number;
@@ -1284,7 +1498,12 @@ export interface SessionUsage {
   costUsd: number;
 }
 
-/** How bad a finding is. */
+/**
+ * How bad a finding is.
+ *
+ * - `error`: The document is not served, or its last good version is.
+ * - `warning`: The document is served.
+ */
 export type Severity = 'error' | 'warning';
 
 /** A share, 0 to 1. */
@@ -1320,9 +1539,9 @@ export interface StatusAnswer {
   warnings: number;
 }
 
-/** One call of a plan. */
+/** A call of a plan, with what its duration depends on. */
 export interface Step {
-  /** The tool. */
+  /** The tool's name, as its document gives it. */
   tool_name: string;
   /** Its mode, if it has modes. */
   mode_name?: string | null;
@@ -1358,13 +1577,13 @@ export interface StreamFault {
 export interface StreamedCall {
   /** Its id in the stream. */
   tool_call_id: string;
-  /** The tool. */
+  /** The tool's name, as its document gives it. */
   tool_name: string;
   /** success, error, or cancelled when the stream was given up before it ended. */
-  outcome: string;
+  outcome: 'success' | 'error' | 'cancelled';
   /**
-   * In ms; absent when the result arrived together with the call, or the user had to allow the call, so that the duration
-   * is not known: such a call stands in its session's history, and teaches no duration.
+   * In ms; absent when the result arrived together with the call, or the user had to allow the call, so that the
+   * duration is not known: such a call stands in its session's history, and teaches no duration.
    */
   duration_ms?: number | null;
 }
@@ -1378,7 +1597,7 @@ export type StructuredId = string | {
 };
 
 /** What may come next. */
-export interface Suggestions {
+export interface SuggestionsAnswer {
   /** Tools that may come next. */
   next_tools: ToolSuggestion[];
   /** Presets that fit. */
@@ -1430,11 +1649,36 @@ export interface TaskMetadata {
   [key: string]: unknown;
 }
 
-/** How pressing a task is. */
+/**
+ * How pressing a task is.
+ *
+ * - `low`: When there is time.
+ * - `medium`: In its turn.
+ * - `high`: Soon.
+ * - `urgent`: Now.
+ */
 export type TaskPriority = 'low' | 'medium' | 'high' | 'urgent';
 
-/** How far a task is. */
+/**
+ * How far a task is.
+ *
+ * - `pending`: Not begun.
+ * - `in_progress`: Begun.
+ * - `completed`: Done.
+ * - `cancelled`: Given up.
+ * - `failed`: Tried in vain.
+ */
 export type TaskStatus = 'pending' | 'in_progress' | 'completed' | 'cancelled' | 'failed';
+
+/**
+ * How long a model may think.
+ *
+ * - `none`: Not at all.
+ * - `standard`: As usual.
+ * - `deep`: Longer.
+ * - `maximum`: As long as it can.
+ */
+export type ThinkingBudget = 'none' | 'standard' | 'deep' | 'maximum';
 
 /** `GET /v1/threads/{id}`. */
 export interface ThreadAnswer {
@@ -1449,7 +1693,7 @@ export interface ThreadAnswer {
   /** Positions before the last that no message has; at most 1,000 ranges. */
   gaps: Gap[];
   /** Where the next page starts, if there is one. */
-  next_cursor?: string | null;
+  nextCursor?: string | null;
 }
 
 /** Where a message stands in its thread. */
@@ -1484,7 +1728,7 @@ export interface Timing {
   /** The duration that most calls come close to, in ms. */
   estimated_duration_ms: number;
   /** high, medium or low. */
-  confidence: string;
+  confidence: 'low' | 'medium' | 'high';
   /** Is the estimate beyond the caller's limit? */
   will_timeout_on_factory: boolean;
   /** The caller's limit, in ms. */
@@ -1500,13 +1744,17 @@ export interface Timing {
   /** The probability that the call takes longer than the limit, 0 to 1. */
   timeout_probability: number;
   /** unlikely, possible or likely. */
-  timeout: string;
+  timeout: 'unlikely' | 'possible' | 'likely';
   /** Calls of this tool and mode that were recorded, ever. */
   samples: number;
   /** What the estimate rests on: history, tool, fleet, hint or default. */
-  basis: string;
+  basis: 'history' | 'tool' | 'fleet' | 'hint' | 'default';
+  /** Was the tool, or every tool of the plan, ever heard of: documented, recorded, or among the defaults? */
+  known: boolean;
+  /** Names that may have been meant by one that is not known. */
+  near?: string[];
   /** What is left of a call that runs already. */
-  remaining?: Remaining | null;
+  remaining?: RemainingTime | null;
 }
 
 /** What to expect before anything was recorded. */
@@ -1591,12 +1839,14 @@ export interface ToolRelations {
 
 /** A tool that may come next. */
 export interface ToolSuggestion {
-  /** The tool. */
+  /** The tool's name, as its document gives it. */
   tool: string;
   /** Why. */
   reason: string;
   /** How long it will take, in ms. */
   estimated_duration_ms: number;
+  /** How likely it is to be called next by what sessions did, 0 to 1; absent where they say nothing of it. */
+  confidence?: number | null;
 }
 
 /** A tool in short. */
@@ -1621,7 +1871,7 @@ export interface ToolSummary {
 export interface UnfinishedCall {
   /** Its id in the stream. */
   tool_call_id: string;
-  /** The tool. */
+  /** The tool's name, as its document gives it. */
   tool_name: string;
 }
 
@@ -1636,7 +1886,7 @@ export interface UnknownTool {
 /** The event that tells a client what a turn used. */
 export interface UsageEvent {
   /** token_usage or path_info. */
-  type: string;
+  type: UsageKind;
   /** The account in words. */
   message: string;
   /** The path's name. */
@@ -1651,7 +1901,7 @@ export interface UsageEvent {
   cacheWriteTokens?: number;
   /** tokensIn + tokensOut − cachedTokens. */
   totalTokens: number;
-  /** Tokens from which on a conversation should be summarised. */
+  /** TokenCounts from which on a conversation should be summarised. */
   threshold: number;
   /** `totalTokens` ≥ `threshold`. */
   thresholdReached: boolean;
@@ -1659,24 +1909,34 @@ export interface UsageEvent {
   messageRetentionCount?: number | null;
   /** US dollars; left out where no price is known. */
   costUsd?: number | null;
-  /** Tools executed. */
+  /** Number of tools executed. */
   toolsExecuted?: number | null;
-  /** Steps allowed. */
+  /** Most steps that are allowed. */
   maxSteps?: number | null;
   /** Were no more tools allowed? */
   maxToolsReached?: boolean | null;
   /** Did the turn run out of time? */
   timedOut?: boolean | null;
-  /** When, RFC 3339. */
+  /** The moment, by RFC 3339, in UTC. */
   timestamp: string;
   /** Why the turn went as it did. */
   reasoning?: string | null;
 }
 
+/**
+ * What an event of usage is about.
+ *
+ * - `token_usage`: What a turn used.
+ * - `path_info`: How a path went.
+ */
+export type UsageKind = 'token_usage' | 'path_info';
+
 /** Body of `POST /v1/usage`: what a turn used. */
 export interface UsageRequest {
   /** token_usage (the default) or path_info. */
-  type?: string | null;
+  type?: UsageKind | null;
+  /** The conversation: what a token_usage tells is added to what it used, and its tools of this turn are counted. */
+  sessionId?: string | null;
   /** The path's name, such as PATH_1, which is the default. */
   path?: string | null;
   /** All input, cached or not. */
@@ -1689,7 +1949,7 @@ export interface UsageRequest {
   cacheWriteTokens?: number;
   /** Only to be checked: tokensIn + tokensOut − cachedTokens. */
   totalTokens?: number | null;
-  /** Tokens from which on a conversation should be summarised; 30000 by default. */
+  /** TokenCounts from which on a conversation should be summarised; 30000 by default. */
   threshold?: number | null;
   /** Only to be checked: `totalTokens` ≥ `threshold`. */
   thresholdReached?: boolean | null;
@@ -1697,9 +1957,9 @@ export interface UsageRequest {
   messageRetentionCount?: number | null;
   /** What it cost, in US dollars; only to be checked where prices are known. */
   costUsd?: number | null;
-  /** Tools executed. */
+  /** Tools executed; with a session those called since its last message by default. */
   toolsExecuted?: number | null;
-  /** Steps allowed. */
+  /** Most steps that are allowed. */
   maxSteps?: number | null;
   /** Were no more tools allowed? */
   maxToolsReached?: boolean | null;
@@ -1735,9 +1995,9 @@ export interface UseCase {
 export interface VersionAnswer {
   /** 1 or more. */
   version: number;
-  /** The text then. */
+  /** The text of that version. */
   content: string;
-  /** The metadata then. */
+  /** The metadata of that version. */
   metadata: Record<string, unknown>;
   /** When it became so, RFC 3339. */
   updatedAt: string;
@@ -1752,7 +2012,7 @@ export interface Operations {
         /** Whose memories; for the admin socket only. */
         tenant?: string;
       };
-      body: AddRequest2;
+      body: NewMemoryWithCognitiveProcessMetadata;
     };
     answer: MemoryAnswer;
   };
@@ -1763,7 +2023,7 @@ export interface Operations {
         /** Whose memories; for the admin socket only. */
         tenant?: string;
       };
-      body: AddRequest3;
+      body: NewMemoryWithDocumentMetadata;
     };
     answer: MemoryAnswer;
   };
@@ -1774,7 +2034,7 @@ export interface Operations {
         /** Whose memories; for the admin socket only. */
         tenant?: string;
       };
-      body: AddRequest;
+      body: NewMemoryWithMessageMetadata;
     };
     answer: MemoryAnswer;
   };
@@ -1785,9 +2045,23 @@ export interface Operations {
         /** Whose memories; for the admin socket only. */
         tenant?: string;
       };
-      body: AddRequest4;
+      body: NewMemoryWithTaskMetadata;
     };
     answer: MemoryAnswer;
+  };
+  /** Approve the definitions of an MCP server that wait for it. */
+  approveMcpServer: {
+    request: {
+      path: {
+        /** The server's name. */
+        name: string;
+      };
+      query?: {
+        /** One tool. Default: all that wait. */
+        tool?: string;
+      };
+    };
+    answer: McpServerApproved;
   };
   /** Whether a sequence of calls is a good one, and how long it will take. */
   checkPlan: {
@@ -1817,6 +2091,16 @@ export interface Operations {
     };
     answer: MemoryAnswer;
   };
+  /** Which definitions of an MCP server wait for an approval. */
+  diffMcpServer: {
+    request: {
+      path: {
+        /** The server's name. */
+        name: string;
+      };
+    };
+    answer: McpServerDiff;
+  };
   /** A tool's response with the metadata object added. */
   enrich: {
     request: {
@@ -1837,7 +2121,7 @@ export interface Operations {
       query?: {
         /** At most so many, 1 to 1000; 200 by default. */
         limit?: number;
-        /** `next_cursor` of the page before. */
+        /** `nextCursor` of the page before. */
         cursor?: string;
         /** Whose memories; `default` by default. */
         tenant?: string;
@@ -1881,7 +2165,7 @@ export interface Operations {
       query?: {
         /** At most so many, 1 to 200; 100 by default. */
         limit?: number;
-        /** `next_cursor` of the page before. */
+        /** `nextCursor` of the page before. */
         cursor?: string;
         /** Also if it was deleted softly. */
         includeDeleted?: boolean;
@@ -1912,7 +2196,7 @@ export interface Operations {
     request: {
       body: MetadataRequest;
     };
-    answer: Metadata;
+    answer: CallMetadata;
   };
   /** Metrics for Prometheus. */
   getMetrics: {
@@ -1966,7 +2250,7 @@ export interface Operations {
         chatId?: string;
         /** At most so many, 1 to 200; 100 by default. */
         limit?: number;
-        /** `next_cursor` of the page before. */
+        /** `nextCursor` of the page before. */
         cursor?: string;
         /** Whose memories; for the admin socket only. */
         tenant?: string;
@@ -2019,6 +2303,11 @@ export interface Operations {
     };
     answer: ImportAnswer;
   };
+  /** Which MCP servers there are, and how each is. */
+  listMcpServers: {
+    request: Record<never, never>;
+    answer: McpServerList;
+  };
   /** Which rule libraries there are, and how each is. */
   listPlugins: {
     request: Record<never, never>;
@@ -2064,7 +2353,7 @@ export interface Operations {
         env_var?: string;
         /** Tools with a common error that contains this. */
         error?: string;
-        /** Rank by this query, and list only what matches. */
+        /** Rank by this message as `POST /v1/qualify` does, and list only what may be meant. */
         q?: string;
         /** At most so many, 1 to 1000; 100 by default. */
         limit?: number;
@@ -2097,7 +2386,7 @@ export interface Operations {
     request: {
       query?: {
         /** data-v1 or ui-v1: answer as the events of that chat stream; also by `Accept: text/event-stream`. */
-        stream?: string;
+        stream?: 'data-v1' | 'ui-v1';
       };
       body: QualifyRequest;
     };
@@ -2108,7 +2397,7 @@ export interface Operations {
     request: {
       query?: {
         /** data-v1 or ui-v1; may be left out with the protocol's header. */
-        protocol?: string;
+        protocol?: 'data-v1' | 'ui-v1';
         /** The session to which the calls belong. */
         session_id?: string;
       };
@@ -2136,6 +2425,10 @@ export interface Operations {
   /** A tool was needed and not offered: its category is added, and the choice is learnt. */
   reportMiss: {
     request: {
+      query?: {
+        /** data-v1 or ui-v1: answer as the events of that chat stream; also by `Accept: text/event-stream`. */
+        stream?: 'data-v1' | 'ui-v1';
+      };
       body: MissRequest;
     };
     answer: MissAnswer;
@@ -2143,6 +2436,10 @@ export interface Operations {
   /** What a turn used and cost, as the event that a client shows. */
   reportUsage: {
     request: {
+      query?: {
+        /** data-v1 or ui-v1: answer as the events of that chat stream; also by `Accept: text/event-stream`. */
+        stream?: 'data-v1' | 'ui-v1';
+      };
       body: UsageRequest;
     };
     answer: UsageEvent;
@@ -2156,6 +2453,16 @@ export interface Operations {
       };
     };
     answer: PluginReset;
+  };
+  /** End an MCP server and start it again. */
+  restartMcpServer: {
+    request: {
+      path: {
+        /** The server's name. */
+        name: string;
+      };
+    };
+    answer: McpServerRestarted;
   };
   /** Take a soft delete back. */
   restoreMemory: {
@@ -2194,6 +2501,17 @@ export interface Operations {
     answer: SearchAnswer;
   };
   /** Find memories. */
+  searchMemories: {
+    request: {
+      query?: {
+        /** Whose memories; for the admin socket only. */
+        tenant?: string;
+      };
+      body: SearchRequest;
+    };
+    answer: SearchAnswer;
+  };
+  /** Find memories. */
   searchMessages: {
     request: {
       query?: {
@@ -2222,6 +2540,16 @@ export interface Operations {
     };
     answer: LogLevelAnswer;
   };
+  /** What an MCP server wrote of late, and what became of it. */
+  showMcpServerLogs: {
+    request: {
+      path: {
+        /** The server's name. */
+        name: string;
+      };
+    };
+    answer: McpServerLogs;
+  };
   /** Change a memory by a JSON Merge Patch; with `If-Match` only if nobody else did. */
   updateMemory: {
     request: {
@@ -2245,9 +2573,11 @@ export const OPERATIONS = {
   addDocument: { method: 'POST', path: '/v1/memories/documents', sends: 'application/json' },
   addMessage: { method: 'POST', path: '/v1/memories/messages', sends: 'application/json' },
   addTask: { method: 'POST', path: '/v1/memories/tasks', sends: 'application/json' },
+  approveMcpServer: { method: 'POST', path: '/-/mcp/{name}/approve' },
   checkPlan: { method: 'POST', path: '/v1/plans/check', sends: 'application/json' },
   checkTools: { method: 'POST', path: '/v1/tools/check', sends: 'application/json' },
   deleteMemory: { method: 'DELETE', path: '/v1/memories/{id}' },
+  diffMcpServer: { method: 'GET', path: '/-/mcp/{name}/diff' },
   enrich: { method: 'POST', path: '/v1/enrich', sends: 'application/json' },
   estimate: { method: 'POST', path: '/v1/estimate', sends: 'application/json' },
   exportMemories: { method: 'GET', path: '/-/memories/export' },
@@ -2268,6 +2598,7 @@ export const OPERATIONS = {
   getTool: { method: 'GET', path: '/v1/tools/{name}' },
   getToolRelations: { method: 'GET', path: '/v1/tools/{name}/relations' },
   importMemories: { method: 'POST', path: '/-/memories/import', sends: 'application/json' },
+  listMcpServers: { method: 'GET', path: '/-/mcp' },
   listPlugins: { method: 'GET', path: '/v1/plugins' },
   listPresets: { method: 'GET', path: '/v1/presets' },
   listTiming: { method: 'GET', path: '/v1/timing' },
@@ -2281,11 +2612,14 @@ export const OPERATIONS = {
   reportMiss: { method: 'POST', path: '/v1/qualify/miss', sends: 'application/json' },
   reportUsage: { method: 'POST', path: '/v1/usage', sends: 'application/json' },
   resetPlugin: { method: 'POST', path: '/-/plugins/{name}/reset' },
+  restartMcpServer: { method: 'POST', path: '/-/mcp/{name}/restart' },
   restoreMemory: { method: 'POST', path: '/v1/memories/{id}/restore' },
   searchCognitiveProcesses: { method: 'POST', path: '/v1/memories/cognitive-processes/search', sends: 'application/json' },
   searchDocuments: { method: 'POST', path: '/v1/memories/documents/search', sends: 'application/json' },
+  searchMemories: { method: 'POST', path: '/v1/memories/search', sends: 'application/json' },
   searchMessages: { method: 'POST', path: '/v1/memories/messages/search', sends: 'application/json' },
   searchTasks: { method: 'POST', path: '/v1/memories/tasks/search', sends: 'application/json' },
   setLogLevel: { method: 'PUT', path: '/-/log-level', sends: 'application/json' },
+  showMcpServerLogs: { method: 'GET', path: '/-/mcp/{name}/logs' },
   updateMemory: { method: 'PATCH', path: '/v1/memories/{id}', sends: 'application/json' },
 } as const;

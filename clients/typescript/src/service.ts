@@ -85,7 +85,7 @@ export function createMemoryService(options?: ConnectionOptions): MemoryService 
 interface List<T> {
   items: T[];
   total: number;
-  next_cursor?: string;
+  nextCursor?: string;
 }
 
 class DaemonMemoryService implements MemoryService {
@@ -163,7 +163,7 @@ class DaemonMemoryService implements MemoryService {
     const { limit, cursor, includeDeleted, ...call } = options;
     const query = { limit, cursor, includeDeleted };
     const list = await this.#call<List<MemoryVersion>>('GET', `${memory(id)}/history`, call, { query });
-    return page(list.items, list.total, list.next_cursor);
+    return page(list.items, list.total, list.nextCursor);
   }
 
   async relations(id: string, { depth, ...call }: CallOptions & { depth?: number } = {}): Promise<Relations> {
@@ -179,7 +179,7 @@ class DaemonMemoryService implements MemoryService {
     const query = { chatId: typeof chat === 'object' ? structuredIdToString(chat) : chat, limit, cursor };
     type Answer = List<MessageMemory> & { chatId: StructuredId; gaps: Thread['gaps'] };
     const found = await this.#call<Answer>('GET', `threads/${segment(id, 'a thread')}`, call, { query });
-    const messages = page(found.items, found.total, found.next_cursor);
+    const messages = page(found.items, found.total, found.nextCursor);
     return { id, chatId: found.chatId, messages, gaps: found.gaps };
   }
 

@@ -57,10 +57,10 @@ test('a refusal names what was meant, and each fault where it is', async () => {
   const unknown = await failure(client.getTool({ path: { name: 'web_serch' } }));
   assert.deepEqual([unknown.status, unknown.code, unknown.near[0]], [404, 'unknown-tool', 'web_search']);
   assert.ok(unknown.requestId);
-  const body = { tool: 'web_search', timeout_ms: 'long' } as unknown as { tool_name: string };
+  const body = { utility: 'web_search', timeout_ms: 'long' } as unknown as { tool_name: string };
   const faulty = await failure(client.estimate({ body }));
   assert.deepEqual([faulty.status, faulty.code], [422, 'invalid-body']);
-  assert.deepEqual(faulty.errors.map(({ pointer }) => pointer).sort(), ['/timeout_ms', '/tool', '/tool_name']);
+  assert.deepEqual(faulty.errors.map(({ pointer }) => pointer).sort(), ['/timeout_ms', '/utility']);
   assert.match(faulty.message, /\n {2}\/timeout_ms: /);
 });
 
@@ -85,5 +85,37 @@ test('tokens are asked for and taken', async () => {
     );
   } finally {
     await guarded.stop();
+  }
+});
+
+test('a selection is read as events from either stream', async () => {
+  const client = createAlmanacClient({ url: daemon.url });
+  const body = { message: 'search the web for news' };
+  for (const stream of ['data-v1', 'ui-v1'] as const) {
+    const events = await client.qualify({ query: { stream }, body });
+    assert.deepEqual(
+      events.map(({ type }) => type),
+      ['reasoning', 'intent_context', 'dev_tools_info'],
+      stream,
+    );
+  }
+  assert.ok((await client.qualify({ body })).availableTools.includes('web_search'));
+});
+
+test('a stream is passed on as it arrives', async () => {
+  for (const way of [{ url: daemon.url }, { socket: daemon.socket }]) {
+    const client = createAlmanacClient({ ...way, timeoutMs: 50 });
+    const { readable, writable } = new TransformStream<string, string>();
+    const session_id = `live-${Object.keys(way)}`;
+    const answer = client.readStream({ query: { protocol: 'data-v1', session_id }, body: readable });
+    const writer = writable.getWriter();
+    await writer.write('9:{"toolCallId":"c","toolName":"web_search","args":{}}\n');
+    // Longer than a call may take, and long enough for the daemon to see two arrivals.
+    await new Promise((done) => setTimeout(done, 120));
+    await writer.write('a:{"toolCallId":"c","result":1}\n');
+    await writer.close();
+    const read = await answer;
+    assert.deepEqual([read.recorded, read.calls[0]?.tool_name], [1, 'web_search'], JSON.stringify(read));
+    assert.ok((read.calls[0]?.duration_ms ?? 0) >= 50, JSON.stringify(read));
   }
 });

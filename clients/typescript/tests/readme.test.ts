@@ -16,7 +16,7 @@ after(() => daemon.stop());
 test('the examples of the README run', async () => {
   const readme = await readFile('README.md', 'utf8');
   const examples = [...readme.matchAll(/^```typescript\n(.*?)^```$/gms)].map((match) => match[1] ?? '');
-  assert.equal(examples.length, 7);
+  assert.equal(examples.length, 9);
   const opening = examples[0] ?? '';
   for (const [number, example] of examples.entries()) {
     const whole = /\bmemoryService\b/.test(example) && number > 0 ? `${opening}${example}` : example;

@@ -14,7 +14,7 @@
 //!
 //! Raw pointers only: there is nothing safe to say about foreign memory here. Authors of libraries want the crate
 //! `almanac-plugin`, which is safe.
-
+#![warn(missing_docs)] // published: each item states units, ranges and errors
 #![cfg_attr(not(test), no_std)]
 #![allow(unsafe_code, reason = "raw pointers are what this crate is about")]
 

@@ -51,7 +51,7 @@
 //! A panic in a rule is caught before it reaches the C boundary, reported with its message, and the rule's instance is
 //! dropped: its state can't be trusted any more. That needs unwinding, so this crate refuses to build with `panic =
 //! "abort"`.
-
+#![warn(missing_docs)] // published: each item states units, ranges and errors
 #![allow(unsafe_code, reason = "the safe side of a C interface; the rules of a library built on it need none")]
 
 #[cfg(panic = "abort")]

@@ -27,14 +27,12 @@ mod longer;
 pub use call::{Call, Tool};
 
 use std::ffi::c_void;
-use std::fmt;
-use std::ptr;
 use std::rc::Rc;
+use std::{fmt, ptr};
 
 use almanac_plugin_abi::{self as abi, Record, Str, Vtable, code, read_prefix};
 
-use crate::Rule;
-use crate::export;
+use crate::{Rule, export};
 use host::HostState;
 use longer::Longer;
 

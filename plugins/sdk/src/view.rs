@@ -3,9 +3,8 @@
 //! A host promises UTF-8 and sound arrays. It is believed about pointers, as it has to be; what can be checked is
 //! checked, since a fault found here is a refused call and not undefined behaviour.
 
-use std::fmt;
 use std::marker::PhantomData;
-use std::slice;
+use std::{fmt, slice};
 
 use almanac_plugin_abi::{Array, Pair, Record, Str, read_prefix};
 

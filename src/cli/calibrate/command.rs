@@ -30,7 +30,7 @@ impl Measurement<'_> {
             .env("ALMANAC_TOOL", tool)
             .env("ALMANAC_MODE", self.mode)
             .env("ALMANAC_COMPLEXITY", level.as_str())
-            .env("ALMANAC_CONTENT_LENGTH", sizes.content_length.to_string())
+            .env("ALMANAC_CONTENT_LENGTH", sizes.content_length.unwrap_or_default().to_string())
             .env("ALMANAC_NUM_PERSPECTIVES", number(sizes.num_perspectives))
             .env("ALMANAC_NUM_BRANCHES", number(sizes.num_branches))
             .env("ALMANAC_THINKING_BUDGET", number(sizes.thinking_budget))

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::strict::Word;
 use crate::timing::{Complexity, Observation, Outcome};
 
 /// How much a call has to do, in a word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Word)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Level {
     Simple,
@@ -16,16 +17,6 @@ pub(super) enum Level {
 }
 
 impl Level {
-    pub(super) const ALL: [Self; 3] = [Self::Simple, Self::Moderate, Self::Complex];
-
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Simple => "simple",
-            Self::Moderate => "moderate",
-            Self::Complex => "complex",
-        }
-    }
-
     /// The sizes that a call of this level is asked to have.
     pub(super) fn sizes(self) -> Complexity {
         let (content_length, perspectives, branches, budget) = match self {
@@ -34,7 +25,7 @@ impl Level {
             Self::Complex => (12_000, 4, 4, 8192),
         };
         Complexity {
-            content_length,
+            content_length: Some(content_length),
             num_perspectives: Some(perspectives),
             num_branches: Some(branches),
             thinking_budget: Some(budget),

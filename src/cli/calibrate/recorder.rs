@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::cli::client::{Client, ClientError};
-use crate::http::wire_timing::RecordAnswer;
 use crate::timing::{Complexity, Observation};
+use crate::wire::timing::RecordAnswer;
 
 /// Records calls, or does nothing.
 #[derive(Debug)]

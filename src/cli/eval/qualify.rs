@@ -8,14 +8,15 @@ use serde::Serialize;
 
 use super::super::output::Output;
 use super::super::{CliError, Exit};
-use crate::catalog::load::{Options, load};
-use crate::config::{Config, DaemonOverrides, Overrides};
-use crate::qualify::evaluate::{Case, Figures, Lesson, evaluate, learn, parse};
+use crate::catalog::load::{LoadOptions, load};
+use crate::config::{DaemonOverrides, Overrides};
+use crate::daemon::Config;
+use crate::qualify::evaluate::{Case, Lesson, RankingFigures, evaluate, learn, parse};
 use crate::qualify::fit::{self, Set};
 use crate::qualify::{Index, Usage};
 
 #[derive(Debug, Args)]
-pub(super) struct QualifyArgs {
+pub(super) struct EvalQualifyArgs {
     /// JSON lines, each `{"query": text, "gold": [tool, …]}`
     file: PathBuf,
     /// Learn from the first half, as a stream of choices; the figures are of the second half, with that and without
@@ -30,7 +31,8 @@ pub(super) struct QualifyArgs {
     /// Replace this share of the choices by random tools
     #[arg(long, value_name = "SHARE", requires = "learn", default_value_t = 0.0)]
     noise: f64,
-    /// Fit the ranking's constants on this file and further ones, and print them
+    /// Fit the ranking's constants on this file and further ones, and print them; one that begins with `@` is only
+    /// judged
     #[arg(long, hide = true, value_name = "QUERIES=DIR", num_args = 0.., conflicts_with = "learn")]
     fit: Option<Vec<String>>,
     #[command(flatten)]
@@ -41,25 +43,28 @@ pub(super) struct QualifyArgs {
 #[derive(Debug, Serialize)]
 struct Report {
     #[serde(flatten)]
-    figures: Figures,
+    figures: RankingFigures,
     /// The same messages before anything was learnt.
     #[serde(skip_serializing_if = "Option::is_none")]
-    without: Option<Figures>,
+    without: Option<RankingFigures>,
     /// Choices that were learnt.
     #[serde(skip_serializing_if = "Option::is_none")]
     choices: Option<u64>,
 }
 
-pub(super) fn run(args: &QualifyArgs, output: &mut Output) -> Result<Exit, CliError> {
+pub(super) fn run(args: &EvalQualifyArgs, output: &mut Output) -> Result<Exit, CliError> {
     let config = Config::load(&args.overrides, &DaemonOverrides::default())?;
-    let index = Index::build(&load(Options::from(&config)).catalog);
+    let index = Index::build(&load(config.documents()).catalog);
     let cases = read(&args.file)?;
     if let Some(more) = &args.fit {
-        let mut sets = vec![Set { index, cases }];
+        let own = args.file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let mut sets = vec![Set { name: own, index, cases, is_fitted: true }];
         for pair in more {
-            let (file, directory) = pair.split_once('=').unwrap_or((pair, "."));
-            let index = Index::build(&load(Options::directory(directory)).catalog);
-            sets.push(Set { index, cases: read(Path::new(file))? });
+            let is_fitted = !pair.starts_with('@');
+            let (file, directory) = pair.trim_start_matches('@').split_once('=').unwrap_or((pair, "."));
+            let index = Index::build(&load(LoadOptions::directory(directory)).catalog);
+            let name = Path::new(file).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            sets.push(Set { name, index, cases: read(Path::new(file))?, is_fitted });
         }
         output.raw(fit::fit(&sets).as_bytes());
         return Ok(Exit::Success);
@@ -92,7 +97,7 @@ fn print(report: &Report, tools: usize, out: &mut Output) {
     if let (Some(choices), Some(_)) = (choices, without) {
         out.line(&format!("{:34}{:>12}{:>12}", format!("after {choices} choices"), "learnt", "not learnt"));
     }
-    let mut row = |name: &str, value: fn(&Figures) -> String| {
+    let mut row = |name: &str, value: fn(&RankingFigures) -> String| {
         let before = without.as_ref().map(value).unwrap_or_default();
         out.line(format!("{name:34}{:>12}{before:>12}", value(figures)).trim_end());
     };

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use clap::Args;
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::access::DEFAULT_TENANT;
 use crate::cli::memory::read_lines;
@@ -16,14 +17,14 @@ use crate::cli::{CliError, Exit, block_on};
 use crate::engine::Engine;
 use crate::engine::memory::Archived;
 use crate::memory::Kind;
+use crate::memory::baseline::Baseline;
+use crate::memory::query::{Filter, SortBy};
 use crate::memory::search::Recall;
-use crate::store::memories::{Filter, SortBy};
 use crate::store::sqlite::{self, file_in};
-use crate::store::{Durability, Sqlite};
+use crate::store::{Durability, Settings, Sqlite};
+use crate::strict::FromNode;
 use crate::strict::decode::decode;
 use crate::strict::read::{self, Limits};
-use crate::strict::{At, FromNode, Node};
-use crate::timing::Defaults;
 
 /// Memories that are looked at for each query.
 const DEPTH: usize = 10;
@@ -32,7 +33,7 @@ const DEPTH: usize = 10;
 const BATCH: usize = 1000;
 
 #[derive(Debug, Args)]
-pub(super) struct RecallArgs {
+pub(super) struct EvalRecallArgs {
     /// JSON lines of query and gold, a list of the ids of memories that answer it
     file: PathBuf,
     /// JSON lines of id, content and metadata
@@ -48,6 +49,8 @@ struct Figures {
     recall: BTreeMap<&'static str, f64>,
     mrr: f64,
     ndcg10: f64,
+    /// What BM25 over the texts alone finds.
+    bm25: Bm25Figures,
     /// Memories in an answer.
     mean_loaded: f64,
     /// The share of the wanted ones that is among them.
@@ -56,29 +59,31 @@ struct Figures {
     us_p99: f64,
 }
 
-struct Query {
+#[derive(Debug, Serialize)]
+struct Bm25Figures {
+    recall: BTreeMap<&'static str, f64>,
+    mrr: f64,
+    ndcg10: f64,
+}
+
+#[derive(FromNode)]
+struct Asked {
     query: String,
     gold: Vec<String>,
+    /// Whatever else a line says is for people.
+    #[node(rest)]
+    #[expect(dead_code, reason = "it is only let through")]
+    other: Map<String, Value>,
 }
 
-impl FromNode for Query {
-    fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        at.map(node, |fields| {
-            let query = Self { query: fields.required("query"), gold: fields.required("gold") };
-            // Whatever else a line says is for people.
-            fields.rest();
-            query
-        })
-    }
-}
-
-pub(super) fn run(args: &RecallArgs, output: &mut Output) -> Result<Exit, CliError> {
+pub(super) fn run(args: &EvalRecallArgs, output: &mut Output) -> Result<Exit, CliError> {
     let queries = read_queries(&args.file)?;
     let memories = read_lines(&args.memories, false)?;
     let scratch = Scratch::new(&args.memories)?;
-    let options = sqlite::Options { durability: Durability::Crash, ..sqlite::Options::file(file_in(&scratch.0)) };
+    let settings = Settings { durability: Durability::Crash, ..Settings::default() };
+    let options = sqlite::Options { settings, ..sqlite::Options::file(file_in(&scratch.0)) };
     let store = Sqlite::start(options, Box::new(|_, _| ())).map_err(CliError::Runtime)?;
-    let engine = Engine::with_store(Arc::new(store), Defaults::default(), 1);
+    let engine = Engine::on(Arc::new(store));
     let figures = block_on(async {
         for batch in memories.chunks(BATCH) {
             let archive = batch.iter().map(|(_, line)| decode::<Archived>(line.clone().into()));
@@ -86,20 +91,20 @@ pub(super) fn run(args: &RecallArgs, output: &mut Output) -> Result<Exit, CliErr
                 archive.collect::<Result<_, _>>().map_err(crate::engine::memory::RecallError::Faulty)?;
             engine.import_memories(DEFAULT_TENANT, archive).await?;
         }
-        measure(&engine, &queries, memories.len()).await
+        measure(&engine, &queries, &memories).await
     })?;
     output.show(&figures, |out| print(&figures, out));
     Ok(Exit::Success)
 }
 
-fn read_queries(file: &Path) -> Result<Vec<Query>, CliError> {
+fn read_queries(file: &Path) -> Result<Vec<Asked>, CliError> {
     let failed = |source| CliError::Evaluate { file: file.display().to_string(), source };
     let content = fs::read_to_string(file).map_err(|error| failed(error.into()))?;
     let mut queries = Vec::new();
     for (number, line) in content.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let said = |what: String| failed(format!("line {}: {what}", number + 1).into());
         let node = read::json(line.as_bytes(), &Limits::of_bytes(1 << 20)).map_err(|error| said(error.to_string()))?;
-        let query = decode::<Query>(node).map_err(|faults| {
+        let query = decode::<Asked>(node).map_err(|faults| {
             said(
                 faults
                     .iter()
@@ -113,57 +118,87 @@ fn read_queries(file: &Path) -> Result<Vec<Query>, CliError> {
     Ok(queries)
 }
 
-async fn measure(engine: &Engine, queries: &[Query], memories: usize) -> Result<Figures, CliError> {
-    let (mut recall, mut mrr, mut ndcg, mut loaded) = ([0.0; 4], 0.0, 0.0, 0);
+async fn measure(engine: &Engine, queries: &[Asked], memories: &[(usize, Value)]) -> Result<Figures, CliError> {
+    let text = |(_, line): &'_ (usize, Value), key: &str| line[key].as_str().unwrap_or_default().to_owned();
+    let texts: Vec<String> = memories.iter().map(|line| text(line, "content")).collect();
+    let baseline = Baseline::of(texts.iter().map(String::as_str));
+    let (mut found, mut by_words, mut loaded) = (Sums::default(), Sums::default(), 0);
     let mut times = Vec::with_capacity(queries.len());
-    for Query { query, gold } in queries {
-        let asked = Recall {
-            query: Some(query.clone()),
+    for asked in queries {
+        let recall = Recall {
+            query: Some(asked.query.clone()),
             sort: SortBy::Score,
             limit: DEPTH,
             ..Recall::all(Kind::Message, Filter::default())
         };
         let start = Instant::now();
-        let page = engine.recall(DEFAULT_TENANT, &asked).await?;
+        let page = engine.recall(DEFAULT_TENANT, &recall).await?;
         times.push(start.elapsed().as_secs_f64() * 1e6);
-        let hits: Vec<bool> = page.memories.iter().map(|found| gold.contains(&found.memory.id)).collect();
-        loaded += hits.len();
-        let wanted = gold.len().max(1) as f64;
-        for (sum, depth) in recall.iter_mut().zip([1, 3, 5, 10]) {
-            *sum += hits.iter().take(depth).filter(|hit| **hit).count() as f64 / wanted;
-        }
-        mrr += hits.iter().position(|hit| *hit).map_or(0.0, |rank| 1.0 / (rank + 1) as f64);
-        let gain = |rank: usize| 1.0 / (rank as f64 + 2.0).log2();
-        let ideal: f64 = (0..gold.len().min(DEPTH)).map(gain).sum();
-        let gained: f64 = hits.iter().enumerate().filter(|(_, hit)| **hit).map(|(rank, _)| gain(rank)).sum();
-        ndcg += if ideal > 0.0 { gained / ideal } else { 0.0 };
+        loaded += page.memories.len();
+        found.add(&asked.gold, page.memories.iter().map(|found| found.memory.id.clone()));
+        let best = baseline.best(&asked.query, DEPTH);
+        by_words.add(&asked.gold, best.into_iter().map(|number| text(&memories[number], "id")));
     }
     times.sort_by(f64::total_cmp);
     let quantile =
         |share: f64| times.get(((times.len() as f64 - 1.0) * share).round() as usize).copied().unwrap_or_default();
     let count = queries.len().max(1) as f64;
-    let share = |sum: f64| sum / count;
-    let names = ["1", "3", "5", "10"];
     Ok(Figures {
         queries: queries.len(),
-        memories,
-        recall: names.into_iter().zip(recall.map(share)).collect(),
-        mrr: share(mrr),
-        ndcg10: share(ndcg),
+        memories: memories.len(),
+        recall: found.recall(count),
+        mrr: found.mrr / count,
+        ndcg10: found.ndcg / count,
+        bm25: Bm25Figures { recall: by_words.recall(count), mrr: by_words.mrr / count, ndcg10: by_words.ndcg / count },
         mean_loaded: loaded as f64 / count,
-        loaded_recall: share(recall[3]),
+        loaded_recall: found.recall[3] / count,
         us_p50: quantile(0.5),
         us_p99: quantile(0.99),
     })
 }
 
-fn print(figures: &Figures, out: &mut Output) {
-    out.line(&out.bold(&format!("{} queries over {} memories", figures.queries, figures.memories)));
-    for depth in ["1", "3", "5", "10"] {
-        out.line(&format!("{:22}{:8.1} %", format!("recall at {depth}"), 100.0 * figures.recall[depth]));
+/// Sums over queries.
+#[derive(Default)]
+struct Sums {
+    /// Of recall at each of [`DEPTHS`].
+    recall: [f64; 4],
+    mrr: f64,
+    ndcg: f64,
+}
+
+const DEPTHS: [(&str, usize); 4] = [("1", 1), ("3", 3), ("5", 5), ("10", DEPTH)];
+
+impl Sums {
+    fn add(&mut self, gold: &[String], found: impl Iterator<Item = String>) {
+        let hits: Vec<bool> = found.map(|id| gold.contains(&id)).collect();
+        let wanted = gold.len().max(1) as f64;
+        for (sum, (_, depth)) in self.recall.iter_mut().zip(DEPTHS) {
+            *sum += hits.iter().take(depth).filter(|hit| **hit).count() as f64 / wanted;
+        }
+        self.mrr += hits.iter().position(|hit| *hit).map_or(0.0, |rank| 1.0 / (rank + 1) as f64);
+        let gain = |rank: usize| 1.0 / (rank as f64 + 2.0).log2();
+        let ideal: f64 = (0..gold.len().min(DEPTH)).map(gain).sum();
+        let gained: f64 = hits.iter().enumerate().filter(|(_, hit)| **hit).map(|(rank, _)| gain(rank)).sum();
+        self.ndcg += if ideal > 0.0 { gained / ideal } else { 0.0 };
     }
-    out.line(&format!("{:22}{:8.1} %", "MRR", 100.0 * figures.mrr));
-    out.line(&format!("{:22}{:8.1} %", "NDCG at 10", 100.0 * figures.ndcg10));
+
+    fn recall(&self, count: f64) -> BTreeMap<&'static str, f64> {
+        DEPTHS.into_iter().zip(self.recall).map(|((name, _), sum)| (name, sum / count)).collect()
+    }
+}
+
+fn print(figures: &Figures, out: &mut Output) {
+    let beside = &figures.bm25;
+    out.line(&out.bold(&format!("{} queries over {} memories", figures.queries, figures.memories)));
+    out.line(&format!("{:22}{:>10}{:>10}", "", "recalled", "BM25"));
+    let mut line = |name: &str, found: f64, bm25: f64| {
+        out.line(&format!("{name:22}{:8.1} %{:8.1} %", 100.0 * found, 100.0 * bm25));
+    };
+    for (depth, _) in DEPTHS {
+        line(&format!("recall at {depth}"), figures.recall[depth], beside.recall[depth]);
+    }
+    line("MRR", figures.mrr, beside.mrr);
+    line("NDCG at 10", figures.ndcg10, beside.ndcg10);
     out.line(&format!("{:22}{:8.0} µs, 99 in 100 under {:.0}", "a query", figures.us_p50, figures.us_p99));
 }
 

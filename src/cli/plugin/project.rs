@@ -1,7 +1,7 @@
 //! `almanacd plugin new`: a project that builds as it is, with nothing to fetch.
 //!
-//! What it builds against is part of this program: the header, and the sources of the two crates as path dependencies. So it
-//! fits the daemon that wrote it, on a machine without a network, too.
+//! What it builds against is part of this program: the header, and the sources of the two crates as path dependencies.
+//! So it fits the daemon that wrote it, on a machine without a network, too.
 
 use std::fs;
 use std::path::Path;
@@ -28,8 +28,8 @@ const ABI: &[File] = files!(
 
 const SDK: &[File] = files!(
     "plugins/sdk/", "vendor/sdk/":
-    "README.md" "src/export.rs" "src/host.rs" "src/lib.rs" "src/request.rs" "src/rule.rs" "src/sink.rs" "src/snapshot.rs"
-    "src/testing.rs" "src/testing/call.rs" "src/testing/host.rs" "src/testing/longer.rs" "src/view.rs"
+    "README.md" "src/export.rs" "src/host.rs" "src/lib.rs" "src/request.rs" "src/rule.rs" "src/sink.rs"
+    "src/snapshot.rs" "src/testing.rs" "src/testing/call.rs" "src/testing/host.rs" "src/testing/longer.rs" "src/view.rs"
 );
 
 const RUST: &[File] = &[

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::Supervisor;
-use crate::config::Isolation;
 use crate::plugin_host::discover::discover;
 use crate::plugin_host::library::{Library, LibraryError};
+use crate::plugin_host::settings::Isolation;
 use crate::plugin_host::slot::{Slot, Stamp};
-use crate::plugin_host::state::Figures;
+use crate::plugin_host::state::CallFigures;
 use crate::telemetry::events::PluginGone;
 use crate::watch::Hint;
 
@@ -30,7 +30,7 @@ impl Supervisor {
             let known = before.iter().position(|slot| slot.path == path);
             let mut slot = known.map_or_else(|| Slot::new(path), |at| before.remove(at));
             self.read(&mut slot);
-            slot.figures.get_or_insert_with(|| Arc::new(Figures::new(&self.metrics, &slot.id)));
+            slot.figures.get_or_insert_with(|| Arc::new(CallFigures::new(&self.metrics, &slot.id)));
             self.slots.push(slot);
         }
         for slot in before {

@@ -7,19 +7,20 @@ use std::time::{Instant, SystemTime};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use super::{Conversation, GRACE, Message, START_TIME, Supervisor, Told};
-use crate::config::Isolation;
-use crate::plugin_host::fault::Fault;
+use super::{Conversation, GRACE, Published, START_TIME, Supervisor, SupervisorMessage};
+use crate::plugin_host::fault::LibraryFault;
 use crate::plugin_host::host::Serving;
-use crate::plugin_host::inside::Inside;
+use crate::plugin_host::in_process::InProcess;
 use crate::plugin_host::library::Library;
-use crate::plugin_host::link::{Line, Link};
-use crate::plugin_host::output::{Said, capture};
+use crate::plugin_host::link::{Link, SocketLine};
 use crate::plugin_host::process::{Ends, Process, explain};
 use crate::plugin_host::quarantine::Verdict;
+use crate::plugin_host::settings::Isolation;
 use crate::plugin_host::slot::{Slot, Worker};
 use crate::plugin_host::state::PastFault;
+use crate::plugin_host::thread_limit;
 use crate::plugin_host::wire::{Hello, Order, Reply, Setup};
+use crate::process::output::{Said, capture};
 use crate::telemetry::events::{PluginFaulted, PluginReplaced, PluginSaid};
 
 impl Supervisor {
@@ -69,27 +70,27 @@ impl Supervisor {
             serving: None,
             process: None,
             tasks: Vec::new(),
-            told: self.told.borrow().as_ref().map_or(0, |told| told.snapshot.generation),
+            snapshot: self.published.borrow().as_ref().map_or(0, |published| published.snapshot.generation),
         };
         let started = match self.settings.isolation {
             Isolation::Process => self.start_process(&mut worker),
-            Isolation::InProcess => self.start_inside(&worker),
+            Isolation::InProcess => self.start_in_process(&worker),
         };
         match started {
             Ok(()) => self.slots[index].starting = Some(worker),
-            Err(error) => self.fail(index, worker, Fault::Spawn(error.to_string())),
+            Err(error) => self.fail(index, worker, LibraryFault::Spawn(error.to_string())),
         }
     }
 
     fn start_process(&self, worker: &mut Worker) -> io::Result<()> {
         let (process, Ends { socket, output }) = Process::start(&worker.launch.program, worker.library.image())?;
-        let (exit, hang_up) = (process.exit()?, socket.try_clone()?);
+        let (exit, hang_up, pid) = (process.exit()?, socket.try_clone()?, process.id());
         worker.process = Some((process, hang_up));
         let (number, sender, id) = (worker.number, self.sender.clone(), worker.library.identity.id.clone());
         let exited = sender.clone();
         self.runtime.spawn(async move {
             exit.await;
-            let _ = exited.send(Message::Exited { number });
+            let _ = exited.send(SupervisorMessage::Exited { number });
         });
         self.runtime.spawn(async move {
             let outcome = capture(output, |said| match said {
@@ -102,28 +103,29 @@ impl Supervisor {
                 tracing::warn!(%error, "what a rule library prints cannot be read");
             }
         });
-        let (setup, told) = (setup(worker), self.told.borrow().clone());
+        let (setup, published) = (setup(worker), self.published.borrow().clone());
         let greeting = self.runtime.spawn(async move {
-            let told = told.as_deref().map_or(&[][..], |told| &told.order);
-            let outcome = greet_in_time(socket, setup, told).await;
-            let outcome = outcome.map(|(line, hello)| (Conversation::Line(line), hello));
+            let snapshot = published.as_deref().map_or(&[][..], |published| &published.order);
+            let outcome = greet_in_time(socket, pid, setup, snapshot).await;
+            let outcome = outcome.map(|(line, hello)| (Conversation::SocketLine(line), hello));
             // If it fails, the daemon is stopping.
-            let _ = sender.send(Message::Started { number, outcome });
+            let _ = sender.send(SupervisorMessage::Started { number, outcome });
         });
         worker.tasks.push(greeting.abort_handle());
         Ok(())
     }
 
-    fn start_inside(&self, worker: &Worker) -> io::Result<()> {
+    fn start_in_process(&self, worker: &Worker) -> io::Result<()> {
         let (number, sender) = (worker.number, self.sender.clone());
-        let snapshot = self.told.borrow().as_ref().map(|told| Arc::clone(&told.snapshot)).unwrap_or_default();
+        let snapshot =
+            self.published.borrow().as_ref().map(|published| Arc::clone(&published.snapshot)).unwrap_or_default();
         let id = worker.library.identity.id.clone();
         let log = move |level: i32, text: &str| {
             PluginSaid { plugin: &id, level: level.clamp(1, 5) as u8, text }.emit();
         };
-        Inside::start(worker.library.clone(), worker.settings.clone(), snapshot, Box::new(log), move |outcome| {
-            let outcome = outcome.map(|(inside, hello)| (Conversation::Inside(inside), hello));
-            let _ = sender.send(Message::Started { number, outcome });
+        InProcess::start(worker.library.clone(), worker.settings.clone(), snapshot, Box::new(log), move |outcome| {
+            let outcome = outcome.map(|(inside, hello)| (Conversation::InProcess(inside), hello));
+            let _ = sender.send(SupervisorMessage::Started { number, outcome });
         })
     }
 
@@ -131,7 +133,7 @@ impl Supervisor {
         self.slots.iter().filter_map(|slot| slot.starting.as_ref()).any(|worker| worker.number == number)
     }
 
-    pub(super) fn started(&mut self, number: u64, outcome: Result<(Conversation, Hello), Fault>) {
+    pub(super) fn started(&mut self, number: u64, outcome: Result<(Conversation, Hello), LibraryFault>) {
         let is_it = |slot: &Slot| slot.starting.as_ref().is_some_and(|worker| worker.number == number);
         // Not any more, if it was dismissed meanwhile.
         let Some(index) = self.slots.iter().position(is_it) else { return };
@@ -142,17 +144,21 @@ impl Supervisor {
         };
         worker.hello = hello;
         worker.serving = Some(match conversation {
-            Conversation::Inside(inside) => Serving::Inside(inside),
-            Conversation::Line(line) => {
+            Conversation::InProcess(inside) => Serving::InProcess(inside),
+            Conversation::SocketLine(line) => {
                 let sender = self.sender.clone();
                 let link = Link::new(line, self.settings.launch.deadline, self.runtime.clone(), move |fault| {
-                    let _ = sender.send(Message::Faulted { number, fault });
+                    let _ = sender.send(SupervisorMessage::Faulted { number, fault });
                 });
                 let link = Arc::new(link);
                 if worker.hello.wants_snapshots {
-                    let told =
-                        keep_told(Arc::clone(&link), self.told.subscribe(), worker.told, worker.hello.id.clone());
-                    worker.tasks.push(self.runtime.spawn(told).abort_handle());
+                    let keeper = keep_snapshot_current(
+                        Arc::clone(&link),
+                        self.published.subscribe(),
+                        worker.snapshot,
+                        worker.hello.id.clone(),
+                    );
+                    worker.tasks.push(self.runtime.spawn(keeper).abort_handle());
                 }
                 Serving::Worker(link)
             }
@@ -177,7 +183,7 @@ impl Supervisor {
         let (link, number, sender) = (Arc::clone(link), worker.number, self.sender.clone());
         self.runtime.spawn(async move {
             link.drain().await;
-            let _ = sender.send(Message::Drained { number });
+            let _ = sender.send(SupervisorMessage::Drained { number });
         });
         self.leaving.push((worker, Instant::now() + self.settings.launch.deadline + GRACE));
     }
@@ -196,7 +202,7 @@ impl Supervisor {
         self.leaving.push((worker, Instant::now() + GRACE));
     }
 
-    pub(super) fn at_fault(&mut self, number: u64, fault: Fault) {
+    pub(super) fn at_fault(&mut self, number: u64, fault: LibraryFault) {
         if let Some(at) = self.leaving.iter().position(|(worker, _)| worker.number == number) {
             self.leaving.remove(at).0.end();
             return;
@@ -213,7 +219,7 @@ impl Supervisor {
     }
 
     /// Ends a worker that is at fault, and decides when there will be another.
-    fn fail(&mut self, index: usize, worker: Worker, fault: Fault) {
+    fn fail(&mut self, index: usize, worker: Worker, fault: LibraryFault) {
         if let Some(Serving::Worker(link)) = &worker.serving {
             // Nobody else is to begin a call, or to report the same.
             link.retire();
@@ -232,7 +238,8 @@ impl Supervisor {
         slot.restarts += 1;
         let text = hash.to_string();
         let old_serves = slot.serving.is_some();
-        PluginFaulted { plugin: &slot.id, fault: &fault, hash: &text, old_serves }.emit(&self.metrics);
+        PluginFaulted { plugin: &slot.id, kind: fault.label(), fault: &fault, hash: &text, old_serves }
+            .emit(&self.metrics);
         slot.last_fault =
             Some(PastFault { kind: fault.label(), message: fault.to_string(), at: SystemTime::now(), hash });
         // At once: until then, calls would go to a worker that is not there.
@@ -271,44 +278,54 @@ fn wait_for_any(processes: &[&Process], deadline: Instant) {
 fn setup(worker: &Worker) -> Setup {
     let identity = &worker.library.identity;
     Setup {
-        max_memory: worker.launch.max_memory,
+        max_memory_bytes: worker.launch.max_memory_bytes,
         require_sandbox: worker.launch.require_sandbox,
         settings: worker.settings.clone(),
         noted: (identity.id.clone(), identity.version.clone()),
     }
 }
 
-/// Sets a worker up and waits until it is ready.
+/// Sets the worker with this process id up and waits until it is ready.
 pub(in crate::plugin_host) async fn greet_in_time(
     socket: std::os::unix::net::UnixStream,
+    pid: u32,
     setup: Setup,
-    told: &[u8],
-) -> Result<(Line, Hello), Fault> {
+    snapshot: &[u8],
+) -> Result<(SocketLine, Hello), LibraryFault> {
     let greeting = async {
-        let mut line = Line::new(socket).map_err(|error| Fault::Spawn(error.to_string()))?;
+        let mut line = SocketLine::new(socket).map_err(|error| LibraryFault::Spawn(error.to_string()))?;
         line.order(&Order::Setup(setup));
-        line.raw(told);
+        line.raw(snapshot);
+        if let Some(listener) = line.receive_listener().await? {
+            // Ends with the worker.
+            tokio::spawn(thread_limit::enforce(listener, pid));
+        }
         match line.converse().await? {
             Reply::Ready(hello) => Ok((line, hello)),
-            Reply::Failed(reason) => Err(Fault::Refused(reason)),
-            _ => Err(Fault::Protocol("it answered before it was asked".to_owned())),
+            Reply::Failed(reason) => Err(LibraryFault::Refused(reason)),
+            _ => Err(LibraryFault::Protocol("it answered before it was asked".to_owned())),
         }
     };
-    let slow = |_| Err(Fault::SlowStart(START_TIME.as_secs()));
+    let slow = |_| Err(LibraryFault::SlowStart(START_TIME.as_secs()));
     tokio::time::timeout(START_TIME, greeting).await.unwrap_or_else(slow)
 }
 
 /// Tells each catalog after the one of generation `known`, and of several that came meanwhile the last.
-async fn keep_told(link: Arc<Link>, mut told: watch::Receiver<Option<Arc<Told>>>, mut known: u64, id: String) {
+async fn keep_snapshot_current(
+    link: Arc<Link>,
+    mut published: watch::Receiver<Option<Arc<Published>>>,
+    mut known: u64,
+    id: String,
+) {
     loop {
-        let newest = told.borrow_and_update().clone();
+        let newest = published.borrow_and_update().clone();
         if let Some(newest) = newest.filter(|newest| newest.snapshot.generation != known) {
             known = newest.snapshot.generation;
-            if let Err(reason) = link.tell(&newest.order).await {
-                tracing::warn!(plugin = id, reason, "rule library refused the catalog");
+            if let Err(refusal) = link.send_snapshot(&newest.order).await {
+                tracing::warn!(plugin = id, reason = refusal.message, "rule library refused the catalog");
             }
         }
-        if told.changed().await.is_err() || link.is_broken() {
+        if published.changed().await.is_err() || link.is_broken() {
             return;
         }
     }

@@ -1,10 +1,12 @@
 //! Names inside a message: whole words in order, whatever stands between them.
 
+use std::ops::Range;
+
 use crate::text::analysis;
 
 /// A message, or a name, as words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::qualify) struct Words(Vec<Word>);
+pub(super) struct Words(Vec<Word>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Word {
@@ -28,6 +30,16 @@ impl Words {
         let words = text.split(|char: char| !char.is_alphanumeric()).filter(|word| !word.is_empty());
         Self(words.map(|word| Word { written: word.into(), folded: word.to_lowercase().into() }).collect())
     }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// As they were written.
+    pub(super) fn written(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|word| &*word.written)
+    }
 }
 
 impl Phrase {
@@ -39,10 +51,17 @@ impl Phrase {
 
     /// Does the message have it?
     pub(super) fn is_in(&self, message: &Words) -> bool {
+        self.places_in(message).next().is_some()
+    }
+
+    /// Where the message has it: the words that it consists of there.
+    pub(super) fn places_in<'w>(&'w self, message: &'w Words) -> impl Iterator<Item = Range<usize>> + 'w {
         let same = |(own, other): (&Word, &Word)| {
             if self.is_exact { own.written == other.written } else { own.folded == other.folded }
         };
-        message.0.windows(self.words.0.len()).any(|window| self.words.0.iter().zip(window).all(same))
+        let length = self.words.0.len();
+        let windows = message.0.windows(length).enumerate();
+        windows.filter_map(move |(at, window)| self.words.0.iter().zip(window).all(same).then_some(at..at + length))
     }
 }
 

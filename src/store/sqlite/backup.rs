@@ -2,15 +2,16 @@
 
 use std::fs::{self, OpenOptions};
 use std::io;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::backup::Backup;
 use rusqlite::{Connection, OpenFlags};
 
+use super::database;
 use crate::store::journal::JournalError;
-use crate::store::{Execution, database};
+use crate::timing::Execution;
 
 /// Pages copied at once. All of one state: whoever writes meanwhile does not wait.
 const PAGES: i32 = 4096;
@@ -29,22 +30,9 @@ pub enum BackupError {
     Create(PathBuf, #[source] io::Error),
     /// What was acknowledged last cannot be read.
     #[error("cannot read the journal of {path}")]
-    Journal {
-        /// The database.
-        path: PathBuf,
-        /// Why not.
-        source: JournalError,
-    },
-    /// The database refused.
+    Journal { path: PathBuf, source: JournalError },
     #[error("cannot copy {from} to {to}")]
-    Sqlite {
-        /// The database.
-        from: PathBuf,
-        /// The copy.
-        to: PathBuf,
-        /// Why not.
-        source: rusqlite::Error,
-    },
+    Sqlite { from: PathBuf, to: PathBuf, source: rusqlite::Error },
 }
 
 /// Copies the database at `from` to the new file `to`. Returns its size in bytes.
@@ -55,7 +43,7 @@ pub fn backup(from: &Path, to: &Path) -> Result<u64, BackupError> {
     // Before the copy: what the database takes over meanwhile is in one of the two at least.
     let journalled =
         database::journalled(from).map_err(|source| BackupError::Journal { path: from.to_owned(), source })?;
-    create(from, to).map_err(|error| match error.kind() {
+    create(to).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => BackupError::Exists(to.to_owned()),
         _ => BackupError::Create(to.to_owned(), error),
     })?;
@@ -66,10 +54,9 @@ pub fn backup(from: &Path, to: &Path) -> Result<u64, BackupError> {
     })
 }
 
-/// Makes the file of the copy, for nobody to read who may not read the database.
-fn create(from: &Path, to: &Path) -> io::Result<()> {
-    let mode = fs::metadata(from)?.permissions().mode() & 0o777;
-    OpenOptions::new().write(true).create_new(true).mode(mode).open(to).map(drop)
+/// Makes the file of the copy, for nobody else to read.
+fn create(to: &Path) -> io::Result<()> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(to).map(drop)
 }
 
 fn copy(from: &Path, to: &Path, journalled: Vec<(i64, Execution)>) -> rusqlite::Result<u64> {
@@ -88,6 +75,8 @@ fn copy(from: &Path, to: &Path, journalled: Vec<(i64, Execution)>) -> rusqlite::
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]
@@ -99,7 +88,7 @@ mod tests {
         assert!(!to.exists());
         fs::remove_file(&from).unwrap();
         Connection::open(&from).unwrap().execute_batch("CREATE TABLE fold (through, tick)").unwrap();
-        fs::set_permissions(&from, fs::Permissions::from_mode(0o600)).unwrap();
+        fs::set_permissions(&from, fs::Permissions::from_mode(0o644)).unwrap();
         backup(&from, &to).unwrap();
         assert_eq!(fs::metadata(&to).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(matches!(backup(&from, &to), Err(BackupError::Exists(_))));

@@ -1,16 +1,20 @@
-//! Writing memories, in the group's transaction. What is refused, such as a position that is taken, leaves no trace and fails
-//! nobody else of the group.
+//! Writing memories, in the group's transaction. What is refused, such as a position that is taken, leaves no trace and
+//! fails nobody else of the group.
 
 use rusqlite::{OptionalExtension, Savepoint, Transaction, params};
 use tokio::sync::oneshot;
 
-use super::{Sqlite, pages, search, text};
+use super::erasure::Erasure;
+use super::postings::{self, Changes};
+use super::row_cache::{RowOf, thread_number};
+use super::{Sqlite, queries, search};
+use crate::memory::query::{Found, Search};
+use crate::memory::stored::{Draft, Keys, StoredMemory, StoredVersion};
 use crate::store::memories::{
-    Acknowledged, Added, Draft, Forgotten, Found, IdempotencyKey, Imported, Linked, Memories, MemoryError, Purge,
-    Search, SessionsOf, StoredMemory, StoredVersion, Thread, Whose,
+    Acknowledged, Added, Forgotten, IdempotencyKey, Imported, Linked, Memories, MemoryError, Purge, SessionsOf, Thread,
 };
-use crate::store::writer::{Clock, Job, Task};
-use crate::store::{Store, StoreError, notes};
+use crate::store::sqlite::writer::{Clock, Job, Task};
+use crate::store::{Store, StoreError};
 
 /// What a write answers: a refusal is no error of the database.
 type Outcome<T> = rusqlite::Result<Result<T, MemoryError>>;
@@ -18,7 +22,6 @@ type Outcome<T> = rusqlite::Result<Result<T, MemoryError>>;
 /// A write of memories, and who waits for it.
 struct MemoryTask<T, F> {
     records: usize,
-    is_erasure: bool,
     work: Option<F>,
     outcome: Option<Result<T, MemoryError>>,
     reply: oneshot::Sender<Result<T, MemoryError>>,
@@ -33,15 +36,8 @@ where
         self.records
     }
 
-    fn is_erasure(&self) -> bool {
-        self.is_erasure
-    }
-
     fn run(&mut self, transaction: &mut Transaction<'_>, clock: &mut Clock) -> rusqlite::Result<()> {
         let Some(work) = self.work.take() else { return Ok(()) };
-        let latest: Option<i64> =
-            transaction.query_row("SELECT max(stamp) FROM memory_vectors", [], |row| row.get(0))?;
-        clock.pass(latest.unwrap_or_default());
         let mut savepoint = transaction.savepoint()?;
         let outcome = work(&savepoint, clock)?;
         if outcome.is_ok() {
@@ -70,25 +66,8 @@ impl Sqlite {
         T: Send + 'static,
         F: FnOnce(&Savepoint<'_>, &mut Clock) -> Outcome<T> + Send + 'static,
     {
-        self.put(records, false, work)
-    }
-
-    /// Like [`Sqlite::write`]; what is removed is in no file afterwards.
-    fn erase<T, F>(&self, work: F) -> Result<Acknowledged<T>, StoreError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&Savepoint<'_>, &mut Clock) -> Outcome<T> + Send + 'static,
-    {
-        self.put(1, true, work)
-    }
-
-    fn put<T, F>(&self, records: usize, is_erasure: bool, work: F) -> Result<Acknowledged<T>, StoreError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&Savepoint<'_>, &mut Clock) -> Outcome<T> + Send + 'static,
-    {
         let (reply, pending) = oneshot::channel();
-        let task = MemoryTask { records, is_erasure, work: Some(work), outcome: None, reply };
+        let task = MemoryTask { records, work: Some(work), outcome: None, reply };
         self.send(Job::Task(Box::new(task)))?;
         Ok(Acknowledged(pending))
     }
@@ -126,18 +105,14 @@ impl Memories for Sqlite {
         self.write(batch.len(), move |savepoint, clock| import(savepoint, clock, &tenant, batch))
     }
 
-    fn purge(&self, tenant: &str, which: Purge) -> Result<Acknowledged<u64>, StoreError> {
-        let tenant = tenant.to_owned();
-        self.erase(move |savepoint, _| purge(savepoint, &tenant, &which))
-    }
-
-    fn forget(&self, tenant: &str, whose: Whose, sessions: SessionsOf) -> Result<Acknowledged<Forgotten>, StoreError> {
-        let tenant = tenant.to_owned();
-        self.erase(move |savepoint, _| forget(savepoint, &tenant, &whose, sessions))
+    fn purge(&self, tenant: &str, which: Purge, sessions: SessionsOf) -> Result<Acknowledged<Forgotten>, StoreError> {
+        let (erasure, pending) = Erasure::new(tenant.to_owned(), which, sessions);
+        self.send(Job::Erasure(Box::new(erasure)))?;
+        Ok(Acknowledged(pending))
     }
 
     fn get(&self, tenant: &str, id: &str) -> Result<Option<StoredMemory>, StoreError> {
-        self.read(|transaction| pages::get(transaction, tenant, id))
+        self.read(|transaction| queries::get(transaction, tenant, id))
     }
 
     fn history(
@@ -147,11 +122,11 @@ impl Memories for Sqlite {
         before: u64,
         limit: usize,
     ) -> Result<(Vec<StoredVersion>, u64), StoreError> {
-        self.read(|transaction| pages::history(transaction, tenant, id, before, limit))
+        self.read(|transaction| queries::history(transaction, tenant, id, before, limit))
     }
 
     fn search(&self, tenant: &str, search: &Search) -> Result<Found, StoreError> {
-        self.read(|transaction| search::search(transaction, &self.shelves, tenant, search))
+        self.read(|transaction| search::search(transaction, &self.row_caches, tenant, search))
     }
 
     fn thread(
@@ -162,11 +137,11 @@ impl Memories for Sqlite {
         position: u64,
         limit: usize,
     ) -> Result<Thread, StoreError> {
-        self.read(|transaction| pages::thread(transaction, tenant, chat, thread, position, limit))
+        self.read(|transaction| queries::thread(transaction, tenant, chat, thread, position, limit))
     }
 
     fn links(&self, tenant: &str, ids: &[String], limit: usize) -> Result<Vec<Linked>, StoreError> {
-        self.read(|transaction| pages::links(transaction, tenant, ids, limit))
+        self.read(|transaction| queries::links(transaction, tenant, ids, limit))
     }
 
     fn export(
@@ -175,19 +150,17 @@ impl Memories for Sqlite {
         after: &str,
         limit: usize,
     ) -> Result<Vec<(StoredMemory, Vec<StoredVersion>)>, StoreError> {
-        self.read(|transaction| pages::export(transaction, tenant, after, limit))
+        self.read(|transaction| queries::export(transaction, tenant, after, limit))
     }
 }
 
-/// The tenant's number; a new one, with an index of its own, if it has none.
+/// The tenant's number; a new one if it has none.
 fn tenant_number(savepoint: &Savepoint<'_>, tenant: &str) -> rusqlite::Result<i64> {
-    if let Some(number) = pages::tenant(savepoint, tenant)? {
+    if let Some(number) = queries::tenant(savepoint, tenant)? {
         return Ok(number);
     }
     savepoint.execute("INSERT INTO memory_tenants (name) VALUES (?1)", [tenant])?;
-    let number = savepoint.last_insert_rowid();
-    text::create(savepoint, number)?;
-    Ok(number)
+    Ok(savepoint.last_insert_rowid())
 }
 
 /// An id that sorts by the moment: UUIDv7, whose twelve bits after the milliseconds are the microseconds.
@@ -211,13 +184,13 @@ fn add(
     let now = clock.tick();
     let id = new_id(now);
     if let Some(IdempotencyKey { key, digest }) = key {
-        let told = savepoint
+        let known = savepoint
             .prepare_cached("SELECT digest, id FROM memory_keys WHERE tenant = ?1 AND key = ?2")?
             .query_row(params![number, key], |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, String>(1)?)))
             .optional()?;
-        if let Some((told, id)) = told {
-            let memory = pages::get(savepoint, tenant, &id)?;
-            return Ok(match memory.filter(|_| told == digest) {
+        if let Some((known, id)) = known {
+            let memory = queries::get(savepoint, tenant, &id)?;
+            return Ok(match memory.filter(|_| known == digest) {
                 Some(memory) => Ok(Added { memory, is_new: false }),
                 None => Err(MemoryError::KeyReused(key)),
             });
@@ -239,7 +212,9 @@ fn add(
         metadata: draft.metadata.clone(),
         content: draft.content.clone(),
     };
-    insert(savepoint, number, now, &memory, draft)?;
+    let mut changes = Changes::default();
+    insert(savepoint, &mut changes, number, now, &memory, draft)?;
+    changes.write(savepoint)?;
     Ok(Ok(Added { memory, is_new: true }))
 }
 
@@ -264,6 +239,7 @@ fn taken(
 
 fn insert(
     savepoint: &Savepoint<'_>,
+    changes: &mut Changes,
     number: i64,
     stamp: i64,
     memory: &StoredMemory,
@@ -294,24 +270,38 @@ fn insert(
             memory.content,
         ])?;
     let seq = savepoint.last_insert_rowid();
-    index(savepoint, number, seq, stamp, draft)?;
+    index(savepoint, changes, number, seq, stamp, memory.created_us, draft)?;
     Ok(seq)
 }
 
 /// What a memory is found by beside its columns.
-fn index(savepoint: &Savepoint<'_>, number: i64, seq: i64, stamp: i64, draft: &Draft) -> rusqlite::Result<()> {
-    text::insert(savepoint, number, seq, &draft.index)?;
-    let vector = draft.index.vector.to_bytes();
-    savepoint
-        .prepare_cached(
-            "INSERT OR REPLACE INTO memory_vectors (seq, tenant, kind, deleted, stamp, vector)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        )?
-        .execute(params![seq, number, draft.kind, draft.deleted, stamp, vector])?;
+fn index(
+    savepoint: &Savepoint<'_>,
+    changes: &mut Changes,
+    tenant: i64,
+    seq: i64,
+    stamp: i64,
+    created_us: i64,
+    draft: &Draft,
+) -> rusqlite::Result<()> {
+    changes.replace(savepoint, tenant, seq, Some(&draft.index))?;
+    let Keys { chat, place, .. } = &draft.keys;
+    let row = RowOf {
+        seq,
+        tenant,
+        stamp,
+        kind: draft.kind,
+        deleted: draft.deleted,
+        created_us,
+        thread: place.as_ref().map(|(thread, position)| (thread_number(chat.as_deref(), thread), *position)),
+        length: postings::length(&draft.index.words),
+        vector: &draft.index.vector,
+    };
+    row.write(savepoint)?;
     let mut link = savepoint
         .prepare_cached("INSERT OR IGNORE INTO memory_links (seq, relation, target, tenant) VALUES (?1, ?2, ?3, ?4)")?;
     for (relation, target) in &draft.links {
-        link.execute(params![seq, relation, target, number])?;
+        link.execute(params![seq, relation, target, tenant])?;
     }
     Ok(())
 }
@@ -325,7 +315,7 @@ fn revise(
     draft: Draft,
 ) -> Outcome<StoredMemory> {
     let number = tenant_number(savepoint, tenant)?;
-    let Some((seq, before)) = pages::row(savepoint, number, &id)? else { return Ok(Err(MemoryError::Unknown(id))) };
+    let Some((seq, before)) = queries::row(savepoint, number, &id)? else { return Ok(Err(MemoryError::Unknown(id))) };
     if before.version != version {
         return Ok(Err(MemoryError::Changed { id, found: before.version }));
     }
@@ -355,9 +345,10 @@ fn revise(
             draft.metadata,
             draft.content,
         ])?;
-    text::remove(savepoint, number, seq)?;
     savepoint.prepare_cached("DELETE FROM memory_links WHERE seq = ?1")?.execute([seq])?;
-    index(savepoint, number, seq, now, &draft)?;
+    let mut changes = Changes::default();
+    index(savepoint, &mut changes, number, seq, now, before.created_us, &draft)?;
+    changes.write(savepoint)?;
     Ok(Ok(StoredMemory {
         version: version + 1,
         updated_us: now,
@@ -378,7 +369,13 @@ fn remember(
 ) -> rusqlite::Result<()> {
     savepoint
         .prepare_cached(
-            "INSERT INTO memory_history (seq, version, updated_us, metadata, content) VALUES (?1, ?2, ?3, ?4, ?5)",
+            "INSERT INTO memory_history (seq, version, updated_us, metadata, content, user_id)
+             SELECT ?1, ?2, ?3, m.metadata, ?5,
+                replace(replace(m.metadata ->> '$.userId.namespace', '%', '%25'), ':', '%3A')
+                || ':' || replace(replace(m.metadata ->> '$.userId.type', '%', '%25'), ':', '%3A')
+                || ':' || replace(replace(m.metadata ->> '$.userId.id', '%', '%25'), ':', '%3A')
+                || coalesce(':' || (m.metadata ->> '$.userId.version'), '')
+             FROM (SELECT ?4 AS metadata) AS m",
         )?
         .execute(params![seq, version.cast_signed(), updated_us, metadata, content])
         .map(drop)
@@ -386,7 +383,7 @@ fn remember(
 
 fn import(savepoint: &Savepoint<'_>, clock: &mut Clock, tenant: &str, batch: Vec<Imported>) -> Outcome<u64> {
     let number = tenant_number(savepoint, tenant)?;
-    let mut new = 0;
+    let (mut new, mut changes) = (0, Changes::default());
     for Imported { id, draft, version, created_us, updated_us, history } in batch {
         let now = clock.tick();
         let created_us = created_us.unwrap_or(now);
@@ -400,7 +397,7 @@ fn import(savepoint: &Savepoint<'_>, clock: &mut Clock, tenant: &str, batch: Vec
             metadata: draft.metadata.clone(),
             content: draft.content.clone(),
         };
-        if let Some((_, there)) = pages::row(savepoint, number, &memory.id)? {
+        if let Some((_, there)) = queries::row(savepoint, number, &memory.id)? {
             let is_same = (&there.metadata, &there.content) == (&memory.metadata, &memory.content)
                 && (there.kind, there.version) == (memory.kind, memory.version);
             if !is_same {
@@ -411,55 +408,14 @@ fn import(savepoint: &Savepoint<'_>, clock: &mut Clock, tenant: &str, batch: Vec
         if let Some(refusal) = taken(savepoint, number, &draft, None)? {
             return Ok(Err(refusal));
         }
-        let seq = insert(savepoint, number, now, &memory, &draft)?;
+        let seq = insert(savepoint, &mut changes, number, now, &memory, &draft)?;
         for earlier in history {
             remember(savepoint, seq, earlier.version, earlier.updated_us, &earlier.metadata, &earlier.content)?;
         }
         new += 1;
     }
+    changes.write(savepoint)?;
     Ok(Ok(new))
-}
-
-fn purge(savepoint: &Savepoint<'_>, tenant: &str, which: &Purge) -> Outcome<u64> {
-    let Some(number) = pages::tenant(savepoint, tenant)? else { return Ok(Ok(0)) };
-    let seqs = pages::purged(savepoint, number, which)?;
-    // What is forgotten must not stay behind in free pages of the file.
-    savepoint.pragma_update(None, "secure_delete", true)?;
-    let removed = remove(savepoint, number, &seqs)?;
-    savepoint.pragma_update(None, "secure_delete", "fast")?;
-    Ok(Ok(removed))
-}
-
-fn forget(savepoint: &Savepoint<'_>, tenant: &str, whose: &Whose, sessions: SessionsOf) -> Outcome<Forgotten> {
-    let Some(number) = pages::tenant(savepoint, tenant)? else { return Ok(Ok(Forgotten::default())) };
-    let seqs = pages::about(savepoint, number, whose)?;
-    savepoint.pragma_update(None, "secure_delete", true)?;
-    let mut forgotten = notes::forget(savepoint, tenant, &seqs, sessions)?;
-    forgotten.memories = remove(savepoint, number, &seqs)?;
-    savepoint.pragma_update(None, "secure_delete", "fast")?;
-    Ok(Ok(forgotten))
-}
-
-fn remove(savepoint: &Savepoint<'_>, number: i64, seqs: &[i64]) -> rusqlite::Result<u64> {
-    let mut removed = 0;
-    for &seq in seqs {
-        text::remove(savepoint, number, seq)?;
-        for table in ["memory_vectors", "memory_history", "memory_links"] {
-            savepoint.prepare_cached(&format!("DELETE FROM {table} WHERE seq = ?1"))?.execute([seq])?;
-        }
-        savepoint
-            .prepare_cached(
-                "DELETE FROM memory_keys WHERE tenant = ?1 AND id = (SELECT id FROM memories WHERE seq = ?2)",
-            )?
-            .execute([number, seq])?;
-        removed += savepoint.prepare_cached("DELETE FROM memories WHERE seq = ?1")?.execute([seq])? as u64;
-    }
-    if removed > 0 {
-        // Readers that hold vectors see by the count that they must read them anew.
-        savepoint.execute("UPDATE memory_tenants SET purges = purges + 1 WHERE number = ?1", [number])?;
-        text::compact(savepoint, number)?;
-    }
-    Ok(removed)
 }
 
 #[cfg(test)]

@@ -1,18 +1,23 @@
-//! Connections for reading: a reader blocks its own thread, never the writer, and sees one state of the database throughout.
+//! Connections for reading: a reader blocks its own thread, never the writer, and sees one state of the database
+//! throughout.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
+use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction};
 
+use super::queries::DamagedRow;
+use crate::memory::field::micros;
 use crate::store::StoreError;
 
 /// Connections kept open for the next reader.
 const MAX_IDLE: usize = 8;
 
 /// A question that takes longer is given up: its asker has gone by then.
-const MOST_TIME: Duration = Duration::from_secs(20);
+const MOST_TIME: Duration = Duration::from_secs(10);
 
 /// Steps of SQLite's machine between two looks at the clock: about a millisecond.
 const STEPS: i32 = 100_000;
@@ -30,19 +35,17 @@ impl Readers {
 
     /// Reads from one state of the database.
     pub(super) fn read<T>(&self, body: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>) -> Result<T, StoreError> {
-        let explain = |error: rusqlite::Error| {
-            let reason = match error.sqlite_error_code() {
-                Some(ErrorCode::OperationInterrupted) => {
-                    format!("the answer would take more than {} s; ask for less", MOST_TIME.as_secs())
-                }
-                _ => format!("{}: {error}", self.path.display()),
-            };
-            StoreError::Unavailable(reason)
+        let explain = |error: rusqlite::Error| match error.sqlite_error_code() {
+            Some(ErrorCode::OperationInterrupted) => StoreError::TooLong(MOST_TIME.as_secs()),
+            _ => match DamagedRow::of(&error) {
+                Some(DamagedRow { id, .. }) => StoreError::Damaged(id.clone()),
+                None => StoreError::Unavailable(format!("{}: {error}", self.path.display())),
+            },
         };
         let mut connection = self.take().map_err(explain)?;
         let answer = Self::within(&mut connection, body).map_err(explain)?;
         // One that failed is not used again: it may be of a file that is gone.
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.lock();
         if idle.len() < MAX_IDLE {
             idle.push(connection);
         }
@@ -62,7 +65,7 @@ impl Readers {
     }
 
     fn take(&self) -> rusqlite::Result<Connection> {
-        if let Some(connection) = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop() {
+        if let Some(connection) = self.idle.lock().pop() {
             return Ok(connection);
         }
         let connection = Connection::open_with_flags(
@@ -70,6 +73,10 @@ impl Readers {
             OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
         )?;
         connection.busy_timeout(Duration::from_secs(1))?;
+        let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
+        connection.create_scalar_function("moment_us", 1, flags, |context| {
+            Ok(context.get_raw(0).as_str().ok().and_then(micros))
+        })?;
         connection.set_prepared_statement_cache_capacity(64);
         Ok(connection)
     }

@@ -1,26 +1,28 @@
 //! Which presets fit, and what is left of them?
 //!
-//! A preset has been begun as far as its first tools occur in the session's calls in their order, whatever was called between
-//! them. A goal calls for it by words that they share. One that was finished is not offered.
+//! A preset has been begun as far as its first tools occur in the session's calls in their order, whatever was called
+//! between them. One that was finished is not offered. A goal, which may be a whole message, calls for a preset by what
+//! they share: a keyword, or most of a use case. Words that say how somebody asks are none of it, and a word counts for
+//! more the fewer presets have it (inverse document frequency), as where tools are ranked.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use super::{Preset, Presets};
-use crate::text::analysis;
+use crate::text::{analysis, stop_words};
 
 /// Most presets that are offered.
 pub const MAX_MATCHES: usize = 3;
 
-/// Words of a goal that are this short are mostly articles and prepositions.
-const SHORT: usize = 3;
-
-/// What a word of a name or use case counts for against a keyword.
-const PROSE: f64 = 0.25;
+/// What a use case that the goal says all of counts for against a keyword.
+const CASE: f64 = 3.0;
+/// The share of a use case's or a name's words, weighted, that a goal must have for it to count …
+const MOST: f64 = 0.5;
+/// … and how many of them at least.
+const WORDS: usize = 2;
 
 /// A preset that fits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Match<'p> {
-    /// The preset.
     pub preset: &'p Preset,
     /// How many of its steps were done.
     pub done: usize,
@@ -37,13 +39,15 @@ impl<'p> Match<'p> {
 
 /// The presets that fit the calls of a session (oldest first) or its goal, best first, ties by id.
 pub fn find<'p>(presets: &'p Presets, history: &[impl AsRef<str>], goal: Option<&str>) -> Vec<Match<'p>> {
-    let goal = words(goal.unwrap_or_default());
+    let goal = goal.unwrap_or_default();
+    let goal = Goal { all: all_words(goal), telling: words(goal) };
+    let weights = if goal.telling.is_empty() { Weights::default() } else { Weights::of(presets) };
     let fit = |preset: &'p Preset| {
         let done = done(&preset.tools, history);
         if done == preset.tools.len() {
             return None;
         }
-        let called_for = called_for(preset, &goal);
+        let called_for = called_for(preset, &goal, &weights);
         let relevance = done as f64 / preset.tools.len() as f64 + called_for / (1.0 + called_for);
         (relevance > 0.0).then_some(Match { preset, done, relevance })
     };
@@ -60,22 +64,76 @@ pub fn done(steps: &[String], history: &[impl AsRef<str>]) -> usize {
     history.iter().fold(0, |done, call| done + usize::from(is_next(done, call.as_ref())))
 }
 
-/// How many words the goal shares with the preset, keywords first.
-fn called_for(preset: &Preset, goal: &BTreeSet<String>) -> f64 {
-    if goal.is_empty() {
-        return 0.0;
-    }
-    let is_named = |keyword: &&String| {
-        let words = words(keyword);
-        !words.is_empty() && words.is_subset(goal)
-    };
-    let keywords = preset.keywords.iter().filter(is_named).count();
-    let prose = words(&format!("{} {}", preset.name, preset.use_cases.join(" ")));
-    let shared = prose.intersection(goal).filter(|word| word.len() > SHORT).count();
-    keywords as f64 + PROSE * shared as f64
+/// Tools that come right after `tool` in a preset, with its name, by the preset's id.
+pub fn steps_after<'p>(presets: &'p Presets, tool: &str) -> impl Iterator<Item = (&'p str, &'p str)> {
+    presets.iter().flat_map(move |preset| {
+        let pairs = preset.tools.iter().zip(preset.tools.iter().skip(1));
+        pairs.filter(move |(step, _)| **step == *tool).map(|(_, next)| (next.as_str(), preset.name.as_str()))
+    })
 }
 
+/// How telling each word is.
+#[derive(Debug, Default)]
+struct Weights {
+    presets: f64,
+    having: HashMap<String, f64>,
+}
+
+impl Weights {
+    fn of(presets: &Presets) -> Self {
+        let mut weights = Self::default();
+        for preset in presets.iter() {
+            let texts = preset.use_cases.iter().chain(&preset.keywords).chain([&preset.name]);
+            let words: BTreeSet<String> = texts.flat_map(|text| words(text)).collect();
+            weights.presets += 1.0;
+            for word in words {
+                *weights.having.entry(word).or_default() += 1.0;
+            }
+        }
+        weights
+    }
+
+    fn sum<'w>(&self, words: impl Iterator<Item = &'w String>) -> f64 {
+        let idf = |having: f64| (1.0 + (self.presets - having + 0.5) / (having + 0.5)).ln();
+        words.map(|word| idf(self.having.get(word).copied().unwrap_or_default())).sum()
+    }
+}
+
+/// How much a goal calls for the preset; 0 if nothing fits.
+fn called_for(preset: &Preset, goal: &Goal, weights: &Weights) -> f64 {
+    if goal.telling.is_empty() {
+        return 0.0;
+    }
+    // `trade-off` is no trade: a keyword is taken whole.
+    let is_named = |keyword: &&String| {
+        let words = all_words(keyword);
+        !words.is_empty() && words.is_subset(&goal.all)
+    };
+    let keywords = preset.keywords.iter().filter(is_named).count() as f64;
+    let said = |text: &String| {
+        let words = words(text);
+        let shared: Vec<&String> = words.intersection(&goal.telling).collect();
+        let share = weights.sum(shared.iter().copied()) / weights.sum(words.iter()).max(f64::MIN_POSITIVE);
+        if shared.len() >= WORDS && share >= MOST { share } else { 0.0 }
+    };
+    let cases = preset.use_cases.iter().chain([&preset.name]).map(said).fold(0.0, f64::max);
+    keywords + CASE * cases
+}
+
+/// The words of a goal: all of them, and those that say what it is about.
+struct Goal {
+    all: BTreeSet<String>,
+    telling: BTreeSet<String>,
+}
+
+/// The words that say what something is about.
 fn words(text: &str) -> BTreeSet<String> {
+    let mut words = all_words(text);
+    words.retain(|word| !stop_words::is_stop_word(word));
+    words
+}
+
+fn all_words(text: &str) -> BTreeSet<String> {
     let mut words = BTreeSet::new();
     analysis::terms(text, |word| {
         words.insert(word.to_owned());
@@ -132,6 +190,30 @@ mod tests {
         check("tree", Some("is there a bias in this?"), &[why, explore]);
         check("detect reflection", Some("bias"), &[]);
         check("", Some(""), &[]);
+    }
+
+    #[test]
+    fn a_preset_s_own_use_case_finds_it_first_and_small_talk_finds_none() {
+        let presets = super::super::directory::built_in(|_| true);
+        let none: [&str; 0] = [];
+        let mut cases = 0;
+        for preset in presets.iter() {
+            for case in &preset.use_cases {
+                let found = find(&presets, &none, Some(case));
+                assert_eq!(found.first().map(|found| found.preset.id.as_str()), Some(preset.id.as_str()), "{case}");
+                cases += 1;
+            }
+        }
+        assert_eq!(cases, 22);
+        for goal in [
+            "What is the weather that we have in Paris?",
+            "Could you please tell me what time it is there?",
+            "Thanks, that is all I have for now",
+            "bridge 2 ETH from Base to Solana",
+        ] {
+            let found = find(&presets, &none, Some(goal));
+            assert!(found.is_empty(), "{goal} → {:?}", found[0].preset.id);
+        }
     }
 
     proptest! {

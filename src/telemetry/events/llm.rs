@@ -1,144 +1,101 @@
 //! What happened with the model that is asked for its opinion.
 
-use std::error::Error;
+use std::fmt;
 use std::time::Duration;
 
 use super::Metrics;
-use crate::llm::{BreakerState, LlmError};
+use crate::strict::Word;
 
 /// The model was asked for its opinion, or was not although it should have been.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct LlmAsked<'r> {
     /// How it came out.
-    pub outcome: LlmOutcome<'r>,
+    pub outcome: LlmOutcome,
     /// How long it took.
     pub took: Duration,
+    /// Names in its answer that no candidate has, and which were left out.
+    pub dropped: usize,
+    /// Why there is no opinion, if there is none for a reason, and the innermost cause of that.
+    pub error: Option<(&'r dyn fmt::Display, Option<&'r str>)>,
 }
 
-/// How a question came out.
-#[derive(Debug, Clone, Copy)]
-pub enum LlmOutcome<'r> {
-    /// With an opinion.
-    Answered {
-        /// Names in it that no candidate has, and which were left out.
-        dropped: usize,
-    },
-    /// With none.
-    Failed(&'r LlmError),
+/// How a question came out, as metrics name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Word)]
+#[serde(rename_all = "snake_case")]
+pub enum LlmOutcome {
+    Answered,
+    Deadline,
+    /// There is no connection.
+    Unreachable,
+    Broken,
+    Redirected,
+    /// Refused by its status.
+    Status,
+    /// The answer is too long.
+    TooLarge,
+    /// The answer is no opinion.
+    Malformed,
+    /// It would not say.
+    Declined,
+    /// It was not asked, since it failed of late.
+    Open,
+    /// It was not asked, since others are asking.
+    Busy,
     /// Nobody waited for it any longer.
     Abandoned,
-}
-
-impl LlmOutcome<'_> {
-    /// Labels of all outcomes.
-    pub const LABELS: [&'static str; 12] = [
-        "answered",
-        "deadline",
-        "unreachable",
-        "broken",
-        "redirected",
-        "status",
-        "too_large",
-        "malformed",
-        "declined",
-        "open",
-        "busy",
-        "abandoned",
-    ];
-
-    fn label(&self) -> &'static str {
-        match self {
-            Self::Answered { .. } => "answered",
-            Self::Failed(error) => error.label(),
-            Self::Abandoned => "abandoned",
-        }
-    }
 }
 
 impl LlmAsked<'_> {
     /// Logs and counts it.
     pub fn emit(self, metrics: &Metrics) {
-        let outcome = self.outcome.label();
-        let took_ms = super::millis(self.took);
-        metrics.llm.calls.with_label_values(&[outcome]).inc();
-        if !matches!(self.outcome, LlmOutcome::Failed(LlmError::Open { .. } | LlmError::Busy { .. })) {
-            metrics.llm.duration.observe(self.took.as_secs_f64());
+        let Self { outcome, took, dropped, error } = self;
+        let (took_ms, label) = (super::millis(took), outcome.as_str());
+        let was_sent = !matches!(outcome, LlmOutcome::Open | LlmOutcome::Busy);
+        metrics.llm.calls.with_label_values(&[label]).inc();
+        metrics.llm.names_dropped.inc_by(dropped as u64);
+        if was_sent {
+            metrics.llm.duration.observe(took.as_secs_f64());
         }
-        match self.outcome {
-            LlmOutcome::Answered { dropped } => {
-                metrics.llm.names_dropped.inc_by(dropped as u64);
-                tracing::debug!(took_ms, dropped, "model asked");
+        match error {
+            Some((error, cause)) if was_sent => {
+                tracing::warn!(outcome = label, took_ms, cause, "no opinion of the model: {error}");
             }
-            LlmOutcome::Abandoned => tracing::debug!(took_ms, "model asked, nobody waits for the answer"),
             // One line for each message would say no more than the counter.
-            LlmOutcome::Failed(LlmError::Open { .. } | LlmError::Busy { .. }) => {
-                tracing::debug!(outcome, "model not asked");
-            }
-            LlmOutcome::Failed(error) => {
-                let cause = cause(error);
-                tracing::warn!(outcome, took_ms, cause, "no opinion of the model: {error}");
-            }
+            Some(_) => tracing::debug!(outcome = label, "model not asked"),
+            None => tracing::debug!(outcome = label, took_ms, dropped, "model asked"),
         }
     }
 }
 
-/// The innermost reason: the ones around it say less.
-fn cause(error: &LlmError) -> Option<String> {
-    let mut innermost = error.source()?;
-    while let Some(source) = innermost.source() {
-        innermost = source;
-    }
-    Some(innermost.to_string())
+/// Whether the model is asked, as metrics name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Word)]
+#[serde(rename_all = "snake_case")]
+pub enum LlmBreaker {
+    Closed,
+    Open,
+    HalfOpen,
 }
 
 /// The model is asked from now on, or no longer.
 #[derive(Debug, Clone, Copy)]
 pub struct LlmBreakerChanged {
     /// The state that holds now.
-    pub state: BreakerState,
+    pub state: LlmBreaker,
+    /// For how long it is not asked.
+    pub pause: Option<Duration>,
 }
 
 impl LlmBreakerChanged {
     /// Logs and counts it.
     pub fn emit(self, metrics: &Metrics) {
-        for state in BreakerState::NAMES {
-            metrics.llm.breaker.with_label_values(&[state]).set((state == self.state.as_str()).into());
+        let Self { state, pause } = self;
+        for known in LlmBreaker::ALL {
+            metrics.llm.breaker.with_label_values(&[known.as_str()]).set((known == state).into());
         }
-        match self.state {
-            BreakerState::Closed => tracing::info!("the model is asked"),
-            BreakerState::Open { pause } => tracing::warn!(?pause, "the model is not asked for now"),
-            BreakerState::HalfOpen => tracing::debug!("the model is tried again"),
+        match state {
+            LlmBreaker::Closed => tracing::info!("the model is asked"),
+            LlmBreaker::Open => tracing::warn!(?pause, "the model is not asked for now"),
+            LlmBreaker::HalfOpen => tracing::debug!("the model is tried again"),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use hyper::StatusCode;
-
-    use super::*;
-
-    #[test]
-    fn every_outcome_is_announced() {
-        let pause = Duration::ZERO;
-        let broken = || "x".into();
-        let errors = [
-            LlmError::Deadline { after: pause },
-            LlmError::Unreachable(broken()),
-            LlmError::Broken(broken()),
-            LlmError::Redirected(StatusCode::FOUND),
-            LlmError::Status { status: StatusCode::NOT_FOUND, wait: None },
-            LlmError::TooLarge { limit: 1 },
-            LlmError::Malformed { what: "answer", reason: "x" },
-            LlmError::Declined,
-            LlmError::Open { pause },
-            LlmError::Busy { limit: 1 },
-        ];
-        let outcomes = errors.iter().map(LlmOutcome::Failed);
-        let outcomes = outcomes.chain([LlmOutcome::Answered { dropped: 0 }, LlmOutcome::Abandoned]);
-        let labels: BTreeSet<&str> = outcomes.map(|outcome| outcome.label()).collect();
-        assert_eq!(labels, LlmOutcome::LABELS.into_iter().collect());
     }
 }

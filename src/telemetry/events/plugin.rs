@@ -1,17 +1,35 @@
 //! What happened to rule libraries.
 
+use std::fmt;
+
 use super::Metrics;
-use crate::plugin_host::{Fault, State};
+use crate::strict::Word;
+
+/// How a rule library is, as metrics name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Word)]
+#[serde(rename_all = "lowercase")]
+pub enum PluginState {
+    /// Its first worker is starting.
+    Starting,
+    Ready,
+    /// It failed, and is started again.
+    Backoff,
+    /// It failed too often, and is put aside for a while.
+    Quarantined,
+    /// It must not be run, or is no library.
+    Refused,
+}
 
 /// A library is in another state than before.
 #[derive(Debug)]
 pub struct PluginStateChanged<'r> {
-    /// Its id.
     pub plugin: &'r str,
     /// The state it was in, if it was known.
-    pub from: Option<State>,
+    pub from: Option<PluginState>,
     /// The state it is in.
-    pub to: State,
+    pub to: PluginState,
+    /// Failures of late, if it is started again for them.
+    pub failures: usize,
     /// The sum and version of its content, if it can be run.
     pub content: Option<(&'r str, &'r str)>,
     /// Why, if it is not ready.
@@ -21,21 +39,21 @@ pub struct PluginStateChanged<'r> {
 impl PluginStateChanged<'_> {
     /// Logs and counts it.
     pub fn emit(&self, metrics: &Metrics) {
-        let Self { plugin, reason, .. } = *self;
-        for state in State::NAMES {
-            metrics.plugins.state.with_label_values(&[plugin, state]).set((state == self.to.as_str()).into());
+        let Self { plugin, from, to, failures, reason, .. } = *self;
+        for state in PluginState::ALL {
+            metrics.plugins.state.with_label_values(&[plugin, state.as_str()]).set((state == to).into());
         }
-        let (from, (hash, version)) = (self.from.map(State::as_str), self.content.unwrap_or_default());
-        match self.to {
-            State::Starting => tracing::debug!(plugin, from, hash, version, "rule library starting"),
-            State::Ready => tracing::info!(plugin, from, hash, version, "rule library ready"),
-            State::Backoff(failures) => {
+        let (from, (hash, version)) = (from.map(PluginState::as_str), self.content.unwrap_or_default());
+        match to {
+            PluginState::Starting => tracing::debug!(plugin, from, hash, version, "rule library starting"),
+            PluginState::Ready => tracing::info!(plugin, from, hash, version, "rule library ready"),
+            PluginState::Backoff => {
                 tracing::warn!(plugin, from, hash, version, failures, reason, "rule library failed, starting it again");
             }
-            State::Quarantined => {
+            PluginState::Quarantined => {
                 tracing::error!(plugin, from, hash, version, reason, "rule library quarantined");
             }
-            State::Refused => tracing::error!(plugin, from, reason, "rule library refused"),
+            PluginState::Refused => tracing::error!(plugin, from, reason, "rule library refused"),
         }
     }
 }
@@ -43,14 +61,13 @@ impl PluginStateChanged<'_> {
 /// A library was removed.
 #[derive(Debug, Clone, Copy)]
 pub struct PluginGone<'r> {
-    /// Its id.
     pub plugin: &'r str,
 }
 
 impl PluginGone<'_> {
     /// Logs it, and takes its state off the metrics.
     pub fn emit(self, metrics: &Metrics) {
-        for state in State::NAMES {
+        for state in PluginState::WORDS {
             // It fails if the state was never shown.
             let _ = metrics.plugins.state.remove_label_values(&[self.plugin, state]);
         }
@@ -59,12 +76,13 @@ impl PluginGone<'_> {
 }
 
 /// A worker of a library was at fault.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct PluginFaulted<'r> {
-    /// Its id.
     pub plugin: &'r str,
-    /// What happened.
-    pub fault: &'r Fault,
+    /// What happened, as the metrics' label says.
+    pub kind: &'static str,
+    /// What happened, for people.
+    pub fault: &'r dyn fmt::Display,
     /// The sum of its content.
     pub hash: &'r str,
     /// Does an earlier version go on serving?
@@ -74,8 +92,8 @@ pub struct PluginFaulted<'r> {
 impl PluginFaulted<'_> {
     /// Logs and counts it.
     pub fn emit(self, metrics: &Metrics) {
-        let Self { plugin, fault, hash, .. } = self;
-        metrics.plugins.restarts.with_label_values(&[plugin, fault.label()]).inc();
+        let Self { plugin, kind, fault, hash, .. } = self;
+        metrics.plugins.restarts.with_label_values(&[plugin, kind]).inc();
         if self.old_serves {
             tracing::error!(plugin, %fault, hash, "new version of a rule library failed; the old one serves");
         } else {
@@ -87,7 +105,6 @@ impl PluginFaulted<'_> {
 /// A worker took another's place.
 #[derive(Debug, Clone, Copy)]
 pub struct PluginReplaced<'r> {
-    /// Its id.
     pub plugin: &'r str,
     /// The version that serves now.
     pub version: &'r str,
@@ -107,16 +124,13 @@ impl PluginReplaced<'_> {
 /// A library logged or printed something.
 #[derive(Debug, Clone, Copy)]
 pub struct PluginSaid<'r> {
-    /// Its id.
     pub plugin: &'r str,
     /// 1 for an error to 5 for a trace.
     pub level: u8,
-    /// What it said.
     pub text: &'r str,
 }
 
 impl PluginSaid<'_> {
-    /// Logs it.
     pub fn emit(self) {
         let Self { plugin, level, text } = self;
         match level {

@@ -3,32 +3,36 @@
 use std::time::Duration;
 
 use super::Metrics;
-use crate::engine::Missed;
-use crate::qualify::Qualification;
 
-/// A message was qualified.
+/// A message was qualified; the message itself is nobody's business.
 #[derive(Debug, Clone, Copy)]
-pub struct Qualified<'r> {
+pub struct MessageQualified<'r> {
     /// How long it took.
     pub took: Duration,
     /// How many tools are offered.
     pub tools: usize,
-    /// The answer; the message itself is nobody's business.
-    pub found: &'r Qualification,
+    /// The categories that fit.
+    pub categories: &'r [String],
+    /// The best category's probability, 0 to 1.
+    pub confidence: f64,
+    /// Was the session's context used?
+    pub is_sticky: bool,
+    /// Does it need no tool?
+    pub no_tool_needed: bool,
 }
 
-impl Qualified<'_> {
+impl MessageQualified<'_> {
     /// Logs and counts it.
     pub fn emit(self, metrics: &Metrics) {
-        let Self { took, tools, found } = self;
+        let Self { took, tools, categories, confidence, is_sticky, no_tool_needed } = self;
         metrics.qualify.duration.observe(took.as_secs_f64());
         metrics.qualify.tools.observe(tools as f64);
         tracing::debug!(
             tools,
-            categories = found.categories.join(","),
-            confidence = found.confidence,
-            sticky = found.sticky,
-            no_tool_needed = found.no_tool_needed,
+            categories = categories.join(","),
+            confidence,
+            sticky = is_sticky,
+            no_tool_needed,
             took_us = took.as_secs_f64() * 1e6,
             "message qualified",
         );
@@ -38,17 +42,18 @@ impl Qualified<'_> {
 /// A tool was needed and not offered.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolMissed<'r> {
-    /// The tool.
     pub tool: &'r str,
-    /// What became of it.
-    pub missed: &'r Missed,
+    /// The category that was added for it.
+    pub category: Option<&'r str>,
+    /// Is it learnt as a choice?
+    pub is_learnt: bool,
 }
 
 impl ToolMissed<'_> {
     /// Logs and counts it.
     pub fn emit(self, metrics: &Metrics) {
         metrics.qualify.misses.inc();
-        let Missed { category, is_learnt, .. } = self.missed;
-        tracing::info!(tool = self.tool, category = category.as_deref().unwrap_or_default(), is_learnt, "tool missed");
+        let Self { tool, category, is_learnt } = self;
+        tracing::info!(tool, category = category.unwrap_or_default(), is_learnt, "tool missed");
     }
 }

@@ -3,8 +3,7 @@
 use prometheus::{Histogram, IntCounter, IntCounterVec, IntGaugeVec};
 
 use super::Registered;
-use crate::llm::BreakerState;
-use crate::telemetry::events::LlmOutcome;
+use crate::telemetry::events::{LlmBreaker, LlmOutcome};
 
 /// Seconds; from a model on the same machine to the longest deadline.
 const CALL_BUCKETS: [f64; 10] = [0.05, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 5.0, 10.0, 30.0];
@@ -12,11 +11,8 @@ const CALL_BUCKETS: [f64; 10] = [0.05, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 5.0, 10.0,
 /// How a model is asked.
 #[derive(Debug)]
 pub struct LlmMetrics {
-    /// `almanac_llm_calls_total{outcome}`.
     pub calls: IntCounterVec,
-    /// `almanac_llm_call_duration_seconds`.
     pub duration: Histogram,
-    /// `almanac_llm_names_dropped_total`.
     pub names_dropped: IntCounter,
     /// `almanac_llm_breaker_state{state}`; without a model all are 0.
     pub breaker: IntGaugeVec,
@@ -43,10 +39,10 @@ impl LlmMetrics {
                 &["state"],
             )?,
         };
-        for outcome in LlmOutcome::LABELS {
+        for outcome in LlmOutcome::WORDS {
             metrics.calls.with_label_values(&[outcome]);
         }
-        for state in BreakerState::NAMES {
+        for state in LlmBreaker::WORDS {
             metrics.breaker.with_label_values(&[state]);
         }
         Ok(metrics)

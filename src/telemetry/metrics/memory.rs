@@ -7,9 +7,7 @@ use super::{REQUEST_BUCKETS, Registered};
 /// How memories are kept and found.
 #[derive(Debug)]
 pub struct MemoryMetrics {
-    /// `almanac_memory_operations_total{operation,outcome}`.
     pub operations: IntCounterVec,
-    /// `almanac_memory_operation_duration_seconds{operation}`.
     pub duration: HistogramVec,
 }
 

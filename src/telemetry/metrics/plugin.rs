@@ -10,11 +10,8 @@ const CALL_BUCKETS: [f64; 12] = [1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 5
 /// What is counted of rule libraries.
 #[derive(Debug)]
 pub struct PluginMetrics {
-    /// `almanac_plugin_calls_total{plugin,outcome}`.
     pub calls: IntCounterVec,
-    /// `almanac_plugin_call_duration_seconds{plugin}`.
     pub call_duration: HistogramVec,
-    /// `almanac_plugin_restarts_total{plugin,reason}`.
     pub restarts: IntCounterVec,
     /// `almanac_plugin_state{plugin,state}`: 1 for the state it is in, 0 for the others.
     pub state: IntGaugeVec,

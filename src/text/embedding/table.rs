@@ -1,12 +1,13 @@
 //! The shipped rows, read in place.
 //!
-//! Thirty thousand words in a map would cost megabytes of memory and milliseconds of every start. The file holds the hash
-//! table ready made instead, so that opening it is arithmetic that the compiler does, and the kernel only loads the pages
-//! that a text asks for.
+//! Thirty thousand words in a map would cost megabytes of memory and milliseconds of every start. The file holds the
+//! hash table ready made instead, so that opening it is arithmetic that the compiler does, and the kernel only loads
+//! the pages that a text asks for.
 //!
-//! Little-endian: [`MAGIC`]; five u32 (rows, dimensions, slots, bytes of the longest piece, bytes of all pieces); per slot
-//! a u16, the number of a row or [`VACANT`]; per row a u32, where its piece ends; the pieces; per row an f32, its scale,
-//! and its numbers, two in a byte. A piece lies in the first vacant slot at or after its hash; slots are a power of two.
+//! Little-endian: [`MAGIC`]; five u32 (rows, dimensions, slots, bytes of the longest piece, bytes of all pieces); per
+//! slot a u16, the number of a row or [`VACANT`]; per row a u32, where its piece ends; the pieces; per row an f32, its
+//! scale, and its numbers, two in a byte. A piece lies in the first vacant slot at or after its hash; slots are a power
+//! of two.
 
 use super::vector::Nibbles;
 use super::{DIMENSIONS, DOCUMENT_PIECES, Pool, QUERY_PIECES, Vector, wordpiece};
@@ -97,15 +98,20 @@ impl Table {
         self.embed_weighted(text, DOCUMENT_PIECES, |_| 1.0)
     }
 
-    /// What the first `limit` pieces of `text` mean, each counting as `weight` says: finite and not negative, such as its
-    /// inverse document frequency.
+    /// What the first `limit` pieces of `text` mean, each counting as `weight` says: finite and not negative, such as
+    /// its inverse document frequency.
     pub fn embed_weighted(&self, text: &str, limit: usize, weight: impl Fn(Piece) -> f32) -> Vector {
+        self.pool(text, limit, weight).vector()
+    }
+
+    /// The sum of which [`Table::embed_weighted`] is the direction: texts can be added up.
+    pub fn pool(&self, text: &str, limit: usize, weight: impl Fn(Piece) -> f32) -> Pool {
         let mut pool = Pool::default();
         self.pieces(text, limit, |piece| {
             let (scale, numbers) = self.row(piece);
             pool.add_nibbles(numbers, weight(piece) * scale);
         });
-        pool.vector()
+        pool
     }
 
     fn row(&self, piece: Piece) -> (f32, &'static Nibbles) {
@@ -147,7 +153,6 @@ const fn size(bytes: [u8; 4]) -> usize {
 pub(super) struct Hash(u32);
 
 impl Hash {
-    /// Of nothing.
     pub(super) const EMPTY: Self = Self(0x811c_9dc5);
 
     /// Of what it was of, and `byte`.
@@ -192,7 +197,7 @@ mod tests {
         }
     }
 
-    /// The likeness of `a` to `b` is at least .1 more than to `c`.
+    /// The similarity of `a` to `b` is at least .1 more than to `c`.
     fn check(a: &str, b: &str, c: &str) {
         let [near, far] = [b, c].map(|text| Table::shipped().embed(a).dot(&Table::shipped().embed(text)));
         assert!(near > far + 0.1, "{a:?}: {near} to {b:?}, {far} to {c:?}");

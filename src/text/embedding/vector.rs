@@ -14,7 +14,7 @@ const LANES: usize = 16;
 pub struct Vector([f32; DIMENSIONS]);
 
 impl Vector {
-    /// What an empty text means. Its likeness to anything is 0.
+    /// What an empty text means. Its similarity to anything is 0.
     pub const ZERO: Self = Self([0.0; DIMENSIONS]);
 
     /// The direction of `values`; [`Vector::ZERO`] if they have none or are not finite.
@@ -23,12 +23,11 @@ impl Vector {
         if norm.is_normal() { Self(values.map(|value| value / norm)) } else { Self::ZERO }
     }
 
-    /// Likeness to `other`, the cosine: -1 to 1, and 0 if either is zero.
+    /// Similarity to `other`, the cosine: -1 to 1, and 0 if either is zero.
     pub fn dot(&self, other: &Self) -> f32 {
         dot(&self.0, &other.0)
     }
 
-    /// Its numbers.
     pub fn as_array(&self) -> &[f32; DIMENSIONS] {
         &self.0
     }
@@ -49,7 +48,8 @@ fn dot(a: &[f32; DIMENSIONS], b: &[f32; DIMENSIONS]) -> f32 {
     sums.iter().sum()
 }
 
-/// A weighted sum of vectors: of the pieces of a text, of the parts of a document, of the messages a tool was chosen for.
+/// A weighted sum of vectors: of the pieces of a text, of the parts of a document, of the messages a tool was chosen
+/// for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pool([f32; DIMENSIONS]);
 

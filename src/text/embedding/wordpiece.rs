@@ -1,7 +1,7 @@
 //! Text to word pieces, as BERT does it, since the table's rows are for these.
 //!
-//! Words are lower-cased and lose their accents; each mark of punctuation and each Chinese character is a word; a word is
-//! cut from its start into the longest pieces that are known, and is unknown if that fails. A piece costs at most
+//! Words are lower-cased and lose their accents; each mark of punctuation and each Chinese character is a word; a word
+//! is cut from its start into the longest pieces that are known, and is unknown if that fails. A piece costs at most
 //! [`LONGEST_PIECE`] look-ups; those of a word that turns out to be unknown use up the limit, too, lest a text of such
 //! words costs a hundred times what it counts.
 

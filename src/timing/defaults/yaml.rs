@@ -1,22 +1,32 @@
 //! Defaults as a file, in the form of the one that ships.
 
-use super::{Defaults, LONGEST_MS, Measure, Milliseconds};
+use std::collections::BTreeMap;
+
+use super::{Defaults, Milliseconds};
+use crate::timing::execution::MAX_DURATION_MS;
 
 const ABOUT: &str = "\
-# How long calls take before any was recorded, in ms. A tool document's own `timing.estimated_duration_ms` comes first; then this
+# How long calls take before any was recorded, in ms. A tool document's own `timing.estimated_duration_ms` comes \
+first; then this
 # table; then `unknown_tool_ms`. Once a tool has a recorded call, history takes over.
 ";
 const ABOUT_FACTORS: &str = "\
-# Complex calls take longer by a factor: that of the first rule whose measure is at least as large. Measures: num_perspectives,
+# Complex calls take longer by a factor: that of the first rule whose measure is at least as large. Measures: \
+num_perspectives,
 # num_branches, thinking_budget (tokens), content_length (bytes), context_tokens.
 ";
 
+const ABOUT_MEASURED: &str = "\
+# What `almanacd calibrate` measured on this machine; it comes before tool documents and the table.
+";
+
 impl Defaults {
-    /// The same with these durations, in ms, in place of the table's or added to it. A duration is at least 1 ms and at
+    /// The same with these durations, in ms, as measured here. A duration is at least 1 ms and at
     /// most a day.
     #[must_use]
     pub fn with_durations(mut self, durations: impl IntoIterator<Item = (String, u64)>) -> Self {
-        self.tools.extend(durations.into_iter().map(|(tool, ms)| (tool, Milliseconds(ms.clamp(1, LONGEST_MS)))));
+        let measured = durations.into_iter().map(|(tool, ms)| (tool, Milliseconds(ms.clamp(1, MAX_DURATION_MS))));
+        self.measured.extend(measured);
         self
     }
 
@@ -28,25 +38,22 @@ impl Defaults {
             let (measure, at_least, factor) = (rule.measure.as_str(), rule.at_least, rule.factor.0);
             text += &format!("  - {{ measure: {measure}, at_least: {at_least}, factor: {factor} }}\n");
         }
-        text += if self.tools.is_empty() { "\ntools: {}\n" } else { "\ntools:\n" };
-        let mut tools: Vec<(u64, &str)> = self.tools().map(|(tool, ms)| (ms, tool)).collect();
-        tools.sort_unstable();
-        for (ms, tool) in tools {
-            text += &format!("  {}: {ms}\n", key(tool));
+        if !self.measured.is_empty() {
+            text += &format!("\n{ABOUT_MEASURED}measured:\n");
+            add(&mut text, &self.measured);
         }
+        text += if self.tools.is_empty() { "\ntools: {}\n" } else { "\ntools:\n" };
+        add(&mut text, &self.tools);
         text
     }
 }
 
-impl Measure {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::NumPerspectives => "num_perspectives",
-            Self::NumBranches => "num_branches",
-            Self::ThinkingBudget => "thinking_budget",
-            Self::ContentLength => "content_length",
-            Self::ContextTokens => "context_tokens",
-        }
+/// Adds tools by duration, then by name.
+fn add(text: &mut String, tools: &BTreeMap<String, Milliseconds>) {
+    let mut tools: Vec<(u64, &str)> = tools.iter().map(|(tool, duration)| (duration.0, tool.as_str())).collect();
+    tools.sort_unstable();
+    for (ms, tool) in tools {
+        *text += &format!("  {}: {ms}\n", key(tool));
     }
 }
 
@@ -79,7 +86,7 @@ mod tests {
         let names =
             ["a", "no", "NULL", "1", "a: b", "#x", "- y", "ünü", "\"q\"", "x\\y", "~", "0x1", " ", "mcp__a.b-c"];
         let odd = shipped.clone().with_durations(names.map(|name| (name.to_owned(), 7)));
-        assert_eq!(odd.tools().count(), 35 + names.len());
+        assert_eq!((odd.tools().count(), odd.measured.len()), (35 + names.len(), names.len()));
         assert_eq!(parse(&odd.to_yaml()), odd);
         let bare = parse("unknown_tool_ms: 3");
         assert_eq!(parse(&bare.to_yaml()), bare);
@@ -92,7 +99,7 @@ mod tests {
         let extremes = [("a".to_owned(), 0), ("b".to_owned(), u64::MAX), ("reasoning_mcts".to_owned(), 12)];
         let defaults = Defaults::default().with_durations(extremes);
         let of = |name: &str| defaults.tools().find(|(tool, _)| *tool == name).map(|(_, ms)| ms);
-        assert_eq!([of("a"), of("b"), of("reasoning_mcts")], [Some(1), Some(LONGEST_MS), Some(12)]);
+        assert_eq!([of("a"), of("b"), of("reasoning_mcts")], [Some(1), Some(MAX_DURATION_MS), Some(12)]);
         assert_eq!(parse(&defaults.to_yaml()), defaults);
     }
 }

@@ -7,7 +7,7 @@
 //! one of its own.
 
 /// The share of calls that may miss on each side.
-const MISSES: f64 = 0.05;
+pub(crate) const MISSES: f64 = 0.05;
 
 /// How far offsets move and reach.
 #[derive(Debug, Clone, Copy)]
@@ -54,9 +54,15 @@ impl Levels {
 }
 
 impl Offsets {
-    /// Learns whether a call fell below P05 or above P95.
-    pub(crate) fn learn(&mut self, pace: Pace, was_below: bool, was_above: bool) {
-        let step = |missed: bool| pace.step * (MISSES - f64::from(u8::from(missed)));
+    /// The same without what narrows the interval.
+    #[must_use]
+    pub(crate) fn outwards(self) -> Self {
+        Self { low: self.low.min(0.0), high: self.high.max(0.0) }
+    }
+
+    /// Learns whether a call fell below P05 or above P95: 0 or 1, or the probability where it is not known.
+    pub(crate) fn learn(&mut self, pace: Pace, was_below: f64, was_above: f64) {
+        let step = |missed: f64| pace.step * (MISSES - missed);
         self.low = (f64::from(self.low) + step(was_below)).clamp(pace.low.0, pace.low.1) as f32;
         self.high = (f64::from(self.high) - step(was_above)).clamp(pace.high.0, pace.high.1) as f32;
     }
@@ -66,7 +72,7 @@ impl Offsets {
 mod tests {
     use super::*;
 
-    fn check(missed: bool, expected: (f64, f64)) {
+    fn check(missed: f64, expected: (f64, f64)) {
         let (mut tool, mut key) = (Offsets::default(), Offsets::default());
         for _ in 0..10_000 {
             tool.learn(TOOL, missed, missed);
@@ -79,15 +85,15 @@ mod tests {
 
     #[test]
     fn the_interval_widens_after_misses_and_narrows_after_hits() {
-        check(true, (0.0005, 0.9995));
-        check(false, (0.05 + 0.04 + 0.03, 0.95 - 0.1 - 0.05));
+        check(1.0, (0.0005, 0.9995));
+        check(0.0, (0.05 + 0.04 + 0.03, 0.95 - 0.1 - 0.05));
     }
 
     #[test]
     fn one_miss_in_twenty_is_at_rest() {
         let mut key = Offsets::default();
         for call in 0..20_000 {
-            key.learn(KEY, call % 20 == 0, call % 20 == 10);
+            key.learn(KEY, f64::from(u8::from(call % 20 == 0)), f64::from(u8::from(call % 20 == 10)));
         }
         assert!(key.low.abs() < 0.02 && key.high.abs() < 0.02, "{key:?}");
     }

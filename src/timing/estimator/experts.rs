@@ -1,8 +1,8 @@
 //! The experts: five answers to "how long will it take", each a distribution on the same axis.
 
-use super::grid::{BINS, Mass, bin};
-use super::histogram::Histogram;
+use super::grid::{BINS, Mass, bin, spread};
 use super::residuals::Residuals;
+use super::survival::Durations;
 
 /// How many experts there are.
 pub(crate) const EXPERTS: usize = 5;
@@ -42,11 +42,13 @@ const BACKGROUND_CALLS: f64 = 1.0;
 pub(crate) struct Panel([Mass; EXPERTS]);
 
 /// What they are asked with.
-pub(crate) struct Evidence<'a> {
+pub(crate) struct ExpertEvidence<'a> {
     /// Of the key, if it has a call.
-    pub(crate) history: Option<&'a Histogram>,
+    pub(crate) history: Option<&'a Durations>,
     /// How much later than usual the covariates let expect the call, in ln(ms).
     pub(crate) shift: f64,
+    /// What the sizes that were not said let expect, in ln(ms): one for each of the key's last calls.
+    pub(crate) unsaid: &'a [f64],
     /// The key's slow location, in ln(ms), shifted.
     pub(crate) slow: f64,
     /// The median of its last calls, in ln(ms), shifted.
@@ -56,36 +58,30 @@ pub(crate) struct Evidence<'a> {
     /// Deviations from the slow location and from the median.
     pub(crate) residuals: (&'a Residuals, &'a Residuals),
     /// Of the tool.
-    pub(crate) tool: &'a Histogram,
+    pub(crate) tool: &'a Durations,
     /// The prior, of mass 1.
     pub(crate) prior: Mass,
     /// Of the other hosts, if there are any.
-    pub(crate) fleet: Option<&'a Histogram>,
+    pub(crate) fleet: Option<&'a Durations>,
 }
 
 impl Panel {
     /// Asks all of them.
-    pub(crate) fn ask(evidence: &Evidence<'_>) -> Self {
-        let tool = over(evidence.tool, &evidence.prior, PRIOR_CALLS);
-        let fleet = evidence.fleet.map_or([0.0; BINS], |fleet| over(fleet, &tool, TOOL_CALLS));
+    pub(crate) fn ask(evidence: &ExpertEvidence<'_>) -> Self {
+        let tool = evidence.tool.over(&evidence.prior, PRIOR_CALLS, 0.0);
+        let fleet = evidence.fleet.map_or([0.0; BINS], |fleet| fleet.over(&tool, TOOL_CALLS, 0.0));
         let background = if evidence.fleet.is_some_and(|fleet| fleet.total() > 0.0) { &fleet } else { &tool };
         let history = match evidence.history {
-            Some(history) => {
-                let total = history.total() + BACKGROUND_CALLS;
-                let mut mass = background.map(|mass| mass * (BACKGROUND_CALLS / total) as f32);
-                history.add_shifted(&mut mass, evidence.shift, 1.0 / total);
-                mass
-            }
+            Some(history) => history.over(background, BACKGROUND_CALLS, evidence.shift),
             None => *background,
         };
         let (slow, recent) = evidence.residuals;
-        Self([
-            history,
-            slow.unfold(evidence.slow, evidence.spread),
-            recent.unfold(evidence.recent, evidence.spread),
-            tool,
-            fleet,
-        ])
+        let slow = slow.unfold(evidence.slow, evidence.spread);
+        let recent = recent.unfold(evidence.recent, evidence.spread);
+        let mut panel = [history, slow, recent, tool, fleet];
+        // The tool's and the fleet's calls are counted as they came, of whatever size.
+        panel[..3].iter_mut().for_each(|mass| spread(mass, evidence.unsaid));
+        Self(panel)
     }
 
     /// What they say together.
@@ -112,12 +108,4 @@ impl Panel {
     pub(crate) fn each(&self, say: impl Fn(&Mass) -> f64) -> [f64; EXPERTS] {
         self.0.each_ref().map(say)
     }
-}
-
-/// The distribution of `histogram` over one that weighs as much as `calls` calls.
-fn over(histogram: &Histogram, background: &Mass, calls: f64) -> Mass {
-    let total = histogram.total() + calls;
-    let mut mass = background.map(|mass| mass * (calls / total) as f32);
-    histogram.add_to(&mut mass, 1.0 / total);
-    mass
 }

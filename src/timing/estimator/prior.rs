@@ -5,12 +5,11 @@
 //! than a default that was meant for any tool.
 
 use super::grid::{BINS, Mass, WIDTH, ln_ms};
-use super::histogram::Histogram;
+use super::survival::Durations;
 
 /// Where a tool's duration before its first call comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PriorSource {
-    /// The tool's document.
     Hint,
     /// The defaults name the tool.
     Default,
@@ -23,9 +22,11 @@ pub enum PriorSource {
 pub struct Prior {
     /// In ms, the factor for the call's complexity applied.
     pub ms: u64,
-    /// Who says so.
     pub source: PriorSource,
 }
+
+/// Bins up to which a call is thought possible that nobody said more of: four hours.
+const EXPECTED_BINS: usize = 330;
 
 /// How far a prior reaches and how it gives way.
 struct Reach {
@@ -47,13 +48,16 @@ impl Prior {
     }
 
     /// The distribution, in view of all calls of this daemon; its mass is 1.
-    pub(crate) fn mass(self, daemon: &Histogram) -> Mass {
+    pub(crate) fn mass(self, daemon: &Durations) -> Mass {
         let reach = if self.source == PriorSource::Unknown { UNKNOWN } else { NAMED };
         let seen = daemon.total();
         let others = if seen > 0.0 { (seen / (seen + reach.equal)).min(reach.most) } else { 0.0 };
         let mut mass = exponential(self.ln(), reach.width, 1.0 - others);
         if others > 0.0 {
-            daemon.add_to(&mut mass, others / seen);
+            let share = others as f32;
+            for (mass, seen) in mass.iter_mut().zip(daemon.over(&[0.0; BINS], 0.0, 0.0)) {
+                *mass += share * seen;
+            }
         }
         mass
     }
@@ -64,11 +68,12 @@ impl Prior {
 fn exponential(centre: f64, width: f64, total: f64) -> Mass {
     let at = |bin: usize| (-((bin as f64 + 0.5) * WIDTH - centre).abs() / width).exp();
     let step = (-WIDTH / width).exp();
-    let first_above = ((centre / WIDTH + 0.5).max(0.0) as usize).min(BINS);
+    let end = if centre < EXPECTED_BINS as f64 * WIDTH { EXPECTED_BINS } else { BINS };
+    let first_above = ((centre / WIDTH + 0.5).max(0.0) as usize).min(end);
     let mut wide = [0.0_f64; BINS];
     let mut sum = 0.0;
-    let mut value = if first_above < BINS { at(first_above) } else { 0.0 };
-    for mass in &mut wide[first_above..] {
+    let mut value = if first_above < end { at(first_above) } else { 0.0 };
+    for mass in &mut wide[first_above..end] {
         *mass = value;
         sum += value;
         value *= step;
@@ -91,8 +96,8 @@ mod tests {
     use super::super::histogram::Fading;
     use super::*;
 
-    fn daemon(calls: u32) -> Histogram {
-        let mut histogram = Histogram::default();
+    fn daemon(calls: u32) -> Durations {
+        let mut histogram = Durations::default();
         (0..calls).for_each(|_| histogram.add(ln_ms(200), Fading::DAEMON));
         histogram
     }

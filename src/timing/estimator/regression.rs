@@ -5,7 +5,8 @@
 //! the key's location by deviations from the key's mean covariates, so a tool that is always called with the same size
 //! learns nothing from it. Deviations are capped: one stuck call must not bend the slope.
 
-use super::super::complexity::{COVARIATES, Covariates};
+use super::super::complexity::COVARIATES;
+use super::sizes::Each;
 
 /// Variance of a slope before anything was seen, and the most it may have again later.
 const VARIANCE: f64 = 0.3;
@@ -34,16 +35,16 @@ impl Default for Regression {
 
 impl Regression {
     /// How much later, in ln(ms), a call ends whose covariates differ by `difference` from the usual.
-    pub(crate) fn shift(&self, difference: &Covariates) -> f64 {
-        let shift: f64 = difference.values().zip(self.slopes).map(|(difference, slope)| slope * difference).sum();
+    pub(crate) fn shift(&self, difference: &Each<f64>) -> f64 {
+        let shift: f64 = difference.iter().zip(self.slopes).map(|(difference, slope)| slope * difference).sum();
         shift.clamp(-LARGEST_SHIFT, LARGEST_SHIFT)
     }
 
     /// Learns that a call with this `difference` came `deviation` from where it was expected, `scale` being the spread
     /// there.
-    pub(crate) fn learn(&mut self, difference: &Covariates, deviation: f64, scale: f64) {
+    pub(crate) fn learn(&mut self, difference: &Each<f64>, deviation: f64, scale: f64) {
         let deviation = deviation.clamp(-LARGEST_DEVIATION * scale, LARGEST_DEVIATION * scale);
-        let product = |row: &[f64; COVARIATES]| difference.values().zip(row).map(|(u, v)| u * v).sum::<f64>();
+        let product = |row: &[f64; COVARIATES]| difference.iter().zip(row).map(|(u, v)| u * v).sum::<f64>();
         let gain = self.covariance.each_ref().map(product);
         let denominator = 1.0 + product(&gain);
         for (i, row) in self.covariance.iter_mut().enumerate() {
@@ -58,26 +59,24 @@ impl Regression {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::complexity::Complexity;
     use super::*;
 
     #[test]
     fn a_slope_is_found_and_followed() {
-        let covariates = |length: usize| Complexity { content_length: length, ..Complexity::default() }.covariates();
-        let usual = covariates(1000);
+        let minus_usual = |length: u64| [(length as f64 + 1.0).ln() - 1001.0_f64.ln(), 0.0, 0.0, 0.0, 0.0];
         let mut regression = Regression::default();
         let expected = 0.5 * (10_001_f64 / 1001.0).ln();
         for slope in [0.5, -0.5] {
             // The second one takes longer to believe.
             for call in 0..2000_u32 {
-                let difference = covariates(10_usize.pow(2 + call % 3)) - usual;
-                let truth = slope * difference.values().sum::<f64>();
+                let difference = minus_usual(10_u64.pow(2 + call % 3));
+                let truth = slope * difference.iter().sum::<f64>();
                 regression.learn(&difference, truth - regression.shift(&difference), 1.0);
             }
-            let shift = regression.shift(&(covariates(10_000) - usual));
+            let shift = regression.shift(&minus_usual(10_000));
             assert!((shift - slope / 0.5 * expected).abs() < 0.1, "{shift} is not {slope} / .5 × {expected}");
         }
-        assert!((regression.shift(&(usual - usual))).abs() < f64::EPSILON);
-        assert!(regression.shift(&(covariates(usize::MAX) - usual)) <= LARGEST_SHIFT);
+        assert!((regression.shift(&minus_usual(1000))).abs() < f64::EPSILON);
+        assert!(regression.shift(&minus_usual(u64::MAX)) <= LARGEST_SHIFT);
     }
 }

@@ -4,8 +4,8 @@
 //! The weights find out by themselves, but late: the median of the last five calls arrives after three, and by then its
 //! expert has been punished for the calls it missed while it was under way. So a move is also looked for directly: the
 //! last five calls all lie to one side of the key's slow location, farther than calls scatter, and most of its history
-//! does not. Then the forecast rests on the median, for as long as that holds; what is learnt about the experts does
-//! not know of it.
+//! does not. Calls that were given up are none of them: their place is not known. Then the forecast rests on the
+//! median, for as long as that holds; what is learnt about the experts does not know of it.
 //!
 //! The reference implementation has nothing of the kind and needs seven to nine calls to follow a steady key that slows
 //! down threefold; this needs five. It speaks before fewer than one in a hundred calls of real traces, and improves
@@ -14,7 +14,7 @@
 //! Rejected: weaker evidence for every call (it would change every forecast for the sake of a rare one).
 
 use super::experts::{EXPERTS, Expert};
-use super::state::Key;
+use super::state::KeyState;
 
 /// How far away is elsewhere, in spreads …
 const ELSEWHERE: f64 = 1.5;
@@ -26,10 +26,10 @@ const KNOWN: f64 = 0.45;
 const WEIGHT: f64 = 0.75;
 
 /// Do the key's last calls all lie where few did before? `spread` is the expected deviation, in ln(ms).
-pub(crate) fn has_moved(key: &Key, spread: f64) -> bool {
+pub(crate) fn has_moved(key: &KeyState, spread: f64) -> bool {
     let Some([least, .., most]) = key.recent.sorted(key.calls) else { return false };
     let (centre, far) = (key.slow.centre(), (ELSEWHERE * spread).max(ELSEWHERE_LN));
-    let history = &key.histogram;
+    let history = key.durations.ended();
     if least > centre + far {
         1.0 - history.below(centre + far) / history.total() < KNOWN
     } else if most < centre - far {
@@ -49,13 +49,14 @@ pub(crate) fn lean_on_recent(weights: [f64; EXPERTS]) -> [f64; EXPERTS] {
 #[cfg(test)]
 mod tests {
     use super::super::super::complexity::Covariates;
+    use super::super::Tuning;
     use super::*;
 
     fn check(before: &[f64], after: &[f64], expected: bool) {
-        let mut key = Key::default();
+        let mut key = KeyState::default();
         for &ln in before.iter().chain(after) {
             let deviation = if key.calls == 0 { 0.0 } else { ln - key.slow.centre() };
-            key.count(ln, deviation, Covariates::default(), 0.2, 0.2);
+            key.count(ln, deviation, &Covariates::default(), (0.2, 0.2), Tuning::default());
         }
         let moved = has_moved(&key, 0.2);
         assert_eq!(moved, expected, "after {} calls and then {after:?}", before.len());

@@ -120,7 +120,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_lost(location in -2.0..19.0_f64, spread in 0.02..3.0_f64, zs in prop::collection::vec(-20.0..20.0_f64, 0..50)) {
+        fn nothing_is_lost(
+            location in -2.0..19.0_f64,
+            spread in 0.02..3.0_f64,
+            zs in prop::collection::vec(-20.0..20.0_f64, 0..50),
+        ) {
             let mut pool = Residuals::assuming(1.3);
             for z in zs {
                 pool.add(z);

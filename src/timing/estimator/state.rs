@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use super::Tuning;
 use super::conformal::Offsets;
-use super::histogram::{Fading, Histogram};
+use super::histogram::Fading;
 use super::location::{Recent, Slow};
 use super::regression::Regression;
 use super::residuals::Residuals;
-use super::weights::{CLASSES, Evidence, Experience, Table};
+use super::sizes::{Sizes, Usual};
+use super::survival::Durations;
+use super::weights::{CLASSES, Evidence, Experience, WeightTable};
 use crate::timing::complexity::Covariates;
 
 /// A key's usual covariates follow a call by at least this share.
@@ -21,78 +24,113 @@ const MOST_DEVIATIONS: f64 = 200.0;
 
 /// What is learnt of a tool in one mode. Small, because there may be many.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Key {
-    /// Calls learnt from.
+pub(crate) struct KeyState {
+    /// Calls learnt from that ended.
     pub(crate) calls: u32,
+    /// Calls learnt from that were given up.
+    pub(crate) given_up: u32,
     /// Calls recorded in its lifetime, which may be more.
     pub(crate) samples: u64,
     pub(crate) slow: Slow,
     pub(crate) recent: Recent,
-    /// The usual ones.
-    pub(crate) covariates: Covariates,
+    pub(crate) usual: Usual,
+    pub(crate) sizes: Sizes,
     pub(crate) evidence: Evidence,
     pub(crate) offsets: Offsets,
-    pub(crate) histogram: Histogram,
+    pub(crate) durations: Durations,
 }
 
-impl Key {
+impl KeyState {
     /// Learns a call at `ln`, its covariates' shift taken off, that came `deviation` from where it was expected.
-    pub(crate) fn count(&mut self, ln: f64, deviation: f64, covariates: Covariates, spread: f64, tool_spread: f64) {
-        let earlier = f64::from(self.calls);
+    /// `spreads` are those of the key and of its tool.
+    pub(crate) fn count(
+        &mut self,
+        ln: f64,
+        deviation: f64,
+        covariates: &Covariates,
+        (spread, tool_spread): (f64, f64),
+        tuning: Tuning,
+    ) {
         if self.calls == 0 {
             self.slow = Slow::at(ln, tool_spread);
-            self.covariates = covariates;
         } else {
-            self.slow.follow(ln, deviation, spread, earlier);
-            self.covariates.approach(covariates, (1.0 / (earlier + 1.0)).max(COVARIATE_GAIN));
+            self.slow.follow(ln, deviation, spread, f64::from(self.calls));
         }
         self.recent.push(ln, self.calls);
-        self.histogram.add(ln, Fading::KEY);
+        self.durations.add(ln, tuning.key_fading);
         self.calls = self.calls.saturating_add(1);
+        self.recorded(covariates);
+    }
+
+    /// Learns a call that was given up at `ln`, its covariates' shift taken off.
+    pub(crate) fn give_up(&mut self, ln: f64, covariates: &Covariates, tuning: Tuning) {
+        self.durations.add_given_up(ln, tuning.key_fading);
+        self.given_up = self.given_up.saturating_add(1);
+        self.recorded(covariates);
+    }
+
+    fn recorded(&mut self, covariates: &Covariates) {
+        self.usual.follow(covariates, COVARIATE_GAIN);
+        self.sizes.push(covariates, &self.usual);
         self.samples = self.samples.saturating_add(1);
+    }
+
+    /// Calls learnt from, however they came out.
+    pub(crate) fn learnt(&self) -> u32 {
+        self.calls.saturating_add(self.given_up)
+    }
+
+    /// Bytes on the heap.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.durations.heap_bytes() + self.sizes.heap_bytes()
     }
 }
 
 /// What is learnt of a tool over its modes.
 #[derive(Debug, Clone)]
-pub(crate) struct Tool {
-    /// Calls learnt from.
+pub(crate) struct ToolState {
+    /// Calls learnt from that ended.
     pub(crate) calls: f64,
     /// Of ln(ms).
     pub(crate) mean: f64,
     /// Mean deviation, over so many deviations.
     pub(crate) spread: f64,
     pub(crate) deviations: f64,
-    /// The usual ones.
-    pub(crate) covariates: Covariates,
+    pub(crate) usual: Usual,
     pub(crate) regression: Regression,
     pub(crate) offsets: Offsets,
-    pub(crate) histogram: Histogram,
+    pub(crate) durations: Durations,
 }
 
-impl Default for Tool {
+impl Default for ToolState {
     fn default() -> Self {
         Self {
             calls: 0.0,
             mean: 0.0,
             spread: ASSUMED_SPREAD,
             deviations: 0.0,
-            covariates: Covariates::default(),
+            usual: Usual::default(),
             regression: Regression::default(),
             offsets: Offsets::default(),
-            histogram: Histogram::default(),
+            durations: Durations::default(),
         }
     }
 }
 
-impl Tool {
+impl ToolState {
     /// Learns a call at `ln`.
-    pub(crate) fn count(&mut self, ln: f64, covariates: Covariates) {
+    pub(crate) fn count(&mut self, ln: f64, covariates: &Covariates) {
         let gain = (1.0 / (self.calls + 1.0)).max(TOOL_GAIN);
-        self.histogram.add(ln, Fading::TOOL);
-        self.covariates.approach(covariates, gain);
+        self.durations.add(ln, Fading::TOOL);
+        self.usual.follow(covariates, TOOL_GAIN);
         self.mean += gain * (ln - self.mean);
         self.calls += 1.0;
+    }
+
+    /// Learns a call that was given up at `ln`.
+    pub(crate) fn give_up(&mut self, ln: f64, covariates: &Covariates) {
+        self.durations.add_given_up(ln, Fading::TOOL);
+        self.usual.follow(covariates, TOOL_GAIN);
     }
 
     /// Learns how far a call came from where its key expected it, `scale` being what was expected of the tool.
@@ -106,10 +144,10 @@ impl Tool {
 /// What is learnt over all keys.
 #[derive(Debug, Clone)]
 pub(crate) struct Shared {
-    pub(crate) weights: Table,
+    pub(crate) weights: WeightTable,
     /// Mean deviation, in ln(ms).
     pub(crate) spread: f64,
-    pub(crate) histogram: Histogram,
+    pub(crate) durations: Durations,
     /// Deviations from the slow location and from the median, by experience.
     residuals: [Arc<(Residuals, Residuals)>; CLASSES],
 }
@@ -125,7 +163,7 @@ impl Default for Shared {
             };
             Arc::new((Residuals::assuming(width), Residuals::assuming(width)))
         });
-        Self { weights: Table::default(), spread: ASSUMED_SPREAD, histogram: Histogram::default(), residuals }
+        Self { weights: WeightTable::default(), spread: ASSUMED_SPREAD, durations: Durations::default(), residuals }
     }
 }
 

@@ -32,7 +32,8 @@ impl Experience {
     }
 }
 
-/// Weights to start from: history, slow, recent, tool, fleet. Fitted on public traces of coding agents' tools and their model calls.
+/// Weights to start from: history, slow, recent, tool, fleet. Fitted on public traces of coding agents' tools and their
+/// model calls.
 const START: [[f64; EXPERTS]; CLASSES] = [
     [0.00, 0.10, 0.10, 0.55, 0.25],
     [0.15, 0.22, 0.25, 0.23, 0.15],
@@ -47,15 +48,15 @@ const RATE: f64 = 0.003;
 
 /// The table: weights by experience.
 #[derive(Debug, Clone)]
-pub(crate) struct Table([[f64; EXPERTS]; CLASSES]);
+pub(crate) struct WeightTable([[f64; EXPERTS]; CLASSES]);
 
-impl Default for Table {
+impl Default for WeightTable {
     fn default() -> Self {
         Self(START)
     }
 }
 
-impl Table {
+impl WeightTable {
     /// The weights of the experts that `speak`, which add up to 1.
     pub(crate) fn weigh(
         &self,
@@ -89,8 +90,6 @@ impl Table {
     }
 }
 
-/// What is left of a call's evidence after the next.
-const KEPT: f64 = 0.75;
 /// No expert falls further behind the best than this, in ln.
 const LEAST: f64 = -12.0;
 
@@ -99,11 +98,12 @@ const LEAST: f64 = -12.0;
 pub(crate) struct Evidence([f32; EXPERTS]);
 
 impl Evidence {
-    /// Adds the probability density that each expert gave to a call; those that had none to give are passed over.
-    pub(crate) fn add(&mut self, densities: &[f64; EXPERTS], present: impl Fn(Expert) -> bool) {
+    /// Adds the probability density that each expert gave to a call, `kept` (0 to 1) being left of all earlier; those
+    /// that had none to give are passed over.
+    pub(crate) fn add(&mut self, densities: &[f64; EXPERTS], kept: f64, present: impl Fn(Expert) -> bool) {
         let now = Expert::ALL.map(|expert| {
             let index = expert.index();
-            KEPT * f64::from(self.0[index]) + densities[index].ln()
+            kept * f64::from(self.0[index]) + densities[index].ln()
         });
         let best = Expert::ALL.into_iter().filter(|&expert| present(expert)).map(|expert| now[expert.index()]);
         let best = best.fold(f64::NEG_INFINITY, f64::max);
@@ -120,12 +120,12 @@ mod tests {
 
     #[test]
     fn the_better_expert_takes_over() {
-        let table = Table::default();
+        let table = WeightTable::default();
         let mut evidence = Evidence::default();
         let any = |_| true;
         let before = table.weigh(Experience::of(20), &evidence, any);
         for _ in 0..3 {
-            evidence.add(&[0.01, 0.01, 0.5, 0.01, 0.01], any);
+            evidence.add(&[0.01, 0.01, 0.5, 0.01, 0.01], 0.75, any);
         }
         let after = table.weigh(Experience::of(20), &evidence, any);
         let recent = Expert::Recent.index();
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_silent_expert_has_no_weight_and_loses_none() {
-        let mut table = Table::default();
+        let mut table = WeightTable::default();
         let evidence = Evidence::default();
         let weights = table.weigh(Experience::of(1), &evidence, |expert| expert != Expert::Fleet);
         assert!(weights[Expert::Fleet.index()] == 0.0);

@@ -1,6 +1,5 @@
 //! What forecasts are measured against: the quantiles of everything seen before.
 
-/// Values in order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sorted(Vec<f64>);
 

@@ -9,11 +9,9 @@ use std::str::FromStr;
 pub struct SheetError {
     /// 1-based; where the faulty line begins, if quotes stretch it over several.
     pub line: usize,
-    /// Lower-case sentence.
     pub message: String,
 }
 
-/// Named columns.
 pub(super) struct Sheet<'t> {
     header: Vec<Cow<'t, str>>,
     lines: Vec<Fields<'t>>,

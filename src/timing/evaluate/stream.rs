@@ -5,23 +5,24 @@ use crate::timing::complexity::Complexity;
 use crate::timing::key::Key;
 use crate::timing::outcome::{Observation, Outcome};
 
-/// Calls in the order they ended.
+/// Calls in the order they began.
 #[derive(Debug, Clone, Default)]
 pub struct Stream {
-    /// One per call.
     pub rows: Vec<Row>,
+    /// Does every row say when its call began? If not, rows are in the order of the file.
+    pub is_timed: bool,
 }
 
 /// A call that has ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
+    /// When it began, in ms since any moment; nothing unless all rows of the stream say it.
+    pub at_ms: Option<i64>,
     /// The daemon that recorded it.
     pub host: Box<str>,
-    /// The tool.
     pub tool: Box<str>,
     /// Its mode, empty for none.
     pub mode: Box<str>,
-    /// How it went.
     pub observation: Observation,
     /// How much it had to do.
     pub complexity: Complexity,
@@ -40,8 +41,16 @@ impl Stream {
     pub fn parse(text: &[u8]) -> Result<Self, SheetError> {
         let sheet = Sheet::parse(text)?;
         sheet.require(&["tool", "duration_ms"])?;
-        let rows = sheet.lines().map(|line| Row::read(&line)).collect::<Result<_, _>>()?;
-        Ok(Self { rows })
+        let mut rows: Vec<Row> = sheet.lines().map(|line| Row::read(&line)).collect::<Result<_, _>>()?;
+        let is_timed = rows.iter().all(|row| row.at_ms.is_some());
+        if is_timed {
+            rows.sort_by_key(|row| row.at_ms);
+        } else {
+            for row in &mut rows {
+                row.at_ms = None;
+            }
+        }
+        Ok(Self { rows, is_timed })
     }
 
     /// The calls whose duration is known.
@@ -67,12 +76,13 @@ impl Row {
             return Err(line.error(format!("a call does not take {duration} ms")));
         }
         Ok(Self {
+            at_ms: line.optional::<f64>("ts_ms")?.map(|at| at as i64),
             host: line.text("host").into(),
             tool: tool.into(),
             mode: line.text("mode").into(),
             observation: Observation { duration_ms: duration.round() as u64, outcome },
             complexity: Complexity {
-                content_length: line.optional("content_length")?.unwrap_or(0),
+                content_length: line.optional("content_length")?,
                 num_perspectives: line.optional("num_perspectives")?,
                 num_branches: line.optional("num_branches")?,
                 thinking_budget: line.optional("thinking_budget")?,
@@ -116,18 +126,19 @@ mod tests {
 
     #[test]
     fn a_row_is_read_whole() {
-        let text = "ts_ms,host,tool,mode,duration_ms,outcome,content_length,num_perspectives,num_branches,thinking_budget,context_tokens\n\
+        let text = "ts_ms,host,tool,mode,duration_ms,outcome,content_length,num_perspectives,num_branches,\
+                    thinking_budget,context_tokens\n\
                     1,h,t,m,7,error,1,2,,4,5\n";
         let stream = Stream::parse(text.as_bytes()).unwrap();
         let complexity = Complexity {
-            content_length: 1,
+            content_length: Some(1),
             num_perspectives: Some(2),
             num_branches: None,
             thinking_budget: Some(4),
             context_tokens: Some(5),
         };
         let observation = Observation { duration_ms: 7, outcome: Outcome::Error };
-        let row = Row { host: "h".into(), tool: "t".into(), mode: "m".into(), observation, complexity };
+        let row = Row { at_ms: Some(1), host: "h".into(), tool: "t".into(), mode: "m".into(), observation, complexity };
         assert_eq!(stream.rows, [row]);
         assert_eq!(stream.rows[0].key().shown_mode(), "m#error");
     }

@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::question;
+use super::replay::question;
 use super::stream::Stream;
-use crate::timing::{Defaults, Key, Model, Observation};
+use crate::timing::{Defaults, Key, Model, Observation, Question};
 
 /// The calls of one key on one host.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,7 +20,6 @@ pub struct Track {
     pub points: Vec<Point>,
 }
 
-/// One call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Point {
     /// Its number among the calls of the key, from 1.
@@ -31,7 +30,6 @@ pub struct Point {
     pub p50_ms: u64,
     /// One call in twenty was said to be longer, in ms.
     pub p95_ms: u64,
-    /// What happened.
     pub observation: Observation,
 }
 
@@ -51,7 +49,7 @@ pub fn track(stream: &Stream, defaults: &Defaults, wanted: Option<&str>, last: u
     let mut call = 0;
     let mut points = Vec::with_capacity(calls.min(last));
     for row in stream.rows.iter().filter(|row| *row.host == *host) {
-        let question = question(row, defaults, None);
+        let question = Question { key: row.key(), ..question(row, defaults) };
         let forecast = model.forecast(&question);
         model.observe(&question, &forecast, row.observation);
         if question.key != key {

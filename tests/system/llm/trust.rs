@@ -64,7 +64,7 @@ async fn ask(server: &Server, file: &Path) -> Result<(), LlmError> {
 
 async fn check_refused(server: &Server, file: &Path, cause: &str) {
     let error = ask(server, file).await.unwrap_err();
-    assert_eq!(error.label(), "unreachable");
+    assert_eq!(error.outcome().as_str(), "unreachable");
     let mut causes = String::new();
     let mut source = error.source();
     while let Some(error) = source {
@@ -90,7 +90,7 @@ async fn only_a_trusted_certificate_of_the_right_name_is_taken() {
     check_refused(&server, &authority.file(), "expired").await;
     // Plain HTTP where TLS was to be.
     let server = Server::start(|_, _| completion(GOOD)).await;
-    assert_eq!(ask(&server, &authority.file()).await.unwrap_err().label(), "unreachable");
+    assert_eq!(ask(&server, &authority.file()).await.unwrap_err().outcome().as_str(), "unreachable");
 }
 
 #[tokio::test]
@@ -98,7 +98,7 @@ async fn a_self_signed_certificate_is_refused_by_the_system() {
     let server = Authority::new("a").serve("127.0.0.1", |_| {}).await;
     let settings = settings(&format!("https://127.0.0.1:{}", server.address.port()));
     match Llm::new(settings.clone(), Arc::new(Metrics::new().unwrap())) {
-        Ok(_) => assert_eq!(Asked::with(settings).ask().await.unwrap_err().label(), "unreachable"),
+        Ok(_) => assert_eq!(Asked::with(settings).ask().await.unwrap_err().outcome().as_str(), "unreachable"),
         // A system without authorities trusts nobody at all.
         Err(error) => assert!(matches!(error, SetupError::Trust(TrustError::NoSystem)), "{error:?}"),
     }

@@ -1,178 +1,31 @@
-use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-use crate::store::memories::{FieldPath, Filter, Hit, Index, Keys, SortBy, SortValue, TextQuery, Wanted};
+use crate::memory::query::{FieldPath, Filter, Hit, Place, Search, SortBy, SortValue};
 use crate::store::sqlite::{Options, file_in};
-use crate::text::embedding::{Quantized, Table};
-
-const KIND: u8 = 1;
+use crate::store::suite::memories::{KIND, add, all, contents, draft, text};
 
 fn start(directory: &TempDir) -> Sqlite {
     Sqlite::start(Options::file(file_in(directory.path())), Box::new(|_, _| ())).unwrap()
-}
-
-fn index(words: &str) -> Index {
-    let vector = Quantized::from(&Table::shipped().embed(words));
-    Index { words: words.to_owned(), speaker: String::new(), vector }
-}
-
-fn draft(content: &str, metadata: &Value) -> Draft {
-    Draft {
-        kind: KIND,
-        content: content.to_owned(),
-        metadata: metadata.to_string(),
-        deleted: false,
-        keys: Keys { importance: metadata["importance_score"].as_f64(), ..Keys::default() },
-        index: index(content),
-        links: Vec::new(),
-    }
-}
-
-fn placed(content: &str, chat: &str, thread: &str, position: u64) -> Draft {
-    let keys = Keys { chat: Some(chat.into()), place: Some((thread.into(), position)), ..Keys::default() };
-    Draft { keys, ..draft(content, &json!({"thread": {"id": thread, "position": position}})) }
-}
-
-fn add(store: &Sqlite, tenant: &str, draft: Draft) -> Result<StoredMemory, MemoryError> {
-    Ok(store.add(tenant, draft, None)?.durable_blocking()?.memory)
-}
-
-fn all(kind: u8) -> Search {
-    Search {
-        filter: Filter { kind: Some(kind), ..Filter::default() },
-        text: None,
-        sort: SortBy::Created,
-        descending: true,
-        after: None,
-        offset: 0,
-        limit: 1000,
-    }
-}
-
-fn contents(hits: &[Hit]) -> Vec<&str> {
-    hits.iter().map(|hit| hit.memory.content.as_str()).collect()
-}
-
-#[test]
-fn what_was_acknowledged_is_there_after_a_restart() {
-    let directory = TempDir::new().unwrap();
-    let store = start(&directory);
-    let memories: Vec<StoredMemory> =
-        (0..20).map(|number| add(&store, "t", draft(&format!("m{number}"), &json!({"x": number}))).unwrap()).collect();
-    let mut ids: Vec<&String> = memories.iter().map(|memory| &memory.id).collect();
-    assert!(memories.windows(2).all(|pair| pair[0].created_us < pair[1].created_us));
-    ids.dedup();
-    assert!(ids.is_sorted() && ids.len() == 20, "ids sort by the time they were made: {ids:?}");
-    assert!(ids.iter().all(|id| id.parse::<uuid::Uuid>().unwrap().get_version_num() == 7));
-    drop(store);
-    let store = start(&directory);
-    for memory in &memories {
-        assert_eq!(store.get("t", &memory.id).unwrap().as_ref(), Some(memory));
-        assert_eq!(store.get("u", &memory.id).unwrap(), None, "another tenant's");
-    }
-    let found = store.search("t", &all(KIND)).unwrap();
-    assert_eq!((found.total, contents(&found.hits)[0]), (20, "m19"));
-    assert!(add(&store, "t", draft("later", &json!({}))).unwrap().created_us > memories[19].created_us);
-}
-
-#[test]
-fn the_same_call_told_again_is_the_same_memory() {
-    let directory = TempDir::new().unwrap();
-    let store = start(&directory);
-    let key = |digest: u8| Some(IdempotencyKey { key: "k".into(), digest: [digest; 32] });
-    let tell =
-        |tenant: &str, digest| store.add(tenant, draft("a", &json!({})), key(digest)).unwrap().durable_blocking();
-    let first = tell("t", 1).unwrap();
-    assert_eq!(tell("t", 1).unwrap(), Added { is_new: false, ..first.clone() });
-    assert_eq!(tell("t", 2), Err(MemoryError::KeyReused("k".into())));
-    assert!(tell("u", 2).unwrap().is_new, "keys are a tenant's own");
-    assert_eq!(store.search("t", &all(KIND)).unwrap().total, 1);
 }
 
 #[test]
 fn a_key_is_remembered_for_seven_days() {
     for (days, is_new) in [(6, false), (8, true)] {
         let directory = TempDir::new().unwrap();
-        let tell = |store: &Sqlite| {
+        let add_with_key = |store: &Sqlite| {
             let key = IdempotencyKey { key: "k".into(), digest: [1; 32] };
             store.add("t", draft("a", &json!({})), Some(key)).unwrap().durable_blocking().unwrap().is_new
         };
-        assert!(tell(&start(&directory)));
+        assert!(add_with_key(&start(&directory)));
         let file = rusqlite::Connection::open(file_in(directory.path())).unwrap();
         file.execute("UPDATE memory_keys SET at_ms = at_ms - ?1", [days * 24 * 60 * 60 * 1000]).unwrap();
         drop(file);
         let store = start(&directory);
         // What is too old goes before the second write at the latest.
         add(&store, "t", draft("b", &json!({}))).unwrap();
-        assert_eq!(tell(&store), is_new, "after {days} days");
-    }
-}
-
-#[test]
-fn a_position_is_taken_once_and_a_refusal_fails_nobody_else() {
-    let directory = TempDir::new().unwrap();
-    let store = start(&directory);
-    // All of these wait for one commit.
-    let pending: Vec<_> = (0..40)
-        .map(|number| store.add("t", placed(&number.to_string(), "c", "th", number % 10), None).unwrap())
-        .collect();
-    let outcomes: Vec<_> = pending.into_iter().map(Acknowledged::durable_blocking).collect();
-    assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 10);
-    assert!(
-        outcomes
-            .iter()
-            .filter_map(|outcome| outcome.as_ref().err())
-            .all(|error| matches!(error, MemoryError::Taken { .. }))
-    );
-    for (tenant, chat, thread) in [("u", "c", "th"), ("t", "d", "th"), ("t", "c", "other")] {
-        add(&store, tenant, placed("x", chat, thread, 3)).unwrap();
-    }
-    let third = store.thread("t", Some("c"), "th", 3, 1).unwrap().memories.remove(0);
-    let gone = Draft { deleted: true, ..placed("3", "c", "th", 3) };
-    store.revise("t", &third.id, 1, gone).unwrap().durable_blocking().unwrap();
-    let thread = store.thread("t", Some("c"), "th", 0, 5).unwrap();
-    assert_eq!((thread.total, thread.gaps.as_slice()), (9, &[(3, 3)][..]));
-    assert_eq!(
-        thread.memories.iter().map(|memory| memory.content.as_str()).collect::<Vec<_>>(),
-        ["0", "1", "2", "4", "5"]
-    );
-    assert_eq!(store.thread("t", None, "th", 0, 5).unwrap().chats, ["c", "d"], "the name alone is not enough");
-    add(&store, "t", placed("again", "c", "th", 3)).unwrap();
-    let back = store.revise("t", &third.id, 2, placed("3", "c", "th", 3)).unwrap().durable_blocking();
-    assert!(matches!(back, Err(MemoryError::Taken { position: 3, .. })), "{back:?}");
-}
-
-#[test]
-fn a_change_keeps_the_old_version_and_refuses_a_lost_update() {
-    let directory = TempDir::new().unwrap();
-    let store = start(&directory);
-    let first = add(&store, "t", draft("one", &json!({"x": 1}))).unwrap();
-    let revise = |version, content: &str| {
-        store.revise("t", &first.id, version, draft(content, &json!({"x": 2}))).unwrap().durable_blocking()
-    };
-    let second = revise(1, "two").unwrap();
-    assert_eq!((second.version, second.created_us), (2, first.created_us));
-    assert!(second.updated_us > first.updated_us);
-    assert_eq!(revise(1, "lost"), Err(MemoryError::Changed { id: first.id.clone(), found: 2 }));
-    revise(2, "three").unwrap();
-    let (history, total) = store.history("t", &first.id, u64::MAX, 10).unwrap();
-    assert_eq!((total, history.iter().map(|past| past.content.as_str()).collect::<Vec<_>>()), (2, vec!["two", "one"]));
-    assert_eq!(history[1].metadata, r#"{"x":1}"#);
-    assert_eq!(store.history("t", &first.id, 2, 10).unwrap().0.len(), 1);
-    assert_eq!(store.history("u", &first.id, 9, 10).unwrap(), (Vec::new(), 0));
-    let unknown = store.revise("u", &first.id, 3, draft("x", &json!({}))).unwrap().durable_blocking();
-    assert_eq!(unknown, Err(MemoryError::Unknown(first.id.clone())));
-    let found = store.search("t", &Search { text: Some(text(&["two"])), ..all(KIND) }).unwrap();
-    assert_eq!(found.total, 0, "an old text is not found any more");
-}
-
-fn text(terms: &[&str]) -> TextQuery {
-    TextQuery {
-        terms: terms.iter().map(ToString::to_string).collect(),
-        vector: Quantized::from(&Table::shipped().embed(&terms.join(" "))),
-        rank: |signals| signals.iter().map(|signals| (signals.lexical > 0.0).then_some(signals.lexical)).collect(),
+        assert_eq!(add_with_key(&store), is_new, "after {days} days");
     }
 }
 
@@ -186,40 +39,26 @@ fn texts_are_found_in_the_tenant_s_own_and_purged_for_good() {
         let search = Search { text: Some(text(terms)), sort: SortBy::Score, ..all(KIND) };
         store.search(tenant, &search).unwrap()
     };
-    let alone = find("t", &["gamma"]);
+    let shown = |found: Found| (found.total, found.hits, found.begun.through);
+    let alone = shown(find("t", &["gamma"]));
     for number in 0..50 {
         add(&store, "u", draft(&format!("gamma {number}"), &json!({}))).unwrap();
     }
-    assert_eq!(find("t", &["gamma"]), alone, "what others keep changes no score");
+    assert_eq!(shown(find("t", &["gamma"])), alone, "what others keep changes no score");
     assert_eq!(contents(&find("t", &["alpha", "gamma"]).hits), ["alpha gamma gamma", "alpha beta"]);
     assert_eq!(find("t", &["alpha", "gamma"]).hits[1].score.unwrap().1.matched, 0b01);
     assert_eq!(find("v", &["alpha"]).total, 0);
-    let purge = |which| store.purge("t", which).unwrap().durable_blocking();
+    let purge = |which| store.purge("t", which, |_| Vec::new()).unwrap().durable_blocking().map(|gone| gone.memories);
     assert_eq!(purge(Purge::Ids(vec![second.id.clone(), "none".into()])), Ok(1));
     assert_eq!(store.get("t", &second.id).unwrap(), None);
     assert_eq!(contents(&find("t", &["alpha", "gamma"]).hits), ["alpha beta"]);
     assert_eq!(find("u", &["gamma"]).total, 50);
-    let forgotten = store.forget("t", Whose::Everybody, |_| Vec::new()).unwrap().durable_blocking().unwrap();
+    let forgotten = store.purge("t", Purge::Everybody, |_| Vec::new()).unwrap().durable_blocking().unwrap();
     assert_eq!(forgotten.memories, 1);
     assert_eq!(store.get("t", &first.id).unwrap(), None);
     drop(store);
     let file = std::fs::read(file_in(directory.path())).unwrap();
     assert!(!file.windows(10).any(|bytes| bytes == b"alpha beta"), "its text is still in the file");
-}
-
-#[test]
-fn a_person_is_forgotten_in_every_version() {
-    let directory = TempDir::new().unwrap();
-    let store = start(&directory);
-    for user in ["user:user:a", "user:user:a:2", "user:user:ab", "user:user:a%3Ab", "user:user:b"] {
-        let keys = Keys { user: Some(user.into()), ..Keys::default() };
-        add(&store, "t", Draft { keys, ..draft(user, &json!({})) }).unwrap();
-    }
-    let forgotten =
-        store.forget("t", Whose::Person("user:user:a".into()), |_| Vec::new()).unwrap().durable_blocking().unwrap();
-    assert_eq!(forgotten.memories, 2);
-    let left = store.search("t", &Search { descending: false, ..all(KIND) }).unwrap();
-    assert_eq!(contents(&left.hits), ["user:user:ab", "user:user:a%3Ab", "user:user:b"]);
 }
 
 #[test]
@@ -235,71 +74,13 @@ fn an_earlier_text_is_in_no_file_after_a_purge() {
     store.revise("t", &first.id, 1, draft(&"x".repeat(300), &json!({}))).unwrap().durable_blocking().unwrap();
     // Who reads keeps the log from being emptied by whoever writes last.
     assert!(store.get("t", &first.id).unwrap().is_some());
-    assert_eq!(store.purge("t", Purge::Ids(vec![first.id])).unwrap().durable_blocking(), Ok(1));
+    let purged = store.purge("t", Purge::Ids(vec![first.id]), |_| Vec::new()).unwrap().durable_blocking().unwrap();
+    assert_eq!(purged.memories, 1);
     for file in std::fs::read_dir(directory.path()).unwrap() {
         let path = file.unwrap().path();
         let bytes = std::fs::read(&path).unwrap();
         assert!(!bytes.windows(8).any(|bytes| bytes == b"a secret"), "{}", path.display());
     }
-}
-
-#[test]
-fn an_archive_comes_back_as_it_was() {
-    let (from, to) = (TempDir::new().unwrap(), TempDir::new().unwrap());
-    let (source, target) = (start(&from), start(&to));
-    let first = add(&source, "t", draft("one", &json!({"ü": [1.5, null]}))).unwrap();
-    source.revise("t", &first.id, 1, draft("two", &json!({}))).unwrap().durable_blocking().unwrap();
-    add(&source, "t", Draft { deleted: true, ..draft("gone", &json!({})) }).unwrap();
-    let archive = source.export("t", "", 10).unwrap();
-    let batch = || -> Vec<Imported> {
-        let line = |(memory, history): (StoredMemory, Vec<StoredVersion>)| Imported {
-            id: Some(memory.id),
-            draft: Draft { deleted: memory.deleted, metadata: memory.metadata, ..draft(&memory.content, &json!({})) },
-            version: memory.version,
-            created_us: Some(memory.created_us),
-            updated_us: Some(memory.updated_us),
-            history,
-        };
-        archive.clone().into_iter().map(line).collect()
-    };
-    assert_eq!(target.import("t", batch()).unwrap().durable_blocking(), Ok(2));
-    assert_eq!(target.export("t", "", 10).unwrap(), archive);
-    assert_eq!(target.import("t", batch()).unwrap().durable_blocking(), Ok(0), "they are there already");
-    let mut other = batch();
-    other[1].draft.content.push('!');
-    other[0].id = None;
-    assert!(matches!(target.import("t", other).unwrap().durable_blocking(), Err(MemoryError::Exists(_))));
-    assert_eq!(target.export("t", "", 10).unwrap(), archive, "all or none");
-}
-
-#[test]
-fn ids_sort_by_their_text_and_moments_by_time() {
-    let directory = TempDir::new().unwrap();
-    let store = start(&directory);
-    let id = |id: &str, version: Value| json!({"namespace": "agent", "type": "agent", "id": id, "version": version});
-    for (content, due, to) in [
-        ("a", json!("2026-01-01T12:00:00+02:00"), id("x", json!(2))),
-        ("b", json!("2026-01-01T11:00:00Z"), id("x", Value::Null)),
-        ("c", json!("2026-01-01T11:30:00.5+01:00"), id("b:c", Value::Null)),
-        ("d", Value::Null, Value::Null),
-    ] {
-        add(&store, "t", draft(content, &json!({"due": due, "to": to}))).unwrap();
-    }
-    let order = |sort: SortBy, descending: bool| {
-        let found = store.search("t", &Search { sort, descending, ..all(KIND) }).unwrap();
-        contents(&found.hits).concat()
-    };
-    let path = |path: &str| FieldPath::parse(path).unwrap();
-    assert_eq!(order(SortBy::Moment(path("due")), false), "acbd");
-    assert_eq!(order(SortBy::Moment(path("due")), true), "bcad");
-    assert_eq!(order(SortBy::Id(path("to")), false), "cbad");
-    assert_eq!(order(SortBy::Created, false), "abcd");
-    let asked = |id: &str, version| {
-        let wanted = Wanted::Id("agent".into(), "agent".into(), id.into(), version);
-        let filter = Filter { fields: vec![(path("to"), wanted)], ..all(KIND).filter };
-        contents(&store.search("t", &Search { filter, ..all(KIND) }).unwrap().hits).concat()
-    };
-    assert_eq!((asked("x", None), asked("x", Some(2)), asked("b:c", None)), ("b".into(), "a".into(), "c".into()));
 }
 
 #[test]
@@ -344,128 +125,118 @@ fn a_full_disk_takes_nothing_and_keeps_nobody_from_reading() {
     assert_eq!(store.search("t", &by_text).unwrap().total as usize, kept.len());
 }
 
-/// A memory of the property test: its metadata, and whether it is deleted.
-fn metadata() -> impl Strategy<Value = (Value, bool)> {
-    let scalar = prop_oneof![
-        (-3_i64..3).prop_map(Value::from),
-        prop_oneof![Just(0.5), Just(-0.5)].prop_map(Value::from),
-        "[ab]{0,2}".prop_map(Value::from),
-        any::<bool>().prop_map(Value::from),
-        Just(Value::Null),
-        prop::collection::vec("[ab]", 0..3).prop_map(Value::from),
-        Just(json!({"k": "a"})),
-    ];
-    (
-        prop::option::of(scalar.clone()),
-        prop::option::of(scalar),
-        prop::collection::vec("[ab]", 0..3),
-        prop::option::of(prop_oneof![Just(0.1), Just(0.5), Just(0.9)]),
-        any::<bool>(),
-    )
-        .prop_map(|(x, y, tags, score, deleted)| {
-            let mut map = serde_json::Map::new();
-            map.extend(x.map(|x| ("x".to_owned(), x)));
-            map.extend(y.map(|y| ("deep".to_owned(), json!({"y": y}))));
-            map.insert("tags".to_owned(), tags.into());
-            map.extend(score.map(|score| ("importance_score".to_owned(), score.into())));
-            (Value::Object(map), deleted)
-        })
-}
-
-fn wanted() -> impl Strategy<Value = Wanted> {
-    prop_oneof![
-        "[ab]{0,2}".prop_map(Wanted::Text),
-        prop_oneof![Just(1.0), Just(0.0), Just(0.5)].prop_map(Wanted::Number),
-        any::<bool>().prop_map(Wanted::Bool),
-    ]
-}
-
-/// The plainest reading of a filter.
-fn passes(filter: &Filter, metadata: &Value, deleted: bool) -> bool {
-    let at = |path: &FieldPath| path.keys().iter().try_fold(metadata, |value, key| value.get(key));
-    let is = |wanted: &Wanted, value: &Value| match wanted {
-        Wanted::Text(text) => value == text.as_str(),
-        Wanted::Number(number) => value.as_f64() == Some(*number),
-        Wanted::Bool(truth) => value == &Value::Bool(*truth),
-        Wanted::Id(..) => unreachable!("ids are not tried here"),
-    };
-    let has = |(path, wanted): &(FieldPath, Wanted)| match at(path) {
-        Some(Value::Array(items)) => items.iter().any(|item| is(wanted, item)),
-        Some(value) => is(wanted, value),
-        None => false,
-    };
-    (filter.include_deleted || !deleted)
-        && filter.fields.iter().all(has)
-        && filter.tags.iter().all(|tag| metadata["tags"].as_array().unwrap().contains(&json!(tag)))
-        && filter
-            .min_importance
-            .is_none_or(|least| metadata["importance_score"].as_f64().is_some_and(|score| score >= least))
-}
-
-fn naive_value(path: &str, metadata: &Value) -> SortValue {
-    match path.split('.').try_fold(metadata, |value, key| value.get(key)) {
-        Some(Value::Number(number)) => {
-            number.as_i64().map_or_else(|| SortValue::Real(number.as_f64().unwrap()), SortValue::Integer)
+/// The next page of a search, as the engine asks for it.
+fn turned(search: &Search, found: &Found) -> Option<Search> {
+    let last = found.hits.len().checked_sub(1)?;
+    let place = match found.places.get(last) {
+        Some(Place::Ranked { shown, last, .. }) => {
+            Place::Ranked { rows: found.ranked.clone(), shown: *shown, last: *last }
         }
-        Some(Value::String(text)) => SortValue::Text(text.clone()),
-        Some(Value::Bool(truth)) => SortValue::Integer((*truth).into()),
-        _ => SortValue::Nothing,
-    }
+        _ => Place::After(found.hits[last].value.clone(), found.hits[last].memory.id.clone()),
+    };
+    Some(Search { begun: Some(found.begun), place: Some(place), ..search.clone() })
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+#[test]
+fn who_sorts_a_text_s_matches_by_a_field_gets_all_of_them() {
+    let directory = TempDir::new().unwrap();
+    let store = start(&directory);
+    let (matches, others) = (1400, 3);
+    let batch = (0..matches + others).map(|number| Imported {
+        id: Some(format!("m{number:04}")),
+        draft: draft(if number < matches { "green tea" } else { "red wine" }, &json!({"x": number * 9 % matches})),
+        version: 1,
+        created_us: Some(1),
+        updated_us: None,
+        history: Vec::new(),
+    });
+    store.import("t", batch.collect()).unwrap().durable_blocking().unwrap();
+    let by_x = SortBy::Field(FieldPath::parse("x").unwrap());
+    let search = Search { text: Some(text(&["tea"])), sort: by_x, limit: 3, ..all(KIND) };
+    let found = store.search("t", &search).unwrap();
+    let values: Vec<&SortValue> = found.hits.iter().map(|hit| &hit.value).collect();
+    let last = matches - 1;
+    assert_eq!(values, [last, last - 1, last - 2].map(SortValue::Integer).iter().collect::<Vec<_>>());
+    assert_eq!(found.total, matches as u64);
+    assert!(found.hits.iter().all(|hit| hit.score.is_some_and(|(_, signals)| signals.matched == 1)));
+}
 
-    #[test]
-    fn searches_answer_as_a_plain_filter_does(
-        memories in prop::collection::vec(metadata(), 0..25),
-        fields in prop::collection::vec((prop_oneof![Just("x"), Just("deep.y"), Just("tags")], wanted()), 0..2),
-        tags in prop::collection::vec("[ab]", 0..2),
-        least in prop::option::of(Just(0.5)),
-        include_deleted in any::<bool>(),
-        sort in prop_oneof![Just("x"), Just("deep.y"), Just("importance_score"), Just("none")],
-        descending in any::<bool>(),
-        limit in 1_usize..6,
-    ) {
-        let directory = TempDir::new().unwrap();
-        let store = start(&directory);
-        let mut kept = Vec::new();
-        for (metadata, deleted) in &memories {
-            let memory = add(&store, "t", Draft { deleted: *deleted, ..draft("c", metadata) }).unwrap();
-            add(&store, "u", draft("c", metadata)).unwrap();
-            kept.push((memory.id, metadata, *deleted));
-        }
-        let filter = Filter {
-            kind: Some(KIND),
-            fields: fields.into_iter().map(|(path, wanted)| (FieldPath::parse(path).unwrap(), wanted)).collect(),
-            tags,
-            min_importance: least,
-            include_deleted,
-            ..Filter::default()
-        };
-        let mut expected: Vec<(SortValue, &String)> = kept
-            .iter()
-            .filter(|(_, metadata, deleted)| passes(&filter, metadata, *deleted))
-            .map(|(id, metadata, _)| (naive_value(sort, metadata), id))
-            .collect();
-        expected.sort_by(|a, b| a.0.compare(&b.0, descending).then_with(|| a.1.cmp(b.1)));
-        let expected: Vec<&String> = expected.into_iter().map(|(_, id)| id).collect();
-        let sort = SortBy::Field(FieldPath::parse(sort).unwrap());
-        let mut search = Search { filter, sort, descending, limit, ..all(KIND) };
-        let (mut by_cursor, mut by_offset) = (Vec::new(), Vec::new());
+#[test]
+fn pages_of_a_search_are_of_one_moment_whoever_writes_meanwhile() {
+    let directory = TempDir::new().unwrap();
+    let store = start(&directory);
+    let kept: Vec<StoredMemory> = (0..60)
+        .map(|number| add(&store, "t", draft(&format!("tea {number}"), &json!({"x": number}))).unwrap())
+        .collect();
+    let by_x = || SortBy::Field(FieldPath::parse("x").unwrap());
+    for (sort, descending, is_text) in [
+        (SortBy::Score, true, true),
+        (SortBy::Score, false, true),
+        (SortBy::Created, false, true),
+        (SortBy::Updated, false, true),
+        (by_x(), false, true),
+        (SortBy::Created, false, false),
+        (SortBy::Updated, false, false),
+        (by_x(), false, false),
+    ] {
+        let text = is_text.then(|| text(&["tea"]));
+        // Of all that this test has written, only the first are looked for.
+        let filter = Filter { to_us: kept.last().map(|last| last.created_us), ..all(KIND).filter };
+        let filter = if sort == SortBy::Created { filter } else { Filter { to_us: None, ..filter } };
+        let mut search = Search { text, filter, sort, descending, limit: 7, ..all(KIND) };
+        let whole = Search { limit: 10_000, ..search.clone() };
+        let before: Vec<String> = ids(&store.search("t", &whole).unwrap().hits);
+        let mut seen = Vec::new();
         loop {
             let found = store.search("t", &search).unwrap();
-            prop_assert_eq!(found.total as usize, expected.len());
-            let Some(last) = found.hits.last() else { break };
-            search.after = Some((last.value.clone(), last.memory.id.clone()));
-            by_cursor.extend(found.hits.iter().map(|hit| hit.memory.id.clone()));
+            seen.extend(ids(&found.hits));
+            assert!(seen.len() <= before.len(), "it ends: {search:?}");
+            for number in 0..2 {
+                add(&store, "t", draft(&format!("tea tea tea {number}"), &json!({"x": 1000}))).unwrap();
+            }
+            // What was shown is changed, as a loop's body may do.
+            for hit in &found.hits {
+                let StoredMemory { id, content, metadata, version, .. } = &hit.memory;
+                let metadata = serde_json::from_str(metadata).unwrap();
+                store.revise("t", id, *version, draft(content, &metadata)).unwrap().durable_blocking().unwrap();
+            }
+            let Some(next) = turned(&search, &found) else { break };
+            search = next;
         }
-        search.after = None;
-        while search.offset <= expected.len() {
-            by_offset.extend(store.search("t", &search).unwrap().hits.into_iter().map(|hit| hit.memory.id));
-            search.offset += limit;
-        }
-        prop_assert_eq!(by_cursor.iter().collect::<Vec<_>>(), expected.clone());
-        prop_assert_eq!(by_offset.iter().collect::<Vec<_>>(), expected);
+        assert_eq!(seen, before, "{:?}", search.sort);
     }
+}
+
+fn ids(hits: &[Hit]) -> Vec<String> {
+    hits.iter().map(|hit| hit.memory.id.clone()).collect()
+}
+
+#[test]
+fn a_word_s_rarity_is_that_of_what_is_searched() {
+    let directory = TempDir::new().unwrap();
+    let store = start(&directory);
+    let of_chat = |chat: &str, content: &str| {
+        let keys = Keys { chat: Some(chat.into()), ..Keys::default() };
+        Draft { keys, ..draft(content, &json!({})) }
+    };
+    // Everybody says `tea`; in one chat it is `milk` that everybody says.
+    let large = (0..1200).map(|number| of_chat("large", if number % 40 == 0 { "milk" } else { "tea" }));
+    let small = ["milk", "milk", "milk", "milk", "tea", "nothing"].map(|content| of_chat("small", content));
+    let batch = large.chain(small).enumerate().map(|(number, draft)| Imported {
+        id: Some(format!("m{number:04}")),
+        draft,
+        version: 1,
+        created_us: Some(1),
+        updated_us: None,
+        history: Vec::new(),
+    });
+    store.import("t", batch.collect()).unwrap().durable_blocking().unwrap();
+    let find = |chat: &str| {
+        let filter = Filter { chat: Some(chat.into()), ..all(KIND).filter };
+        let search = Search { filter, text: Some(text(&["tea", "milk"])), sort: SortBy::Score, ..all(KIND) };
+        store.search("t", &search).unwrap()
+    };
+    assert_eq!(contents(&find("small").hits), ["tea", "milk", "milk", "milk", "milk"]);
+    let large = find("large");
+    assert_eq!((large.total, contents(&large.hits)[0]), (1200, "milk"));
 }

@@ -1,0 +1,237 @@
+"""What is sent, how an answer is read, and when it is sent again: all that the two clients share."""
+
+from __future__ import annotations
+
+import os
+import random
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar, cast
+from urllib.parse import quote
+
+import httpx
+
+from .errors import AlmanacRefusedError
+from .types import (
+    CallMetadata,
+    Complexity,
+    Execution,
+    Memory,
+    MemoryKind,
+    MemoryPage,
+    MemoryPast,
+    Qualification,
+    Recorded,
+    Session,
+    Thread,
+    Timing,
+    ToolPage,
+)
+
+T = TypeVar("T")
+
+DEFAULT_URL = "http://127.0.0.1:7311"
+
+#: Answers that say the request was not done, and may be sent again.
+_TRY_AGAIN = (429, 503)
+
+
+@dataclass(frozen=True)
+class Call(Generic[T]):
+    """One request, and the part of its answer that is wanted."""
+
+    method: str
+    path: str
+    query: Mapping[str, Any] = field(default_factory=dict)
+    body: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    #: May it be sent twice and be done once?
+    is_safe: bool = True
+    #: The key of the answer that is wanted; all of it by default.
+    part: str | None = None
+
+    def read(self, response: httpx.Response) -> T:
+        """The answer, or the problem that it tells."""
+        if response.is_success:
+            answer = response.json()
+            return cast(T, answer if self.part is None else answer[self.part])
+        try:
+            problem = response.json()
+        except ValueError:
+            problem = {"title": response.reason_phrase, "detail": response.text[:200]}
+        raise AlmanacRefusedError(response.status_code, problem if isinstance(problem, dict) else {})
+
+
+@dataclass(frozen=True)
+class Retry:
+    """How often, and after which pauses, a call is sent again."""
+
+    attempts: int = 3
+    #: The first pause in seconds; each further one is twice as long.
+    pause: float = 0.1
+
+    def pause_after(self, attempt: int, response: httpx.Response | None) -> float | None:
+        """Seconds to wait after the attempt, 0-based; None if there is no further one."""
+        if attempt + 1 >= self.attempts:
+            return None
+        if response is not None and response.status_code not in _TRY_AGAIN:
+            return None
+        pause: float = self.pause * 2.0**attempt * (1 + random.random() / 2)
+        named = response.headers.get("retry-after", "") if response is not None else ""
+        return max(pause, float(named)) if named.isdigit() else pause
+
+
+def options(url: str | None, token: str | None, timeout: float) -> dict[str, Any]:
+    """What httpx needs to know."""
+    token = token if token is not None else os.environ.get("ALMANAC_TOKEN")
+    return {
+        "base_url": url if url is not None else os.environ.get("ALMANAC_URL", DEFAULT_URL),
+        "headers": {"authorization": f"Bearer {token}"} if token else {},
+        "timeout": timeout,
+    }
+
+
+def request(call: Call[Any]) -> dict[str, Any]:
+    """The call as httpx sends it."""
+    sent: dict[str, Any] = {"method": call.method, "url": call.path, "headers": dict(call.headers)}
+    query = {name: str(value).lower() if isinstance(value, bool) else value for name, value in call.query.items()}
+    sent["params"] = {name: value for name, value in query.items() if value is not None}
+    if call.body is not None:
+        sent["json"] = call.body
+    return sent
+
+
+def may_repeat(call: Call[Any], error: httpx.TransportError) -> bool:
+    """Can the call be sent again after the connection failed?"""
+    return call.is_safe or isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout))
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _name(name: str) -> str:
+    return quote(name, safe="")
+
+
+def tools(query: str | None, limit: int, cursor: str | None, facets: Mapping[str, str | None]) -> Call[ToolPage]:
+    """A page of tools."""
+    return Call("GET", "/v1/tools", {"q": query, "limit": limit, "cursor": cursor, **facets})
+
+
+def tool(name: str) -> Call[dict[str, Any]]:
+    """A tool's document."""
+    return Call("GET", f"/v1/tools/{_name(name)}")
+
+
+def tool_relations(name: str) -> Call[dict[str, Any]]:
+    """What goes with a tool."""
+    return Call("GET", f"/v1/tools/{_name(name)}/relations")
+
+
+def check_tools(names: Sequence[str], env_vars: Iterable[str]) -> Call[dict[str, Any]]:
+    """Whether a set of tools is a good one."""
+    return Call("POST", "/v1/tools/check", body={"tools": list(names), "env_vars": list(env_vars)})
+
+
+def qualify(message: str, session_id: str | None, more: Mapping[str, Any]) -> Call[Qualification]:
+    """Which tools fit a message."""
+    return Call("POST", "/v1/qualify", body=_given(message=message, session_id=session_id, **more))
+
+
+def estimate(
+    tool_name: str,
+    mode_name: str | None,
+    complexity: Complexity | None,
+    timeout_ms: int | None,
+    elapsed_ms: int | None,
+) -> Call[Timing]:
+    """How long a call will take."""
+    body = _given(
+        tool_name=tool_name, mode_name=mode_name, complexity=complexity, timeout_ms=timeout_ms, elapsed_ms=elapsed_ms
+    )
+    return Call("POST", "/v1/estimate", body=body, part="timing")
+
+
+def estimate_plan(steps: Sequence[str | Mapping[str, Any]], timeout_ms: int | None) -> Call[Timing]:
+    """How long calls one after the other will take."""
+    return Call("POST", "/v1/estimate", body=_given(steps=list(steps), timeout_ms=timeout_ms), part="timing")
+
+
+def record(executions: Sequence[Execution]) -> Call[Recorded]:
+    """Calls that ended; each gets an idempotency key, so that sending it again counts it once."""
+    keyed = [{"idempotency_key": str(uuid.uuid4()), **execution} for execution in executions]
+    return Call("POST", "/v1/executions", body=keyed)
+
+
+def timing(tool_name: str, mode: str | None) -> Call[dict[str, Any]]:
+    """What was learnt of a tool."""
+    return Call("GET", f"/v1/timing/{_name(tool_name)}", {"mode": mode})
+
+
+def metadata(tool_name: str, more: Mapping[str, Any]) -> Call[CallMetadata]:
+    """Timing, suggestions and context of a call."""
+    return Call("POST", "/v1/metadata", body=_given(tool_name=tool_name, **more))
+
+
+def enrich(tool_name: str, response: Mapping[str, Any], more: Mapping[str, Any]) -> Call[dict[str, Any]]:
+    """A tool's response with the metadata added."""
+    return Call("POST", "/v1/enrich", body={"request": _given(tool_name=tool_name, **more), "response": dict(response)})
+
+
+def check_plan(steps: Sequence[str | Mapping[str, Any]], more: Mapping[str, Any]) -> Call[dict[str, Any]]:
+    """Whether calls one after the other are a good plan."""
+    return Call("POST", "/v1/plans/check", body=_given(steps=list(steps), **more))
+
+
+def session(session_id: str) -> Call[Session]:
+    """What a session did."""
+    return Call("GET", f"/v1/sessions/{_name(session_id)}")
+
+
+def add_memory(
+    kind: MemoryKind, content: str, metadata: Mapping[str, Any], idempotency_key: str | None
+) -> Call[Memory]:
+    """A new memory; sent again, it is kept once."""
+    headers = {"idempotency-key": idempotency_key or str(uuid.uuid4())}
+    return Call("POST", f"/v1/memories/{kind}", body={"content": content, "metadata": dict(metadata)}, headers=headers)
+
+
+def memory(memory_id: str, include_deleted: bool) -> Call[Memory]:
+    """A memory."""
+    return Call("GET", f"/v1/memories/{_name(memory_id)}", {"includeDeleted": include_deleted})
+
+
+def update_memory(
+    memory_id: str, content: str | None, metadata: Mapping[str, Any] | None, version: int | None
+) -> Call[Memory]:
+    """A merge patch; with a version, only of that one."""
+    headers = {"if-match": f'"{version}"'} if version is not None else {}
+    body = _given(content=content, metadata=None if metadata is None else dict(metadata))
+    return Call("PATCH", f"/v1/memories/{_name(memory_id)}", body=body, headers=headers, is_safe=False)
+
+
+def delete_memory(memory_id: str) -> Call[Memory]:
+    """A soft delete."""
+    return Call("DELETE", f"/v1/memories/{_name(memory_id)}", is_safe=False)
+
+
+def restore_memory(memory_id: str) -> Call[Memory]:
+    """The reverse of a soft delete."""
+    return Call("POST", f"/v1/memories/{_name(memory_id)}/restore")
+
+
+def search_memories(kind: MemoryKind, criteria: Mapping[str, Any], more: Mapping[str, Any]) -> Call[MemoryPage]:
+    """Memories that are looked for."""
+    return Call("POST", f"/v1/memories/{kind}/search", body={"criteria": dict(criteria), "options": _given(**more)})
+
+
+def memory_history(memory_id: str, limit: int, cursor: str | None) -> Call[MemoryPast]:
+    """A memory's earlier versions."""
+    return Call("GET", f"/v1/memories/{_name(memory_id)}/history", {"limit": limit, "cursor": cursor})
+
+
+def thread(thread_id: str, chat_id: str | None, limit: int, cursor: str | None) -> Call[Thread]:
+    """A thread's messages."""
+    return Call("GET", f"/v1/threads/{_name(thread_id)}", {"chatId": chat_id, "limit": limit, "cursor": cursor})

@@ -1,0 +1,239 @@
+"""The client for everybody else. Made from `_aio.py` by `scripts/make_sync.py`; edits are lost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, TypeVar
+
+import httpx
+
+from . import _call
+from ._call import Call, Retry
+from ._timed import Timed
+from .errors import AlmanacUnreachableError
+from .types import (
+    CallMetadata,
+    Complexity,
+    Execution,
+    Memory,
+    MemoryKind,
+    MemoryPage,
+    MemoryPast,
+    Outcome,
+    Qualification,
+    Recorded,
+    Session,
+    Thread,
+    Timing,
+    ToolPage,
+)
+
+T = TypeVar("T")
+
+
+class Connection:
+    """Sends calls, again where that is safe."""
+
+    def __init__(self, http: httpx.Client, retry: Retry) -> None:
+        self._http = http
+        self._retry = retry
+
+    def send(self, call: Call[T]) -> T:
+        """The answer; raises `AlmanacRefusedError` or `AlmanacUnreachableError`."""
+        attempt = 0
+        while True:
+            response: httpx.Response | None = None
+            failure: httpx.TransportError | None = None
+            try:
+                response = self._http.request(**_call.request(call))
+            except httpx.TransportError as error:
+                if not _call.may_repeat(call, error):
+                    raise AlmanacUnreachableError(f"{call.method} {call.path}: {error!r}") from error
+                failure = error
+            if response is not None and response.is_success:
+                return call.read(response)
+            pause = self._retry.pause_after(attempt, response)
+            if pause is not None:
+                time.sleep(pause)
+                attempt += 1
+            elif response is not None:
+                return call.read(response)
+            else:
+                raise AlmanacUnreachableError(f"{call.method} {call.path}: {failure!r}") from failure
+
+
+class ToolService:
+    """What tools exist, and which go together."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def list(
+        self, query: str | None = None, *, limit: int = 100, cursor: str | None = None, **facets: str | None
+    ) -> ToolPage:
+        """A page of tools, ranked by a query. Facets: category, capability, keyword, provider, env_var, error."""
+        return self._connection.send(_call.tools(query, limit, cursor, facets))
+
+    def get(self, name: str) -> dict[str, Any]:
+        """A tool's document."""
+        return self._connection.send(_call.tool(name))
+
+    def relations(self, name: str) -> dict[str, Any]:
+        """What goes with the tool, and what does not, by either side's document."""
+        return self._connection.send(_call.tool_relations(name))
+
+    def check(self, names: Sequence[str], *, env_vars: Iterable[str] = ()) -> dict[str, Any]:
+        """Whether the tools go together; `env_vars` are the names of the variables that are there."""
+        return self._connection.send(_call.check_tools(names, env_vars))
+
+    def qualify(self, message: str, *, session_id: str | None = None, **more: Any) -> Qualification:
+        """Which tools fit the message. More: networks, max_tools, min_confidence, scores, excluded_tools and so on."""
+        return self._connection.send(_call.qualify(message, session_id, more))
+
+
+class TimingService:
+    """How long calls take."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def estimate(
+        self,
+        tool_name: str,
+        *,
+        mode_name: str | None = None,
+        complexity: Complexity | None = None,
+        timeout_ms: int | None = None,
+        elapsed_ms: int | None = None,
+    ) -> Timing:
+        """How long the call will take, and whether it will time out."""
+        return self._connection.send(_call.estimate(tool_name, mode_name, complexity, timeout_ms, elapsed_ms))
+
+    def estimate_plan(self, steps: Sequence[str | Mapping[str, Any]], *, timeout_ms: int | None = None) -> Timing:
+        """How long the calls take one after the other. A step is a tool's name, or a mapping that says more."""
+        return self._connection.send(_call.estimate_plan(steps, timeout_ms))
+
+    def record(self, *executions: Execution) -> Recorded:
+        """Records calls that ended, all or none; returns when they are durable."""
+        return self._connection.send(_call.record(executions))
+
+    def get(self, tool_name: str, *, mode: str | None = None) -> dict[str, Any]:
+        """What was learnt of the tool, by mode."""
+        return self._connection.send(_call.timing(tool_name, mode))
+
+
+class MemoryService:
+    """What was said, thought, read and planned. Kinds: messages, cognitive-processes, documents, tasks."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def add(
+        self, kind: MemoryKind, content: str, metadata: Mapping[str, Any], *, idempotency_key: str | None = None
+    ) -> Memory:
+        """Keeps a memory; returns when it is durable."""
+        return self._connection.send(_call.add_memory(kind, content, metadata, idempotency_key))
+
+    def get(self, memory_id: str, *, include_deleted: bool = False) -> Memory:
+        """A memory."""
+        return self._connection.send(_call.memory(memory_id, include_deleted))
+
+    def update(
+        self,
+        memory_id: str,
+        *,
+        content: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        version: int | None = None,
+    ) -> Memory:
+        """Changes a memory by a merge patch: None removes a key. With a version, only if it is still the latest."""
+        return self._connection.send(_call.update_memory(memory_id, content, metadata, version))
+
+    def delete(self, memory_id: str) -> Memory:
+        """Deletes softly."""
+        return self._connection.send(_call.delete_memory(memory_id))
+
+    def restore(self, memory_id: str) -> Memory:
+        """Takes a soft delete back."""
+        return self._connection.send(_call.restore_memory(memory_id))
+
+    def search(
+        self, kind: MemoryKind, query: str | None = None, *, criteria: Mapping[str, Any] | None = None, **more: Any
+    ) -> MemoryPage:
+        """Looks for memories by words, meaning and fields. More: limit, offset, cursor, sort_by, explain and so on."""
+        return self._connection.send(
+            _call.search_memories(kind, criteria if criteria is not None else {}, {"query": query, **more})
+        )
+
+    def history(self, memory_id: str, *, limit: int = 100, cursor: str | None = None) -> MemoryPast:
+        """Earlier versions, latest first."""
+        return self._connection.send(_call.memory_history(memory_id, limit, cursor))
+
+    def thread(
+        self, thread_id: str, *, chat_id: str | None = None, limit: int = 100, cursor: str | None = None
+    ) -> Thread:
+        """A thread's messages in order."""
+        return self._connection.send(_call.thread(thread_id, chat_id, limit, cursor))
+
+
+class Almanac:
+    """A daemon. The address is `ALMANAC_URL`, else http://127.0.0.1:7311; the token is `ALMANAC_TOKEN`."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        token: str | None = None,
+        timeout: float = 30.0,
+        retry: Retry | None = None,
+        http: httpx.Client | None = None,
+    ) -> None:
+        """`timeout` is in seconds. A client of httpx that is given is used as it is, and is left open."""
+        self._owns = http is None
+        self._http = http if http is not None else httpx.Client(**_call.options(url, token, timeout))
+        self._connection = Connection(self._http, retry if retry is not None else Retry())
+        self.tools = ToolService(self._connection)
+        self.timing = TimingService(self._connection)
+        self.memory = MemoryService(self._connection)
+        timed = Timed(self.timing)
+        #: Decorates a function that is a tool: each call of it is recorded.
+        self.timed = timed.decorate
+        #: A context around a call: asks before, records after.
+        self.call = timed.call
+
+    def metadata(self, tool_name: str, **more: Any) -> CallMetadata:
+        """Timing, suggestions and context of a call. More: mode_name, complexity, result_context, goal and so on."""
+        return self._connection.send(_call.metadata(tool_name, more))
+
+    def enrich(self, tool_name: str, response: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+        """A tool's response with `metadata` added."""
+        return self._connection.send(_call.enrich(tool_name, response, more))
+
+    def check_plan(self, steps: Sequence[str | Mapping[str, Any]], **more: Any) -> dict[str, Any]:
+        """Whether the calls are a good plan, and what would be better. More: goal, session_id, timeout_ms."""
+        return self._connection.send(_call.check_plan(steps, more))
+
+    def session(self, session_id: str) -> Session:
+        """What a session did."""
+        return self._connection.send(_call.session(session_id))
+
+    def record(self, tool_name: str, duration_ms: float, *, outcome: Outcome = "success", **more: Any) -> Recorded:
+        """Records one call that ended. More: mode_name, complexity, session_id, timestamp, idempotency_key."""
+        given = {name: value for name, value in more.items() if value is not None}
+        execution: Any = {"tool_name": tool_name, "duration_ms": round(duration_ms), "outcome": outcome, **given}
+        return self.timing.record(execution)
+
+    def close(self) -> None:
+        """Closes the connections."""
+        if self._owns:
+            self._http.close()
+
+    def __enter__(self) -> Almanac:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,207 @@
+"""What goes over the wire, spelled as it is there.
+
+Durations are in milliseconds, probabilities are 0 to 1, moments are RFC 3339.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+if TYPE_CHECKING:
+    from typing_extensions import NotRequired
+
+Confidence = Literal["low", "medium", "high"]
+Outcome = Literal["success", "error", "timeout", "cancelled"]
+MemoryKind = Literal["messages", "cognitive-processes", "documents", "tasks"]
+
+
+class Complexity(TypedDict, total=False):
+    """What makes a call long: sizes of what it has to do. Absent means none."""
+
+    content_length: int
+    num_perspectives: int
+    num_branches: int
+    thinking_budget: int
+    context_tokens: int
+
+
+class Remaining(TypedDict):
+    """What is left of a call that runs already, in ms."""
+
+    p50_ms: int
+    p90_ms: int
+    p95_ms: int
+
+
+class Timing(TypedDict):
+    """What is said of a call before it is made."""
+
+    estimated_duration_ms: int
+    confidence: Confidence
+    will_timeout_on_factory: bool
+    factory_timeout_ms: int
+    p50_ms: int
+    p90_ms: int
+    p95_ms: int
+    interval_ms: list[int]
+    timeout_probability: float
+    timeout: Literal["unlikely", "possible", "likely"]
+    samples: int
+    basis: Literal["history", "tool", "fleet", "hint", "default"]
+    known: bool
+    near: NotRequired[list[str]]
+    remaining: NotRequired[Remaining]
+
+
+class ToolSuggestion(TypedDict):
+    """A tool that may come next."""
+
+    tool: str
+    reason: str
+    estimated_duration_ms: int
+
+
+class PresetSuggestion(TypedDict):
+    """A workflow that fits, and what is left of it."""
+
+    preset_id: str
+    description: str
+    estimated_duration_ms: int
+    remaining_steps: list[str]
+    remaining_duration_ms: int
+
+
+class Suggestions(TypedDict):
+    """What may come next."""
+
+    next_tools: list[ToolSuggestion]
+    relevant_presets: list[PresetSuggestion]
+    degraded: NotRequired[list[dict[str, str]]]
+
+
+class CallContext(TypedDict):
+    """What the call was."""
+
+    mode_used: str
+    thinking_budget: str | None
+    session_state: str | None
+
+
+class CallMetadata(TypedDict):
+    """The metadata object."""
+
+    timing: Timing
+    suggestions: Suggestions
+    context: CallContext
+
+
+class Execution(TypedDict):
+    """One call that ended."""
+
+    tool_name: str
+    duration_ms: int
+    mode_name: NotRequired[str]
+    outcome: NotRequired[Outcome]
+    complexity: NotRequired[Complexity]
+    session_id: NotRequired[str]
+    timestamp: NotRequired[str | int]
+    idempotency_key: NotRequired[str]
+
+
+class Recorded(TypedDict):
+    """How many records were new."""
+
+    recorded: int
+
+
+class ToolSummary(TypedDict):
+    """A tool in short."""
+
+    name: str
+    title: str
+    description: str
+    category: str
+    capabilities: list[str]
+    keywords: list[str]
+    score: NotRequired[float]
+
+
+class ToolPage(TypedDict):
+    """A page of tools."""
+
+    items: list[ToolSummary]
+    total: int
+    next_cursor: NotRequired[str]
+
+
+class Qualification(TypedDict):
+    """Which tools fit a message, and why."""
+
+    networks: list[str]
+    categories: list[str]
+    confidence: float
+    reasoning: str
+    toolHints: list[str]
+    intentContext: dict[str, Any]
+    availableTools: list[str]
+    scores: NotRequired[list[float]]
+    activeIntent: NotRequired[str]
+    toolCount: int
+    toolsTotal: int
+    noToolNeeded: bool
+    stickyFallbackApplied: bool
+    timestamp: str
+
+
+class Session(TypedDict):
+    """What a session did lately, oldest call first."""
+
+    sessionId: str
+    toolHistory: list[str]
+    intentContext: NotRequired[dict[str, Any]]
+    usage: NotRequired[dict[str, Any]]
+
+
+class Memory(TypedDict):
+    """Something that was said, thought, read or planned."""
+
+    id: str
+    kind: Literal["message", "cognitive_process", "document", "task"]
+    content: str
+    metadata: dict[str, Any]
+    version: int
+    createdAt: str
+    updatedAt: str
+    score: NotRequired[float]
+    matched: NotRequired[list[str]]
+
+
+class MemoryPage(TypedDict):
+    """A page of memories that were looked for."""
+
+    memories: list[Memory]
+    total: int
+    nextCursor: NotRequired[str]
+
+
+class Thread(TypedDict):
+    """A thread's messages in order."""
+
+    id: str
+    chatId: dict[str, Any]
+    items: list[Memory]
+    total: int
+    gaps: list[dict[str, int]]
+    nextCursor: NotRequired[str]
+
+
+class MemoryPast(TypedDict):
+    """Earlier versions, latest first."""
+
+    items: list[dict[str, Any]]
+    total: int
+    nextCursor: NotRequired[str]
+
+
+Json = Mapping[str, Any]

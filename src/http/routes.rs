@@ -1,0 +1,86 @@
+//! The table of all routes: dispatch, scopes, metric labels and the OpenAPI document are made from it, so they cannot
+//! differ.
+#![allow(clippy::unnecessary_wraps, reason = "handlers have one shape, whether they can fail or not")]
+
+mod admin;
+pub(super) mod catalog;
+mod mcp;
+mod memory;
+mod memory_admin;
+mod memory_request;
+mod metadata;
+mod plan;
+mod plugin;
+mod presets;
+mod qualify;
+mod stream;
+mod timing;
+mod upstream;
+mod usage;
+
+use hyper::Method;
+
+use super::handler::{Access, Handler, Route};
+use super::operation::Operation;
+use crate::access::Scope;
+
+/// The route that is answered before the table is looked at, and its label there.
+pub(super) const TOOL: &str = "/v1/tools/{name}";
+
+pub(super) fn table() -> Vec<Route> {
+    use Handler::{Async, Blocking, Now, Upload};
+    let (read, record) = (Access::Scope(Scope::Read), Access::Scope(Scope::Record));
+    let mut routes = vec![
+        get("/v1/tools", read, Blocking(catalog::list), catalog::list_operation),
+        get(TOOL, read, Now(catalog::tool), catalog::tool_operation),
+        get("/v1/tools/{name}/relations", read, Blocking(catalog::relations), catalog::relations_operation),
+        post("/v1/tools/check", read, Blocking(catalog::check), catalog::check_operation),
+        get("/v1/catalog", read, Now(catalog::report), catalog::report_operation),
+        // A model may be asked, and nobody else needs its opinion.
+        Route { is_abandoned: true, ..post("/v1/qualify", read, Async(qualify::qualify), qualify::qualify_operation) },
+        post("/v1/qualify/miss", record, Async(qualify::miss), qualify::miss_operation),
+        post("/v1/estimate", read, Blocking(timing::estimate), timing::estimate_operation),
+        post("/v1/metadata", read, Async(metadata::metadata), metadata::metadata_operation),
+        post("/v1/enrich", read, Async(metadata::enrich), metadata::enrich_operation),
+        post("/v1/executions", record, Async(timing::record), timing::record_operation),
+        post("/v1/streams", record, Upload(stream::read), stream::operation),
+        post("/v1/usage", read, Blocking(usage::usage), usage::operation),
+        post("/v1/plans/check", read, Blocking(plan::check), plan::check_operation),
+        get("/v1/presets", read, Blocking(presets::list), presets::list_operation),
+        get("/v1/presets/{name}", read, Blocking(presets::preset), presets::preset_operation),
+        post("/v1/presets/match", read, Blocking(presets::fitting), presets::fitting_operation),
+        get("/v1/timing", read, Blocking(timing::list), timing::list_operation),
+        get("/v1/timing/{name}", read, Blocking(timing::tool), timing::tool_operation),
+        get("/v1/sessions/{name}", read, Now(timing::session), timing::session_operation),
+        get("/v1/plugins", read, Now(plugin::list), plugin::list_operation),
+        get("/live", Access::Open, Now(admin::live), admin::live_operation),
+        get("/ready", Access::Open, Now(admin::ready), admin::ready_operation),
+        get("/metrics", read, Now(admin::metrics), admin::metrics_operation),
+        get("/openapi.json", read, Now(admin::openapi), admin::openapi_operation),
+        post("/-/reload", Access::Socket, Async(admin::reload), admin::reload_operation),
+        post("/-/plugins/{name}/reset", Access::Socket, Blocking(plugin::reset), plugin::reset_operation),
+        get("/-/status", Access::Socket, Now(admin::status), admin::status_operation),
+        get("/-/mcp", Access::Socket, Now(upstream::list), upstream::list_operation),
+        get("/-/mcp/{name}/logs", Access::Socket, Now(upstream::logs), upstream::logs_operation),
+        get("/-/mcp/{name}/diff", Access::Socket, Blocking(upstream::diff), upstream::diff_operation),
+        post("/-/mcp/{name}/restart", Access::Socket, Now(upstream::restart), upstream::restart_operation),
+        post("/-/mcp/{name}/approve", Access::Socket, Blocking(upstream::approve), upstream::approve_operation),
+        route(Method::PUT, "/-/log-level", Access::Socket, Blocking(admin::log_level), admin::log_level_operation),
+    ];
+    routes.extend(mcp::routes());
+    routes.extend(memory::routes());
+    routes.extend(memory_admin::routes());
+    routes
+}
+
+fn get(path: &'static str, access: Access, handler: Handler, operation: fn() -> Operation) -> Route {
+    route(Method::GET, path, access, handler, operation)
+}
+
+fn post(path: &'static str, access: Access, handler: Handler, operation: fn() -> Operation) -> Route {
+    route(Method::POST, path, access, handler, operation)
+}
+
+fn route(method: Method, path: &'static str, access: Access, handler: Handler, operation: fn() -> Operation) -> Route {
+    Route { method, path, access, handler, operation, is_abandoned: false }
+}

@@ -1,0 +1,145 @@
+//! Routes of operation: probes, metrics, and what the admin socket can do.
+
+use std::sync::Arc;
+
+use hyper::StatusCode;
+use hyper::header::HeaderValue;
+use serde_json::{Map, Value};
+
+use crate::catalog::reload::Trigger;
+use crate::control::{Need, ReloadError, ReloadedAll};
+use crate::http::answer::{self, Answer, JSON};
+use crate::http::handler::{Answering, Context, Request};
+use crate::http::operation::{Operation, Parameter, query};
+use crate::http::problem::Problem;
+use crate::strict::diagnostic;
+use crate::wire::catalog::{
+    FailedPlugin, Live, LogLevelAnswer, LogLevelRequest, Ready, ReloadAnswer, ReloadStarted, StatusAnswer,
+};
+use crate::wire::problem::Code;
+
+pub(super) fn live_operation() -> Operation {
+    Operation::new("getLive", "Whether the process answers.").answering::<Live>("It does.")
+}
+
+pub(super) fn live(_: &Context, _: &mut Request) -> Result<Answer, Problem> {
+    Ok(answer::json(&Live { live: true }))
+}
+
+pub(super) fn ready_operation() -> Operation {
+    Operation::new("getReady", "Whether questions are answered.")
+        .answering::<Ready>("They are.")
+        .answering_with::<Ready>(503, "Not yet, or no longer; says what is missing.")
+}
+
+pub(super) fn ready(context: &Context, _: &mut Request) -> Result<Answer, Problem> {
+    context.control.check_catalog_thread();
+    let missing = context.control.readiness().missing();
+    let ready = Ready { ready: missing.is_empty(), missing: names(&missing) };
+    let mut answer = answer::json(&ready);
+    if !ready.ready {
+        *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    }
+    Ok(answer)
+}
+
+fn names(needs: &[Need]) -> Vec<String> {
+    needs.iter().map(|need| need.as_str().to_owned()).collect()
+}
+
+pub(super) fn metrics_operation() -> Operation {
+    Operation::new("getMetrics", "Metrics for Prometheus.").answering_text(200, "Text format 0.0.4.", "text/plain")
+}
+
+pub(super) fn metrics(context: &Context, _: &mut Request) -> Result<Answer, Problem> {
+    let store = context.engine.store();
+    context.metrics.store_queue.set(store.queued() as i64);
+    context.metrics.store_usable.set(store.trouble().is_none().into());
+    let content_type = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    Ok(answer::bytes(StatusCode::OK, content_type, context.metrics.render()))
+}
+
+pub(super) fn openapi_operation() -> Operation {
+    Operation::new("getOpenapi", "This document.").answering::<Map<String, Value>>("OpenAPI 3.1")
+}
+
+pub(super) fn openapi(context: &Context, _: &mut Request) -> Result<Answer, Problem> {
+    Ok(answer::bytes(StatusCode::OK, JSON, context.openapi.clone()))
+}
+
+pub(super) fn reload_operation() -> Operation {
+    const PARAMETERS: [Parameter; 1] = [query("wait", "boolean", "false: do not wait for the outcome. Default: true.")];
+    Operation::new("reload", "Read configuration, tokens, documents and rule libraries again.")
+        .taking(&PARAMETERS)
+        .answering::<ReloadAnswer>("What is served now.")
+        .answering_with::<ReloadStarted>(202, "The reload has begun.")
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the shape of all handlers that wait")]
+pub(super) fn reload(context: Arc<Context>, request: Request) -> Answering {
+    let wait = request.query.flag("wait", true);
+    Box::pin(async move {
+        let control = Arc::clone(&context.control);
+        let reload = tokio::spawn(async move { control.reload(Trigger::Request).await });
+        if !wait? {
+            let mut answer = answer::json(&ReloadStarted { started: true });
+            *answer.status_mut() = StatusCode::ACCEPTED;
+            return Ok(answer);
+        }
+        let outcome = reload.await.map_err(|error| Problem::unavailable(Code::Stopping, error.to_string()))?;
+        let outcome = outcome.map_err(|error| match &error {
+            ReloadError::Config(faults) => Problem::invalid(Code::FaultyConfiguration, faults.describe("; ")),
+            ReloadError::Tokens(faults) => Problem::invalid(Code::FaultyTokens, faults.describe("; ")),
+            ReloadError::NoThread(error) => (*error).into(),
+            ReloadError::ReloadThreadEnded(_) | ReloadError::Plugins(_) => {
+                Problem::unavailable(Code::Stopping, error.to_string())
+            }
+        })?;
+        let ReloadedAll { catalog: report, plugins } = outcome;
+        Ok(answer::json(&ReloadAnswer {
+            outcome: report.outcome.as_str().to_owned(),
+            generation: context.engine.generation().number(),
+            tools: report.loaded.catalog.len(),
+            errors: diagnostic::errors(&report.loaded.diagnostics),
+            diagnostics: report.loaded.diagnostics.to_vec(),
+            plugins_ready: plugins.ready,
+            plugins_failed: plugins.failed.into_iter().map(|(id, reason)| FailedPlugin { id, reason }).collect(),
+        }))
+    })
+}
+
+pub(super) fn status_operation() -> Operation {
+    Operation::new("getStatus", "How the daemon is.").answering::<StatusAnswer>("Its status.")
+}
+
+pub(super) fn status(context: &Context, _: &mut Request) -> Result<Answer, Problem> {
+    let status = context.control.status();
+    Ok(answer::json(&StatusAnswer {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        status: status.line(),
+        ready: status.missing.is_empty(),
+        missing: names(&status.missing),
+        uptime_seconds: status.uptime_seconds,
+        generation: status.generation,
+        loaded_at: humantime::format_rfc3339_millis(status.loaded_at).to_string(),
+        tools: status.tools,
+        stale: status.stale,
+        plugins_ready: status.plugins.0,
+        plugins_quarantined: status.plugins.1,
+        errors: status.errors,
+        warnings: status.warnings,
+    }))
+}
+
+pub(super) fn log_level_operation() -> Operation {
+    Operation::new("setLogLevel", "Set the log's level until the next restart.")
+        .with_body::<LogLevelRequest>()
+        .answering::<LogLevelAnswer>("It is set.")
+}
+
+pub(super) fn log_level(context: &Context, request: &mut Request) -> Result<Answer, Problem> {
+    let body: LogLevelRequest = request.take_body()?;
+    let outcome = context.control.set_log_level(&body.level);
+    outcome.map_err(|error| Problem::invalid(Code::InvalidLevel, error.to_string()))?;
+    Ok(answer::json(&LogLevelAnswer { level: body.level }))
+}

@@ -1,0 +1,193 @@
+//! Routes of durations: what a call will take, what it took.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use hyper::StatusCode;
+
+use crate::access::Grant;
+use crate::engine::Generation;
+use crate::engine::learner::{Learnt, accuracy_name};
+use crate::http::answer::{self, Answer};
+use crate::http::handler::{Answering, Context, Request};
+use crate::http::operation::{Operation, Parameter, path, query};
+use crate::http::problem::Problem;
+use crate::store::StoreError;
+use crate::timing::{Complexity, Execution, Key};
+use crate::wire::problem::Code;
+use crate::wire::qualify::IntentContextBody;
+use crate::wire::timing::{
+    EstimateAnswer, EstimateRequest, ExecutionBody, KeyTiming, RecentAccuracy, RecordAnswer, RecordRequest,
+    SessionAnswer, Timestamp, TimingPage,
+};
+
+/// A record may be this much ahead of our clock, which may be wrong; a time that is in another unit is further ahead.
+const FAR_AHEAD: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+
+/// Keys on a page.
+const PAGE: usize = 100;
+
+pub(super) fn estimate_operation() -> Operation {
+    Operation::new("estimate", "How long a call, or a plan, will take, and whether it will time out.")
+        .with_body::<EstimateRequest>()
+        .answering::<EstimateAnswer>("What is said of it.")
+}
+
+pub(super) fn estimate(context: &Context, request: &mut Request) -> Result<Answer, Problem> {
+    let body: EstimateRequest = request.take_body()?;
+    let answer = EstimateAnswer::of(&context.engine, body);
+    Ok(answer::json(&answer.ok_or_else(|| Problem::invalid(Code::InvalidBody, "a plan has at least one step"))?))
+}
+
+pub(super) fn record_operation() -> Operation {
+    Operation::new("recordExecutions", "Record calls that ended.")
+        .with_body::<RecordRequest>()
+        .answering_with::<RecordAnswer>(201, "They are durable.")
+        .answering_with::<RecordAnswer>(200, "All of them were told before.")
+}
+
+pub(super) fn record(context: Arc<Context>, mut request: Request) -> Answering {
+    Box::pin(async move {
+        let body: RecordRequest = request.take_body()?;
+        let bodies = match body {
+            RecordRequest::One(one) => vec![*one],
+            RecordRequest::Batch(batch) => batch,
+        };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let latest = (now + FAR_AHEAD).as_millis() as i64;
+        let batch: Vec<Execution> =
+            bodies.into_iter().map(|body| execution(body, &request.grant, now.as_millis() as i64)).collect();
+        if let Some(index) = batch.iter().position(|execution| execution.at_ms > latest) {
+            let detail = format!("record {index}: the timestamp is more than a year in the future; is it in ms?");
+            return Err(Problem::invalid(Code::FutureTimestamp, detail));
+        }
+        let recorded = context.engine.record(batch).await.map_err(|error| store_problem(&error))?.len();
+        let mut answer = answer::json(&RecordAnswer { recorded });
+        if recorded > 0 {
+            *answer.status_mut() = StatusCode::CREATED;
+        }
+        Ok(answer)
+    })
+}
+
+/// Why calls are not recorded.
+pub(super) fn store_problem(error: &StoreError) -> Problem {
+    match error {
+        StoreError::Busy(_) => Problem::too_many(Code::StoreBusy, error.to_string()),
+        StoreError::Unavailable(_) | StoreError::Closed | StoreError::TooLong(_) | StoreError::Damaged(_) => {
+            Problem::unavailable(Code::StoreUnavailable, error.to_string())
+        }
+    }
+}
+
+fn execution(body: ExecutionBody, grant: &Grant, now_ms: i64) -> Execution {
+    Execution {
+        tenant: grant.tenant.to_string(),
+        tool: body.tool_name,
+        mode: body.mode_name,
+        duration_ms: Some(body.duration_ms),
+        outcome: body.outcome.unwrap_or_default(),
+        measures: body.complexity.into(),
+        session: body.session_id,
+        at_ms: body.timestamp.map_or(now_ms, |Timestamp::Millis(millis)| millis),
+        idempotency_key: body.idempotency_key,
+    }
+}
+
+pub(super) fn list_operation() -> Operation {
+    const PARAMETERS: [Parameter; 2] = [
+        query("limit", "integer", "At most so many, 1 to 1000; 100 by default."),
+        query("cursor", "string", "`next_cursor` of the page before."),
+    ];
+    Operation::new("listTiming", "What was learnt of all tools.").taking(&PARAMETERS).answering::<TimingPage>("A page.")
+}
+
+pub(super) fn list(context: &Context, request: &mut Request) -> Result<Answer, Problem> {
+    let query = &request.query;
+    let limit = query.number("limit", PAGE, 1, 1000)?;
+    let start = query.number("cursor", 0, 0, usize::MAX)?;
+    Ok(answer::json(&page(context, &request.generation, |_| true, start, limit)))
+}
+
+pub(super) fn tool_operation() -> Operation {
+    const PARAMETERS: [Parameter; 2] =
+        [path("name", "The tool's name, percent-encoded."), query("mode", "string", "One mode only.")];
+    Operation::new("getTiming", "What was learnt of a tool, by mode.")
+        .taking(&PARAMETERS)
+        .answering::<TimingPage>("All modes.")
+}
+
+pub(super) fn tool(context: &Context, request: &mut Request) -> Result<Answer, Problem> {
+    let query = &request.query;
+    let (name, mode) = (request.parameter()?, query.get("mode"));
+    let wanted = |key: &Key<'_>| key.tool == name && mode.is_none_or(|mode| key.shown_mode() == mode);
+    let page = page(context, &request.generation, wanted, 0, usize::MAX);
+    if page.items.is_empty() {
+        let acquaintance = context.engine.acquaintance(&request.generation, &context.engine.learnt(), name);
+        let hint = match acquaintance.near() {
+            [] => String::new(),
+            near => format!("; did you mean {}?", near.join(" or ")),
+        };
+        return Err(Problem::not_found(Code::NoHistory, format!("nothing was recorded of `{name}` yet{hint}")));
+    }
+    Ok(answer::json(&page))
+}
+
+fn page(
+    context: &Context,
+    generation: &Generation,
+    wanted: impl Fn(&Key<'_>) -> bool,
+    start: usize,
+    limit: usize,
+) -> TimingPage {
+    let learnt = context.engine.learnt();
+    let mut keys: Vec<(Key<'_>, u64)> = learnt.model.keys().filter(|(key, _)| wanted(key)).collect();
+    keys.sort_unstable();
+    let total = keys.len();
+    let end = start.saturating_add(limit).min(total);
+    let items = keys.into_iter().skip(start).take(limit);
+    let items = items.map(|(key, samples)| key_timing(context, generation, &learnt, key, samples)).collect();
+    TimingPage { items, total, next_cursor: (end < total).then(|| end.to_string()) }
+}
+
+fn key_timing(context: &Context, generation: &Generation, learnt: &Learnt, key: Key<'_>, samples: u64) -> KeyTiming {
+    let forecast = context.engine.forecast_key(generation, learnt, key, &Complexity::default());
+    let [_, p50_ms, p90_ms, p95_ms] = forecast.quantiles().whole_ms();
+    let accuracy = learnt.accuracy.get(&accuracy_name(key));
+    KeyTiming {
+        tool: key.tool.to_owned(),
+        mode: key.shown_mode(),
+        samples,
+        basis: forecast.basis().as_str().to_owned(),
+        estimated_duration_ms: forecast.estimated_duration_ms(),
+        confidence: forecast.confidence().as_str().to_owned(),
+        p50_ms,
+        p90_ms,
+        p95_ms,
+        interval_ms: forecast.interval_ms(),
+        recent_accuracy: accuracy.and_then(|accuracy| {
+            Some(RecentAccuracy { within_20pct: accuracy.within_20pct()?, coverage90: accuracy.coverage()? })
+        }),
+    }
+}
+
+pub(super) fn session_operation() -> Operation {
+    Operation::new("getSession", "What a session did lately.")
+        .taking(const { &[path("name", "The session, percent-encoded.")] })
+        .answering::<SessionAnswer>("Its calls.")
+}
+
+pub(super) fn session(context: &Context, request: &mut Request) -> Result<Answer, Problem> {
+    let id = request.parameter()?;
+    let learnt = context.engine.learnt();
+    let history = learnt.sessions.history(&request.grant.tenant, id);
+    let turn = context.engine.turn(&request.grant.tenant, id);
+    if history.is_none() && turn.is_none() {
+        return Err(Problem::not_found(Code::UnknownSession, format!("nothing is known of the session `{id}`")));
+    }
+    let tool_history = history.into_iter().flat_map(|tools| tools.iter()).map(ToString::to_string).collect();
+    let turn_tools = turn.as_ref().filter(|turn| turn.has_message()).map(|turn| turn.called.clone());
+    let usage = turn.as_ref().filter(|turn| turn.used.turns > 0).map(|turn| turn.used.into());
+    let intent_context = turn.map(|turn| IntentContextBody::from(&turn.context));
+    Ok(answer::json(&SessionAnswer { session_id: id.to_owned(), tool_history, turn_tools, intent_context, usage }))
+}

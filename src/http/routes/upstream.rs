@@ -1,0 +1,114 @@
+//! Routes of the MCP servers behind the daemon, for administration.
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::http::answer::{self, Answer};
+use crate::http::handler::{Context, Request};
+use crate::http::operation::{Operation, Parameter, path, query};
+use crate::http::problem::Problem;
+use crate::upstream::ServerState;
+use crate::wire::problem::Code;
+use crate::wire::upstream::{
+    McpServerApproved, McpServerDiff, McpServerItem, McpServerList, McpServerLogs, McpServerRestarted,
+    McpToolDifference,
+};
+
+const NAME: Parameter = path("name", "The server's name.");
+
+pub(super) fn list_operation() -> Operation {
+    Operation::new("listMcpServers", "Which MCP servers there are, and how each is.")
+        .answering::<McpServerList>("All of them, by name.")
+}
+
+pub(super) fn list(context: &Context, _: &mut Request) -> Result<Answer, Problem> {
+    let items: Vec<McpServerItem> = context.control.upstreams().servers().iter().map(|server| item(server)).collect();
+    Ok(answer::json(&McpServerList { total: items.len(), items }))
+}
+
+fn item(server: &ServerState) -> McpServerItem {
+    let state = match (&server.is_up, &server.problem) {
+        (true, _) => "up",
+        (false, None) => "starting",
+        (false, Some(_)) => "down",
+    };
+    McpServerItem {
+        name: server.name.clone(),
+        prefix: server.prefix.clone(),
+        state: state.to_owned(),
+        era: server.era.map(|era| era.as_str().to_owned()),
+        version: server.listed.as_ref().map(|listed| listed.version.clone()),
+        pid: server.pid,
+        tools: server.listed.as_ref().map(|listed| listed.tools.len()),
+        waiting: server.waiting.len(),
+        starts: server.starts,
+        problem: server.problem.clone(),
+    }
+}
+
+pub(super) fn logs_operation() -> Operation {
+    Operation::new("showMcpServerLogs", "What an MCP server wrote of late, and what became of it.")
+        .taking(&[NAME])
+        .answering::<McpServerLogs>("Its last lines.")
+}
+
+pub(super) fn logs(context: &Context, request: &mut Request) -> Result<Answer, Problem> {
+    let name = request.parameter()?;
+    let lines = context.control.upstreams().logs(name).ok_or_else(|| unknown(context, name))?;
+    Ok(answer::json(&McpServerLogs { lines }))
+}
+
+pub(super) fn restart_operation() -> Operation {
+    Operation::new("restartMcpServer", "End an MCP server and start it again.")
+        .taking(&[NAME])
+        .answering::<McpServerRestarted>("It is being restarted.")
+}
+
+pub(super) fn restart(context: &Context, request: &mut Request) -> Result<Answer, Problem> {
+    let name = request.parameter()?;
+    if !context.control.upstreams().restart(name) {
+        return Err(unknown(context, name));
+    }
+    Ok(answer::json(&McpServerRestarted { restarted: name.to_owned() }))
+}
+
+pub(super) fn diff_operation() -> Operation {
+    Operation::new("diffMcpServer", "Which definitions of an MCP server wait for an approval.")
+        .taking(&[NAME])
+        .answering::<McpServerDiff>("What was approved, and what is offered now.")
+}
+
+pub(super) fn diff(context: &Context, request: &mut Request) -> Result<Answer, Problem> {
+    let name = request.parameter()?;
+    let differences = context.control.upstreams().differences(name).ok_or_else(|| unknown(context, name))?;
+    let value = |raw: &RawValue| serde_json::from_str::<Value>(raw.get()).unwrap_or_default();
+    let items = differences.into_iter().map(|difference| McpToolDifference {
+        approved: difference.approved.as_deref().map(value),
+        offered: value(&difference.offered),
+        tool: difference.tool,
+    });
+    Ok(answer::json(&McpServerDiff { items: items.collect() }))
+}
+
+pub(super) fn approve_operation() -> Operation {
+    const PARAMETERS: [Parameter; 2] = [NAME, query("tool", "string", "One tool. Default: all that wait.")];
+    Operation::new("approveMcpServer", "Approve the definitions of an MCP server that wait for it.")
+        .taking(&PARAMETERS)
+        .answering::<McpServerApproved>("They are approved.")
+}
+
+pub(super) fn approve(context: &Context, request: &mut Request) -> Result<Answer, Problem> {
+    let query = &request.query;
+    let (name, tool) = (request.parameter()?, query.get("tool"));
+    let approved = context.control.upstreams().approve(name, tool).ok_or_else(|| unknown(context, name))?;
+    if let (Some(tool), true) = (tool, approved.is_empty()) {
+        let detail = format!("no definition of `{tool}` waits for an approval");
+        return Err(Problem::not_found(Code::UnknownTool, detail));
+    }
+    Ok(answer::json(&McpServerApproved { approved }))
+}
+
+fn unknown(context: &Context, name: &str) -> Problem {
+    let near = context.control.upstreams().servers().iter().map(|server| server.name.clone()).collect();
+    Problem::not_found(Code::UnknownServer, format!("there is no MCP server `{name}`")).with_near(near)
+}

@@ -1,0 +1,238 @@
+//! Who may pass: by the door they came through, the host they asked for, and their token.
+
+use std::future::pending;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue, ORIGIN};
+use hyper::{StatusCode, Version};
+
+use crate::access::{Grant, Scope, TokenKeeper};
+use crate::http::handler::{Access, Revoked};
+use crate::http::problem::Problem;
+use crate::wire::problem::Code;
+
+/// The way a connection came in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Door {
+    /// A TCP address. On loopback a web page may be behind the request (DNS rebinding), so its host is checked.
+    Tcp {
+        /// Is the address a loopback one?
+        loopback: bool,
+    },
+    /// The admin socket: whoever may open it may administer.
+    Admin,
+    /// The socket of MCP clients: whoever may open it may ask there, and nowhere else.
+    Mcp,
+}
+
+impl Door {
+    /// The door at a TCP address.
+    pub fn at(address: SocketAddr) -> Self {
+        Self::Tcp { loopback: address.ip().to_canonical().is_loopback() }
+    }
+}
+
+/// Decides who may pass.
+#[derive(Debug)]
+pub(super) struct Guard {
+    tokens: Arc<TokenKeeper>,
+    allowed_hosts: Vec<String>,
+    anonymous: Grant,
+    administrator: Grant,
+    client: Grant,
+}
+
+impl Guard {
+    pub(super) fn new(tokens: Arc<TokenKeeper>, allowed_hosts: &[String]) -> Self {
+        Self {
+            tokens,
+            allowed_hosts: allowed_hosts.iter().map(|host| host.to_lowercase()).collect(),
+            anonymous: Grant::anonymous(),
+            administrator: Grant::administrator(),
+            client: Grant::client(),
+        }
+    }
+
+    /// Refuses a request that was addressed to another host, or that a page of another origin sent.
+    pub(super) fn check_host(
+        &self,
+        door: Door,
+        version: Version,
+        authority: Option<&str>,
+        headers: &HeaderMap,
+    ) -> Result<(), Problem> {
+        let Door::Tcp { loopback } = door else { return Ok(()) };
+        let mut hosts = headers.get_all(HOST).iter();
+        let host = hosts.next();
+        if hosts.next().is_some() || host.is_none() && version == Version::HTTP_11 {
+            return Err(Problem::bad_request(Code::BadHost, "exactly one Host header is needed").and_close());
+        }
+        if !loopback && self.allowed_hosts.is_empty() {
+            return Ok(());
+        }
+        let host = match authority {
+            Some(authority) => Some(authority),
+            None => host.map(|host| host.to_str().unwrap_or_default()),
+        };
+        if let Some(host) = host
+            && !self.is_allowed(host, loopback)
+        {
+            let detail = "this host is not served here; http.allowed_hosts names further ones";
+            return Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, Code::ForeignHost, detail).and_close());
+        }
+        match headers.get(ORIGIN) {
+            Some(origin) if !self.is_allowed_origin(origin, loopback) => {
+                let detail = "requests from pages of this origin are refused";
+                Err(Problem::new(StatusCode::FORBIDDEN, Code::ForeignOrigin, detail).and_close())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn is_allowed_origin(&self, origin: &HeaderValue, loopback: bool) -> bool {
+        let origin = origin.to_str().unwrap_or_default();
+        let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        host.is_some_and(|host| self.is_allowed(host, loopback))
+    }
+
+    fn is_allowed(&self, host: &str, loopback: bool) -> bool {
+        let name = without_port(host);
+        let is_local = name.eq_ignore_ascii_case("localhost")
+            || name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+        loopback && is_local
+            || self
+                .allowed_hosts
+                .iter()
+                .any(|allowed| allowed.eq_ignore_ascii_case(name) || allowed.eq_ignore_ascii_case(host))
+    }
+
+    /// Refuses a request that its sender may not make.
+    pub(super) fn check_access(&self, door: Door, access: Access, headers: &HeaderMap) -> Result<Grant, Problem> {
+        match (door, access) {
+            (Door::Admin, _) => return Ok(self.administrator.clone()),
+            (Door::Mcp, Access::Mcp) => return Ok(self.client.clone()),
+            (Door::Mcp, _) => {
+                return Err(Problem::not_found(Code::UnknownPath, "this socket is for MCP clients only; ask at /mcp"));
+            }
+            (Door::Tcp { .. }, _) => {}
+        }
+        match access {
+            Access::Open => Ok(self.anonymous.clone()),
+            Access::Socket => {
+                Err(Problem::not_found(Code::UnknownPath, "this path is served on the admin socket only"))
+            }
+            Access::Scope(scope) => self.check_scope(door, scope, headers.get(AUTHORIZATION)),
+            Access::Mcp => self.grant(door, headers.get(AUTHORIZATION)),
+        }
+    }
+
+    /// The same for the commonest case, without a copy of the grant.
+    pub(super) fn may(&self, door: Door, scope: Scope, headers: &HeaderMap) -> Result<(), Problem> {
+        if door == Door::Admin || door == (Door::Tcp { loopback: true }) && !self.tokens.load().are_required() {
+            return Ok(());
+        }
+        self.check_scope(door, scope, headers.get(AUTHORIZATION)).map(drop)
+    }
+
+    /// Ends when whoever sent this `Authorization` may not do that any more.
+    pub(super) fn revoked(self: &Arc<Self>, door: Door, access: Access, authorization: Option<HeaderValue>) -> Revoked {
+        let guard = Arc::clone(self);
+        Box::pin(async move {
+            if matches!(access, Access::Open | Access::Socket) || !matches!(door, Door::Tcp { .. }) {
+                return pending().await;
+            }
+            let mut changes = guard.tokens.subscribe();
+            while guard.still_may(door, access, authorization.as_ref()) {
+                if changes.changed().await.is_err() {
+                    return pending().await;
+                }
+            }
+        })
+    }
+
+    fn still_may(&self, door: Door, access: Access, authorization: Option<&HeaderValue>) -> bool {
+        match access {
+            Access::Scope(scope) => self.check_scope(door, scope, authorization).is_ok(),
+            Access::Mcp => self.grant(door, authorization).is_ok(),
+            Access::Open | Access::Socket => true,
+        }
+    }
+
+    fn check_scope(&self, door: Door, scope: Scope, authorization: Option<&HeaderValue>) -> Result<Grant, Problem> {
+        let grant = self.grant(door, authorization)?;
+        if grant.allows(scope) { Ok(grant) } else { Err(Problem::missing_scope(scope)) }
+    }
+
+    /// What the sender may do, whatever it asks.
+    fn grant(&self, door: Door, authorization: Option<&HeaderValue>) -> Result<Grant, Problem> {
+        let tokens = self.tokens.load();
+        if !tokens.are_required() && door == (Door::Tcp { loopback: true }) {
+            return Ok(self.anonymous.clone());
+        }
+        let Some(token) = bearer(authorization) else {
+            return Err(Problem::unauthorized(Code::NoToken, "send a token as `Authorization: Bearer …`"));
+        };
+        let Some(grant) = tokens.find(token) else {
+            return Err(Problem::unauthorized(Code::UnknownToken, "this token is not known here"));
+        };
+        Ok(grant.clone())
+    }
+}
+
+fn bearer(authorization: Option<&HeaderValue>) -> Option<&str> {
+    let (scheme, token) = authorization?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port))
+            if port.bytes().all(|byte| byte.is_ascii_digit()) && (!name.contains(':') || name.ends_with(']')) =>
+        {
+            name
+        }
+        _ => host,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(door: Door, allowed: &[&str], headers: &[(&'static str, &str)], expected: bool) {
+        let allowed: Vec<String> = allowed.iter().map(|&host| host.to_owned()).collect();
+        let guard = Guard::new(Arc::default(), &allowed);
+        let map: HeaderMap = headers
+            .iter()
+            .map(|(name, value)| (hyper::header::HeaderName::from_static(name), HeaderValue::from_str(value).unwrap()))
+            .collect();
+        let passed = guard.check_host(door, Version::HTTP_11, None, &map).is_ok();
+        assert_eq!(passed, expected, "{door:?} {allowed:?} {headers:?}");
+    }
+
+    #[test]
+    fn loopback_is_for_loopback_names() {
+        let local = Door::Tcp { loopback: true };
+        for host in ["localhost", "LOCALHOST:7311", "127.0.0.1:7311", "127.1.2.3", "[::1]:80", "[::1]"] {
+            check(local, &[], &[("host", host)], true);
+        }
+        for host in ["evil.example", "127.0.0.1.evil.example", "localhost.evil:80", "", "10.0.0.1"] {
+            check(local, &[], &[("host", host)], false);
+        }
+        check(local, &[], &[], false);
+        check(local, &["Almanac.example"], &[("host", "almanac.example:443")], true);
+        check(local, &[], &[("host", "localhost"), ("origin", "http://localhost:3000")], true);
+        check(local, &[], &[("host", "localhost"), ("origin", "https://evil.example")], false);
+        check(local, &[], &[("host", "localhost"), ("origin", "null")], false);
+    }
+
+    #[test]
+    fn elsewhere_only_configured_hosts_are_checked() {
+        let remote = Door::Tcp { loopback: false };
+        check(remote, &[], &[("host", "anything")], true);
+        check(remote, &["a.example"], &[("host", "b.example")], false);
+        check(remote, &["a.example"], &[("host", "localhost")], false);
+        check(Door::Admin, &[], &[], true);
+    }
+}

@@ -1,0 +1,134 @@
+//! A socket that notes what passes through it.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Sleep, sleep};
+
+use super::progress::Progress;
+
+/// How long what a client still sends is read after its answer, so that the answer is not lost.
+const LINGER: Duration = Duration::from_secs(5);
+
+/// How much of it, in bytes.
+const MAX_LINGER_BYTES: usize = 256 << 20;
+
+/// A socket and the progress of its connection.
+///
+/// A client may close its side once it has asked. That end is withheld while an answer is worked on that is owed all
+/// the same; otherwise hyper is told of it at once, and gives the work up.
+#[derive(Debug)]
+pub(super) struct Transport<T> {
+    inner: T,
+    progress: Arc<Progress>,
+    /// Has the peer closed its side?
+    has_ended: bool,
+    /// After the answer: what is still read, and for how long.
+    rest: Option<Rest>,
+}
+
+#[derive(Debug)]
+struct Rest {
+    end: Pin<Box<Sleep>>,
+    read: usize,
+}
+
+impl<T> Transport<T> {
+    pub(super) fn new(inner: T, progress: Arc<Progress>) -> Self {
+        Self { inner, progress, has_ended: false, rest: None }
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Transport<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if !self.has_ended {
+            let before = buffer.filled().len();
+            match Pin::new(&mut self.inner).poll_read(context, buffer) {
+                Poll::Ready(Ok(())) if buffer.filled().len() > before => {
+                    self.progress.read();
+                    return Poll::Ready(Ok(()));
+                }
+                Poll::Ready(Ok(())) => {
+                    self.has_ended = true;
+                    self.progress.ended();
+                }
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {
+                    self.progress.found_nothing();
+                    return Poll::Pending;
+                }
+            }
+        }
+        // Whoever waits is polled again when the answer has been written.
+        if self.progress.reports_end() { Poll::Ready(Ok(())) } else { Poll::Pending }
+    }
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Transport<T> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.inner).poll_write(context, bytes);
+        self.progress.wrote(taken(&polled));
+        polled
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.inner).poll_write_vectored(context, bytes);
+        self.progress.wrote(taken(&polled));
+        polled
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // hyper flushes once its own buffer is empty.
+        let polled = Pin::new(&mut self.inner).poll_flush(context);
+        if matches!(polled, Poll::Ready(Ok(()))) {
+            self.progress.flushed();
+        }
+        polled
+    }
+
+    /// Tells the peer that nothing follows, and reads away what it still sends.
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.rest.is_none() {
+            ready!(Pin::new(&mut self.inner).poll_shutdown(context))?;
+            if self.has_ended || !self.progress.lingers() {
+                return Poll::Ready(Ok(()));
+            }
+        }
+        let Self { inner, rest, .. } = &mut *self;
+        let rest = rest.get_or_insert_with(|| Rest { end: Box::pin(sleep(LINGER)), read: 0 });
+        let mut space = [std::mem::MaybeUninit::uninit(); 8192];
+        while rest.read < MAX_LINGER_BYTES && rest.end.as_mut().poll(context).is_pending() {
+            let mut nowhere = ReadBuf::uninit(&mut space);
+            match ready!(Pin::new(&mut *inner).poll_read(context, &mut nowhere)) {
+                Ok(()) if !nowhere.filled().is_empty() => rest.read += nowhere.filled().len(),
+                // It has read the answer, or does not want it.
+                _ => break,
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+fn taken(written: &Poll<io::Result<usize>>) -> Option<usize> {
+    match written {
+        Poll::Ready(Ok(bytes)) => Some(*bytes),
+        Poll::Ready(Err(_)) => Some(0),
+        Poll::Pending => None,
+    }
+}

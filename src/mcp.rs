@@ -1,0 +1,92 @@
+//! The MCP door: Almanac's questions in the words of the Model Context Protocol, for clients of both its eras.
+//!
+//! The wire is ours: a message is an envelope whose payload stays raw JSON ([`crate::jsonrpc`]), since typed models
+//! lose what they do not know. `http` has what belongs to the transport: which era a request is of, headers, sessions,
+//! and whether an answer is JSON or a stream of events. Behind it `methods` answers, the same for both eras but for the
+//! words, and `own` are the tools. [`stdio`] connects a client that only starts commands to a daemon's door.
+//!
+//! Nothing is kept for a legacy session that its id does not hold: ids are under a MAC and outlive the daemon, since
+//! clients do not survive a session that is not found.
+//!
+//! Rejected: a ready-made server (it types what it relays, and brings its own sessions, host lists and body limits),
+//! and sessions in memory.
+
+mod address;
+mod capabilities;
+mod error;
+mod headers;
+mod http;
+mod listen;
+mod log_level;
+mod methods;
+mod own;
+mod request;
+mod running;
+mod session;
+mod sessions;
+mod settings;
+mod sse;
+pub mod stdio;
+mod streams;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::sync::{Semaphore, watch};
+
+pub use address::Address;
+pub use http::{HttpAnswer, HttpRequest, MAX_MESSAGE_BYTES};
+use running::Running;
+pub use session::KeyError;
+use session::SessionKey;
+use sessions::Sessions;
+pub use settings::Settings;
+use streams::Streams;
+
+use crate::Engine;
+use crate::access::TokenKeeper;
+use crate::telemetry::Metrics;
+
+/// Requests that are answered at once; further ones are told to come again.
+const MAX_IN_FLIGHT: usize = 1024;
+
+/// The door.
+#[derive(Debug)]
+pub struct Mcp {
+    engine: Arc<Engine>,
+    metrics: Arc<Metrics>,
+    tokens: Arc<TokenKeeper>,
+    key: SessionKey,
+    sessions: Sessions,
+    streams: Streams,
+    running: Running,
+    in_flight: Arc<Semaphore>,
+    /// Rises with each change of what is listed.
+    changes: watch::Sender<u64>,
+}
+
+impl Mcp {
+    /// A door whose sessions are known by the key in `state_dir`, with `max_streams` open streams at most.
+    ///
+    /// # Errors
+    /// If the key cannot be read or made, or others can read it.
+    pub fn open(
+        engine: Arc<Engine>,
+        metrics: Arc<Metrics>,
+        tokens: Arc<TokenKeeper>,
+        state_dir: &Path,
+        max_streams: usize,
+    ) -> Result<Self, KeyError> {
+        Ok(Self {
+            key: SessionKey::open(state_dir)?,
+            sessions: Sessions::new(metrics.mcp.sessions.clone()),
+            streams: Streams::new(max_streams, metrics.mcp.streams.clone()),
+            running: Running::default(),
+            in_flight: Arc::new(Semaphore::new(MAX_IN_FLIGHT)),
+            changes: watch::Sender::new(0),
+            engine,
+            metrics,
+            tokens,
+        })
+    }
+}

@@ -1,0 +1,654 @@
+//! The streamable HTTP transport: which era a request is of, what its headers must say, sessions, and whether the
+//! answer is JSON or a stream of events.
+//!
+//! An answer that is ready soon is JSON. Else a stream begins, so that no timeout of a header runs, and comments keep
+//! idle timeouts away. A modern client cancels by leaving; a legacy one that leaves may come back for its answer.
+#![expect(clippy::result_large_err, reason = "a refusal is answered at once: it is moved once or twice, and rare")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use bytes::Bytes;
+use hyper::header::{ACCEPT, ALLOW, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use hyper::{Method, StatusCode};
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{self, interval, interval_at, sleep};
+
+use super::Mcp;
+use super::address::Address;
+use super::error::RpcError;
+use super::headers::{self, SESSION};
+use super::methods::{Introduction, has_view};
+use super::request::{Answer, Caller, Request};
+use super::running::KnownRequest;
+use super::session::{Session, Whose};
+use super::sse;
+use super::streams::{COMMENTS, EventLog, KEPT_FOR, Live, PIECES};
+use crate::access::Grant;
+use crate::jsonrpc::{Envelope, Era, Id, Members, MessageLimits, Version, meta, object};
+use crate::telemetry::metrics::McpMetrics;
+
+/// Largest message of a client, in bytes.
+pub const MAX_MESSAGE_BYTES: usize = 4 << 20;
+
+const LIMITS: MessageLimits = MessageLimits::of_bytes(MAX_MESSAGE_BYTES);
+
+/// An answer that takes longer becomes a stream.
+const SOON: Duration = Duration::from_millis(200);
+
+/// Between two signs to the connection that a request is still worked on.
+const SIGNS: Duration = Duration::from_secs(5);
+
+const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+
+/// A request as it came over HTTP. Its sender may ask at this door.
+pub struct HttpRequest {
+    /// POST, GET or DELETE.
+    pub method: Method,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body.
+    pub body: Bytes,
+    /// What its sender may do.
+    pub grant: Grant,
+    /// The view that it is sent to.
+    pub address: Address,
+    /// Becomes true when the doors close.
+    pub stopped: watch::Receiver<bool>,
+    /// Tells the connection that the request goes on, however long it has taken.
+    pub goes_on: Box<dyn Fn() + Send + Sync>,
+}
+
+/// What goes back.
+#[derive(Debug)]
+pub enum HttpAnswer {
+    /// All of it.
+    Whole {
+        /// Its status.
+        status: StatusCode,
+        /// Its headers.
+        headers: HeaderMap,
+        /// Its body.
+        body: Bytes,
+    },
+    /// Events, as they come.
+    Stream(mpsc::Receiver<Bytes>),
+}
+
+/// A request that is not answered, with its id if it has one.
+struct Refusal {
+    id: Option<Id>,
+    error: RpcError,
+    headers: HeaderMap,
+}
+
+impl Refusal {
+    fn new(id: Option<Id>, error: RpcError) -> Self {
+        Self { id, error, headers: HeaderMap::new() }
+    }
+
+    /// With a status that JSON-RPC has no code for.
+    fn status(status: StatusCode, message: &str) -> Self {
+        Self::new(None, RpcError { status, ..RpcError::invalid_request(message) })
+    }
+
+    fn with(mut self, name: HeaderName, value: &'static str) -> Self {
+        self.headers.insert(name, HeaderValue::from_static(value));
+        self
+    }
+}
+
+impl From<RpcError> for Refusal {
+    fn from(error: RpcError) -> Self {
+        Self::new(None, error)
+    }
+}
+
+impl Mcp {
+    /// Answers a request.
+    pub async fn over_http(self: &Arc<Self>, http: HttpRequest) -> HttpAnswer {
+        let answered = match http.method {
+            Method::POST => self.post(http).await,
+            Method::GET => self.get(&http),
+            Method::DELETE => self.delete(&http),
+            _ => Err(not_allowed("POST, GET, DELETE")),
+        };
+        answered.unwrap_or_else(|Refusal { id, error, headers }| {
+            let whole = failure(id.as_ref(), &error);
+            match whole {
+                HttpAnswer::Whole { status, headers: mut known, body } => {
+                    known.extend(headers);
+                    HttpAnswer::Whole { status, headers: known, body }
+                }
+                stream @ HttpAnswer::Stream(_) => stream,
+            }
+        })
+    }
+
+    async fn post(self: &Arc<Self>, http: HttpRequest) -> Result<HttpAnswer, Refusal> {
+        check_content_type(&http.headers)?;
+        let wants_events = accepted(&http.headers)?;
+        Self::check_view(&http.address)?;
+        let message = Envelope::read(&http.body, LIMITS)
+            .map_err(|error| Refusal::new(error.id().cloned(), RpcError::from(&error)))?;
+        match message {
+            // No question of ours is open.
+            Envelope::Response { .. } => Ok(empty(StatusCode::ACCEPTED)),
+            Envelope::Notification { method, params } => {
+                if method == "notifications/cancelled" {
+                    self.cancel(&http, params);
+                }
+                Ok(empty(StatusCode::ACCEPTED))
+            }
+            Envelope::Request { id, method, params } => {
+                let asked = Asked { id: &id, method: &method, params };
+                let outcome = self.request(&http, asked, wants_events).await;
+                outcome.map_err(|error| {
+                    self.metrics.mcp.requests.with_label_values(&[label(&method), "unknown", "refused"]).inc();
+                    Refusal::new(Some(id), error)
+                })
+            }
+        }
+    }
+
+    async fn request(
+        self: &Arc<Self>,
+        http: &HttpRequest,
+        asked: Asked<'_>,
+        wants_events: bool,
+    ) -> Result<HttpAnswer, RpcError> {
+        let Asked { id, method, params } = asked;
+        let declared = params.and_then(|params| meta::get(params, meta::PROTOCOL_VERSION));
+        if method == "initialize" && declared.is_none() {
+            return self.initialize(http, asked);
+        }
+        let caller = if declared.is_some() || says_modern(&http.headers) {
+            self.modern_caller(http, method, params)?
+        } else {
+            self.legacy_caller(http)?
+        };
+        let request =
+            Request { id: id.clone(), method: method.to_owned(), params: params.map(ToOwned::to_owned), caller };
+        if request.caller.era() == Era::Modern && method == "subscriptions/listen" {
+            if !wants_events {
+                let message = "`subscriptions/listen` is answered by events; accept text/event-stream";
+                return Err(RpcError { status: StatusCode::NOT_ACCEPTABLE, ..RpcError::invalid_request(message) });
+            }
+            return Ok(HttpAnswer::Stream(self.listen(&request, http.stopped.clone())?));
+        }
+        self.run(request, wants_events, &http.goes_on).await
+    }
+
+    fn initialize(&self, http: &HttpRequest, asked: Asked<'_>) -> Result<HttpAnswer, RpcError> {
+        let Introduction { version, capabilities } = Introduction::read(asked.params)?;
+        let view = http.address.to_string();
+        let whose = Whose { token: &http.grant.name, view: &view };
+        let (session, name) = self
+            .key
+            .begin(version, capabilities, whose, SystemTime::now())
+            .map_err(|error| RpcError::internal(error.to_string()))?;
+        let started = Instant::now();
+        let caller = self.caller(http, version, Some(session.random));
+        let answer = super::methods::initialize(&caller);
+        self.count("initialize", Era::Legacy, &answer, started);
+        let mut whole = respond(asked.id, &answer);
+        if let (HttpAnswer::Whole { headers, .. }, Ok(name)) = (&mut whole, HeaderValue::from_str(&name)) {
+            headers.insert(HeaderName::from_static(SESSION), name);
+        }
+        Ok(whole)
+    }
+
+    fn modern_caller(&self, http: &HttpRequest, method: &str, params: Option<&RawValue>) -> Result<Caller, RpcError> {
+        let said = params.and_then(|params| Some((params, meta::text(params, meta::PROTOCOL_VERSION)?)));
+        let (params, said) = said.ok_or_else(|| RpcError::missing_meta(meta::PROTOCOL_VERSION))?;
+        headers::check_version(&http.headers, &said)?;
+        let version = Version::parse(&said).filter(|version| version.era() == Era::Modern);
+        let version = version.ok_or_else(|| RpcError::unsupported_version(&said))?;
+        let subject = headers::subject_of(method);
+        let subject = subject.and_then(|name| object::text(Members::read(params).ok()?.get(name)?));
+        headers::check_method(&http.headers, method, subject.as_deref())?;
+        let declared = meta::get(params, meta::CLIENT_CAPABILITIES);
+        if declared.is_none_or(|declared| Members::read(declared).is_err()) {
+            return Err(RpcError::missing_meta(meta::CLIENT_CAPABILITIES));
+        }
+        Ok(self.caller(http, version, None))
+    }
+
+    fn legacy_caller(&self, http: &HttpRequest) -> Result<Caller, RpcError> {
+        if http.headers.get(SESSION).is_none() {
+            let message = "the header Mcp-Session-Id is missing: send `initialize` first, or a version in params._meta";
+            return Err(RpcError::invalid_request(message));
+        }
+        let session = self.session(http).ok_or_else(RpcError::unknown_session)?;
+        if let Some(said) = http.headers.get(headers::VERSION)
+            && said.to_str().ok().and_then(Version::parse).is_none()
+        {
+            return Err(RpcError::invalid_request(
+                "the header MCP-Protocol-Version names a version that is not spoken",
+            ));
+        }
+        Ok(self.caller(http, session.version, Some(session.random)))
+    }
+
+    fn caller(&self, http: &HttpRequest, version: Version, session: Option<u64>) -> Caller {
+        let is_public = !self.tokens.load().are_required();
+        Caller { grant: http.grant.clone(), address: http.address.clone(), version, session, is_public }
+    }
+
+    /// The session that the header names, if it is the sender's and has not ended.
+    fn session(&self, http: &HttpRequest) -> Option<Session> {
+        let id = http.headers.get(SESSION)?.to_str().ok()?;
+        let view = http.address.to_string();
+        let session = self.key.read(id, Whose { token: &http.grant.name, view: &view }, SystemTime::now())?;
+        (!self.sessions.has_ended(session.random)).then_some(session)
+    }
+
+    fn check_view(address: &Address) -> Result<(), Refusal> {
+        if has_view(address) {
+            return Ok(());
+        }
+        Err(Refusal::status(StatusCode::NOT_FOUND, &format!("there is no view `{address}` here")))
+    }
+
+    /// Answers by JSON if that is soon, else by events if the client takes them.
+    async fn run(
+        self: &Arc<Self>,
+        request: Request,
+        wants_events: bool,
+        goes_on: &(dyn Fn() + Send + Sync),
+    ) -> Result<HttpAnswer, RpcError> {
+        let permit = Arc::clone(&self.in_flight).try_acquire_owned().map_err(|_| RpcError::busy("requests"))?;
+        let (id, caller) = (request.id.clone(), request.caller.clone());
+        let (events, told) = mpsc::channel(PIECES);
+        let mut told = wants_events.then_some(told);
+        let door = Arc::clone(self);
+        let mut work = Work::start(&caller, async move {
+            let (started, era) = (Instant::now(), request.caller.era());
+            let method = label(&request.method);
+            let cancelled = CountCancelled { metrics: &door.metrics.mcp, method, era, is_done: false };
+            let answer = door.answer(request, events).await;
+            cancelled.done();
+            door.count(method, era, &answer, started);
+            drop(permit);
+            answer
+        });
+        work.known = caller.session.map(|session| self.running.add(session, &id, work.handle.abort_handle()));
+        let mut signs = interval(SIGNS);
+        let soon = sleep(SOON);
+        tokio::pin!(soon);
+        let first = loop {
+            tokio::select! {
+                biased;
+                event = next(&mut told) => break Some(event),
+                answer = work.done() => return Ok(respond(&id, &answer)),
+                () = soon.as_mut(), if wants_events => break None,
+                _ = signs.tick() => goes_on(),
+            }
+        };
+        let Some(place) = self.streams.place() else {
+            // What is told meanwhile is lost; the answer is not.
+            drop(told.take());
+            loop {
+                tokio::select! {
+                    answer = work.done() => return Ok(respond(&id, &answer)),
+                    _ = signs.tick() => goes_on(),
+                }
+            }
+        };
+        let (pieces, body) = mpsc::channel(PIECES);
+        let log = caller.session.map(|session| self.streams.keep(session));
+        let has_priming = caller.version == Version::V2025_11_25;
+        let stream = Streaming { id, work, told, log, live: Some((pieces, place)), has_priming };
+        tokio::spawn(stream.run(first));
+        Ok(HttpAnswer::Stream(body))
+    }
+
+    fn count(&self, method: &str, era: Era, answer: &Answer, started: Instant) {
+        let outcome = if answer.is_ok() { "result" } else { "error" };
+        let McpMetrics { requests, duration, .. } = &self.metrics.mcp;
+        requests.with_label_values(&[label(method), era.as_str(), outcome]).inc();
+        duration.with_label_values(&[label(method)]).observe(started.elapsed().as_secs_f64());
+    }
+
+    /// A legacy client gives a request up. A modern one leaves its stream.
+    fn cancel(&self, http: &HttpRequest, params: Option<&RawValue>) {
+        let Some(session) = self.session(http) else { return };
+        let named = params.and_then(|params| Id::read(Members::read(params).ok()?.get("requestId")?));
+        if let Some(id) = named {
+            self.running.cancel(session.random, &id);
+        }
+    }
+
+    fn get(self: &Arc<Self>, http: &HttpRequest) -> Result<HttpAnswer, Refusal> {
+        let session = self.session_of(http)?;
+        if !accepted(&http.headers)? {
+            return Err(Refusal::status(StatusCode::NOT_ACCEPTABLE, "this is a stream; accept text/event-stream"));
+        }
+        let last = http.headers.get(LAST_EVENT).and_then(|last| last.to_str().ok());
+        if let Some(rest) = last.and_then(|last| self.streams.resume(session.random, last)) {
+            return Ok(HttpAnswer::Stream(rest));
+        }
+        // A client goes on without the stream if it is told that there is none.
+        self.follow(http.stopped.clone()).map(HttpAnswer::Stream).ok_or_else(|| not_allowed("POST, DELETE"))
+    }
+
+    fn delete(&self, http: &HttpRequest) -> Result<HttpAnswer, Refusal> {
+        let session = self.session_of(http)?;
+        self.sessions.end(session.random);
+        Ok(empty(StatusCode::NO_CONTENT))
+    }
+
+    fn session_of(&self, http: &HttpRequest) -> Result<Session, Refusal> {
+        if http.headers.get(SESSION).is_none() {
+            return Err(not_allowed("POST"));
+        }
+        self.session(http).ok_or_else(|| RpcError::unknown_session().into())
+    }
+}
+
+/// A request as it stands in the body.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    id: &'a Id,
+    method: &'a str,
+    params: Option<&'a RawValue>,
+}
+
+/// Work on a request. That of a modern client ends when nobody waits for it any more.
+struct Work {
+    handle: JoinHandle<Answer>,
+    is_abandoned: bool,
+    known: Option<KnownRequest>,
+}
+
+impl Work {
+    fn start(caller: &Caller, work: impl Future<Output = Answer> + Send + 'static) -> Self {
+        Self { handle: tokio::spawn(work), is_abandoned: caller.era() == Era::Modern, known: None }
+    }
+
+    async fn done(&mut self) -> Answer {
+        match (&mut self.handle).await {
+            Ok(answer) => answer,
+            Err(error) if error.is_cancelled() => Err(RpcError::internal("the request was cancelled")),
+            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+        }
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        if self.is_abandoned {
+            self.handle.abort();
+        }
+    }
+}
+
+/// Counts a request that is given up before it is answered.
+struct CountCancelled<'m> {
+    metrics: &'m McpMetrics,
+    method: &'static str,
+    era: Era,
+    is_done: bool,
+}
+
+impl CountCancelled<'_> {
+    fn done(mut self) {
+        self.is_done = true;
+    }
+}
+
+impl Drop for CountCancelled<'_> {
+    fn drop(&mut self) {
+        if !self.is_done {
+            self.metrics.requests.with_label_values(&[self.method, self.era.as_str(), "cancelled"]).inc();
+        }
+    }
+}
+
+/// What is told next; never, if nobody wants to know.
+async fn next(told: &mut Option<mpsc::Receiver<Arc<str>>>) -> Arc<str> {
+    if let Some(receiver) = told {
+        if let Some(event) = receiver.recv().await {
+            return event;
+        }
+        *told = None;
+    }
+    std::future::pending().await
+}
+
+/// An answer by events.
+struct Streaming {
+    id: Id,
+    work: Work,
+    told: Option<mpsc::Receiver<Arc<str>>>,
+    /// What a legacy client may ask for again.
+    log: Option<EventLog>,
+    /// Where events go while the client is there.
+    live: Option<Live>,
+    has_priming: bool,
+}
+
+/// What happens to a stream.
+enum Happening {
+    Told(Arc<str>),
+    Answered(Answer),
+    Silence,
+    Left,
+    Back(Live),
+}
+
+impl Streaming {
+    async fn run(mut self, first: Option<Arc<str>>) {
+        match (&self.log, self.has_priming) {
+            (Some(log), true) => {
+                let priming = log.priming();
+                self.send(priming).await;
+            }
+            // The headers leave with the first byte.
+            _ => self.send(sse::COMMENT).await,
+        }
+        if let Some(event) = first {
+            self.tell(event.as_bytes()).await;
+        }
+        let mut comments = interval_at(time::Instant::now() + COMMENTS, COMMENTS);
+        loop {
+            let happening = tokio::select! {
+                biased;
+                event = next(&mut self.told) => Happening::Told(event),
+                answer = self.work.done() => Happening::Answered(answer),
+                () = left(self.live.as_ref()) => Happening::Left,
+                back = back(self.log.as_mut()) => Happening::Back(back),
+                _ = comments.tick() => Happening::Silence,
+            };
+            match happening {
+                Happening::Told(event) => self.tell(event.as_bytes()).await,
+                Happening::Silence => self.send(sse::COMMENT).await,
+                Happening::Left if self.log.is_none() => return,
+                Happening::Left => self.live = None,
+                Happening::Back(live) => self.live = Some(live),
+                Happening::Answered(answer) => {
+                    let text = response(&self.id, &answer);
+                    self.tell(text.as_bytes()).await;
+                    break;
+                }
+            }
+        }
+        self.linger().await;
+    }
+
+    async fn tell(&mut self, json: &[u8]) {
+        let event = match &mut self.log {
+            Some(log) => log.event(json),
+            None => sse::message(None, json),
+        };
+        self.send(event).await;
+    }
+
+    async fn send(&mut self, piece: Bytes) {
+        if let Some((to, _)) = &self.live
+            && to.send(piece).await.is_err()
+        {
+            self.live = None;
+        }
+    }
+
+    /// Waits until a legacy client has its answer, or for as long as it is kept.
+    async fn linger(mut self) {
+        let until = time::Instant::now() + KEPT_FOR;
+        loop {
+            if let Some((to, _)) = &self.live
+                && to.reserve_many(PIECES).await.is_ok()
+            {
+                return;
+            }
+            self.live = None;
+            if self.log.is_none() {
+                return;
+            }
+            tokio::select! {
+                live = back(self.log.as_mut()) => self.live = Some(live),
+                () = time::sleep_until(until) => return,
+            }
+        }
+    }
+}
+
+async fn left(live: Option<&Live>) {
+    match live {
+        Some((to, _)) => to.closed().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn back(log: Option<&mut EventLog>) -> Live {
+    if let Some(log) = log
+        && let Some(live) = log.attached().await
+    {
+        return live;
+    }
+    std::future::pending().await
+}
+
+/// Methods that are labels of metrics.
+const METHODS: [&str; 7] =
+    ["initialize", "server/discover", "ping", "logging/setLevel", "tools/list", "tools/call", "subscriptions/listen"];
+
+fn label(method: &str) -> &'static str {
+    METHODS.into_iter().find(|known| *known == method).unwrap_or("other")
+}
+
+fn check_content_type(headers: &HeaderMap) -> Result<(), Refusal> {
+    let given = headers.get(CONTENT_TYPE).map_or("", |value| value.to_str().unwrap_or_default());
+    let essence = given.split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    Err(Refusal::status(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send JSON, with `content-type: application/json`"))
+}
+
+/// Does the client take events? One that takes neither them nor JSON is refused.
+fn accepted(headers: &HeaderMap) -> Result<bool, Refusal> {
+    let mut ranges =
+        headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    if headers.get(ACCEPT).is_none() {
+        return Ok(false);
+    }
+    let ranges: Vec<String> =
+        ranges.by_ref().map(|range| range.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()).collect();
+    let has = |wanted: &[&str]| ranges.iter().any(|range| wanted.contains(&range.as_str()));
+    let takes_events = has(&["text/event-stream", "text/*"]);
+    if takes_events || has(&["application/json", "application/*", "*/*"]) {
+        return Ok(takes_events);
+    }
+    Err(Refusal::status(StatusCode::NOT_ACCEPTABLE, "accept application/json and text/event-stream"))
+}
+
+/// Does the header name a version of the modern era? Versions are dates, so they are ordered as texts; what is none is
+/// told so by that era's words.
+fn says_modern(headers: &HeaderMap) -> bool {
+    let said = headers.get(headers::VERSION).and_then(|value| value.to_str().ok());
+    said.is_some_and(|said| said >= Version::LATEST_MODERN.as_str())
+}
+
+fn not_allowed(allowed: &'static str) -> Refusal {
+    Refusal::status(StatusCode::METHOD_NOT_ALLOWED, "this method needs a session of `initialize`").with(ALLOW, allowed)
+}
+
+fn empty(status: StatusCode) -> HttpAnswer {
+    HttpAnswer::Whole { status, headers: HeaderMap::new(), body: Bytes::new() }
+}
+
+fn response(id: &Id, answer: &Answer) -> String {
+    match answer {
+        Ok(result) => Envelope::write_result(id, result),
+        Err(error) => Envelope::write_error(Some(id), &error.object),
+    }
+}
+
+fn respond(id: &Id, answer: &Answer) -> HttpAnswer {
+    match answer {
+        Ok(result) => whole(StatusCode::OK, Envelope::write_result(id, result)),
+        Err(error) => failure(Some(id), error),
+    }
+}
+
+fn failure(id: Option<&Id>, error: &RpcError) -> HttpAnswer {
+    let mut answer = whole(error.status, Envelope::write_error(id, &error.object));
+    if let HttpAnswer::Whole { headers, .. } = &mut answer {
+        if error.status == StatusCode::SERVICE_UNAVAILABLE {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        let challenge = error.scope.map(|scope| format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\""));
+        if let Some(Ok(challenge)) = challenge.map(HeaderValue::try_from) {
+            headers.insert(WWW_AUTHENTICATE, challenge);
+        }
+    }
+    answer
+}
+
+fn whole(status: StatusCode, body: String) -> HttpAnswer {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    HttpAnswer::Whole { status, headers, body: body.into() }
+}
+
+impl std::fmt::Debug for HttpRequest {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("HttpRequest").field("method", &self.method).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_client_takes_is_read_from_its_ranges() {
+        let check = |accept: Option<&str>, expected: Option<bool>| {
+            let mut headers = HeaderMap::new();
+            headers.extend(accept.map(|accept| (ACCEPT, HeaderValue::from_str(accept).unwrap())));
+            assert_eq!(accepted(&headers).ok(), expected, "{accept:?}");
+        };
+        check(None, Some(false));
+        check(Some("application/json"), Some(false));
+        check(Some("*/*"), Some(false));
+        check(Some("application/json, text/event-stream"), Some(true));
+        check(Some("Text/Event-Stream;q=0.9"), Some(true));
+        check(Some("text/html"), None);
+    }
+
+    #[test]
+    fn a_version_is_modern_by_its_date() {
+        let check = |said: &str, expected: bool| {
+            let mut headers = HeaderMap::new();
+            headers.insert(headers::VERSION, HeaderValue::from_str(said).unwrap());
+            assert_eq!(says_modern(&headers), expected, "{said}");
+        };
+        check("2025-11-25", false);
+        check("2026-07-28", true);
+        check("2031-01-01", true);
+        check("v999.0.0", true);
+    }
+}

@@ -1,0 +1,144 @@
+//! Streams that only tell of changes: `subscriptions/listen` of modern clients, GET of legacy ones.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, interval_at};
+
+use super::Mcp;
+use super::error::RpcError;
+use super::methods::tools_changed;
+use super::request::{Request, complete};
+use super::sse;
+use super::streams::{COMMENTS, PIECES, Place};
+use crate::jsonrpc::{Envelope, meta};
+
+/// Makes the event that tells of another list; each stream has its own.
+type TellChange = Box<dyn Fn() -> Option<Bytes> + Send>;
+
+impl Mcp {
+    /// Tells a modern client of what it asks to be told, and that it will be.
+    pub(super) fn listen(
+        self: &Arc<Self>,
+        request: &Request,
+        stopped: watch::Receiver<bool>,
+    ) -> Result<mpsc::Receiver<Bytes>, RpcError> {
+        let filter = Filter::read(request.value("notifications"))?;
+        let place = self.streams.place().ok_or_else(|| RpcError::busy("streams"))?;
+        let (pieces, body) = mpsc::channel(PIECES);
+        let tag = format!("{{\"{}\":{}}}", meta::SUBSCRIPTION_ID, request.id.as_json());
+        let acknowledged = notification("notifications/subscriptions/acknowledged", &tag, &filter.agreed());
+        let wants_tools = filter.tools;
+        let changed = notification("notifications/tools/list_changed", &tag, &Map::new());
+        let tell: TellChange = Box::new(move || wants_tools.then(|| changed.clone()));
+        let mut end = Map::new();
+        end.insert("_meta".to_owned(), serde_json::from_str(&tag).unwrap_or_default());
+        let end = complete(&request.caller, end)?;
+        let end = sse::message(None, Envelope::write_result(&request.id, &end).as_bytes());
+        let telling = Telling { pieces, place, changes: self.changes.subscribe(), stopped };
+        tokio::spawn(telling.run(Some(acknowledged), tell, Some(end)));
+        Ok(body)
+    }
+
+    /// Tells a legacy client of changes; nothing if there are too many streams.
+    pub(super) fn follow(self: &Arc<Self>, stopped: watch::Receiver<bool>) -> Option<mpsc::Receiver<Bytes>> {
+        let place = self.streams.place()?;
+        let (pieces, body) = mpsc::channel(PIECES);
+        let tell: TellChange = Box::new(|| Some(sse::message(None, tools_changed().as_bytes())));
+        let telling = Telling { pieces, place, changes: self.changes.subscribe(), stopped };
+        // The comment at the beginning makes the headers leave.
+        tokio::spawn(telling.run(Some(sse::COMMENT), tell, None));
+        Some(body)
+    }
+}
+
+/// A stream that tells.
+struct Telling {
+    pieces: mpsc::Sender<Bytes>,
+    place: Place,
+    changes: watch::Receiver<u64>,
+    stopped: watch::Receiver<bool>,
+}
+
+impl Telling {
+    /// Until the client leaves or the daemon stops.
+    async fn run(self, first: Option<Bytes>, tell: TellChange, end: Option<Bytes>) {
+        let Self { pieces, place: _place, mut changes, mut stopped } = self;
+        let mut comments = interval_at(Instant::now() + COMMENTS, COMMENTS);
+        let mut next = first;
+        loop {
+            if let Some(piece) = next.take()
+                && pieces.send(piece).await.is_err()
+            {
+                return;
+            }
+            next = tokio::select! {
+                changed = changes.changed() => match changed {
+                    Ok(()) => tell(),
+                    Err(_) => break,
+                },
+                _ = comments.tick() => Some(sse::COMMENT),
+                () = pieces.closed() => return,
+                _ = stopped.wait_for(|stopped| *stopped) => break,
+            };
+        }
+        if let Some(end) = end {
+            // Whoever left does not need it.
+            let _ = pieces.send(end).await;
+        }
+    }
+}
+
+/// What a client asks to be told.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Filter {
+    tools: bool,
+}
+
+impl Filter {
+    fn read(notifications: Option<&RawValue>) -> Result<Self, RpcError> {
+        let asked: Option<Map<String, Value>> = notifications.and_then(|raw| serde_json::from_str(raw.get()).ok());
+        let asked = asked.ok_or_else(|| RpcError::invalid_params("`notifications` says what to tell of"))?;
+        Ok(Self { tools: asked.get("toolsListChanged") == Some(&Value::Bool(true)) })
+    }
+
+    /// As much of it as will be told.
+    fn agreed(&self) -> Map<String, Value> {
+        let mut agreed = Map::new();
+        if self.tools {
+            agreed.insert("toolsListChanged".to_owned(), true.into());
+        }
+        let mut params = Map::new();
+        params.insert("notifications".to_owned(), agreed.into());
+        params
+    }
+}
+
+/// An event that tells something, tagged by `tag`, an object.
+fn notification(method: &str, tag: &str, params: &Map<String, Value>) -> Bytes {
+    let mut params = params.clone();
+    params.insert("_meta".to_owned(), serde_json::from_str(tag).unwrap_or_default());
+    sse::message(None, json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string().as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_agreed_is_what_can_be_told() {
+        let check = |asked: &str, expected: Option<Value>| {
+            let raw: &RawValue = serde_json::from_str(asked).unwrap();
+            let agreed = Filter::read(Some(raw)).ok().map(|filter| Value::Object(filter.agreed()));
+            assert_eq!(agreed, expected.map(|agreed| json!({"notifications": agreed})), "{asked}");
+        };
+        check(r#"{"toolsListChanged": true, "promptsListChanged": true}"#, Some(json!({"toolsListChanged": true})));
+        check(r#"{"toolsListChanged": false}"#, Some(json!({})));
+        check("{}", Some(json!({})));
+        check("[]", None);
+        assert!(Filter::read(None).is_err());
+    }
+}

@@ -1,0 +1,251 @@
+//! `find_tools`: which tools fit a task, and what is each?
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::{OwnError, ToolResult};
+use crate::access::Grant;
+use crate::blocking;
+use crate::catalog::{Entry, next};
+use crate::engine::finding::{FoundTool, Query};
+use crate::engine::{Asked, Engine, Generation};
+use crate::strict::decode::decode;
+use crate::strict::{Fields, FromNode, Node, Word};
+use crate::text::head::head;
+use crate::wire::qualify::round;
+
+pub(super) const DESCRIPTION: &str = "Find tools by what is to be done, in words, or describe tools by exact names. \
+    The answer has names, descriptions, input schemas and expected seconds (half of all calls, nine in ten).";
+
+/// Tools that are found if nobody says, and at most.
+const LIMIT: [usize; 2] = [8, 25];
+
+/// Longest query, in bytes.
+const MAX_QUERY: usize = 8 * 1024;
+
+/// Longest description, in characters.
+const MAX_DESCRIPTION: usize = 300;
+
+/// Tools that are found with their schemas if nobody says.
+const WITH_SCHEMA: usize = 3;
+
+/// Names that stand in for tools that were not found.
+const NEAREST: usize = 3;
+
+pub(super) fn schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "query": {"type": "string", "description": "What is to be done."},
+            "names": {"type": "array", "items": {"type": "string"}, "description": "Exact names, instead of a query."},
+            "limit": {"type": "integer", "minimum": 1, "maximum": LIMIT[1], "default": LIMIT[0]},
+            "detail": {
+                "enum": Detail::WORDS,
+                "description": "How much to say of each; by default schemas of the first three.",
+            },
+        },
+    })
+}
+
+/// What is said of each tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Word)]
+#[serde(rename_all = "lowercase")]
+#[word(noun = "a detail")]
+enum Detail {
+    Names,
+    Brief,
+    Schema,
+}
+
+#[derive(Debug, Default, FromNode)]
+#[node(check = check_one)]
+struct Arguments {
+    query: Option<String>,
+    names: Option<Vec<String>>,
+    limit: Option<usize>,
+    detail: Option<Detail>,
+}
+
+fn check_one(arguments: &Arguments, fields: &mut Fields<'_>) {
+    match (&arguments.query, &arguments.names) {
+        (Some(_), Some(_)) => fields.bad_value("names", "either `query` or `names`, not both"),
+        (None, None) => fields.bad_value("query", "say by `query` what is to be done, or name tools by `names`"),
+        (Some(query), None) if query.len() > MAX_QUERY => {
+            fields.bad_value("query", format!("a query has at most {MAX_QUERY} bytes"));
+        }
+        (None, Some(names)) if names.len() > LIMIT[1] => {
+            fields.bad_value("names", format!("at most {} names", LIMIT[1]));
+        }
+        _ => {}
+    }
+    if arguments.limit.is_some_and(|limit| !(1..=LIMIT[1]).contains(&limit)) {
+        fields.bad_value("limit", format!("must be 1 to {}", LIMIT[1]));
+    }
+}
+
+/// What was found.
+#[derive(Debug, Serialize)]
+struct Answer {
+    tools: Vec<Described>,
+    /// How many more there are.
+    #[serde(skip_serializing_if = "is_zero")]
+    more: usize,
+    /// What comes nearest where nothing fits.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    nearest: Vec<String>,
+    /// Names that are none, each with near ones.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    unknown: Map<String, Value>,
+}
+
+/// One tool.
+#[derive(Debug, Serialize)]
+struct Described {
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    #[serde(rename = "inputSchema", skip_serializing_if = "Option::is_none")]
+    input_schema: Option<Map<String, Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    score: Option<f64>,
+    /// Half of all calls take less, and nine in ten.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seconds: Option<[f64; 2]>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    times_out: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    conflicts: Vec<String>,
+    /// No server behind it takes calls.
+    callable: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+pub(super) async fn call(engine: &Arc<Engine>, grant: &Grant, arguments: Node) -> Result<ToolResult, OwnError> {
+    let arguments: Arguments = decode(arguments)?;
+    let (engine, tenant) = (Arc::clone(engine), Arc::clone(&grant.tenant));
+    // Ranking takes some hundred microseconds on large catalogs.
+    let found = blocking::run(move || answer(&engine, &tenant, arguments)).await;
+    Ok(ToolResult::structured(&found.map_err(|error| OwnError::Refused(error.to_string()))?))
+}
+
+fn answer(engine: &Engine, tenant: &Arc<str>, arguments: Arguments) -> Answer {
+    let generation = Arc::clone(&engine.generation());
+    let describe = Describe { engine, generation: &generation };
+    match (arguments.query, arguments.names) {
+        (Some(text), _) => {
+            let limit = arguments.limit.unwrap_or(LIMIT[0]);
+            let found = engine.find(&generation, &Query { tenant, text: &text, limit, nearest: NEAREST }, |_| true);
+            let entries: Vec<&Arc<Entry>> = found.tools.iter().map(|FoundTool { entry, .. }| entry).collect();
+            let tools = found.tools.iter().enumerate().map(|(place, FoundTool { entry, score })| {
+                let detail =
+                    arguments.detail.unwrap_or(if place < WITH_SCHEMA { Detail::Schema } else { Detail::Brief });
+                let score = Some(round(*score)).filter(|_| detail != Detail::Names);
+                Described { score, ..describe.tool(entry, detail, &entries) }
+            });
+            Answer {
+                tools: tools.collect(),
+                more: found.more,
+                nearest: found.nearest.iter().map(|entry| entry.name().to_string()).collect(),
+                unknown: Map::new(),
+            }
+        }
+        (None, names) => {
+            let (mut tools, mut unknown) = (Vec::new(), Map::new());
+            for name in names.into_iter().flatten() {
+                if let Some(entry) = generation.tool(&name) {
+                    tools.push(describe.tool(entry, arguments.detail.unwrap_or(Detail::Schema), &[]));
+                } else {
+                    let near = generation.near_names(&name);
+                    unknown.insert(name, near.into());
+                }
+            }
+            Answer { tools, more: 0, nearest: Vec::new(), unknown }
+        }
+    }
+}
+
+struct Describe<'e> {
+    engine: &'e Engine,
+    generation: &'e Generation,
+}
+
+impl Describe<'_> {
+    fn tool(&self, entry: &Arc<Entry>, detail: Detail, beside: &[&Arc<Entry>]) -> Described {
+        let name = entry.name().to_string();
+        let bare = Described {
+            name,
+            description: None,
+            input_schema: None,
+            score: None,
+            seconds: None,
+            times_out: false,
+            conflicts: Vec::new(),
+            callable: false,
+        };
+        if detail == Detail::Names {
+            return bare;
+        }
+        let document = entry.document();
+        let asked = Asked { tool: bare.name.clone(), ..Asked::default() };
+        let estimate = self.engine.estimate(self.generation, &self.engine.learnt(), &asked);
+        let [_, half, most, _] = estimate.forecast.quantiles().whole_ms();
+        let clash = |other: &&&Arc<Entry>| {
+            other.name() != entry.name() && next::clash(self.generation.catalog(), other.name(), entry.name())
+        };
+        Described {
+            description: Some(shortened(&document.description)),
+            input_schema: document.input_schema.filter(|_| detail == Detail::Schema),
+            seconds: Some([seconds(half), seconds(most)]),
+            times_out: estimate.will_time_out(),
+            conflicts: beside.iter().filter(clash).map(|other| other.name().to_string()).collect(),
+            ..bare
+        }
+    }
+}
+
+/// The first characters, up to the end of a word.
+fn shortened(text: &str) -> String {
+    // At most four bytes a character.
+    let start = head(text, MAX_DESCRIPTION * 4);
+    if start.len() == text.len() && text.chars().count() <= MAX_DESCRIPTION {
+        return text.to_owned();
+    }
+    let kept: String = start.chars().take(MAX_DESCRIPTION - 1).collect();
+    let end = kept.rfind(char::is_whitespace).filter(|end| *end > kept.len() / 2).unwrap_or(kept.len());
+    format!("{}…", kept[..end].trim_end())
+}
+
+/// Milliseconds as seconds of two digits.
+fn seconds(ms: u64) -> f64 {
+    if ms == 0 {
+        return 0.0;
+    }
+    let digits = 10_f64.powi(1 - (ms as f64).log10().floor() as i32);
+    (ms as f64 * digits).round() / digits / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_have_two_digits() {
+        for (ms, expected) in [(0, 0.0), (7, 0.007), (1234, 1.2), (15_000, 15.0), (86_400_000, 86_000.0)] {
+            assert!((seconds(ms) - expected).abs() < 1e-9, "{ms}: {}", seconds(ms));
+        }
+    }
+
+    #[test]
+    fn a_long_description_ends_at_a_word() {
+        assert_eq!(shortened("short"), "short");
+        let long = shortened(&"word ".repeat(100));
+        assert!(long.chars().count() <= MAX_DESCRIPTION && long.ends_with("word…"), "{long}");
+        assert_eq!(shortened(&"é".repeat(400)).chars().count(), MAX_DESCRIPTION);
+    }
+}

@@ -1,0 +1,96 @@
+//! A request with all that is known of whoever asks.
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::address::Address;
+use crate::access::Grant;
+use crate::jsonrpc::{Era, Id, Members, Version, meta};
+
+/// A request.
+#[derive(Debug)]
+pub(super) struct Request {
+    /// Comes back with the answer.
+    pub(super) id: Id,
+    /// What is asked.
+    pub(super) method: String,
+    /// About what; nothing stands for an empty object.
+    pub(super) params: Option<Box<RawValue>>,
+    /// Who asks.
+    pub(super) caller: Caller,
+}
+
+/// Who asks.
+#[derive(Debug, Clone)]
+pub(super) struct Caller {
+    /// What the token, or the door, allows.
+    pub(super) grant: Grant,
+    /// Which view is asked.
+    pub(super) address: Address,
+    /// The version that is spoken.
+    pub(super) version: Version,
+    /// The legacy session.
+    pub(super) session: Option<u64>,
+    /// Does every caller see the same?
+    pub(super) is_public: bool,
+}
+
+impl Caller {
+    /// How it is spoken to.
+    pub(super) fn era(&self) -> Era {
+        self.version.era()
+    }
+}
+
+impl Request {
+    /// A text of the parameters.
+    pub(super) fn text(&self, name: &str) -> Option<String> {
+        let members = Members::read(self.params.as_deref()?).ok()?;
+        Some(members.text(name)?.into_owned())
+    }
+
+    /// A value of the parameters.
+    pub(super) fn value(&self, name: &str) -> Option<&RawValue> {
+        Members::read(self.params.as_deref()?).ok()?.get(name)
+    }
+}
+
+/// What is answered: a result's JSON, or an error.
+pub(super) type Answer = Result<Box<RawValue>, super::error::RpcError>;
+
+/// A result of ours, in the words of the caller's era.
+pub(super) fn complete(caller: &Caller, result: Map<String, Value>) -> Answer {
+    finish(caller, result, false)
+}
+
+/// A result that may be kept by whoever asked; for a while, since a change is told.
+pub(super) fn cacheable(caller: &Caller, result: Map<String, Value>) -> Answer {
+    finish(caller, result, true)
+}
+
+/// How long a list holds, in ms.
+const TTL_MS: u64 = 300_000;
+
+fn finish(caller: &Caller, mut result: Map<String, Value>, is_cacheable: bool) -> Answer {
+    if caller.era() == Era::Modern {
+        result.insert("resultType".to_owned(), "complete".into());
+        if is_cacheable {
+            result.insert("ttlMs".to_owned(), TTL_MS.into());
+            result.insert("cacheScope".to_owned(), if caller.is_public { "public" } else { "private" }.into());
+        }
+        let known = result.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
+        known[meta::SERVER_INFO] = server_info();
+    }
+    let raw = serde_json::value::to_raw_value(&result);
+    raw.map_err(|error| super::error::RpcError::internal(error.to_string()))
+}
+
+/// Who we are.
+pub(super) fn server_info() -> Value {
+    serde_json::json!({"name": "almanac", "title": "Almanac", "version": env!("CARGO_PKG_VERSION")})
+}
+
+/// What is told beside an answer: progress, log messages, questions.
+pub(super) type Events = tokio::sync::mpsc::Sender<Arc<str>>;

@@ -1,0 +1,114 @@
+//! Events of a `text/event-stream`, written and read. A message is one line of JSON, so it needs no splitting.
+
+use bytes::Bytes;
+
+/// Keeps idle timeouts of clients and proxies away.
+pub(super) const COMMENT: Bytes = Bytes::from_static(b": \n\n");
+
+/// A message, with an id if it can be asked for again.
+pub(super) fn message(id: Option<&str>, json: &[u8]) -> Bytes {
+    let mut event = Vec::with_capacity(json.len() + 64);
+    if let Some(id) = id {
+        event.extend_from_slice(b"id: ");
+        event.extend_from_slice(id.as_bytes());
+        event.push(b'\n');
+    }
+    event.extend_from_slice(b"event: message\ndata: ");
+    // Raw JSON of a client or server may be laid out over lines.
+    event.extend(json.iter().map(|&byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte }));
+    event.extend_from_slice(b"\n\n");
+    event.into()
+}
+
+/// An event that says nothing but its id, so that a client knows what to ask for.
+pub(super) fn priming(id: &str) -> Bytes {
+    format!("id: {id}\ndata: \n\n").into()
+}
+
+/// Messages out of a stream that comes in pieces. What is no message is passed over, as is one beyond the limit.
+#[derive(Debug)]
+pub(super) struct Events {
+    most: usize,
+    bytes: Vec<u8>,
+    /// Up to here no event ends.
+    searched: usize,
+}
+
+impl Events {
+    /// Of messages of at most `most` bytes.
+    pub(super) fn new(most: usize) -> Self {
+        Self { most, bytes: Vec::new(), searched: 0 }
+    }
+
+    /// The stream goes on.
+    pub(super) fn push(&mut self, piece: &[u8]) {
+        self.bytes.extend(piece.iter().copied().filter(|byte| *byte != b'\r'));
+        if self.bytes.len() > self.most + 1024 && self.end().is_none() {
+            self.bytes.clear();
+            self.searched = 0;
+        }
+    }
+
+    fn end(&mut self) -> Option<usize> {
+        let from = self.searched.saturating_sub(1);
+        let found = self.bytes[from..].windows(2).position(|pair| pair == b"\n\n");
+        self.searched = self.bytes.len();
+        found.map(|at| from + at)
+    }
+
+    /// The next message that is whole.
+    pub(super) fn next(&mut self) -> Option<String> {
+        while let Some(end) = self.end() {
+            let event: Vec<u8> = self.bytes.drain(..end + 2).collect();
+            self.searched = 0;
+            let data = event.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"data:"));
+            let data: Vec<&[u8]> = data.map(|line| line.strip_prefix(b" ").unwrap_or(line)).collect();
+            if let Ok(message) = String::from_utf8(data.join(&b'\n'))
+                && !message.trim().is_empty()
+            {
+                return Some(message);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn an_event_is_one_line_of_data() {
+        assert_eq!(message(None, b"{\"a\":\n 1}"), "event: message\ndata: {\"a\":  1}\n\n");
+        assert_eq!(message(Some("7-1"), b"{}"), "id: 7-1\nevent: message\ndata: {}\n\n");
+        assert_eq!(priming("7-0"), "id: 7-0\ndata: \n\n");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_however_it_is_cut(
+            texts in prop::collection::vec("[a-z]{1,9}", 0..5),
+            cut in 1_usize..7,
+        ) {
+            let mut stream = vec![COMMENT, priming("x")];
+            stream.extend(texts.iter().map(|text| message(Some("x"), text.as_bytes())));
+            let (mut events, mut read) = (Events::new(1000), Vec::new());
+            for piece in stream.concat().chunks(cut) {
+                events.push(piece);
+                read.extend(std::iter::from_fn(|| events.next()));
+            }
+            prop_assert_eq!(read, texts);
+        }
+    }
+
+    #[test]
+    fn an_event_without_end_is_not_kept() {
+        let mut events = Events::new(10);
+        events.push(&[b'x'; 5000]);
+        assert!(events.bytes.is_empty());
+        events.push(b"\n\ndata: {}\n\n");
+        assert_eq!(events.next().as_deref(), Some("{}"));
+    }
+}

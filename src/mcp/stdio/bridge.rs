@@ -1,0 +1,304 @@
+//! Messages from one side to the other.
+
+use std::collections::HashMap;
+use std::os::unix::process::parent_id;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderName};
+use hyper::{Method, Request, Response, StatusCode};
+use parking_lot::Mutex;
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{interval, sleep, timeout};
+
+use super::super::headers::{self, SESSION, VERSION};
+use super::super::http::MAX_MESSAGE_BYTES;
+use super::super::sse::Events;
+use super::lines::{Line, Output};
+use super::way::{SendError, Way};
+use crate::jsonrpc::{Envelope, ErrorObject, Id, Members, MessageLimits, code, meta, object};
+
+const LIMITS: MessageLimits = MessageLimits::of_bytes(MAX_MESSAGE_BYTES);
+
+/// Largest answer of a daemon that is read whole, in bytes: those of servers behind it are up to 16 MiB.
+const MAX_ANSWER: usize = 32 << 20;
+
+/// What is asked may still be answered for so long after the input ended.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Between two looks whether the parent is still there.
+const PARENT: Duration = Duration::from_secs(2);
+
+/// Before a stream of notifications that ended is opened again, at first and at most.
+const AGAIN: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(10)];
+
+/// The bridge.
+pub(super) struct Bridge {
+    way: Way,
+    path: String,
+    output: Output,
+    session: Mutex<Session>,
+    /// Held while the client is introduced again.
+    introducing: tokio::sync::Mutex<()>,
+    running: Mutex<HashMap<Id, AbortHandle>>,
+}
+
+/// What a legacy client and its daemon agreed on.
+#[derive(Default, Clone)]
+struct Session {
+    id: Option<String>,
+    version: Option<String>,
+    /// The client's own `initialize`, to be sent again.
+    introduction: Option<Bytes>,
+    is_followed: bool,
+}
+
+/// A message that could not be delivered, as its sender is told.
+struct Undelivered(ErrorObject);
+
+impl From<SendError> for Undelivered {
+    fn from(error: SendError) -> Self {
+        Self(ErrorObject::new(code::INTERNAL, error.to_string()))
+    }
+}
+
+impl Bridge {
+    pub(super) fn new(way: Way, path: String, output: Output) -> Arc<Self> {
+        Arc::new(Self {
+            way,
+            path,
+            output,
+            session: Mutex::default(),
+            introducing: tokio::sync::Mutex::default(),
+            running: Mutex::default(),
+        })
+    }
+
+    /// Until the input ends, or whoever started this does.
+    pub(super) async fn run(self: &Arc<Self>, mut lines: mpsc::Receiver<Line>) {
+        let mut work = JoinSet::new();
+        let parent = parent_id();
+        let mut looks = interval(PARENT);
+        loop {
+            tokio::select! {
+                line = lines.recv() => match line {
+                    Some(line) => self.take(line, &mut work),
+                    None => break,
+                },
+                // What has ended need not be kept.
+                Some(_) = work.join_next() => {}
+                _ = looks.tick() => if parent_id() != parent { return },
+            }
+        }
+        let _ = timeout(LAST_WORDS, async { while work.join_next().await.is_some() {} }).await;
+    }
+
+    fn take(self: &Arc<Self>, line: Line, work: &mut JoinSet<()>) {
+        let line = match line {
+            Line::Message(line) => Bytes::from(line),
+            Line::TooLong => {
+                let error =
+                    ErrorObject::new(code::INVALID_REQUEST, format!("a message has at most {MAX_MESSAGE_BYTES} bytes"));
+                return self.output.write(&Envelope::write_error(None, &error));
+            }
+        };
+        let bridge = Arc::clone(self);
+        match Envelope::read(&line, LIMITS) {
+            Err(error) => self.output.write(&Envelope::write_error(error.id(), &error.to_object())),
+            Ok(Envelope::Request { id, method, params }) => {
+                let headers = modern_headers(&method, params);
+                let is_introduction = method == "initialize" && headers.is_empty();
+                let key = id.clone();
+                let line = line.clone();
+                let task = work.spawn(async move {
+                    let outcome = bridge.ask(&id, line, headers, is_introduction).await;
+                    bridge.running.lock().remove(&id);
+                    if let Err(Undelivered(error)) = outcome {
+                        bridge.output.write(&Envelope::write_error(Some(&id), &error));
+                    }
+                });
+                self.running.lock().insert(key, task);
+            }
+            Ok(Envelope::Notification { method, params }) => {
+                let is_modern = self.session.lock().id.is_none();
+                if method == "notifications/cancelled" && is_modern {
+                    // A modern request is cancelled by leaving it.
+                    let named = params.and_then(|params| Id::read(Members::read(params).ok()?.get("requestId")?));
+                    if let Some(task) = named.and_then(|id| self.running.lock().remove(&id)) {
+                        task.abort();
+                    }
+                    return;
+                }
+                let begins = method == "notifications/initialized";
+                let line = line.clone();
+                work.spawn(async move { bridge.tell(line, begins).await });
+            }
+            Ok(Envelope::Response { .. }) => {
+                let line = line.clone();
+                work.spawn(async move { bridge.tell(line, false).await });
+            }
+        }
+    }
+
+    /// Sends what wants no answer.
+    async fn tell(self: Arc<Self>, line: Bytes, begins: bool) {
+        let session = self.session.lock().clone();
+        if let Err(error) = self.way.send(self.request(&line, &session, &[])).await {
+            tracing::warn!(%error, "a notification is lost");
+        }
+        if begins && session.id.is_some() && !std::mem::replace(&mut self.session.lock().is_followed, true) {
+            tokio::spawn(async move { self.follow().await });
+        }
+    }
+
+    /// Sends a request and writes its answer, and what is told before it.
+    async fn ask(
+        &self,
+        id: &Id,
+        line: Bytes,
+        headers: Vec<(&'static str, String)>,
+        is_introduction: bool,
+    ) -> Result<(), Undelivered> {
+        let mut session = if is_introduction { Session::default() } else { self.session.lock().clone() };
+        let mut response = self.way.send(self.request(&line, &session, &headers)).await?;
+        if response.status() == StatusCode::NOT_FOUND && headers.is_empty() && session.id.is_some() {
+            // Nothing ran: the daemon is another one, and does not know the session.
+            session = self.introduce_again(&session).await?;
+            response = self.way.send(self.request(&line, &session, &headers)).await?;
+        }
+        let begun = header(&response, SESSION);
+        if is_event_stream(&response) {
+            return if self.relay(response, Some(id)).await { Ok(()) } else { Err(SendError::Broken.into()) };
+        }
+        let status = response.status();
+        let is_json = header(&response, CONTENT_TYPE.as_str()).is_some_and(|kind| kind == "application/json");
+        let body = whole(response).await?;
+        if is_introduction && begun.is_some() && status.is_success() {
+            let version = agreed(&body);
+            *self.session.lock() = Session { id: begun, version, introduction: Some(line), is_followed: false };
+        }
+        match std::str::from_utf8(&body) {
+            Ok(message) if is_json && !message.is_empty() => self.output.write(message),
+            _ => return Err(Undelivered(refusal(status, &body))),
+        }
+        Ok(())
+    }
+
+    /// Introduces the client to a daemon that does not know it, in its own words.
+    async fn introduce_again(&self, before: &Session) -> Result<Session, Undelivered> {
+        let _one_at_a_time = self.introducing.lock().await;
+        let known = self.session.lock().clone();
+        let Some(introduction) = known.introduction.clone().filter(|_| known.id == before.id) else { return Ok(known) };
+        let response = self.way.send(self.request(&introduction, &Session::default(), &[])).await?;
+        let id = header(&response, SESSION);
+        let version = agreed(&whole(response).await?);
+        let session = Session { id, version, ..known };
+        *self.session.lock() = session.clone();
+        let initialized = Bytes::from(Envelope::write_notification("notifications/initialized", None));
+        whole(self.way.send(self.request(&initialized, &session, &[])).await?).await?;
+        Ok(session)
+    }
+
+    /// Passes on what the daemon tells unasked.
+    async fn follow(&self) {
+        let mut pause = AGAIN[0];
+        loop {
+            let session = self.session.lock().clone();
+            let mut request = self.request(&Bytes::new(), &session, &[]);
+            *request.method_mut() = Method::GET;
+            match self.way.try_send(request).await {
+                Ok(response) if is_event_stream(&response) => {
+                    self.relay(response, None).await;
+                    pause = AGAIN[0];
+                }
+                // There is no such stream, or no place for one.
+                Ok(response) if response.status() == StatusCode::METHOD_NOT_ALLOWED => return,
+                _ => {}
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(AGAIN[1]);
+        }
+    }
+
+    /// Writes the messages of a stream. Was the answer to `id` among them?
+    async fn relay(&self, response: Response<Incoming>, id: Option<&Id>) -> bool {
+        let (mut body, mut events) = (response.into_body(), Events::new(MAX_ANSWER));
+        while let Some(Ok(frame)) = body.frame().await {
+            let Ok(data) = frame.into_data() else { continue };
+            events.push(&data);
+            while let Some(message) = events.next() {
+                let answered = Envelope::read(message.as_bytes(), MessageLimits::of_bytes(MAX_ANSWER));
+                self.output.write(&message);
+                if let (Ok(Envelope::Response { id: Some(answered), .. }), Some(id)) = (answered, id)
+                    && answered == *id
+                {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    fn request(&self, line: &Bytes, session: &Session, headers: &[(&'static str, String)]) -> Request<Full<Bytes>> {
+        let mut request = Request::new(Full::new(line.clone()));
+        *request.method_mut() = Method::POST;
+        if let Ok(path) = self.path.parse() {
+            *request.uri_mut() = path;
+        }
+        let map = request.headers_mut();
+        let both = "application/json, text/event-stream";
+        let own = [(CONTENT_TYPE, "application/json".to_owned()), (ACCEPT, both.to_owned())];
+        let of_session = [(SESSION, session.id.clone()), (VERSION, session.version.clone())];
+        let of_session = of_session.into_iter().filter(|_| headers.is_empty());
+        let of_session = of_session.filter_map(|(name, value)| Some((HeaderName::from_static(name), value?)));
+        let modern = headers.iter().map(|(name, value)| (HeaderName::from_static(name), value.clone()));
+        for (name, value) in own.into_iter().chain(of_session).chain(modern) {
+            if let Ok(value) = value.parse() {
+                map.insert(name, value);
+            }
+        }
+        request
+    }
+}
+
+/// The headers of a modern request; none of a legacy one.
+fn modern_headers(method: &str, params: Option<&RawValue>) -> Vec<(&'static str, String)> {
+    let version = params.and_then(|params| meta::text(params, meta::PROTOCOL_VERSION));
+    let (Some(params), Some(version)) = (params, version) else { return Vec::new() };
+    let mut headers = vec![(VERSION, headers::encode(&version)), (headers::METHOD, headers::encode(method))];
+    let subject = headers::subject_of(method);
+    let subject = subject.and_then(|name| object::text(Members::read(params).ok()?.get(name)?));
+    headers.extend(subject.map(|subject| (headers::NAME, headers::encode(&subject))));
+    headers
+}
+
+fn header(response: &Response<Incoming>, name: &str) -> Option<String> {
+    response.headers().get(name)?.to_str().ok().map(str::to_owned)
+}
+
+fn is_event_stream(response: &Response<Incoming>) -> bool {
+    header(response, CONTENT_TYPE.as_str()).is_some_and(|kind| kind.starts_with("text/event-stream"))
+}
+
+async fn whole(response: Response<Incoming>) -> Result<Bytes, Undelivered> {
+    let body = http_body_util::Limited::new(response.into_body(), MAX_ANSWER).collect().await;
+    body.map(http_body_util::Collected::to_bytes).map_err(|_| SendError::Broken.into())
+}
+
+/// The version that the answer to an introduction names.
+fn agreed(body: &[u8]) -> Option<String> {
+    let Ok(Envelope::Response { outcome: Ok(result), .. }) = Envelope::read(body, LIMITS) else { return None };
+    Some(Members::read(result).ok()?.text("protocolVersion")?.into_owned())
+}
+
+/// What the daemon said that is no message: a problem document, or nothing.
+fn refusal(status: StatusCode, body: &[u8]) -> ErrorObject {
+    let detail = serde_json::from_slice::<serde_json::Value>(body).ok();
+    let detail = detail.as_ref().and_then(|problem| problem["detail"].as_str()).unwrap_or_default();
+    ErrorObject::new(code::INTERNAL, format!("the daemon answered {status} {detail}").trim().to_owned())
+}

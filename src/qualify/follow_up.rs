@@ -1,0 +1,262 @@
+//! How a message leans on the one before it: "yes, do it", "and for SOL?", "who holds it?".
+//!
+//! People do not repeat themselves. What such a message leaves out is told by the words that it has: those that agree
+//! or ask for more, those that point at something, and, once both are taken away, what is left. If nothing is left, or
+//! only names of networks and assets, the message before is meant; if something is, both are.
+
+use super::stop_words;
+use crate::text::analysis;
+
+/// Words that tell to go on.
+const AGREEING: &str = "\
+    yes yeah yep yup ya sure go ahead do continue proceed confirm confirmed approve approved accept \
+    accepted agreed agree absolutely definitely certainly start begin run execute resume keep going \
+    make change set use instead double half twice retry try";
+
+/// Words that are content with what was said; with thanks they end a matter.
+const CONTENT: &str = "\
+    ok okay k right correct exactly fine good great perfect cool nice awesome sounds alright please \
+    does only just again then now";
+
+/// Words that ask for more of the same.
+const MORE: &str = "more show list next previous else other others another rest further detail details elaborate \
+    expand explain full all any few some about tell give happens page results result";
+
+/// Words that point at what was said.
+const POINTING: &str = "it its that this those these he him his she her them they their one ones former latter";
+
+/// Words that choose among what was said.
+const CHOOSING: &str = "same both there first second third fourth fifth last top above";
+
+/// Beginnings of a message that goes on with the last one.
+const JOINING: [&[&str]; 9] = [
+    &["and"],
+    &["or"],
+    &["also"],
+    &["plus"],
+    &["same"],
+    &["what", "about"],
+    &["how", "about"],
+    &["what", "if"],
+    &["now", "for"],
+];
+
+/// Words of courtesy that end a matter, unless something else is said.
+const ENDING: &str = "thanks thank thx cheers bye goodbye no nope nah stop cancel never nevermind";
+
+/// Words that begin small talk: "hi, how is it going?".
+const GREETING: &str = "hi hello hey how who why";
+
+/// Telling words that a message may have and still lean on the last one.
+const FEW: usize = 4;
+
+/// And words in all; who writes more says what is meant.
+const SHORT: usize = 16;
+
+/// Longest asset's name in capitals, such as USDC.
+const ASSET: usize = 6;
+
+/// How a message leans on the one before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Leaning {
+    /// It stands alone.
+    Not,
+    /// It points at what was said, or joins it, and says something itself.
+    Refers,
+    /// It names other networks, assets or the like, and nothing else.
+    Varies,
+    /// It says nothing itself.
+    Continues,
+}
+
+/// A word of a message, folded, and what it is.
+struct Word {
+    folded: String,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A number, an amount, or what only says how one asks.
+    Plain,
+    /// The name of a network or asset.
+    Parameter,
+    /// Any other.
+    Telling,
+}
+
+impl Leaning {
+    /// How `text` leans. `is_network` says of each of its words, split at whatever is no letter and no digit, whether a
+    /// network is called so; `is_known` of a word whether tools are called so.
+    pub(super) fn of(text: &str, is_network: &[bool], is_known: impl Fn(&str) -> bool) -> Self {
+        if split(text).nth(SHORT).is_some() {
+            return Self::Not;
+        }
+        let words = words(text, is_network, is_known);
+        let has = |list: &str| words.iter().any(|word| is_in(list, &word.folded));
+        let telling = words.iter().filter(|word| word.kind == Kind::Telling).count();
+        let joins = joins(&words);
+        if words.iter().any(|word| word.kind == Kind::Parameter) && telling == 0 {
+            return Self::Varies;
+        }
+        if telling == 0 {
+            let greets = words.first().is_none_or(|first| is_in(GREETING, &first.folded));
+            let ends = has(ENDING) && !has(AGREEING);
+            let leans = [AGREEING, CONTENT, MORE, POINTING, CHOOSING].into_iter().any(has);
+            return if leans && !greets && !ends { Self::Continues } else { Self::Not };
+        }
+        let points = has(POINTING) && !is_self_contained(&words);
+        if telling <= FEW && (points || joins) { Self::Refers } else { Self::Not }
+    }
+
+    /// Does the message before say all that this one means?
+    pub(super) fn says_nothing_new(self) -> bool {
+        matches!(self, Self::Varies | Self::Continues)
+    }
+}
+
+/// Does a message that says nothing itself ask for more of what was said, such as "tell me more about the first one"?
+pub(super) fn asks_for_details(text: &str) -> bool {
+    let has = |list: &str| split(text).any(|word| is_in(list, &word.to_lowercase()));
+    has(MORE) && (has(POINTING) || has(CHOOSING))
+}
+
+/// Does what it points at stand in it? "Read the file and explain it" does not lean.
+fn is_self_contained(words: &[Word]) -> bool {
+    let points = words.iter().position(|word| is_in(POINTING, &word.folded)).unwrap_or_default();
+    words[..points].iter().filter(|word| word.kind == Kind::Telling).count() >= 2
+}
+
+fn joins(words: &[Word]) -> bool {
+    JOINING.iter().any(|beginning| {
+        words.len() > beginning.len() && words.iter().zip(*beginning).all(|(word, begins)| word.folded == **begins)
+    })
+}
+
+fn is_in(list: &str, word: &str) -> bool {
+    list.split_ascii_whitespace().any(|known| known == word)
+}
+
+fn words(text: &str, is_network: &[bool], is_known: impl Fn(&str) -> bool) -> Vec<Word> {
+    let has_plain_words = text.chars().any(char::is_lowercase);
+    let word = |(place, written): (usize, &str)| {
+        let folded = written.to_lowercase();
+        let is_network = is_network.get(place).copied().unwrap_or_default();
+        let kind = if is_network || is_asset(written, has_plain_words) && !is_known(&folded) {
+            Kind::Parameter
+        } else if says_nothing(&folded) {
+            Kind::Plain
+        } else {
+            Kind::Telling
+        };
+        Word { folded, kind }
+    };
+    split(text).enumerate().map(word).collect()
+}
+
+/// The words of a text as networks' names are looked for in them.
+pub(super) fn split(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|char: char| !char.is_alphanumeric()).filter(|word| !word.is_empty())
+}
+
+/// Tickers stand in capitals.
+pub(super) fn is_asset(word: &str, has_plain_words: bool) -> bool {
+    let is_ticker = (2..=ASSET).contains(&word.len())
+        && word.chars().all(|char| char.is_ascii_uppercase() || char.is_ascii_digit())
+        && word.chars().any(|char| char.is_ascii_uppercase());
+    is_ticker && has_plain_words
+}
+
+fn says_nothing(folded: &str) -> bool {
+    let is_amount = folded.starts_with(|char: char| char.is_ascii_digit());
+    is_amount
+        || [AGREEING, CONTENT, MORE, POINTING, CHOOSING, ENDING].iter().any(|list| is_in(list, folded))
+        || is_stop_word(folded)
+}
+
+fn is_stop_word(word: &str) -> bool {
+    let mut all = true;
+    analysis::terms(word, |term| all &= stop_words::is_stop_word(term));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::Leaning::{Continues, Not, Refers, Varies};
+    use super::*;
+
+    fn check(text: &str, expected: Leaning) {
+        let networks = ["sol", "solana", "base", "eth", "ethereum"];
+        let marks: Vec<bool> = split(text).map(|word| networks.contains(&word.to_lowercase().as_str())).collect();
+        assert_eq!(Leaning::of(text, &marks, |word| word == "tvl"), expected, "{text:?}");
+    }
+
+    #[test]
+    fn confirmations_and_calls_for_more_say_nothing_themselves() {
+        for text in ["continue", "sure", "Go ahead!", "yes, do it", "make it 2", "no, make it 0.5", "ok", "yes please"]
+        {
+            check(text, Continues);
+        }
+        for text in ["show me more", "any others?", "tell me more about the first one", "what else?", "explain that"] {
+            check(text, Continues);
+        }
+    }
+
+    #[test]
+    fn other_networks_and_assets_vary_what_was_said() {
+        for text in
+            ["and for SOL?", "and on Base?", "what about ETH", "same for DOGE", "on Solana please", "no, on Base"]
+        {
+            check(text, Varies);
+        }
+    }
+
+    #[test]
+    fn what_points_or_joins_refers() {
+        for text in [
+            "buy that",
+            "who holds it?",
+            "is it safe?",
+            "what positions does he have?",
+            "and the liquidations?",
+            "and the TVL?",
+            "sell half of it",
+        ] {
+            check(text, Refers);
+        }
+        check("what about on Polymarket?", Refers);
+    }
+
+    #[test]
+    fn what_stands_alone_leans_on_nothing() {
+        for text in [
+            "",
+            "hello",
+            "thanks",
+            "thanks a lot!",
+            "no, thanks",
+            "great, thanks!",
+            "ok thanks for it",
+            "never mind",
+            "how are you?",
+            "hi, how is it going",
+        ] {
+            check(text, Not);
+        }
+        for text in ["read the file notes.txt", "read the file notes.txt and explain it", "swap 2 SOL for USDC"] {
+            check(text, Not);
+        }
+        check("and then write a long poem about autumn leaves and rain for it", Not);
+        check(&"and ".repeat(5000), Not);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_leans_in_one_way(text in "\\PC{0,80}", marks in prop::collection::vec(any::<bool>(), 0..20)) {
+            let leaning = Leaning::of(&text, &marks, |_| false);
+            prop_assert!(leaning != Varies || marks.contains(&true) || text.chars().any(char::is_uppercase));
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Messages that need no tool: greetings, thanks, and what a model answers by itself.
+//!
+//! Two files have messages of both kinds, those that need none and those that need one. A message is judged by its
+//! nearest on either side, and by the side of a plane that its meaning is on, a logistic regression between the two:
+//! the first knows courtesies, which are all alike, the second what was never said before. What a catalog's tools are
+//! like counts against that: where one of them writes poems, a poem needs a tool.
+
+pub(super) mod fit;
+
+use std::sync::LazyLock;
+
+use super::message::Message;
+use crate::text::embedding::{DIMENSIONS, Quantized};
+
+/// Messages that need none, and those that need one, a line each. A line that begins with `#` names their kind.
+const FILES: [(bool, &str); 2] =
+    [(true, include_str!("no_tool/alone.txt")), (false, include_str!("no_tool/tools.txt"))];
+
+/// The constant of the plane, then one number for each dimension of a meaning, a line each; what `fit.rs` prints.
+const WEIGHTS: &str = include_str!("no_tool/weights.txt");
+
+/// What the difference of similarities to the nearest of either side counts; a little less and a little more do the
+/// same.
+const NEAREST: f32 = 3.0;
+
+/// How many are the nearest: one alone would often be near by chance.
+const NEIGHBOURS: usize = 3;
+
+/// What the best tool's similarity takes away; 3 and 8 do nearly the same.
+const SIMILARITY: f32 = 5.0;
+
+/// From here on no tool is offered. Of the messages of two public sets, which all need a tool, at most one or two in a
+/// hundred are beyond it.
+const LEAST: f32 = 0.0;
+
+/// A tool that is this likely is needed, whatever the message sounds like.
+const SURE: f32 = 0.6;
+
+static SHIPPED: LazyLock<Judge> = LazyLock::new(|| {
+    let mut numbers = WEIGHTS.lines().map(|line| line.parse().expect("a test reads all lines"));
+    let constant = numbers.next().expect("a test reads all lines");
+    let weights = std::array::from_fn(|_| numbers.next().expect("a test reads all lines"));
+    Judge::new(Plane { constant, weights }, &examples().iter().collect::<Vec<_>>())
+});
+
+/// A message that is known to need no tool, or one.
+struct Example {
+    message: Message,
+    needs_none: bool,
+    /// Its kind, and its line within the file.
+    kind: usize,
+    place: usize,
+}
+
+fn examples() -> Vec<Example> {
+    let mut examples = Vec::new();
+    for (needs_none, text) in FILES {
+        let mut kind = 0;
+        for (place, line) in text.lines().enumerate() {
+            if line.starts_with('#') {
+                kind += 1;
+            } else {
+                examples.push(Example { message: Message::new(line), needs_none, kind, place });
+            }
+        }
+    }
+    examples
+}
+
+/// The side of meanings that need no tool.
+#[derive(Debug, Clone, PartialEq)]
+struct Plane {
+    constant: f32,
+    weights: [f32; DIMENSIONS],
+}
+
+impl Plane {
+    fn log_odds(&self, message: &Message) -> f32 {
+        let sum: f32 = self.weights.iter().zip(message.vector.as_array()).map(|(weight, value)| weight * value).sum();
+        sum + self.constant
+    }
+}
+
+/// What tells the messages apart.
+struct Judge {
+    plane: Plane,
+    alone: Box<[Quantized]>,
+    tools: Box<[Quantized]>,
+}
+
+impl Judge {
+    fn new(plane: Plane, examples: &[&Example]) -> Self {
+        let side = |needs_none| {
+            let side = examples.iter().filter(|example| example.needs_none == needs_none);
+            side.map(|example| example.message.quantized).collect()
+        };
+        Self { plane, alone: side(true), tools: side(false) }
+    }
+
+    /// How much speaks for needing no tool; unbounded. `similarity` is the best tool's.
+    fn log_odds_of_none(&self, message: &Message, similarity: f32) -> f32 {
+        let nearer = similarity_to(&self.alone, message) - similarity_to(&self.tools, message);
+        self.plane.log_odds(message) + NEAREST * nearer - SIMILARITY * similarity
+    }
+
+    fn needs_no_tool(&self, message: &Message, similarity: f32, confidence: f32) -> bool {
+        confidence < SURE && self.log_odds_of_none(message, similarity) >= LEAST
+    }
+}
+
+/// The mean similarity to the nearest of a side.
+fn similarity_to(side: &[Quantized], message: &Message) -> f32 {
+    let mut nearest = [0.0_f32; NEIGHBOURS];
+    for known in side {
+        let mut similarity = known.dot(&message.quantized);
+        for near in &mut nearest {
+            if similarity > *near {
+                std::mem::swap(near, &mut similarity);
+            }
+        }
+    }
+    nearest.iter().sum::<f32>() / NEIGHBOURS as f32
+}
+
+/// Does the message need no tool? `similarity` is the best tool's, `confidence` its probability.
+pub(super) fn needs_no_tool(message: &Message, similarity: f32, confidence: f32) -> bool {
+    message.terms.is_empty() || SHIPPED.needs_no_tool(message, similarity, confidence)
+}

@@ -1,0 +1,647 @@
+//! A message becomes tools, categories, networks and an intent: everything the ranking, the categories and the context
+//! of the conversation say together. Pure; it cannot fail.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::categories::{Category, CategoryIndex};
+use super::context::{ContextTurn, IntentContext, Own, Rules};
+use super::explanation::Explanation;
+use super::follow_up::{self, Leaning};
+use super::intent::{self, Wish};
+use super::message::{MAX_BYTES, Message};
+use super::ranking::{Ranked, Ranking};
+use super::usage::Usage;
+use super::{Categories, Index, no_tool};
+use crate::catalog::Catalog;
+use crate::text::analysis;
+use crate::text::head::head;
+
+/// A category qualifies by similarity from this probability on.
+const LEAST_CATEGORY: f32 = 0.12;
+
+/// And from this share of the best one's on.
+const CATEGORY_OF_BEST: f32 = 0.3;
+
+/// The probability that a message that calls a category by name needs one of its tools, whatever its other words are.
+const NAMED: f32 = 0.85;
+
+/// What a keyword of the category adds to that, if it is not called by name.
+const KEYWORD: f32 = 0.25;
+
+/// A category that is not called by name, beside one that is, needs a keyword and this share of the best one's
+/// probability.
+const BESIDE_NAMED: f32 = 0.5;
+
+/// Tools that are hinted at.
+const HINTS: usize = 5;
+
+/// Tools whose phrases can be the intent.
+const TOOLS_OF_INTENT: usize = 3;
+
+/// Tools whose conflicts are looked at.
+const JUDGED: usize = 100;
+
+/// What the message before counts in the ranking of one that points at it. A fifth and a half find the needed tool less
+/// often.
+const SHARE_OF_EARLIER: f32 = 0.3;
+
+/// What speaks for a tool of the context's categories, as a logarithm of odds.
+const FROM_CONTEXT: f32 = 1.0;
+
+/// A message that keeps its context brings categories of its own from this probability on.
+const LEAST_BESIDE_CONTEXT: f32 = 0.3;
+
+/// Likely tools that such a message, or one that points at what was said, brings; more would bury the context's own.
+const MOST_BESIDE_CONTEXT: usize = 5;
+
+/// Who asks for more of something means its details.
+const DETAILS: &str = "details";
+
+/// An index with the categories of its tools.
+#[derive(Debug)]
+pub struct Selector {
+    index: Index,
+    category_index: CategoryIndex,
+    categories: Arc<Categories>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Question<'q> {
+    pub message: &'q str,
+    /// What the conversation was about before.
+    pub context: Option<&'q IntentContext>,
+    /// The same in the messages that it came from, oldest first; the context's intent stands in for them.
+    pub said: &'q [String],
+    /// Is the message the conversation's last one, sent again?
+    pub is_again: bool,
+    /// Tools that the conversation needed and that were not offered.
+    pub missed: &'q [String],
+    /// Networks that the caller names beside the message.
+    pub networks: &'q [String],
+    /// The only categories to offer, if there is one.
+    pub selected_categories: &'q [String],
+    /// Tools to offer whatever the message is.
+    pub exact_tools: &'q [String],
+    /// Offer these tools alone.
+    pub ignore_other_tools: bool,
+    /// Tools never to offer.
+    pub excluded_tools: &'q [String],
+    pub max_tools: usize,
+    /// Leave out tools that are less likely, 0 to 1.
+    pub min_confidence: f32,
+    /// When contexts are replaced and kept.
+    pub rules: Rules,
+}
+
+#[derive(Debug, Clone)]
+pub struct Qualification {
+    pub networks: Vec<String>,
+    /// Categories that are offered, those always offered first.
+    pub categories: Vec<String>,
+    /// The best category's probability, 0 to 1, or what the context has left of its own.
+    pub confidence: f32,
+    /// Why, in plain words.
+    pub reasoning: String,
+    /// The best tools, best first.
+    pub tool_hints: Vec<Arc<str>>,
+    /// What the user is after.
+    pub active_intent: Option<String>,
+    /// The tools that are offered, best first.
+    pub available: Vec<Ranked>,
+    /// Tools in the catalog.
+    pub tools_total: usize,
+    /// Can a model answer by itself?
+    pub no_tool_needed: bool,
+    /// The context for the next turn.
+    pub context: IntentContext,
+    /// Was an older context kept?
+    pub sticky: bool,
+    /// What the message is to those that were said before.
+    pub says: Says,
+    /// Tools that the message may well need and that the limit cut, best first, at most five.
+    pub cut: Vec<Arc<str>>,
+}
+
+/// What a message is to those that the conversation is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Says {
+    /// The conversation is about it from now on.
+    New,
+    /// It is about both.
+    More,
+    /// It is no part of that.
+    Nothing,
+}
+
+/// What is offered.
+struct Offer {
+    available: Vec<Ranked>,
+    conflicting: Vec<LeftOut>,
+    cut: Vec<Arc<str>>,
+}
+
+/// What decides on what is offered, beside the question.
+struct Shown<'s> {
+    categories: &'s [String],
+    networks: &'s [String],
+    extra: &'s Extra,
+    /// Likely tools of other categories that are offered at most.
+    guesses: usize,
+}
+
+/// Tools that are offered whatever their categories.
+struct Extra {
+    /// The conversation needed them.
+    missed: Vec<usize>,
+    /// Choices speak for them.
+    taught: Vec<usize>,
+}
+
+/// What a message means where it leans on the one before it.
+struct Meaning<'q> {
+    leaning: Leaning,
+    /// What is ranked for.
+    text: Cow<'q, str>,
+    /// What was said before, if the message points at it.
+    earlier: Option<String>,
+}
+
+/// A tool that was left out, and the better one that it conflicts with.
+pub(super) type LeftOut = (Arc<str>, Arc<str>);
+
+/// A category and what speaks for it.
+pub(super) struct Scored {
+    pub(super) place: usize,
+    pub(super) probability: f32,
+    pub(super) name: Option<Box<str>>,
+    pub(super) keywords: Vec<Box<str>>,
+    /// Its networks are not named.
+    pub(super) is_elsewhere: bool,
+}
+
+impl Qualification {
+    /// Puts these tools first, in their order; names of others are passed over.
+    pub fn prefer(&mut self, names: &[String]) {
+        let place = |tool: &Ranked| names.iter().position(|name| **name == **tool.entry.name()).unwrap_or(names.len());
+        // The sort keeps the order of those that are not named.
+        self.available.sort_by_key(place);
+        self.tool_hints = self.available.iter().take(HINTS).map(|tool| Arc::clone(tool.entry.name())).collect();
+    }
+}
+
+impl Selector {
+    /// Indexes `catalog` and sorts its tools into `categories`.
+    pub fn build(catalog: &Arc<Catalog>, categories: &Arc<Categories>) -> Self {
+        let index = Index::build(catalog);
+        Self { category_index: CategoryIndex::new(categories, &index), index, categories: Arc::clone(categories) }
+    }
+
+    /// Is it made of these very two?
+    pub fn is_of(&self, catalog: &Arc<Catalog>, categories: &Arc<Categories>) -> bool {
+        self.index.is_of(catalog) && Arc::ptr_eq(&self.categories, categories)
+    }
+
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// The categories with their tools.
+    pub fn category_index(&self) -> &CategoryIndex {
+        &self.category_index
+    }
+
+    /// Which tools fit the message?
+    pub fn qualify(&self, question: &Question<'_>, usage: &Usage) -> Qualification {
+        let mut before = question.context.cloned();
+        let dropped = before.as_mut().map(|context| self.restrict(context)).unwrap_or_default();
+        if let Some(context) = &mut before {
+            self.add_always(context);
+        }
+        let meaning = self.read(question, before.as_ref());
+        let message = Message::new(&meaning.text);
+        let mut ranking = Ranking::new(&self.index, &message, usage);
+        let mentions = self.category_index.mentions(&meaning.text);
+        let named_networks = self.named_networks(question);
+        let names_networks = !named_networks.is_empty();
+        if let Some(before) = before.as_mut().filter(|before| names_networks && before.networks != named_networks) {
+            before.categories = self.category_index.moved_to(&named_networks, &before.categories);
+            before.networks.clone_from(&named_networks);
+        }
+        let known_networks = before.iter().flat_map(|context| &context.networks).chain(&named_networks).collect();
+        let scored = self.score(&ranking, mentions, &known_networks);
+        let extra = self.extra(&ranking, question, usage, &message);
+        let has_intent = before.as_ref().is_some_and(|before| before.active_intent.is_some());
+        let no_tool_needed = meaning.leaning == Leaning::Not
+            && extra.taught.is_empty()
+            && (!question.is_again || extra.missed.is_empty())
+            && self.needs_no_tool(&mut ranking, &scored, &message);
+        let (own, scored) =
+            self.own(&mut ranking, scored, named_networks, question, (&message, &meaning.text), no_tool_needed);
+        let own_confidence = own.confidence;
+        let own = Self::in_conversation(own, question, before.as_ref(), meaning.leaning);
+        let rules = question.rules;
+        let ContextTurn { mut context, sticky } =
+            rules.turn(own, before.as_ref().filter(|_| question.selected_categories.is_empty()));
+        let is_named = scored.iter().any(|category| category.name.is_some());
+        let scored = if sticky { Self::beside_context(scored, meaning.leaning) } else { scored };
+        let categories = if sticky { self.offered(&context, &scored, question) } else { context.categories.clone() };
+        let extra = if sticky || question.is_again { extra } else { Extra { missed: Vec::new(), ..extra } };
+        if sticky || meaning.earlier.is_some() {
+            self.lean(&mut ranking, &meaning, sticky.then_some(&context), usage);
+            if matches!(meaning.leaning, Leaning::Refers | Leaning::Varies) {
+                context.active_intent = self
+                    .intent(&mut ranking, &categories, &scored, (&message, &meaning.text))
+                    .or(context.active_intent);
+            }
+        }
+        let shown = Shown {
+            categories: &categories,
+            networks: &context.networks,
+            extra: &extra,
+            guesses: if is_named || no_tool_needed || !question.selected_categories.is_empty() {
+                0
+            } else if (sticky || meaning.leaning == Leaning::Refers) && !self.is_of_nothing(&context) {
+                MOST_BESIDE_CONTEXT
+            } else {
+                usize::MAX
+            },
+        };
+        let Offer { available, conflicting, cut } = self.available(&mut ranking, &shown, question);
+        let hints = if no_tool_needed { 0 } else { HINTS };
+        let hints = available.iter().filter(|tool| !ranking.is_excluded(tool.number)).take(hints);
+        let tool_hints: Vec<Arc<str>> = hints.map(|tool| Arc::clone(tool.entry.name())).collect();
+        let explanation = Explanation {
+            selector: self,
+            ranking: &ranking,
+            message: &message,
+            text: &meaning.text,
+            scored: &scored,
+            context: &context,
+            names_networks,
+            before: before.as_ref().filter(|_| sticky),
+            dropped: &dropped,
+            conflicting: &conflicting,
+            cut: &cut,
+            selected: !question.selected_categories.is_empty(),
+            no_tool_needed,
+            own_confidence,
+        };
+        Qualification {
+            reasoning: explanation.render(),
+            networks: context.networks.clone(),
+            categories,
+            confidence: context.last_confidence,
+            active_intent: context.active_intent.clone(),
+            tools_total: self.index.len(),
+            says: match meaning.leaning {
+                Leaning::Not if message.is_telling() && !(has_intent && no_tool_needed) => Says::New,
+                Leaning::Refers | Leaning::Varies => Says::More,
+                Leaning::Not | Leaning::Continues => Says::Nothing,
+            },
+            tool_hints,
+            available,
+            no_tool_needed,
+            context,
+            sticky,
+            cut,
+        }
+    }
+
+    /// What the message means after what was said before, if that is still what the conversation is about.
+    fn read<'q>(&self, question: &Question<'q>, before: Option<&IntentContext>) -> Meaning<'q> {
+        let alone = || Meaning { leaning: Leaning::Not, text: question.message.into(), earlier: None };
+        let kept = before.filter(|before| question.selected_categories.is_empty() && question.rules.keeps(before));
+        let Some(before) = kept else { return alone() };
+        let named = self.category_index.network_words(question.message);
+        let is_known = |word: &str| {
+            let mut all = true;
+            analysis::terms(word, |term| all &= self.index.names.contains_key(term));
+            all
+        };
+        let leaning = Leaning::of(head(question.message, MAX_BYTES), &named, is_known);
+        let alone = Meaning { leaning, ..alone() };
+        let Some(subject) = self.subject(question, before) else { return alone };
+        match leaning {
+            Leaning::Not => alone,
+            Leaning::Refers => Meaning { earlier: Some(subject), ..alone },
+            Leaning::Continues if follow_up::asks_for_details(question.message) => {
+                Meaning { text: format!("{subject} {DETAILS}").into(), ..alone }
+            }
+            Leaning::Continues => Meaning { text: subject.into(), ..alone },
+            Leaning::Varies => Meaning { text: self.joined(subject, question.message).into(), ..alone },
+        }
+    }
+
+    /// What the conversation is about, in words; nothing if it is about nothing.
+    fn subject(&self, question: &Question<'_>, before: &IntentContext) -> Option<String> {
+        let said = question.said.iter().fold(String::new(), |said, message| self.joined(said, message));
+        if let Some(said) = Some(said).filter(|said| !said.is_empty()).or_else(|| before.active_intent.clone()) {
+            return Some(said);
+        }
+        let chosen = self.category_index.all().iter().map(|held| &held.category);
+        let chosen = chosen.filter(|category| !category.always && before.categories.contains(&category.name));
+        let described = chosen.map(|category| format!("{} {}", category.name, category.description));
+        Some(described.collect::<Vec<_>>().join(" ")).filter(|text| !text.is_empty())
+    }
+
+    /// Both texts, where the networks of the later replace those of the earlier.
+    fn joined(&self, earlier: String, later: &str) -> String {
+        let moves = !earlier.is_empty() && self.category_index.network_words(later).contains(&true);
+        let earlier = if moves { self.category_index.without_networks(&earlier) } else { earlier };
+        format!("{earlier} {later}").trim().to_owned()
+    }
+
+    fn needs_no_tool(&self, ranking: &mut Ranking<'_>, scored: &[Scored], message: &Message) -> bool {
+        scored.iter().all(|category| category.name.is_none())
+            && ranking.best(1).first().is_none_or(|best| {
+                let similarity = self.index.meanings[best.number].dot(&message.quantized);
+                no_tool::needs_no_tool(message, similarity, best.confidence)
+            })
+    }
+
+    /// Tools that are offered whatever their categories: those that the conversation missed, and those that were chosen
+    /// for messages of these very words.
+    fn extra(&self, ranking: &Ranking<'_>, question: &Question<'_>, usage: &Usage, message: &Message) -> Extra {
+        let missed: Vec<usize> = question.missed.iter().filter_map(|name| self.index.number(name)).collect();
+        let taught = usage.taught(&self.index, message).into_iter();
+        let taught = taught.filter(|number| !missed.contains(number) && !ranking.is_excluded(*number)).collect();
+        Extra { missed, taught }
+    }
+
+    /// What a message says by itself, as the rules of contexts look at it.
+    fn in_conversation(mut own: Own, question: &Question<'_>, before: Option<&IntentContext>, leaning: Leaning) -> Own {
+        own.says_nothing_new = leaning.says_nothing_new();
+        own.is_again = question.is_again
+            || own.intent.is_some() && before.is_some_and(|before| before.active_intent == own.intent);
+        if own.says_nothing_new {
+            // It has the intent of what was said before, which the context has already.
+            own.intent = None;
+        }
+        if let Some(before) = before.filter(|_| leaning == Leaning::Refers && own.networks.is_empty()) {
+            own.networks.clone_from(&before.networks);
+        }
+        own
+    }
+
+    /// Categories that a message brings beside the context that it keeps.
+    fn beside_context(mut scored: Vec<Scored>, leaning: Leaning) -> Vec<Scored> {
+        scored.retain(|category| {
+            !leaning.says_nothing_new() && (category.name.is_some() || category.probability >= LEAST_BESIDE_CONTEXT)
+        });
+        scored
+    }
+
+    /// The categories of the context, and of what the message brings.
+    fn offered(&self, context: &IntentContext, scored: &[Scored], question: &Question<'_>) -> Vec<String> {
+        let name = |category: &Scored| &self.category_index.all()[category.place].category.name;
+        let likely = |category: &&Scored| category.probability >= question.min_confidence;
+        let more = scored.iter().filter(likely).map(name).filter(|name| !context.categories.contains(name));
+        context.categories.iter().chain(more).cloned().collect()
+    }
+
+    /// Lets the ranking know what was said before, and which categories the conversation is about.
+    fn lean(&self, ranking: &mut Ranking<'_>, meaning: &Meaning<'_>, context: Option<&IntentContext>, usage: &Usage) {
+        let is_chosen = |category: &Category| {
+            !category.always && context.is_some_and(|context| context.categories.contains(&category.name))
+        };
+        let chosen = self.category_index.all().iter().filter(|held| is_chosen(&held.category));
+        let mut favoured: Vec<usize> = chosen.flat_map(|held| held.tools.iter().copied()).collect();
+        favoured.sort_unstable();
+        favoured.dedup();
+        let earlier = meaning.earlier.as_ref().map(|text| Ranking::new(&self.index, &Message::new(text), usage));
+        ranking.lean_on(earlier.as_ref().map(|earlier| (earlier, SHARE_OF_EARLIER)), &favoured, FROM_CONTEXT);
+    }
+
+    fn restrict(&self, context: &mut IntentContext) -> Vec<String> {
+        context.restrict(
+            |name| self.category_index.names().any(|known| known == name),
+            |name| self.category_index.networks().any(|known| known == name),
+        )
+    }
+
+    /// Puts the categories that are always offered first.
+    fn add_always(&self, context: &mut IntentContext) {
+        if !context.categories.is_empty() {
+            let always = self.always();
+            context.categories.retain(|name| !always.contains(name));
+            context.categories.splice(0..0, always);
+        }
+    }
+
+    /// Has the context no category but those that are always offered?
+    fn is_of_nothing(&self, context: &IntentContext) -> bool {
+        context.categories.len() <= self.always().len()
+    }
+
+    /// The categories that are always offered.
+    fn always(&self) -> Vec<String> {
+        let held = self.category_index.all().iter().filter(|held| held.category.always);
+        held.map(|held| held.category.name.clone()).collect()
+    }
+
+    fn named_networks(&self, question: &Question<'_>) -> Vec<String> {
+        let mut named = self.category_index.networks_in(question.message);
+        for network in question.networks {
+            if self.category_index.networks().any(|known| known == network) && !named.contains(network) {
+                named.push(network.clone());
+            }
+        }
+        named
+    }
+
+    /// The probability of each category that is not offered anyway.
+    fn score(
+        &self,
+        ranking: &Ranking<'_>,
+        mentions: Vec<super::categories::Mention>,
+        networks: &BTreeSet<&String>,
+    ) -> Vec<Scored> {
+        let all = self.category_index.all().iter().zip(mentions).enumerate();
+        let scored = all.filter(|(_, (held, _))| !held.category.always).map(|(place, (held, mention))| {
+            let by_tools = ranking.confidence_of(held.tools.iter().copied());
+            let by_text = if mention.name.is_some() {
+                NAMED
+            } else {
+                1.0 - (1.0 - KEYWORD).powi(mention.keywords.len().min(3) as i32)
+            };
+            let needed = &held.category.networks;
+            Scored {
+                place,
+                probability: 1.0 - (1.0 - by_tools) * (1.0 - by_text),
+                is_elsewhere: !needed.is_empty() && !needed.iter().any(|network| networks.contains(network)),
+                name: mention.name,
+                keywords: mention.keywords,
+            }
+        });
+        let mut scored: Vec<Scored> = scored.collect();
+        scored.sort_by(|a, b| b.probability.total_cmp(&a.probability).then_with(|| a.place.cmp(&b.place)));
+        scored
+    }
+
+    /// What the message supports by itself, and the categories that qualify with what speaks for them.
+    fn own(
+        &self,
+        ranking: &mut Ranking<'_>,
+        mut scored: Vec<Scored>,
+        networks: Vec<String>,
+        question: &Question<'_>,
+        said: (&Message, &str),
+        no_tool_needed: bool,
+    ) -> (Own, Vec<Scored>) {
+        if question.selected_categories.is_empty() {
+            let is_named = scored.iter().any(|category| category.name.is_some());
+            let best = scored.iter().filter(|category| !category.is_elsewhere).map(|category| category.probability);
+            let best = best.fold(0.0_f32, f32::max);
+            let least = LEAST_CATEGORY.max(best * CATEGORY_OF_BEST).max(question.min_confidence);
+            scored.retain(|category| {
+                let beside = is_named && !category.keywords.is_empty() && category.probability >= best * BESIDE_NAMED;
+                let is_likely = (!is_named || beside) && !category.is_elsewhere && category.probability >= least;
+                category.name.is_some() || is_likely && !no_tool_needed
+            });
+        } else {
+            let name = |category: &Scored| &self.category_index.all()[category.place].category.name;
+            scored.retain(|category| question.selected_categories.contains(name(category)));
+        }
+        let qualified = scored.iter().map(|category| &self.category_index.all()[category.place].category.name);
+        let confidence = scored
+            .iter()
+            .map(|category| category.probability)
+            .fold(None, |best: Option<f32>, own| Some(best.map_or(own, |best| best.max(own))));
+        let own = Own {
+            categories: self.always().into_iter().chain(qualified.cloned()).collect(),
+            intent: (!no_tool_needed).then(|| self.intent(ranking, &[], &scored, said)).flatten(),
+            confidence: confidence.unwrap_or_else(|| {
+                // Nothing but what is always offered: as likely as its best tool, and never as sure as a category.
+                ranking.best(1).first().map_or(0.0, |best| best.confidence.min(question.rules.new_context / 2.0))
+            }),
+            networks,
+            ..Own::default()
+        };
+        (own, scored)
+    }
+
+    /// A phrase from the best tools of the qualified categories, or of those offered.
+    fn intent(
+        &self,
+        ranking: &mut Ranking<'_>,
+        offered: &[String],
+        scored: &[Scored],
+        (message, text): (&Message, &str),
+    ) -> Option<String> {
+        let best = ranking.best(JUDGED);
+        let name = |place: usize| &self.category_index.all()[place].category.name;
+        let is_qualified = |tool: &&Ranked| {
+            let mut places = self.category_index.places_of(tool.number);
+            scored.is_empty() && offered.is_empty()
+                || places.any(|place| scored.iter().any(|own| own.place == place) || offered.contains(name(place)))
+        };
+        let names = |text: &str| self.category_index.words_of_names(text);
+        let wish = Wish { text, message, names: &names(text), is_follow_up: !offered.is_empty() };
+        intent::intent(&wish, best.iter().filter(is_qualified).take(TOOLS_OF_INTENT).map(|tool| &*tool.entry), names)
+    }
+
+    /// The tools that are offered, best first, those left out for a conflict, and those that the limit cut.
+    fn available(&self, ranking: &mut Ranking<'_>, shown: &Shown<'_>, question: &Question<'_>) -> Offer {
+        let exact: BTreeSet<usize> = question.exact_tools.iter().filter_map(|name| self.index.number(name)).collect();
+        let mut chosen = exact.clone();
+        let mut conflicting = Vec::new();
+        if !question.ignore_other_tools || exact.is_empty() {
+            for held in self.category_index.all() {
+                if shown.categories.contains(&held.category.name) {
+                    chosen.extend(
+                        held.tools.iter().filter(|&&tool| {
+                            ranking.confidence(tool) >= question.min_confidence || held.category.always
+                        }),
+                    );
+                }
+            }
+            if shown.guesses > 0 {
+                conflicting = self.add_likely(ranking, shown, question, &mut chosen);
+            }
+            chosen.extend(shown.extra.missed.iter().chain(&shown.extra.taught));
+        }
+        for name in question.excluded_tools {
+            if let Some(number) = self.index.number(name) {
+                chosen.remove(&number);
+            }
+        }
+        let mut available: Vec<Ranked> = chosen.into_iter().map(|number| ranking.ranked(number)).collect();
+        let place = |tool: &Ranked| ranking.score(tool.number);
+        let is_asked = |tool: &Ranked| exact.contains(&tool.number) || shown.extra.missed.contains(&tool.number);
+        // Numbers follow the names, so ties break by name.
+        available.sort_by(|a, b| {
+            is_asked(b).cmp(&is_asked(a)).then(place(b).total_cmp(&place(a))).then(a.number.cmp(&b.number))
+        });
+        let cut = self.cut(ranking, &mut available, question.max_tools);
+        Offer { available, conflicting, cut }
+    }
+
+    /// Holds the tools to the limit; the likely ones that it cost, best first. Those that are always offered stay and
+    /// count, but leave room for the best.
+    fn cut(&self, ranking: &mut Ranking<'_>, available: &mut Vec<Ranked>, most: usize) -> Vec<Arc<str>> {
+        if available.len() <= most {
+            return Vec::new();
+        }
+        let is_always = |tool: &Ranked| {
+            self.category_index.places_of(tool.number).any(|place| self.category_index.all()[place].category.always)
+        };
+        let always = available.iter().filter(|tool| is_always(tool)).count();
+        let mut room = most.saturating_sub(always).max(most.min(HINTS));
+        let likely: BTreeSet<usize> = ranking.loaded(JUDGED).into_iter().map(|tool| tool.number).collect();
+        let mut cut = Vec::new();
+        available.retain(|tool| {
+            if is_always(tool) {
+                return true;
+            }
+            let stays = room > 0;
+            room = room.saturating_sub(1);
+            if !stays && likely.contains(&tool.number) {
+                cut.push(Arc::clone(tool.entry.name()));
+            }
+            stays
+        });
+        cut.truncate(HINTS);
+        cut
+    }
+
+    /// Adds the tools past the threshold: not those of networks nobody speaks of, nor what a better one excludes.
+    fn add_likely(
+        &self,
+        ranking: &mut Ranking<'_>,
+        shown: &Shown<'_>,
+        question: &Question<'_>,
+        chosen: &mut BTreeSet<usize>,
+    ) -> Vec<LeftOut> {
+        let mut conflicting = Vec::new();
+        let mut better: Vec<Ranked> = Vec::new();
+        let mut added = 0;
+        for tool in ranking.loaded(question.max_tools) {
+            let elsewhere = self.category_index.places_of(tool.number).any(|place| {
+                let needed = &self.category_index.all()[place].category.networks;
+                !needed.is_empty() && !needed.iter().any(|network| shown.networks.contains(network))
+            });
+            if chosen.contains(&tool.number) {
+                better.push(tool);
+                continue;
+            }
+            if elsewhere || ranking.is_excluded(tool.number) || tool.confidence < question.min_confidence {
+                continue;
+            }
+            if let Some(other) =
+                better.iter().take(JUDGED).find(|other| self.index.is_conflict(tool.number, other.number))
+            {
+                conflicting.push((Arc::clone(tool.entry.name()), Arc::clone(other.entry.name())));
+            } else if added < shown.guesses {
+                added += 1;
+                chosen.insert(tool.number);
+                better.push(tool);
+            }
+        }
+        conflicting
+    }
+}
+
+#[cfg(test)]
+mod tests;

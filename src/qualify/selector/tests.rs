@@ -1,0 +1,115 @@
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::catalog::document::{Conflict, ConflictSeverity};
+use crate::catalog::{Entry, ToolMetadata};
+
+const CATEGORIES: &str = "
+networks: [{name: solana, aliases: [SOL]}, {name: base, aliases: [Base, on base]}]
+categories:
+- {name: required, description: d, always: true}
+- {name: solana, description: d, aliases: [SOL], networks: [solana]}
+- {name: base, description: d, aliases: [Base, on base], networks: [base]}
+- {name: mail, description: d, keywords: [email]}
+";
+
+const TOOLS: [(&str, &str, &str); 7] = [
+    ("baseSwap", "base", "Swaps one token for another on the Base network."),
+    ("fetch_page", "web", "Fetches a page of the web and returns its text."),
+    ("mailRead", "mail", "Reads the emails of an inbox."),
+    ("mailSend", "mail", "Sends an email to a recipient."),
+    ("scrape_page", "web", "Fetches a page of the web, with its tables."),
+    ("solanaSwap", "solana", "Swaps one token for another on the Solana network."),
+    ("wallet", "required", "The user's own wallet."),
+];
+
+fn selector() -> Selector {
+    let mut catalog = Catalog::default();
+    for (name, category, description) in TOOLS {
+        let mut document = ToolMetadata {
+            name: name.into(),
+            category: category.into(),
+            description: description.into(),
+            ..ToolMetadata::default()
+        };
+        if name == "scrape_page" {
+            let severity = Some(ConflictSeverity::High);
+            document.conflicts = vec![Conflict { tool: "fetch_page".into(), severity, ..Conflict::default() }];
+        }
+        catalog.add(Arc::new(Entry::new(&document, Path::new("x").into())));
+    }
+    let categories = Categories::parse(Path::new("c"), CATEGORIES.as_bytes()).unwrap();
+    Selector::build(&Arc::new(catalog), &Arc::new(categories))
+}
+
+fn ask(selector: &Selector, question: &Question<'_>) -> Qualification {
+    selector.qualify(&Question { max_tools: 100, ..question.clone() }, &Usage::new())
+}
+
+fn says(message: &str) -> Question<'_> {
+    Question { message, ..Question::default() }
+}
+
+fn check(question: &Question<'_>, categories: &[&str], networks: &[&str]) {
+    let answer = ask(&selector(), question);
+    assert_eq!(answer.categories, categories, "{question:?}: {answer:#?}");
+    assert_eq!(answer.networks, networks, "{question:?}");
+}
+
+#[test]
+fn names_decide_and_networks_hold_back() {
+    check(&says("swap my SOL"), &["required", "solana"], &["solana"]);
+    check(&says("swap a token on Base"), &["required", "base"], &["base"]);
+    check(&says("send an email to my boss"), &["required", "mail"], &[]);
+    let base = ["base".to_owned()];
+    check(&Question { networks: &base, ..says("swap a token for another") }, &["required", "base"], &["base"]);
+    // Without a network, no network's tools are guessed.
+    let answer = ask(&selector(), &says("swap a token for another"));
+    assert!(!answer.categories.iter().any(|name| name == "solana" || name == "base"), "{answer:#?}");
+}
+
+#[test]
+fn of_two_in_high_conflict_the_better_is_offered() {
+    let answer = ask(&selector(), &says("which tables has that page of the web?"));
+    let names: Vec<&str> = answer.available.iter().map(|tool| &**tool.entry.name()).collect();
+    assert!(names.contains(&"scrape_page"), "{names:?}");
+    let selected = ["web".to_owned()];
+    let both = ask(&selector(), &Question { selected_categories: &selected, ..says("tables") });
+    assert_eq!(both.available.len(), 3, "a category that was selected is offered whole");
+}
+
+#[test]
+fn what_the_caller_says_holds() {
+    let (exact, excluded) = (["mailRead".to_owned(), "gone".to_owned()], ["wallet".to_owned()]);
+    let question = Question { exact_tools: &exact, ignore_other_tools: true, ..says("swap my SOL") };
+    let names = |question: &Question<'_>| -> Vec<String> {
+        ask(&selector(), question).available.iter().map(|tool| tool.entry.name().to_string()).collect()
+    };
+    assert_eq!(names(&question), ["mailRead"]);
+    assert_eq!(names(&Question { ignore_other_tools: false, ..question.clone() })[0], "mailRead");
+    assert!(!names(&Question { excluded_tools: &excluded, ..says("swap my SOL") }).contains(&"wallet".to_owned()));
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_said_the_answer_is_of_the_catalog(
+        message in "\\PC{0,60}",
+        categories in prop::collection::vec("[a-z]{1,8}|solana|required", 0..6),
+        turns in any::<u64>(),
+        confidence in 0.0_f32..=1.0,
+    ) {
+        let selector = selector();
+        let context = IntentContext { categories, turns_since_update: turns, last_confidence: confidence,
+            ..IntentContext::default() };
+        let answer = ask(&selector, &Question { context: Some(&context), ..says(&message) });
+        prop_assert_eq!(answer.categories.first().map(String::as_str), Some("required"));
+        prop_assert!(answer.categories.iter().all(|name| selector.category_index().names().any(|known| known == name)));
+        prop_assert!((0.0..=1.0).contains(&answer.confidence));
+        prop_assert!(!answer.reasoning.is_empty());
+        prop_assert!(answer.available.iter().any(|tool| &**tool.entry.name() == "wallet"));
+        let again = ask(&selector, &Question { context: Some(&context), ..says(&message) });
+        prop_assert_eq!(again.reasoning, answer.reasoning);
+    }
+}

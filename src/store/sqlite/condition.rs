@@ -1,0 +1,236 @@
+//! What is looked for, as SQL: by columns where there are any and by paths into the metadata otherwise.
+
+use rusqlite::types::{Value, ValueRef};
+
+use crate::memory::query::{FieldPath, Filter, SortBy, SortValue, Wanted};
+
+/// SQL with its values.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Condition {
+    pub(super) sql: String,
+    pub(super) values: Vec<Value>,
+}
+
+impl Condition {
+    pub(super) fn and(&mut self, sql: &str, values: impl IntoIterator<Item = Value>) {
+        self.sql.push_str(" AND ");
+        self.sql.push_str(sql);
+        self.values.extend(values);
+    }
+
+    pub(super) fn of(number: i64, filter: &Filter) -> Self {
+        let mut condition = Self { sql: "m.tenant = ?".to_owned(), values: vec![number.into()] };
+        let Filter {
+            kind,
+            user,
+            agent,
+            chat,
+            thread,
+            word,
+            fields,
+            tags,
+            min_importance,
+            from_us,
+            to_us,
+            include_deleted,
+        } = filter;
+        if let Some(kind) = kind {
+            condition.and("m.kind = ?", [i64::from(*kind).into()]);
+        }
+        // With both values named the index by time is of use.
+        condition.and(if *include_deleted { "m.deleted IN (0, 1)" } else { "m.deleted = 0" }, []);
+        // Rarest first. Without statistics SQLite might look up by the agent of all memories: the plus keeps it from
+        // it.
+        let keys = [("thread_id", thread), ("chat_id", chat), ("user_id", user), ("agent_id", agent), ("word", word)];
+        for (number, (column, text)) in
+            keys.into_iter().filter_map(|(column, text)| Some((column, text.as_ref()?))).enumerate()
+        {
+            let plus = if number == 0 { "" } else { "+" };
+            condition.and(&format!("{plus}m.{column} = ?"), [text.clone().into()]);
+        }
+        if let Some(least) = min_importance {
+            condition.and("m.importance >= ?", [(*least).into()]);
+        }
+        if let Some(from) = from_us {
+            condition.and("m.created_us >= ?", [(*from).into()]);
+        }
+        if let Some(to) = to_us {
+            condition.and("m.created_us <= ?", [(*to).into()]);
+        }
+        for (path, wanted) in fields {
+            condition.and_field(path, wanted);
+        }
+        for tag in tags {
+            let has =
+                "EXISTS (SELECT 1 FROM json_each(m.metadata, '$.tags') AS e WHERE e.type = 'text' AND e.atom = ?)";
+            condition.and(has, [tag.clone().into()]);
+        }
+        condition
+    }
+
+    fn and_field(&mut self, path: &FieldPath, wanted: &Wanted) {
+        let path = json_path(path);
+        let mut has = |types: &str, value: Value| {
+            // Most fields are scalars, for which no table of items need be made.
+            let sql = format!(
+                "CASE WHEN json_type(m.metadata, ?) IN ({types}) THEN json_extract(m.metadata, ?) = ?
+                      WHEN json_type(m.metadata, ?) = 'array' THEN EXISTS (
+                         SELECT 1 FROM json_each(m.metadata, ?) AS e WHERE e.type IN ({types}) AND e.atom = ?)
+                      ELSE 0 END"
+            );
+            let path = || Value::from(path.clone());
+            self.and(&sql, [path(), path(), value.clone(), path(), path(), value]);
+        };
+        match wanted {
+            Wanted::Text(text) => has("'text'", text.clone().into()),
+            Wanted::Number(number) => has("'integer', 'real'", (*number).into()),
+            Wanted::Whole(number) => has("'integer', 'real'", (*number).into()),
+            Wanted::Huge(number) => {
+                // SQLite has no such number; its digits are compared.
+                let sql = "CASE json_type(m.metadata, ?) WHEN 'integer' THEN (m.metadata -> ?) = ?
+                                WHEN 'array' THEN EXISTS (SELECT 1 FROM json_each(m.metadata, ?) AS e
+                                    WHERE e.type = 'integer' AND (m.metadata -> e.fullkey) = ?)
+                                ELSE 0 END";
+                let (path, digits) = (|| Value::from(path.clone()), || Value::from(number.to_string()));
+                self.and(sql, [path(), path(), digits(), path(), digits()]);
+            }
+            Wanted::Moment(micros) => {
+                self.and("moment_us(json_extract(m.metadata, ?)) = ?", [path.into(), (*micros).into()]);
+            }
+            Wanted::Bool(truth) => has(if *truth { "'true'" } else { "'false'" }, i64::from(*truth).into()),
+            Wanted::Id(namespace, entity, id, version) => {
+                for (key, part) in [("namespace", namespace), ("type", entity), ("id", id)] {
+                    let sql = "json_extract(m.metadata, ?) = ?";
+                    self.and(sql, [format!("{path}.{key}").into(), part.clone().into()]);
+                }
+                let version = version.map(|version| i64::try_from(version).unwrap_or(i64::MAX));
+                let sql = "json_extract(m.metadata, ?) IS ?";
+                self.and(sql, [format!("{path}.version").into(), version.map_or(Value::Null, Value::from)]);
+            }
+        }
+    }
+}
+
+/// What is sorted by, as SQL.
+pub(super) fn sort_key(sort: &SortBy) -> Condition {
+    let bare = |sql: &str| Condition { sql: sql.to_owned(), values: Vec::new() };
+    match sort {
+        SortBy::Created => bare("m.created_us"),
+        SortBy::Updated => bare("m.updated_us"),
+        SortBy::Score => bare("NULL"),
+        SortBy::Field(path) => match path.to_string().as_str() {
+            "importance_score" => bare("m.importance"),
+            "thread.position" => bare("m.position"),
+            "thread.id" => bare("m.thread_id"),
+            _ => Condition {
+                sql: "CASE WHEN json_type(m.metadata, ?) IN ('object', 'array') THEN NULL
+                           ELSE json_extract(m.metadata, ?) END"
+                    .to_owned(),
+                values: vec![json_path(path).into(), json_path(path).into()],
+            },
+        },
+        SortBy::Moment(path) => {
+            Condition { sql: "moment_us(json_extract(m.metadata, ?))".to_owned(), values: vec![json_path(path).into()] }
+        }
+        SortBy::Id(path) => match path.to_string().as_str() {
+            "userId" => bare("m.user_id"),
+            "agentId" => bare("m.agent_id"),
+            "chatId" => bare("m.chat_id"),
+            _ => {
+                let part = |key: &str| Value::from(format!("{}.{key}", json_path(path)));
+                let escaped = "replace(replace(json_extract(m.metadata, ?), '%', '%25'), ':', '%3A')";
+                Condition {
+                    sql: format!(
+                        "{escaped} || ':' || {escaped} || ':' || {escaped}
+                         || coalesce(':' || json_extract(m.metadata, ?), '')"
+                    ),
+                    values: ["namespace", "type", "id", "version"].map(part).into(),
+                }
+            }
+        },
+    }
+}
+
+fn sql_value(value: &SortValue) -> Value {
+    match value {
+        SortValue::Nothing => Value::Null,
+        SortValue::Integer(number) => (*number).into(),
+        SortValue::Real(number) => (*number).into(),
+        SortValue::Text(text) => text.clone().into(),
+    }
+}
+
+pub(super) fn sort_value(value: ValueRef<'_>) -> SortValue {
+    match value {
+        ValueRef::Integer(number) => SortValue::Integer(number),
+        ValueRef::Real(number) => SortValue::Real(number),
+        ValueRef::Text(text) => SortValue::Text(String::from_utf8_lossy(text).into_owned()),
+        ValueRef::Null | ValueRef::Blob(_) => SortValue::Nothing,
+    }
+}
+
+/// Only what comes after a value and id.
+pub(super) fn after(condition: &mut Condition, key: &Condition, value: &SortValue, id: &str, descending: bool) {
+    let values = |last: &[Value]| key.values.iter().cloned().chain(last.iter().cloned()).collect::<Vec<_>>();
+    let (value, id) = (sql_value(value), Value::from(id.to_owned()));
+    let key_sql = &key.sql;
+    if value == Value::Null {
+        condition.and(&format!("(({key_sql}) IS NULL AND m.id > ?)"), values(&[id]));
+        return;
+    }
+    let beyond = if descending { "<" } else { ">" };
+    let all = [values(std::slice::from_ref(&value)), values(&[value.clone(), id]), values(&[])].concat();
+    let sql = format!("(({key_sql}) {beyond} ? OR ({key_sql}) = ? AND m.id > ? OR ({key_sql}) IS NULL)");
+    condition.and(&sql, all);
+}
+
+/// The path as SQLite spells it.
+fn json_path(path: &FieldPath) -> String {
+    path.keys().iter().fold("$".to_owned(), |path, key| format!("{path}.\"{key}\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::{Connection, params_from_iter};
+
+    use super::*;
+    use crate::store::sqlite::migrations::migrate;
+
+    /// What SQLite does to count what a filter lets through.
+    fn plan(filter: &Filter) -> String {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection).unwrap();
+        let condition = Condition::of(1, filter);
+        let sql = format!("EXPLAIN QUERY PLAN SELECT count(*) FROM memories AS m WHERE {}", condition.sql);
+        let mut select = connection.prepare(&sql).unwrap();
+        select.query_row(params_from_iter(&condition.values), |row| row.get(3)).unwrap()
+    }
+
+    #[test]
+    fn what_many_memories_share_is_counted_in_an_index() {
+        let kind = || Filter { kind: Some(1), ..Filter::default() };
+        let text = || Some("x".to_owned());
+        // SQLite does not call an index with a generated column covering, but reads no row for it either.
+        for (filter, index) in [
+            (kind(), "COVERING INDEX memories_by_"),
+            (Filter { word: text(), ..kind() }, "INDEX memories_by_word (tenant=? AND kind=? AND deleted=? AND word=?"),
+            (
+                Filter { word: text(), from_us: Some(1), ..kind() },
+                "INDEX memories_by_word (tenant=? AND kind=? AND deleted=? AND word=?",
+            ),
+            (
+                Filter { word: text(), include_deleted: true, ..kind() },
+                "INDEX memories_by_word (tenant=? AND kind=? AND deleted=? AND word=?",
+            ),
+            (Filter { agent: text(), ..kind() }, "COVERING INDEX memories_by_agent"),
+            (Filter { user: text(), ..kind() }, "COVERING INDEX memories_by_user"),
+            (Filter { chat: text(), ..kind() }, "COVERING INDEX memories_by_chat"),
+            (Filter { thread: text(), ..kind() }, "COVERING INDEX memories_by_thread"),
+            (Filter { thread: text(), chat: text(), word: text(), ..kind() }, "INDEX memories_by_thread"),
+            (Filter { user: text(), agent: text(), word: text(), ..kind() }, "INDEX memories_by_user"),
+        ] {
+            let plan = plan(&filter);
+            assert!(plan.contains(index), "{filter:?}: {plan}");
+        }
+    }
+}

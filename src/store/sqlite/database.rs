@@ -1,0 +1,488 @@
+//! The open database: records are durable in the journal first, everything else in a transaction that takes them over.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{io, mem};
+
+use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, params};
+
+use super::erasure::{Erasure, STEP};
+use super::migrations::MigrationError;
+use super::projection::Projection;
+use super::scrub::{Progress, ScrubError, Scrubber};
+use super::writer::{Batch, Clock, Task};
+use super::{KeptFiles, Options, notes, open, row_cache};
+use crate::store::file_identity::FileIdentity;
+use crate::store::journal::{self, Journal, JournalError};
+use crate::store::{Durability, Stored};
+use crate::timing::{Execution, Outcome};
+
+/// Records in the journal that are taken over although there is no pause: so many that a transaction's own cost is
+/// divided, so few that nobody waits long.
+const MAX_BACKLOG: usize = 512;
+
+/// Records that wait in the journal while the database cannot be written; beyond them, records are refused. Some 30 MB
+/// in memory and on the disk.
+const MAX_WAITING: usize = 1 << 16;
+
+/// How long a transaction that nobody waits for waits for another program's.
+const SHORT_PATIENCE: Duration = Duration::from_millis(20);
+
+/// How long one that is waited for does.
+pub(super) const LONG_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Records removed at once, so that nobody waits for the removal of all.
+const PRUNED_AT_ONCE: u32 = 5000;
+
+/// Idempotency keys are kept for this long: whoever repeats a call does so sooner.
+const IDEMPOTENCY: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// The database cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum OpenError {
+    #[error("{}: {source}", path.display())]
+    Database { path: PathBuf, source: MigrationError },
+    #[error("{}: {source}", path.display())]
+    Journal { path: PathBuf, source: JournalError },
+}
+
+/// Something could not be written.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum WriteError {
+    #[error(transparent)]
+    Database(#[from] rusqlite::Error),
+    #[error("its journal: {0}")]
+    Journal(#[from] io::Error),
+    #[error("its pages: {0}")]
+    Pages(#[source] io::Error),
+    #[error("it, or its `-wal` file, was removed or replaced while it is in use")]
+    Gone,
+}
+
+impl WriteError {
+    /// What to do about it; may be empty.
+    pub(super) fn hint(&self) -> &'static str {
+        match self {
+            Self::Journal(error) if error.kind() == io::ErrorKind::StorageFull => "the disk is full",
+            Self::Journal(_) | Self::Pages(_) => "",
+            Self::Gone => "put it back, or restart the daemon",
+            Self::Database(error) => match error.sqlite_error_code() {
+                Some(ErrorCode::DiskFull) => "the disk, or the limit on the database's size, is full",
+                Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+                    "let the daemon's user write it"
+                }
+                Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => "another program holds it",
+                Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                    "it is damaged; move it away, or restore a backup"
+                }
+                _ => "",
+            },
+        }
+    }
+
+    /// Is it that another program holds the database? The journal takes records all the same.
+    pub(super) fn is_busy(&self) -> bool {
+        let Self::Database(error) = self else { return false };
+        matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+    }
+
+    /// May the same connection do better next time?
+    pub(super) fn may_pass(&self) -> bool {
+        let Self::Database(error) = self else { return true };
+        let code = error.sqlite_error_code();
+        matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::DiskFull))
+    }
+}
+
+impl From<ScrubError> for WriteError {
+    fn from(error: ScrubError) -> Self {
+        match error {
+            ScrubError::Database(error) => Self::Database(error),
+            ScrubError::File(error) => Self::Pages(error),
+        }
+    }
+}
+
+/// Is that the fault of what was to be written, or of what it met, rather than of the disk?
+fn is_of_work(error: &rusqlite::Error) -> bool {
+    use ErrorCode::{ConstraintViolation, DatabaseCorrupt, ParameterOutOfRange, TooBig, TypeMismatch, Unknown};
+    error.sqlite_error_code().is_none_or(|code| {
+        matches!(code, ConstraintViolation | DatabaseCorrupt | ParameterOutOfRange | TooBig | TypeMismatch | Unknown)
+    })
+}
+
+/// The database, the journal before it, and what follows from the records of both.
+pub(super) struct Database {
+    connection: Connection,
+    identity: FileIdentity,
+    /// Of its write-ahead log.
+    wal_identity: FileIdentity,
+    durability: Durability,
+    scrubber: Scrubber,
+    journal: Journal,
+    backlog: Vec<(i64, Execution)>,
+    /// Their idempotency keys, by tenant.
+    journalled_keys: HashSet<(String, String)>,
+    /// Nothing after a failure: it is read anew.
+    projection: Option<Projection>,
+    /// The last transaction failed, so the next must succeed before more is taken.
+    is_stuck: bool,
+}
+
+impl Database {
+    /// Opens the database, and takes over what an earlier daemon left in the journal.
+    pub(super) fn open(options: &Options, kept: &KeptFiles) -> Result<Self, OpenError> {
+        let (connection, is_new) =
+            open(options).map_err(|source| OpenError::Database { path: options.path.clone(), source })?;
+        let path = journal_of(&options.path);
+        let unusable = |source: JournalError| OpenError::Journal { path: path.clone(), source };
+        let failed = |error: rusqlite::Error| OpenError::Database { path: options.path.clone(), source: error.into() };
+        let place_of = |path: PathBuf| {
+            FileIdentity::of(&path).map_err(|error| OpenError::Journal { path: path.clone(), source: error.into() })
+        };
+        let (identity, wal_identity) = (place_of(options.path.clone())?, place_of(log_of(&options.path))?);
+        let page_size: i64 = connection.pragma_query_value(None, "page_size", |row| row.get(0)).map_err(failed)?;
+        let keep = |file| kept.lock().push(file);
+        let scrubber = Scrubber::open(&options.path, &log_of(&options.path), page_size as usize, is_new, keep);
+        let scrubber =
+            scrubber.map_err(|error| OpenError::Journal { path: log_of(&options.path), source: error.into() })?;
+        let (journal, mut backlog) = Journal::open(&path, options.settings.durability).map_err(unusable)?;
+        let projection = Projection::read(&connection).map_err(failed)?;
+        backlog.retain(|(id, _)| *id >= projection.next_id());
+        if let Some((first, _)) = backlog.first() {
+            tracing::info!(records = backlog.len(), first, "records of the journal are taken over");
+        }
+        let projection = backlog.is_empty().then_some(projection);
+        let (durability, journalled_keys) = (options.settings.durability, HashSet::new());
+        let mut database = Self {
+            connection,
+            identity,
+            wal_identity,
+            durability,
+            scrubber,
+            journal,
+            backlog,
+            journalled_keys,
+            projection,
+            is_stuck: false,
+        };
+        // What is read back at the start has it as of the last record.
+        database.write_projection().map_err(failed)?;
+        database.journal.clear().map_err(|error| unusable(error.into()))?;
+        Ok(database)
+    }
+
+    /// Sees to it that what is written will be found: a journal that was removed is made anew; a database cannot be,
+    /// while others read it.
+    pub(super) fn keep_place(&mut self) -> Result<(), WriteError> {
+        if !self.wal_identity.is_unchanged() {
+            // What only the log had is in the database then.
+            self.empty_log();
+        }
+        if !self.identity.is_unchanged() || !self.wal_identity.is_unchanged() {
+            return Err(WriteError::Gone);
+        }
+        if !self.journal.is_in_place() {
+            tracing::warn!("the journal was removed or replaced while it is in use, and is made anew");
+            self.renew_journal()?;
+        }
+        Ok(())
+    }
+
+    /// Makes another journal, with what only the one that is gone had.
+    fn renew_journal(&mut self) -> Result<(), WriteError> {
+        let path = journal_of(self.identity.path());
+        let (mut journal, _) = Journal::open(&path, self.durability).map_err(io::Error::other)?;
+        journal.clear()?;
+        if let Some((first, _)) = self.backlog.first() {
+            let records: Vec<Execution> = self.backlog.iter().map(|(_, execution)| execution.clone()).collect();
+            journal.append(*first, &records)?;
+        }
+        self.journal = journal;
+        Ok(())
+    }
+
+    /// Has the journal failed, and not worked since?
+    pub(super) fn is_doubtful(&self) -> bool {
+        self.journal.is_doubtful()
+    }
+
+    /// Does what a pause is good for.
+    pub(super) fn tidy(&mut self) -> Result<(), WriteError> {
+        if self.is_behind() {
+            self.apply_journal()?;
+        } else {
+            self.write_projection()?;
+        }
+        Ok(self.journal.prove()?)
+    }
+
+    /// Are there records that only the journal has?
+    pub(super) fn is_behind(&self) -> bool {
+        !self.backlog.is_empty()
+    }
+
+    /// Are there so many that no more are taken?
+    pub(super) fn is_full(&self) -> bool {
+        self.backlog.len() >= MAX_WAITING
+    }
+
+    /// How many there are.
+    pub(super) fn waiting(&self) -> usize {
+        self.backlog.len()
+    }
+
+    /// Are there more of them than should be?
+    pub(super) fn is_far_behind(&self) -> bool {
+        self.backlog.len() >= MAX_BACKLOG
+    }
+
+    /// Has the last transaction failed?
+    pub(super) fn is_stuck(&self) -> bool {
+        self.is_stuck
+    }
+
+    /// Is the projection older than the last record?
+    pub(super) fn is_projection_unwritten(&self) -> bool {
+        self.projection.as_ref().is_some_and(Projection::is_unwritten)
+    }
+
+    /// Stores the records of all batches, or with an error none. They are durable when this returns.
+    pub(super) fn record(&mut self, batches: &mut [Batch]) -> Result<Vec<Stored>, WriteError> {
+        if self.is_full() {
+            self.apply_journal()?;
+        }
+        let mut projection = self.take_projection()?;
+        let first = projection.next_id();
+        let (mut new, mut new_keys) = (Vec::new(), HashSet::new());
+        let mut samples = Vec::with_capacity(batches.len());
+        for batch in batches {
+            let mut of_batch = Vec::with_capacity(batch.executions.len());
+            for execution in mem::take(&mut batch.executions) {
+                if let Some(key) = &execution.idempotency_key {
+                    let key = (execution.tenant.clone(), key.clone());
+                    if self.journalled_keys.contains(&key) || self.is_known(&key)? || !new_keys.insert(key) {
+                        of_batch.push(None);
+                        continue;
+                    }
+                }
+                of_batch.push(Some(projection.add(&self.connection, &execution)?));
+                new.push(execution);
+            }
+            samples.push(of_batch);
+        }
+        if !new.is_empty() {
+            self.journal.append(first, &new)?;
+        }
+        let transitions = projection.take_changes();
+        self.projection = Some(projection);
+        self.journalled_keys.extend(new_keys);
+        self.backlog.extend((first..).zip(new));
+        Ok(samples.into_iter().map(|samples| Stored { samples, transitions: Arc::clone(&transitions) }).collect())
+    }
+
+    /// The projection of all records, the journal's included, which is put back once nothing went wrong.
+    fn take_projection(&mut self) -> rusqlite::Result<Projection> {
+        if let Some(projection) = self.projection.take() {
+            return Ok(projection);
+        }
+        let mut projection = Projection::read(&self.connection)?;
+        for (_, execution) in &self.backlog {
+            projection.add(&self.connection, execution)?;
+        }
+        Ok(projection)
+    }
+
+    fn is_known(&self, (tenant, key): &(String, String)) -> rusqlite::Result<bool> {
+        let query = "SELECT 1 FROM idempotency_keys WHERE tenant = ?1 AND key = ?2";
+        self.connection.prepare_cached(query)?.exists([tenant, key])
+    }
+
+    /// Runs all tasks, or with an error none. An error of theirs alone is no error of the database.
+    pub(super) fn perform(
+        &mut self,
+        tasks: &mut [Box<dyn Task>],
+        clock: &mut Clock,
+    ) -> Result<rusqlite::Result<()>, WriteError> {
+        match self.transact(|transaction, _| tasks.iter_mut().try_for_each(|task| task.run(transaction, clock))) {
+            Err(error) if is_of_work(&error) && self.apply_journal().is_ok() => Ok(Err(error)),
+            done => Ok(Ok(done?)),
+        }
+    }
+
+    /// Writes the journal's records to the database. Nobody waits for it, so it does not wait for other programs
+    /// either.
+    pub(super) fn apply_journal(&mut self) -> rusqlite::Result<()> {
+        self.connection.busy_timeout(SHORT_PATIENCE)?;
+        let applied = self.transact(|_, _| Ok(()));
+        self.connection.busy_timeout(LONG_PATIENCE)?;
+        applied
+    }
+
+    pub(super) fn write_projection(&mut self) -> rusqlite::Result<()> {
+        self.transact(
+            |transaction, projection| if projection.is_unwritten() { projection.write(transaction) } else { Ok(()) },
+        )
+    }
+
+    /// Takes the journal's records over and does `work`, all or nothing.
+    fn transact(
+        &mut self,
+        work: impl FnOnce(&mut Transaction<'_>, &mut Projection) -> rusqlite::Result<()>,
+    ) -> rusqlite::Result<()> {
+        self.is_stuck = true;
+        let mut transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        insert(&transaction, &self.backlog)?;
+        let mut projection = match self.projection.take() {
+            Some(projection) => projection,
+            None => Projection::read(&transaction)?,
+        };
+        if projection.is_due() {
+            projection.write(&transaction)?;
+        }
+        work(&mut transaction, &mut projection)?;
+        transaction.commit()?;
+        self.scrubber.note();
+        projection.trim();
+        (self.projection, self.is_stuck) = (Some(projection), false);
+        self.backlog.clear();
+        self.journalled_keys.clear();
+        self.journal.rewind();
+        Ok(())
+    }
+
+    /// Removes some of the memories that are to be removed. Are all of them?
+    pub(super) fn erase(&mut self, erasure: &mut Erasure, clock: &mut Clock) -> Result<bool, WriteError> {
+        let mut is_done = false;
+        self.transact(|transaction, _| {
+            is_done = erasure.step(transaction, clock)?;
+            Ok(())
+        })?;
+        Ok(is_done)
+    }
+
+    /// Overwrites for a while what was left of what was removed.
+    pub(super) fn scrub(&mut self) -> Result<Progress, WriteError> {
+        self.connection.busy_timeout(Duration::ZERO)?;
+        let progress = self.scrubber.scrub(&self.connection, STEP);
+        self.connection.busy_timeout(LONG_PATIENCE)?;
+        match progress.map_err(WriteError::from) {
+            Err(error) if error.is_busy() => Ok(Progress::Held),
+            progress => progress,
+        }
+    }
+
+    /// The latest moment that memories were written at.
+    pub(super) fn latest_stamp(&self) -> rusqlite::Result<i64> {
+        row_cache::latest_stamp(&self.connection)
+    }
+
+    /// Moves all that was committed out of the write-ahead log, which still has what was there before.
+    pub(super) fn empty_log(&self) {
+        let emptied = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));
+        match emptied {
+            Ok(false) => {}
+            Ok(true) => tracing::warn!("readers keep the log; what was removed stays in it until it is written over"),
+            Err(error) => tracing::warn!(%error, "the log was not emptied; what was removed stays in it for now"),
+        }
+    }
+
+    /// Removes what is older than the retention, and all that is beyond the bounds. Is there more to remove?
+    pub(super) fn prune(&mut self, retention: Duration) -> Result<bool, WriteError> {
+        let before = |age: Duration| now().saturating_sub(age).as_millis() as i64;
+        // Records that the written projection does not have must stay.
+        self.write_projection()?;
+        let Self { connection, projection: Some(projection), .. } = self else { return Ok(false) };
+        let old =
+            "DELETE FROM executions WHERE id IN (SELECT id FROM executions WHERE at_ms < ?1 ORDER BY id LIMIT ?2)";
+        // One transaction, so that the log is not begun anew before its pages are noted.
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let removed = transaction.execute(old, params![before(retention), PRUNED_AT_ONCE])?;
+        transaction.execute("DELETE FROM idempotency_keys WHERE at_ms < ?1", [before(IDEMPOTENCY)])?;
+        transaction.execute("DELETE FROM memory_keys WHERE at_ms < ?1", [before(IDEMPOTENCY)])?;
+        projection.prune(&transaction)?;
+        notes::prune(&transaction, before(retention).saturating_mul(1000))?;
+        transaction.commit()?;
+        self.scrubber.note();
+        Ok(removed >= PRUNED_AT_ONCE as usize)
+    }
+}
+
+/// The journal of the database at `path`.
+fn journal_of(path: &Path) -> PathBuf {
+    path.with_extension("journal")
+}
+
+/// The write-ahead log of the database at `path`.
+fn log_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    name.into()
+}
+
+/// What was acknowledged before the database at `path` is copied, and may be missing in the copy.
+pub(super) fn journalled(path: &Path) -> Result<Vec<(i64, Execution)>, JournalError> {
+    journal::peek(&journal_of(path))
+}
+
+/// Adds to a copy what it lacks of that.
+pub(super) fn complete(copy: &mut Connection, mut journalled: Vec<(i64, Execution)>) -> rusqlite::Result<()> {
+    if journalled.is_empty() {
+        return Ok(());
+    }
+    let transaction = copy.transaction()?;
+    let next = Projection::read(&transaction)?.next_id();
+    journalled.retain(|(id, _)| *id >= next);
+    insert(&transaction, &journalled)?;
+    transaction.commit()
+}
+
+/// In place of a duration that is not known.
+const UNTIMED: i64 = -1;
+
+fn insert(transaction: &Transaction<'_>, records: &[(i64, Execution)]) -> rusqlite::Result<()> {
+    let now = now().as_millis() as i64;
+    let mut insert = transaction.prepare_cached(
+        "INSERT INTO executions (id, tenant, tool, mode, failed, duration_ms, outcome, content_length, num_perspectives,
+                                 num_branches, thinking_budget, context_tokens, session, at_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+    )?;
+    let mut remember = transaction.prepare_cached(
+        "INSERT INTO idempotency_keys (tenant, key, at_ms) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+    )?;
+    for (id, execution) in records {
+        let Execution { tenant, tool, mode, duration_ms, outcome, measures, session, at_ms, idempotency_key } =
+            execution;
+        if let Some(key) = idempotency_key {
+            remember.execute(params![tenant, key, now])?;
+        }
+        let number = |measure: Option<u64>| measure.map(u64::cast_signed);
+        insert.execute(params![
+            id,
+            tenant,
+            tool,
+            mode,
+            *outcome == Outcome::Error,
+            duration_ms.map_or(UNTIMED, u64::cast_signed),
+            outcome.as_str(),
+            number(measures.content_length),
+            number(measures.num_perspectives),
+            number(measures.num_branches),
+            number(measures.thinking_budget),
+            number(measures.context_tokens),
+            session,
+            at_ms,
+        ])?;
+    }
+    Ok(())
+}
+
+/// Since the epoch.
+pub(super) fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

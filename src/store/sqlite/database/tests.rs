@@ -1,0 +1,159 @@
+use std::fs;
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+
+use super::super::projection::read_trails;
+use super::super::{Measures, file_in};
+use super::*;
+
+/// A database in a directory of its own.
+struct Site {
+    directory: TempDir,
+    database: Option<Database>,
+}
+
+impl Site {
+    fn new() -> Self {
+        let mut site = Self { directory: TempDir::new().unwrap(), database: None };
+        site.restart();
+        site
+    }
+
+    fn path(&self) -> PathBuf {
+        file_in(self.directory.path())
+    }
+
+    /// Ends it as a kill does, and starts again.
+    fn restart(&mut self) {
+        self.database = None;
+        let database = Database::open(&Options::file(self.path()), &KeptFiles::default()).unwrap();
+        database.connection.busy_timeout(Duration::ZERO).unwrap();
+        self.database = Some(database);
+    }
+
+    fn database(&mut self) -> &mut Database {
+        self.database.as_mut().unwrap()
+    }
+
+    fn record(&mut self, executions: &[Execution]) -> Result<Vec<Option<u64>>, WriteError> {
+        let batch = Batch { executions: executions.to_vec(), reply: oneshot::channel().0 };
+        self.database().keep_place()?;
+        Ok(self.database().record(&mut [batch])?.remove(0).samples)
+    }
+
+    /// All that a start reads back.
+    fn state(&mut self) -> String {
+        self.restart();
+        let connection = &self.database().connection;
+        let column = |query: &str| -> Vec<String> {
+            let mut select = connection.prepare(query).unwrap();
+            select.query_map([], |row| row.get(0)).unwrap().collect::<rusqlite::Result<_>>().unwrap()
+        };
+        let rows = column("SELECT concat_ws(' ', tenant, session, tool, failed) FROM executions ORDER BY id");
+        let counts = column("SELECT concat_ws(' ', tool, failed, samples) FROM execution_keys");
+        let keys = column("SELECT concat_ws(' ', tenant, key) FROM idempotency_keys");
+        format!("{rows:?}\n{counts:?}\n{keys:?}\n{:?}", read_trails(connection).unwrap())
+    }
+}
+
+fn execution(tenant: u8, tool: &str, key: u8) -> Execution {
+    Execution {
+        tenant: format!("t{tenant}"),
+        tool: tool.to_owned(),
+        mode: None,
+        duration_ms: Some(1),
+        outcome: if key == 3 { Outcome::Error } else { Outcome::Success },
+        measures: Measures::default(),
+        session: (key != 2).then(|| "s".to_owned()),
+        at_ms: 1,
+        idempotency_key: (key > 2).then(|| format!("k{key}")),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// Whatever happens between two records, and whatever is refused, all comes to what a quiet run gives.
+    #[test]
+    fn troubles_change_nothing(
+        steps in prop::collection::vec((0u8..8, prop::collection::vec((0u8..2, "[a-c]", 0u8..9), 1..4)), 1..16),
+    ) {
+        let (mut quiet, mut site) = (Site::new(), Site::new());
+        for (trouble, records) in &steps {
+            let records: Vec<Execution> =
+                records.iter().map(|(tenant, tool, key)| execution(*tenant, tool, *key)).collect();
+            match trouble {
+                0 => site.database().apply_journal().unwrap(),
+                1 => site.database().tidy().unwrap(),
+                2 => site.restart(),
+                3 => fs::remove_file(journal_of(&site.path())).unwrap(),
+                4 => {
+                    // Another program holds it; the journal takes records all the same.
+                    let holder = Connection::open(site.path()).unwrap();
+                    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+                    prop_assert!(site.database().apply_journal().is_err());
+                    let (taken, expected) = (site.record(&records), quiet.record(&records));
+                    prop_assert_eq!(taken.unwrap(), expected.unwrap());
+                    prop_assert!(site.database().apply_journal().is_err());
+                    drop(holder);
+                }
+                5 | 6 => {
+                    site.database().journal.fail_next();
+                    prop_assert!(site.record(&[execution(0, "refused", 0)]).is_err());
+                    if *trouble == 6 {
+                        site.restart();
+                    }
+                }
+                _ => {}
+            }
+            prop_assert_eq!(site.record(&records).unwrap(), quiet.record(&records).unwrap());
+            quiet.database().tidy().unwrap();
+        }
+        prop_assert_eq!(site.state(), quiet.state());
+    }
+}
+
+#[test]
+fn a_database_made_anew_has_nothing_of_the_one_before() {
+    let mut site = Site::new();
+    for _ in 0..3 {
+        site.record(&[execution(0, "a", 0)]).unwrap();
+    }
+    site.database().apply_journal().unwrap();
+    site.database = None;
+    fs::remove_file(site.path()).unwrap();
+    site.restart();
+    // As long as the first of those, so that the second would follow it.
+    site.record(&[execution(0, "b", 0)]).unwrap();
+    let state = site.state();
+    assert!(state.starts_with("[\"t0 s b 0\"]\n"), "{state}");
+}
+
+#[test]
+fn a_log_that_is_gone_takes_nothing_with_it() {
+    let (mut site, mut copy) = (Site::new(), Site::new());
+    site.record(&[execution(0, "a", 0)]).unwrap();
+    site.database().apply_journal().unwrap();
+    fs::remove_file(log_of(&site.path())).unwrap();
+    assert!(matches!(site.record(&[execution(0, "b", 0)]), Err(WriteError::Gone)));
+    // What a kill leaves.
+    copy.database = None;
+    fs::copy(site.path(), copy.path()).unwrap();
+    let state = copy.state();
+    assert!(state.starts_with("[\"t0 s a 0\"]\n"), "{state}");
+}
+
+#[test]
+fn a_database_that_is_gone_takes_nothing_until_it_is_back() {
+    let mut site = Site::new();
+    site.record(&[execution(0, "a", 0)]).unwrap();
+    let away = site.path().with_extension("away");
+    fs::rename(site.path(), &away).unwrap();
+    assert!(matches!(site.record(&[execution(0, "b", 0)]), Err(WriteError::Gone)));
+    fs::rename(&away, site.path()).unwrap();
+    site.record(&[execution(0, "c", 0)]).unwrap();
+    let state = site.state();
+    assert!(state.starts_with("[\"t0 s a 0\", \"t0 s c 0\"]\n"), "{state}");
+}

@@ -1,0 +1,243 @@
+//! Notes in the database: written with the group, read back at a start, forgotten and pruned.
+
+use std::collections::{BTreeSet, HashMap};
+
+use rusqlite::{Connection, Transaction, params};
+use tokio::sync::oneshot;
+
+use super::writer::{Clock, Task};
+use crate::session::turns::{MAX_MESSAGE_BYTES, MAX_SAID_BYTES};
+use crate::store::StoreError;
+use crate::store::memories::Forgotten;
+use crate::store::notes::{ChoiceNote, Note, Notes, NotesPending, TurnNote};
+use crate::text::head::head;
+
+/// Choices that are kept, over all tenants.
+const MAX_CHOICES: u32 = 20_000;
+
+/// Choices that a start reads back.
+const REPLAYED_CHOICES: u32 = 5_000;
+
+/// Sessions that are kept and read back.
+const MAX_TURNS: u32 = 10_000;
+
+/// Notes that wait to be written.
+#[derive(Debug)]
+pub(super) struct Noting {
+    notes: Vec<Note>,
+    reply: oneshot::Sender<Result<(), StoreError>>,
+}
+
+impl Noting {
+    pub(super) fn new(notes: Vec<Note>) -> (Self, NotesPending) {
+        let (reply, noted) = oneshot::channel();
+        (Self { notes, reply }, NotesPending(vec![noted]))
+    }
+}
+
+impl Task for Noting {
+    fn records(&self) -> usize {
+        self.notes.len()
+    }
+
+    fn run(&mut self, transaction: &mut Transaction<'_>, clock: &mut Clock) -> rusqlite::Result<()> {
+        for note in &self.notes {
+            let at = clock.tick();
+            match note {
+                Note::Turn(TurnNote { tenant, session, state }) => {
+                    transaction
+                        .prepare_cached(
+                            "INSERT INTO turns (tenant, session, state, at_us) VALUES (?1, ?2, ?3, ?4)
+                             ON CONFLICT DO UPDATE SET state = excluded.state, at_us = excluded.at_us",
+                        )?
+                        .execute(params![tenant, session, state, at])?;
+                }
+                Note::Choice(ChoiceNote { tenant, tool, message, trust, adaptation }) => {
+                    transaction
+                        .prepare_cached(
+                            "INSERT INTO choices (tenant, tool, message, trust, at_us) VALUES (?1, ?2, ?3, ?4, ?5)",
+                        )?
+                        .execute(params![tenant, tool, message, trust, at])?;
+                    transaction
+                        .prepare_cached(
+                            "INSERT INTO adaptations (tenant, state) VALUES (?1, ?2)
+                             ON CONFLICT DO UPDATE SET state = excluded.state",
+                        )?
+                        .execute(params![tenant, adaptation])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn acknowledge(self: Box<Self>, outcome: Result<(), StoreError>) {
+        if let Err(error) = &outcome {
+            tracing::debug!(%error, notes = self.notes.len(), "notes of sessions and choices were not stored");
+        }
+        // Nobody waits for most of them.
+        let _ = self.reply.send(outcome);
+    }
+}
+
+/// Reads back what a start needs.
+pub(super) fn read_all(connection: &Connection) -> rusqlite::Result<Notes> {
+    let mut select = connection.prepare("SELECT tenant, session, state FROM turns ORDER BY at_us DESC LIMIT ?1")?;
+    let turns = select
+        .query_map([MAX_TURNS], |row| Ok(TurnNote { tenant: row.get(0)?, session: row.get(1)?, state: row.get(2)? }))?;
+    let mut turns: Vec<TurnNote> = turns.collect::<rusqlite::Result<_>>()?;
+    turns.reverse();
+    Ok(Notes { turns, choices: choices(connection, None)? })
+}
+
+/// The latest choices, oldest first: one tenant's, or all.
+fn choices(connection: &Connection, tenant: Option<&str>) -> rusqlite::Result<Vec<ChoiceNote>> {
+    let mut select = connection.prepare(
+        "SELECT choices.tenant, tool, message, trust, adaptations.state
+         FROM choices JOIN adaptations USING (tenant) WHERE ?2 IS NULL OR choices.tenant = ?2
+         ORDER BY id DESC LIMIT ?1",
+    )?;
+    let choices = select.query_map(params![REPLAYED_CHOICES, tenant], |row| {
+        Ok(ChoiceNote {
+            tenant: row.get(0)?,
+            tool: row.get(1)?,
+            message: row.get(2)?,
+            trust: row.get(3)?,
+            adaptation: row.get(4)?,
+        })
+    })?;
+    let mut choices: Vec<ChoiceNote> = choices.collect::<rusqlite::Result<_>>()?;
+    choices.reverse();
+    Ok(choices)
+}
+
+/// What is noted of a tenant, by what it is found by, and what of it is to go.
+pub(super) struct Noted {
+    choices: HashMap<String, Vec<i64>>,
+    /// By the message they stand at.
+    turns: HashMap<String, Vec<String>>,
+    /// By the beginnings of the messages that they are about.
+    said: HashMap<String, Vec<String>>,
+    sessions: BTreeSet<String>,
+    gone_choices: BTreeSet<i64>,
+    gone: BTreeSet<String>,
+}
+
+impl Noted {
+    pub(super) fn of(connection: &Connection, tenant: &str) -> rusqlite::Result<Self> {
+        let mut noted = Self {
+            choices: HashMap::new(),
+            turns: HashMap::new(),
+            said: HashMap::new(),
+            sessions: BTreeSet::new(),
+            gone_choices: BTreeSet::new(),
+            gone: BTreeSet::new(),
+        };
+        let mut select = connection.prepare("SELECT id, message FROM choices WHERE tenant = ?1")?;
+        let mut rows = select.query([tenant])?;
+        while let Some(row) = rows.next()? {
+            noted.choices.entry(row.get(1)?).or_default().push(row.get(0)?);
+        }
+        let mut select = connection.prepare(
+            "SELECT session, iif(json_valid(state), state ->> '$.message', NULL),
+             iif(json_valid(state), state -> '$.said', NULL) FROM turns WHERE tenant = ?1",
+        )?;
+        let mut rows = select.query([tenant])?;
+        while let Some(row) = rows.next()? {
+            let session: String = row.get(0)?;
+            if let Some(message) = row.get::<_, Option<String>>(1)? {
+                noted.turns.entry(message).or_default().push(session.clone());
+            }
+            let said = row.get::<_, Option<String>>(2)?.map(|said| serde_json::from_str::<Vec<String>>(&said));
+            for message in said.and_then(Result::ok).into_iter().flatten() {
+                noted.said.entry(message).or_default().push(session.clone());
+            }
+            noted.sessions.insert(session);
+        }
+        Ok(noted)
+    }
+
+    pub(super) fn forget_sessions(&mut self, names: impl Iterator<Item = String>) {
+        self.gone.extend(names.filter(|name| self.sessions.contains(name)));
+    }
+
+    pub(super) fn forget_text(&mut self, text: &str) {
+        let text = head(text, MAX_MESSAGE_BYTES);
+        self.gone_choices.extend(self.choices.remove(text).into_iter().flatten());
+        // Sessions without a message stand at none.
+        if !text.is_empty() {
+            self.gone.extend(self.turns.remove(text).into_iter().flatten());
+            self.gone.extend(self.said.remove(head(text, MAX_SAID_BYTES)).into_iter().flatten());
+        }
+    }
+
+    /// Removes what was found to go. What choices moved cannot be taken apart; if any of them goes, all that the
+    /// tenant's have moved goes back to where it was before the first.
+    pub(super) fn forget(
+        &mut self,
+        connection: &Connection,
+        tenant: &str,
+        forgotten: &mut Forgotten,
+    ) -> rusqlite::Result<()> {
+        for session in &self.gone {
+            connection.execute("DELETE FROM turns WHERE tenant = ?1 AND session = ?2", [tenant, session])?;
+        }
+        forgotten.sessions.extend(std::mem::take(&mut self.gone));
+        if self.gone_choices.is_empty() {
+            return Ok(());
+        }
+        for id in std::mem::take(&mut self.gone_choices) {
+            connection.execute("DELETE FROM choices WHERE id = ?1", [id])?;
+        }
+        // Bytes that nobody wrote are read as nothing moved.
+        connection.execute("UPDATE adaptations SET state = x'' WHERE tenant = ?1", [tenant])?;
+        forgotten.choices = Some(choices(connection, Some(tenant))?);
+        Ok(())
+    }
+}
+
+/// Forgets sessions that were quiet since `before`, microseconds since the epoch, and all but the latest of everything.
+pub(super) fn prune(connection: &Connection, before: i64) -> rusqlite::Result<()> {
+    connection.execute("DELETE FROM turns WHERE at_us < ?1", [before])?;
+    let beyond = "DELETE FROM turns WHERE at_us <= (SELECT at_us FROM turns ORDER BY at_us DESC LIMIT 1 OFFSET ?1)";
+    connection.execute(beyond, [MAX_TURNS])?;
+    connection.execute("DELETE FROM choices WHERE at_us < ?1", [before])?;
+    connection.execute(
+        "DELETE FROM choices WHERE id <= (SELECT id FROM choices ORDER BY id DESC LIMIT 1 OFFSET ?1)",
+        [MAX_CHOICES],
+    )?;
+    connection.execute("DELETE FROM adaptations WHERE tenant NOT IN (SELECT tenant FROM choices)", []).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::{Options, Sqlite, file_in};
+    use super::*;
+    use crate::store::{ReplayLimits, Settings, Store};
+
+    #[test]
+    fn what_was_noted_is_there_after_a_restart() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let retention = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+        let settings = Settings { retention, ..Settings::default() };
+        let options = Options { settings, ..Options::file(file_in(directory.path())) };
+        let start = || Sqlite::start(options.clone(), Box::new(|_, _| ())).unwrap();
+        let turn =
+            |session: &str, state: &str| TurnNote { tenant: "t".into(), session: session.into(), state: state.into() };
+        let choice = |tool: &str, adaptation: u8| ChoiceNote {
+            tenant: "t".into(),
+            tool: tool.into(),
+            message: "m".into(),
+            trust: 0.5,
+            adaptation: vec![adaptation],
+        };
+        let store = start();
+        store.note(vec![Note::Turn(turn("a", "1")), Note::Turn(turn("b", "1")), Note::Choice(choice("x", 1))]).unwrap();
+        store.note(vec![Note::Turn(turn("a", "2")), Note::Choice(choice("y", 2))]).unwrap();
+        drop(store);
+        let notes = start().replay(ReplayLimits::default()).unwrap().notes;
+        assert_eq!(notes.turns, [turn("b", "1"), turn("a", "2")]);
+        assert_eq!(notes.choices, [choice("x", 2), choice("y", 2)]);
+    }
+}

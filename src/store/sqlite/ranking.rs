@@ -1,0 +1,640 @@
+//! Which memories match a text, and how well: by their words, those of the messages beside them, and by meaning.
+//!
+//! How rare a term is, and how long a text is for its kind, is counted among what the filter lets through: what others
+//! keep changes no score, and a word that everybody says elsewhere is rare in a chat where nobody does.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use rusqlite::{Connection, OptionalExtension, params_from_iter};
+use time::{Date, OffsetDateTime};
+
+use super::condition::Condition;
+use super::postings::{self, Count};
+use super::row_cache::{RowCache, Sums};
+use crate::memory::query::{DatePart, Filter, ScoreSignals, TextQuery};
+use crate::memory::rank::{self, BESIDE};
+
+/// Matches by words, best first, that are scored in full.
+const POOL: usize = 500;
+
+/// Memories whose meaning is nearest, that match if they are near enough.
+const NEAREST: usize = 100;
+
+/// The best by words, and by meaning, whose neighbours are scored in full as well.
+const LEADING: usize = 100;
+
+/// Rows that are looked at one by one, instead of looking for all that have a term; reading that many takes a
+/// millisecond or two.
+const FEW: usize = 1000;
+
+/// Terms of a query.
+const MAX_TERMS: usize = 64;
+
+/// What a filter lets through, as places in the cache.
+pub(super) enum Scope<'f> {
+    /// All of a kind.
+    Plain(&'f Filter),
+    /// These, in order, and as a set of bits.
+    Rows(Vec<u32>, Vec<u64>),
+}
+
+impl<'f> Scope<'f> {
+    pub(super) fn of(
+        connection: &Connection,
+        cache: &RowCache,
+        condition: &Condition,
+        filter: &'f Filter,
+    ) -> rusqlite::Result<Self> {
+        let plain = Filter { kind: filter.kind, include_deleted: filter.include_deleted, ..Filter::default() };
+        if *filter == plain {
+            return Ok(Self::Plain(filter));
+        }
+        let seqs: Vec<i64> = connection
+            .prepare_cached(&format!("SELECT m.seq FROM memories AS m WHERE {}", condition.sql))?
+            .query_map(params_from_iter(&condition.values), |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?;
+        let mut rows: Vec<u32> = seqs.into_iter().filter_map(|seq| Some(cache.index_of(seq)? as u32)).collect();
+        rows.sort_unstable();
+        let mut bits = vec![0; cache.rows().len().div_ceil(64)];
+        for &row in &rows {
+            bits[row as usize / 64] |= 1 << (row % 64);
+        }
+        Ok(Self::Rows(rows, bits))
+    }
+
+    fn has(&self, cache: &RowCache, index: usize) -> bool {
+        match self {
+            Self::Plain(filter) => cache.passes(index, filter),
+            Self::Rows(_, bits) => bits.get(index / 64).is_some_and(|word| word >> (index % 64) & 1 == 1),
+        }
+    }
+
+    /// How many rows were added on such a date.
+    fn dated(&self, cache: &RowCache, part: DatePart) -> usize {
+        let mut day = Day::default();
+        let mut is_of = |index: usize| day.has(cache.rows()[index].created_us, part);
+        match self {
+            Self::Plain(filter) => {
+                (0..cache.rows().len()).filter(|&index| is_of(index) && cache.passes(index, filter)).count()
+            }
+            Self::Rows(rows, _) => rows.iter().filter(|&&row| is_of(row as usize)).count(),
+        }
+    }
+
+    fn sums(&self, cache: &RowCache) -> Sums {
+        match self {
+            Self::Plain(filter) => cache.sums(filter),
+            Self::Rows(rows, _) => {
+                (rows.len(), rows.iter().map(|&row| u64::from(cache.rows()[row as usize].length)).sum())
+            }
+        }
+    }
+}
+
+/// The day that was looked at last: the next row is mostly of the same.
+#[derive(Debug, Default)]
+struct Day {
+    number: i64,
+    date: Option<Date>,
+}
+
+const DAY_US: i64 = 24 * 60 * 60 * 1_000_000;
+
+impl Day {
+    fn has(&mut self, moment_us: i64, part: DatePart) -> bool {
+        let number = moment_us.div_euclid(DAY_US);
+        if self.date.is_none() || self.number != number {
+            let date = OffsetDateTime::from_unix_timestamp(moment_us.div_euclid(1_000_000)).map(OffsetDateTime::date);
+            (self.number, self.date) = (number, date.ok());
+        }
+        self.date.is_some_and(|date| match part {
+            DatePart::Year(year) => date.year() == year,
+            DatePart::Month(month) => u8::from(date.month()) == month,
+            DatePart::Day(day) => date.day() == day,
+        })
+    }
+}
+
+/// What a row has of the terms.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    index: u32,
+    /// Is it in scope? Neighbours of what is may be out of it.
+    is_in: bool,
+    /// Its first [`Link`], counted from 1.
+    first: u32,
+}
+
+/// One term that a row has, and where its next is.
+#[derive(Debug, Clone, Copy)]
+struct Link {
+    term: u8,
+    count: Count,
+    next: u32,
+}
+
+/// Of all rows that have one of the terms, what they have.
+struct Terms {
+    /// For each row of the cache its entry, counted from 1; 0 for none.
+    entry_of: Vec<u32>,
+    entries: Vec<Entry>,
+    links: Vec<Link>,
+    /// How many rows in scope have each term.
+    having: Vec<usize>,
+}
+
+impl Terms {
+    fn new(cache: &RowCache, terms: usize) -> Self {
+        // Zeroed memory that is not touched costs nothing, however many rows there are.
+        let entry_of = vec![0; cache.rows().len()];
+        Self { entry_of, entries: Vec::new(), links: Vec::new(), having: vec![0; terms] }
+    }
+
+    fn add(&mut self, cache: &RowCache, scope: &Scope<'_>, index: usize, term: usize, count: Count) {
+        let mut entry = self.entry_of[index] as usize;
+        if entry == 0 {
+            self.entries.push(Entry { index: index as u32, is_in: scope.has(cache, index), first: 0 });
+            entry = self.entries.len();
+            self.entry_of[index] = entry as u32;
+        }
+        let entry = &mut self.entries[entry - 1];
+        self.links.push(Link { term: term as u8, count, next: entry.first });
+        entry.first = self.links.len() as u32;
+        self.having[term] += usize::from(entry.is_in);
+    }
+
+    /// From the index: each term's rows are in order, as those of the cache are.
+    fn find(
+        connection: &Connection,
+        cache: &RowCache,
+        tenant: i64,
+        scope: &Scope<'_>,
+        terms: &[String],
+    ) -> rusqlite::Result<Self> {
+        let mut found = Self::new(cache, terms.len());
+        for (number, term) in terms.iter().enumerate() {
+            let mut at = 0;
+            postings::find(connection, tenant, term, |seq, count| {
+                at = advance(cache, at, seq);
+                if cache.rows().get(at).is_some_and(|row| row.seq == seq) {
+                    found.add(cache, scope, at, number, count);
+                }
+            })?;
+        }
+        Ok(found)
+    }
+
+    /// From a few rows and those beside them, each read by itself.
+    fn read(
+        connection: &Connection,
+        cache: &RowCache,
+        scope: &Scope<'_>,
+        rows: &[u32],
+        terms: &[String],
+    ) -> rusqlite::Result<Self> {
+        let mut found = Self::new(cache, terms.len());
+        let number_of: HashMap<&str, usize> =
+            terms.iter().enumerate().map(|(number, term)| (term.as_str(), number)).collect();
+        let beside = |index: usize| BESIDE.iter().filter_map(move |(step, _)| cache.beside(index, *step));
+        let mut wanted: Vec<usize> = rows.iter().flat_map(|&row| beside(row as usize).chain([row as usize])).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let mut select = connection.prepare_cached("SELECT words, speaker FROM memory_words WHERE seq = ?1")?;
+        for index in wanted {
+            let mut counted: Vec<(usize, Count)> = Vec::new();
+            let mut count = |term: &str, words: u32, speaker: u32| {
+                let Some(&number) = number_of.get(term) else { return };
+                let known = counted.iter_mut().find(|(known, _)| *known == number);
+                let count = if let Some((_, count)) = known {
+                    count
+                } else {
+                    counted.push((number, Count::default()));
+                    &mut counted.last_mut().expect("it was just put there").1
+                };
+                *count = count.and(words, speaker);
+            };
+            select
+                .query_row([cache.rows()[index].seq], |row| {
+                    row.get_ref(0)?.as_str()?.split_ascii_whitespace().for_each(|term| count(term, 1, 0));
+                    row.get_ref(1)?.as_str()?.split_ascii_whitespace().for_each(|term| count(term, 0, 1));
+                    Ok(())
+                })
+                .optional()?;
+            for (number, count) in counted {
+                found.add(cache, scope, index, number, count);
+            }
+        }
+        Ok(found)
+    }
+
+    fn links(&self, index: usize) -> impl Iterator<Item = Link> {
+        let first = match self.entry_of[index] {
+            0 => 0,
+            entry => self.entries[entry as usize - 1].first,
+        };
+        let link = |at: u32| (at > 0).then(|| self.links[at as usize - 1]);
+        std::iter::successors(link(first), move |before| link(before.next))
+    }
+}
+
+/// Where a row stands, or would, at or after a place: by steps that double, since the next is mostly near.
+fn advance(cache: &RowCache, from: usize, seq: i64) -> usize {
+    let rows = cache.rows();
+    let mut step = 1;
+    while rows.get(from + step).is_some_and(|row| row.seq < seq) {
+        step *= 2;
+    }
+    let (low, high) = (from + step / 2, (from + step).min(rows.len()));
+    low + rows[low.min(high)..high].partition_point(|row| row.seq < seq)
+}
+
+/// What matches a text.
+pub(super) struct Ranking<'f> {
+    scope: Scope<'f>,
+    terms: Terms,
+    /// Of each term.
+    idf: Vec<f64>,
+    /// Terms of a row in scope, on average.
+    mean_length: f64,
+    dates: Vec<(usize, DatePart)>,
+    /// Places of what matches, in order.
+    matches: Vec<usize>,
+    /// The same, and the messages next to the best by words.
+    ranked: Vec<usize>,
+    /// Those of them that are scored in full.
+    pool: Vec<usize>,
+    scores: RefCell<Option<Vec<(f64, ScoreSignals)>>>,
+}
+
+impl<'f> Ranking<'f> {
+    pub(super) fn of(
+        connection: &Connection,
+        cache: &RowCache,
+        tenant: i64,
+        scope: Scope<'f>,
+        query: &TextQuery,
+    ) -> rusqlite::Result<Self> {
+        let wanted = &query.terms[..query.terms.len().min(MAX_TERMS)];
+        let terms = match &scope {
+            Scope::Rows(rows, _) if rows.len() <= FEW => Terms::read(connection, cache, &scope, rows, wanted)?,
+            _ => Terms::find(connection, cache, tenant, &scope, wanted)?,
+        };
+        let (rows, length) = scope.sums(cache);
+        let mut terms = terms;
+        for &(term, part) in &query.dates {
+            terms.having[term] = terms.having[term].max(scope.dated(cache, part));
+        }
+        let idf = terms.having.iter().map(|&having| rank::idf(rows, having)).collect();
+        let mean_length = (length as f64 / rows.max(1) as f64).max(1.0);
+        let (matches, ranked, pool, scores) = (Vec::new(), Vec::new(), Vec::new(), RefCell::default());
+        let dates = query.dates.clone();
+        let mut ranking = Self { scope, terms, idf, mean_length, dates, matches, ranked, pool, scores };
+        ranking.choose(cache, query);
+        Ok(ranking)
+    }
+
+    /// Finds what matches, and what of it is scored in full.
+    fn choose(&mut self, cache: &RowCache, query: &TextQuery) {
+        let near = self.nearest(cache, query);
+        let with_words = self.terms.entries.iter().filter(|entry| entry.is_in);
+        self.matches = sorted(with_words.clone().map(|entry| entry.index as usize).chain(near.iter().copied()));
+        let mut best: Vec<(f64, usize)> =
+            with_words.map(|entry| (self.words(cache, entry.index as usize, false).0, entry.index as usize)).collect();
+        let order = |a: &(f64, usize), b: &(f64, usize)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
+        if best.len() > POOL {
+            best.select_nth_unstable_by(POOL, order);
+            best.truncate(POOL);
+        }
+        best.sort_unstable_by(order);
+        let leading: Vec<usize> = best.iter().take(LEADING).map(|(_, index)| *index).collect();
+        let is_in = |index: &usize| self.scope.has(cache, *index);
+        // An answer may have nothing of the question about it but what stands before it.
+        let next: Vec<usize> = leading
+            .iter()
+            .flat_map(|&index| [-1, 1].map(|step| cache.beside(index, step)))
+            .flatten()
+            .filter(is_in)
+            .collect();
+        let further: Vec<usize> = leading
+            .into_iter()
+            .chain(near.iter().copied())
+            .flat_map(|index| BESIDE.iter().filter_map(move |(step, _)| cache.beside(index, *step)))
+            .filter(|&index| self.is_match(index))
+            .collect();
+        self.ranked = sorted(self.matches.iter().chain(&next).copied());
+        self.pool = sorted(best.into_iter().map(|(_, index)| index).chain(near).chain(next).chain(further));
+    }
+
+    /// Places of what is nearest by meaning, if it is near enough.
+    fn nearest(&self, cache: &RowCache, query: &TextQuery) -> Vec<usize> {
+        let mut best = Nearest::new(query.like);
+        let mut look = |index: usize| best.take(cache.rows()[index].vector.dot(&query.vector), index);
+        match &self.scope {
+            Scope::Plain(filter) => {
+                let is_far = far(cache, filter, query);
+                (0..cache.rows().len())
+                    .filter(|&index| !is_far(index) && cache.passes(index, filter))
+                    .for_each(&mut look);
+            }
+            Scope::Rows(rows, _) => rows.iter().for_each(|&row| look(row as usize)),
+        }
+        best.into_indices()
+    }
+
+    /// What matches, in order.
+    pub(super) fn matches(&self) -> &[usize] {
+        &self.matches
+    }
+
+    /// What is ranked by score, in order: what matches, and the messages next to the best by words.
+    pub(super) fn ranked(&self) -> &[usize] {
+        &self.ranked
+    }
+
+    /// Does the filter still let a row through?
+    pub(super) fn is_in(&self, cache: &RowCache, index: usize) -> bool {
+        self.scope.has(cache, index)
+    }
+
+    fn is_match(&self, index: usize) -> bool {
+        self.matches.binary_search(&index).is_ok()
+    }
+
+    /// BM25F over the row's own words and its speaker's name; with `is_beside` over those of the messages beside it and
+    /// of its date as well. And a bit for each term that it has itself.
+    fn words(&self, cache: &RowCache, index: usize, is_beside: bool) -> (f64, u64) {
+        let (mut frequencies, mut having, mut matched) = ([0.0_f64; MAX_TERMS], 0_u64, 0_u64);
+        let shortness = |index: usize| rank::shortness(cache.rows()[index].length, self.mean_length);
+        let own = shortness(index);
+        for Link { term, count, .. } in self.terms.links(index) {
+            frequencies[term as usize] += f64::from(count.words) * own + rank::SPEAKER * f64::from(count.speaker);
+            matched |= 1 << term;
+        }
+        having |= matched;
+        for (step, weight) in BESIDE.iter().filter(|_| is_beside) {
+            let Some(other) = cache.beside(index, *step) else { continue };
+            let short = shortness(other);
+            for Link { term, count, .. } in self.terms.links(other) {
+                frequencies[term as usize] += weight * f64::from(count.words) * short;
+                having |= 1 << term;
+            }
+        }
+        let mut day = Day::default();
+        for &(term, part) in self.dates.iter().filter(|_| is_beside) {
+            if day.has(cache.rows()[index].created_us, part) {
+                frequencies[term] += rank::DATE;
+                having |= 1 << term;
+            }
+        }
+        let mut score = 0.0;
+        while having != 0 {
+            let term = having.trailing_zeros() as usize;
+            score += self.idf[term] * rank::saturated(frequencies[term]);
+            having &= having - 1;
+        }
+        (score, matched)
+    }
+
+    fn signals(&self, cache: &RowCache, query: &TextQuery, index: usize) -> ScoreSignals {
+        let similarity = |index: usize| f64::from(cache.rows()[index].vector.dot(&query.vector));
+        let (lexical, matched) = self.words(cache, index, false);
+        let (all, _) = self.words(cache, index, true);
+        let beside = [-1, 1].into_iter().filter_map(|step| cache.beside(index, step));
+        ScoreSignals {
+            lexical,
+            matched,
+            near_lexical: all - lexical,
+            similarity: similarity(index),
+            near_similarity: beside.map(similarity).sum(),
+        }
+    }
+
+    /// The pool with its scores.
+    fn scored_pool(&self, cache: &RowCache, query: &TextQuery) -> Vec<(f64, ScoreSignals)> {
+        let mut kept = self.scores.borrow_mut();
+        let scores = kept.get_or_insert_with(|| {
+            let signals: Vec<ScoreSignals> = self.pool.iter().map(|&index| self.signals(cache, query, index)).collect();
+            (query.rank)(&signals).into_iter().zip(signals).collect()
+        });
+        scores.clone()
+    }
+
+    /// Places of the pool, best first; ties in order of their ids.
+    pub(super) fn best(
+        &self,
+        connection: &Connection,
+        cache: &RowCache,
+        query: &TextQuery,
+        descending: bool,
+    ) -> rusqlite::Result<Vec<usize>> {
+        let scores = self.scored_pool(cache, query);
+        let mut best: Vec<(f64, usize)> =
+            scores.iter().map(|(score, _)| *score).zip(self.pool.iter().copied()).collect();
+        best.sort_by(|a, b| if descending { b.0.total_cmp(&a.0) } else { a.0.total_cmp(&b.0) });
+        let mut id = connection.prepare_cached("SELECT id FROM memories WHERE seq = ?1")?;
+        for tied in best.chunk_by_mut(|a, b| a.0.total_cmp(&b.0).is_eq()).filter(|tied| tied.len() > 1) {
+            let mut ids: Vec<(String, usize)> = Vec::with_capacity(tied.len());
+            for (_, index) in tied.iter() {
+                let id: Option<String> = id.query_row([cache.rows()[*index].seq], |row| row.get(0)).optional()?;
+                ids.push((id.unwrap_or_default(), *index));
+            }
+            ids.sort();
+            for (place, (_, index)) in tied.iter_mut().zip(ids) {
+                place.1 = index;
+            }
+        }
+        Ok(best.into_iter().map(|(_, index)| index).collect())
+    }
+
+    /// Scores of some matches, on the scale of the pool's.
+    pub(super) fn scored(&self, cache: &RowCache, query: &TextQuery, rows: &[usize]) -> Vec<(f64, ScoreSignals)> {
+        let pool = self.scored_pool(cache, query);
+        let known = |index: &usize| self.pool.binary_search(index).ok().map(|at| pool[at]);
+        if rows.iter().all(|index| known(index).is_some()) {
+            return rows.iter().filter_map(known).collect();
+        }
+        let mut signals: Vec<ScoreSignals> = pool.iter().map(|(_, signals)| *signals).collect();
+        signals.extend(rows.iter().map(|&index| self.signals(cache, query, index)));
+        let scores = (query.rank)(&signals);
+        scores.into_iter().zip(signals).skip(pool.len()).collect()
+    }
+}
+
+/// Rows from which on a first look decides which are compared exactly; so many are in some milliseconds.
+const MANY: usize = 50_000;
+
+/// Rows that are compared exactly then.
+const COMPARED: usize = 4000;
+
+/// Which rows of very many are too far away to be compared: those whose signs differ from the query's in more places
+/// than those of the [`COMPARED`] nearest do.
+fn far<'c>(cache: &'c RowCache, filter: &Filter, query: &TextQuery) -> impl Fn(usize) -> bool + use<'c> {
+    let (signs, wanted) = (cache.signs(), query.vector.signs());
+    let mut most = u64::BITS;
+    if signs.len() > MANY {
+        let mut at_distance = [0_usize; u64::BITS as usize + 1];
+        for signs in signs {
+            at_distance[(signs ^ wanted).count_ones() as usize] += 1;
+        }
+        // Others than those that the filter lets through are among them.
+        let (passing, _) = cache.sums(filter);
+        let enough = COMPARED.saturating_mul(signs.len() / passing.max(1));
+        let mut within = 0;
+        let reached = at_distance.iter().position(|rows| {
+            within += rows;
+            within >= enough
+        });
+        most = reached.map_or(u64::BITS, |distance| distance as u32);
+    }
+    move |index| (signs[index] ^ wanted).count_ones() > most
+}
+
+/// In order, each once.
+fn sorted(indices: impl Iterator<Item = usize>) -> Vec<usize> {
+    let mut sorted: Vec<usize> = indices.collect();
+    sorted.sort_unstable();
+    sorted.dedup();
+    sorted
+}
+
+/// The [`NEAREST`] that are near enough, ties to the earlier row; kept sorted only when it overflows.
+#[derive(Debug)]
+struct Nearest {
+    rows: Vec<(f32, usize)>,
+    /// So near one must be.
+    least: f32,
+    is_full: bool,
+}
+
+impl Nearest {
+    fn new(like: f32) -> Self {
+        Self { rows: Vec::new(), least: like, is_full: false }
+    }
+
+    fn take(&mut self, similarity: f32, index: usize) {
+        // Rows come in order, so that one as near as the last that is kept comes after it.
+        if similarity < self.least || self.is_full && similarity <= self.least {
+            return;
+        }
+        self.rows.push((similarity, index));
+        if self.rows.len() >= 2 * NEAREST {
+            self.cut();
+        }
+    }
+
+    fn cut(&mut self) {
+        self.rows.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        if self.rows.len() >= NEAREST {
+            self.rows.truncate(NEAREST);
+            (self.least, self.is_full) = (self.rows[NEAREST - 1].0, true);
+        }
+    }
+
+    fn into_indices(mut self) -> Vec<usize> {
+        self.cut();
+        self.rows.into_iter().map(|(_, index)| index).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+    use tempfile::TempDir;
+
+    use super::super::row_cache::RowCaches;
+    use super::*;
+    use crate::memory::stored::{Draft, SearchKeys};
+    use crate::store::sqlite::{Options, Sqlite, file_in};
+    use crate::store::suite::memories::{KIND, add, all, placed, text};
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+
+        /// Rows that are read one by one say the same as the index.
+        #[test]
+        fn few_rows_have_the_words_that_the_index_has(
+            said in prop::collection::vec(("[abc]( [abc]){0,4}", "[ab]?"), 1..20), kept in any::<u32>(),
+        ) {
+            let directory = TempDir::new().unwrap();
+            let store = Sqlite::start(Options::file(file_in(directory.path())), Box::new(|_, _| ())).unwrap();
+            for (position, (words, speaker)) in (0..).zip(&said) {
+                let index = SearchKeys { speaker: speaker.clone(), ..crate::store::suite::memories::index(words) };
+                add(&store, "t", Draft { index, ..placed(&json!(position).to_string(), "c", "th", position) }).unwrap();
+            }
+            let connection = Connection::open(file_in(directory.path())).unwrap();
+            let query = text(&["a", "b", "d"]);
+            let filter = all(KIND).filter;
+            RowCaches::default().with(&connection, 1, |cache| {
+                let rows: Vec<u32> = (0..cache.rows().len() as u32).filter(|row| kept >> row & 1 == 1).collect();
+                let bits = vec![rows.iter().fold(0, |bits, row| bits | 1 << row)];
+                let scope = Scope::Rows(rows.clone(), bits);
+                let read = Terms::read(&connection, cache, &scope, &rows, &query.terms).unwrap();
+                let found = Terms::find(&connection, cache, 1, &scope, &query.terms).unwrap();
+                assert_eq!(read.having, found.having);
+                for &row in &rows {
+                    let of = |terms: &Terms| {
+                        let mut of: Vec<(u8, Count)> =
+                            terms.links(row as usize).map(|link| (link.term, link.count)).collect();
+                        of.sort_by_key(|(term, _)| *term);
+                        of
+                    };
+                    assert_eq!(of(&read), of(&found), "row {row}");
+                }
+                let whole = Ranking::of(&connection, cache, 1, Scope::Plain(&filter), &query).unwrap();
+                assert!(whole.matches().len() >= read.entries.iter().filter(|entry| entry.is_in).count());
+            }).unwrap();
+        }
+    }
+
+    #[test]
+    fn of_very_many_rows_the_nearest_are_compared() {
+        let directory = TempDir::new().unwrap();
+        drop(Sqlite::start(Options::file(file_in(directory.path())), Box::new(|_, _| ())).unwrap());
+        let connection = Connection::open(file_in(directory.path())).unwrap();
+        connection.execute_batch("INSERT INTO memory_tenants (name) VALUES ('t'); BEGIN").unwrap();
+        let table = crate::text::embedding::Table::shipped();
+        let said = ["tea with milk", "the price of oil", "a walk in the rain", "compile errors", "an old castle"];
+        let vectors = said.map(|text| crate::text::embedding::Quantized::from(&table.embed(text)));
+        let rows = MANY + 1000;
+        for seq in 1..=rows as i64 {
+            let vector = &vectors[if seq % 1000 == 7 { 0 } else { 1 + seq as usize % 4 }];
+            let (kind, created_us) = (KIND, seq);
+            super::super::row_cache::RowOf {
+                seq,
+                tenant: 1,
+                stamp: seq,
+                kind,
+                deleted: false,
+                created_us,
+                thread: None,
+                length: 3,
+                vector,
+            }
+            .write(&connection)
+            .unwrap();
+        }
+        connection.execute_batch("COMMIT").unwrap();
+        let filter = all(KIND).filter;
+        let query = TextQuery { like: 0.25, ..text(&["tea"]) };
+        RowCaches::default()
+            .with(&connection, 1, |cache| {
+                let ranking = Ranking::of(&connection, cache, 1, Scope::Plain(&filter), &query).unwrap();
+                assert_eq!(ranking.matches().len(), rows / 1000);
+                assert!(ranking.matches().iter().all(|&index| cache.rows()[index].seq % 1000 == 7));
+            })
+            .unwrap();
+    }
+
+    #[test]
+    fn the_nearest_are_kept_and_ties_go_to_the_earlier() {
+        let mut nearest = Nearest::new(0.25);
+        for index in 0..1000 {
+            nearest.take(if index % 2 == 0 { 0.5 } else { 0.2 }, index);
+        }
+        nearest.take(0.9, 1000);
+        let indices = nearest.into_indices();
+        assert_eq!((indices.len(), indices[0], indices[1], indices[NEAREST - 1]), (NEAREST, 1000, 0, 2 * NEAREST - 4));
+    }
+}

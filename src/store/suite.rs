@@ -1,0 +1,48 @@
+//! What any implementation of the contract must do, as tests that are run against each.
+
+pub(crate) mod memories;
+pub(crate) mod records;
+
+use super::Store;
+
+/// A place that keeps what a store stored while none runs. Records there are kept for a hundred years.
+pub(crate) trait Site {
+    /// Starts a store there; the one before has been dropped.
+    fn start(&self) -> Box<dyn Store>;
+}
+
+/// Makes an empty site.
+pub(crate) type Sites = fn() -> Box<dyn Site>;
+
+/// Tests that the stores at these sites keep the contract.
+macro_rules! keeps_the_contract {
+    ($sites:expr) => {
+        mod contract {
+            use super::*;
+
+            crate::store::suite::tests! {
+                $sites;
+                records: what_was_acknowledged_is_there_after_a_restart, a_start_reads_back_the_latest_of_each_key,
+                a_call_of_unknown_duration_is_its_session_s_alone, what_sessions_call_next_is_counted_and_read_back;
+                memories: a_memory_is_there_after_a_restart, the_same_call_told_again_is_the_same_memory,
+                a_position_is_taken_once_and_a_refusal_fails_nobody_else,
+                a_change_keeps_the_old_version_and_refuses_a_lost_update, a_person_is_forgotten_in_every_version,
+                an_archive_comes_back_as_it_was, ids_sort_by_their_text_and_moments_by_time,
+                searches_answer_as_a_plain_filter_does;
+            }
+        }
+    };
+}
+
+macro_rules! tests {
+    ($sites:expr; $($room:ident: $($test:ident),+;)+) => {
+        $($(
+            #[test]
+            fn $test() {
+                crate::store::suite::$room::$test($sites);
+            }
+        )+)+
+    };
+}
+
+pub(crate) use {keeps_the_contract, tests};

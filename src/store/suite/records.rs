@@ -1,0 +1,103 @@
+//! What every store does with records.
+
+use super::Sites;
+use crate::store::{ReplayLimits, Store, StoreError, Stored};
+use crate::suggest::transitions::{Prefix, Transition};
+use crate::timing::{Execution, KeyCount, Measures, Outcome};
+
+/// A call of a second in session `s`.
+pub(crate) fn execution(tool: &str, mode: Option<&str>, duration_ms: u64, key: Option<&str>) -> Execution {
+    Execution {
+        tenant: "default".into(),
+        tool: tool.into(),
+        mode: mode.map(Into::into),
+        duration_ms: Some(duration_ms),
+        outcome: Outcome::Success,
+        measures: Measures { content_length: Some(7), ..Measures::default() },
+        session: Some("s".into()),
+        at_ms: 1_700_000_000_000,
+        idempotency_key: key.map(Into::into),
+    }
+}
+
+/// Appends a batch and waits until it is durable.
+pub(crate) fn append(store: &dyn Store, batch: Vec<Execution>) -> Result<Stored, StoreError> {
+    store.append(batch)?.durable_blocking()
+}
+
+pub(crate) fn what_was_acknowledged_is_there_after_a_restart(sites: Sites) {
+    let site = sites();
+    let batch = vec![execution("a", None, 1, Some("k1")), execution("a", Some("m"), 2, None)];
+    let store = site.start();
+    let samples = |stored: Result<Stored, StoreError>| stored.unwrap().samples;
+    assert_eq!(samples(append(&*store, batch.clone())), [Some(1), Some(1)]);
+    assert_eq!(samples(append(&*store, batch.clone())), [None, Some(2)], "told again, and not");
+    drop(store);
+    let store = site.start();
+    let history = store.replay(ReplayLimits::default()).unwrap();
+    let without_key = |execution: &Execution| Execution { idempotency_key: None, ..execution.clone() };
+    let expected = [&batch[0], &batch[1], &batch[1]].map(without_key);
+    assert_eq!(history.executions, expected);
+    let count =
+        |mode: Option<&str>, samples| KeyCount { tool: "a".into(), mode: mode.map(Into::into), failed: false, samples };
+    assert_eq!(history.counts, [count(None, 1), count(Some("m"), 2)]);
+}
+
+pub(crate) fn a_start_reads_back_the_latest_of_each_key(sites: Sites) {
+    let site = sites();
+    let rows = (0..30).map(|i| execution("a", Some(if i % 2 == 0 { "x" } else { "y" }), i, None));
+    append(&*site.start(), rows.collect()).unwrap();
+    let store = site.start();
+    let durations = |limits| -> Vec<u64> {
+        store.replay(limits).unwrap().executions.iter().filter_map(|execution| execution.duration_ms).collect()
+    };
+    assert_eq!(durations(ReplayLimits { per_key: 2, per_tool: 100, of_sessions: 9 }), [26, 27, 28, 29]);
+    assert_eq!(durations(ReplayLimits { per_key: 100, per_tool: 3, of_sessions: 9 }), [27, 28, 29]);
+}
+
+pub(crate) fn a_call_of_unknown_duration_is_its_session_s_alone(sites: Sites) {
+    let site = sites();
+    let store = site.start();
+    let untimed = Execution { duration_ms: None, ..execution("a", None, 0, Some("k")) };
+    let batch = vec![execution("a", None, 5, None), untimed.clone(), execution("b", None, 6, None)];
+    let stored = append(&*store, batch).unwrap();
+    assert_eq!(stored.samples, [Some(1), Some(1), Some(1)]);
+    assert_eq!(append(&*store, vec![untimed]).unwrap().samples, [None], "told again");
+    drop(store);
+    let limits = ReplayLimits { per_key: 1, ..ReplayLimits::default() };
+    let history = site.start().replay(limits).unwrap();
+    let rows: Vec<_> = history.executions.iter().map(|row| (row.tool.as_str(), row.duration_ms)).collect();
+    assert_eq!(rows, [("a", Some(5)), ("b", Some(6))]);
+    assert!(history.counts.iter().all(|count| count.samples == 1), "{:?}", history.counts);
+    assert_eq!(history.calls.iter().map(|call| call.tool.as_str()).collect::<Vec<_>>(), ["a", "a", "b"]);
+    assert!(history.transitions.iter().any(|transition| transition.prefix.before.as_deref() == Some("a")));
+}
+
+pub(crate) fn what_sessions_call_next_is_counted_and_read_back(sites: Sites) {
+    let site = sites();
+    let store = site.start();
+    let call = |session: Option<&str>, tool: &str, outcome| Execution {
+        session: session.map(Into::into),
+        outcome,
+        ..execution(tool, None, 1, None)
+    };
+    let (good, bad) = (Outcome::Success, Outcome::Error);
+    append(&*store, vec![call(Some("s"), "a", good), call(Some("t"), "x", good), call(None, "y", good)]).unwrap();
+    let stored = append(&*store, vec![call(Some("s"), "b", bad), call(Some("s"), "a", good)]).unwrap();
+    let prefix = |before: Option<&str>, last: &str| Prefix { before: before.map(Into::into), last: last.into() };
+    let changed: Vec<&Prefix> = stored.transitions.iter().map(|transition| &transition.prefix).collect();
+    assert_eq!(changed, [&prefix(None, "a"), &prefix(Some("a"), "b"), &prefix(None, "b")]);
+    let b = stored.transitions[0].followers.get("b").unwrap();
+    assert_eq!((b.samples, b.successes), (1, 0));
+    let other = Execution { tenant: "u".into(), ..call(Some("s"), "c", good) };
+    assert!(append(&*store, vec![other]).unwrap().transitions.is_empty(), "another tenant's session");
+    let again = append(&*store, vec![call(Some("s"), "b", good)]).unwrap();
+    assert_eq!(again.transitions.last().unwrap().followers.get("b").unwrap().samples, 2);
+    drop(store);
+    let history = site.start().replay(ReplayLimits { of_sessions: 4, ..ReplayLimits::default() }).unwrap();
+    let latest: Vec<Transition> = history.transitions.iter().rev().take(2).rev().cloned().collect();
+    assert_eq!(latest, *again.transitions, "what is read back is what was handed out");
+    assert_eq!(history.transitions.len(), 4);
+    let calls: Vec<&str> = history.calls.iter().map(|call| call.tool.as_str()).collect();
+    assert_eq!(calls, ["b", "a", "c", "b"]);
+}

@@ -1,0 +1,131 @@
+//! What is asked of a server, and what comes of it.
+
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use tokio::sync::oneshot;
+
+/// A request for a server.
+#[derive(Debug, Clone)]
+pub struct Outgoing {
+    /// Such as `tools/call`.
+    pub method: String,
+    /// As they came from the client, without the keys of the core in `_meta`; an object.
+    pub params: Option<Box<RawValue>>,
+    /// Who asks.
+    pub caller: Caller,
+    /// How long it may take from when it is sent; the server's progress starts that anew. The server's `timeout`, else
+    /// 5 min, if nothing.
+    pub limit: Option<Duration>,
+}
+
+/// Who asks a server.
+#[derive(Debug, Clone, Default)]
+pub struct Caller {
+    /// What a server with `per_session` has a process of its own for.
+    pub session: Option<String>,
+    /// The client's capabilities, an object; none if nothing.
+    pub capabilities: Option<Box<RawValue>>,
+    /// Is the progress of the call wanted?
+    pub wants_progress: bool,
+    /// From which level on log messages of the call are wanted, of a modern server.
+    pub log_level: Option<String>,
+}
+
+/// What a server says while it works on a request.
+#[derive(Debug)]
+pub enum ServerEvent {
+    /// `params` of `notifications/progress`. The token in them is not the client's.
+    Progress(Box<RawValue>),
+    /// `params` of `notifications/message`.
+    Log(Box<RawValue>),
+    /// A request of the server's, which waits for an answer. Dropping `answer` refuses it.
+    Question {
+        /// Such as `elicitation/create`.
+        method: String,
+        /// As the server sent them.
+        params: Option<Box<RawValue>>,
+        /// The result, or an error object.
+        answer: oneshot::Sender<Result<Box<RawValue>, Box<RawValue>>>,
+    },
+}
+
+/// What a server answered.
+#[derive(Debug)]
+pub struct Reply {
+    /// The result, or the error object, as the server sent it.
+    pub outcome: Result<Box<RawValue>, Box<RawValue>>,
+    /// From when it was sent until the answer was read.
+    pub duration: Duration,
+    /// Before it was sent: for a slot, and for the server's start.
+    pub queued: Duration,
+}
+
+/// No answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CallFault {
+    /// No server of that name.
+    #[error("there is no server `{0}`")]
+    UnknownServer(String),
+    /// Too many wait already.
+    #[error("{server} is busy: {waiting} calls wait for it; try again later")]
+    Busy {
+        /// The server.
+        server: String,
+        /// How many.
+        waiting: usize,
+    },
+    /// It does not run, or not yet.
+    #[error("{server} is not available: {reason}; the call was not made")]
+    Down {
+        /// The server.
+        server: String,
+        /// Why.
+        reason: String,
+    },
+    /// It ended with the call in flight.
+    #[error("{server} ended during the call ({reason}); the call may have run")]
+    Died {
+        /// The server.
+        server: String,
+        /// How.
+        reason: String,
+    },
+    /// It took too long, and was cancelled.
+    #[error(
+        "{server} did not answer within {}; the call was cancelled and may have run",
+        humantime::format_duration(*.after)
+    )]
+    Timeout {
+        /// The server.
+        server: String,
+        /// How long it was waited for.
+        after: Duration,
+    },
+    /// The definition changed since it was approved.
+    #[error(
+        "the definition of {tool} is not approved as it is now; `almanacd ctl mcp diff {server}` shows it, and \
+         `almanacd ctl mcp approve {server} {tool}` accepts it"
+    )]
+    Blocked {
+        /// The server.
+        server: String,
+        /// The tool's own name there.
+        tool: String,
+    },
+    /// The answer is longer than any may be.
+    #[error("the answer of {server} has more than {limit} bytes")]
+    TooLong {
+        /// The server.
+        server: String,
+        /// In bytes.
+        limit: usize,
+    },
+}
+
+impl CallFault {
+    /// May the call have had its effect?
+    pub fn may_have_run(&self) -> bool {
+        matches!(self, Self::Died { .. } | Self::Timeout { .. } | Self::TooLong { .. })
+    }
+}

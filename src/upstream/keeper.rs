@@ -1,0 +1,407 @@
+//! Keeps one server: starts it, lists what it offers, notices its end, and starts it again.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use serde_json::value::to_raw_value;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+use super::call::Caller;
+use super::fault::StartFault;
+use super::greet::modern_params;
+use super::kept::Kept;
+use super::list;
+use super::listed::{Greeting, Listed};
+use super::open::{Opened, Talk};
+use super::peer::{Asked, Notice};
+use super::pins;
+use super::server::{Order, Server, Standing};
+use crate::jsonrpc::Era;
+
+/// After a first failure it is started again this soon; twice as late after each further one.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+
+/// At the latest.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// Failures in a row after which calls are refused at once, with one try a minute.
+const BREAKER: u32 = 5;
+
+/// Whoever lived for so long did not fail at the start.
+const STABLE: Duration = Duration::from_secs(30);
+
+/// A burst of changes of lists is over when nothing more came for this long.
+const QUIET: Duration = Duration::from_millis(100);
+
+/// Lists are asked for at most this often.
+const RELIST: Duration = Duration::from_secs(1);
+
+/// How long a server that seems to hang may take to say that it lives.
+const PROBE: Duration = Duration::from_secs(10);
+
+/// Between two looks at what is idle.
+const TICK: Duration = Duration::from_secs(15);
+
+/// Why a conversation ended.
+enum End {
+    /// By itself.
+    Died(String),
+    /// To be started again.
+    Restart(&'static str),
+    /// Nobody used it.
+    Idle,
+    /// For good, after calls in flight had so long.
+    Stop(Duration),
+}
+
+/// Who keeps a server.
+pub(super) struct Keeper {
+    pub(super) server: Arc<Server>,
+    pub(super) orders: mpsc::UnboundedReceiver<Order>,
+    /// Told once how the first start came out.
+    pub(super) first: Option<oneshot::Sender<Result<(), String>>>,
+}
+
+impl Keeper {
+    /// Until it is told to stop.
+    pub(super) async fn run(mut self) {
+        let (mut failures, mut reason) = (0, "start");
+        loop {
+            let Some(started) = self.start(reason).await else { return };
+            match started {
+                Ok(opened) => {
+                    if let Some(first) = self.first.take() {
+                        let _ = first.send(Ok(()));
+                    }
+                    let since = Instant::now();
+                    let end = self.tend(opened).await;
+                    if since.elapsed() >= STABLE {
+                        failures = 0;
+                    }
+                    match end {
+                        End::Died(why) => {
+                            reason = "died";
+                            self.failed(&why, &mut failures);
+                        }
+                        End::Restart(why) => {
+                            reason = why;
+                            continue;
+                        }
+                        End::Idle => {
+                            reason = "wake";
+                            if self.sleep_until_woken().await.is_break() {
+                                return;
+                            }
+                            continue;
+                        }
+                        End::Stop(_) => return,
+                    }
+                }
+                Err(fault) => {
+                    reason = "failed";
+                    self.failed(&fault.to_string(), &mut failures);
+                }
+            }
+            if self.pause(failures).await.is_break() {
+                return;
+            }
+        }
+    }
+
+    /// Starts the server; nothing if it is to stop meanwhile.
+    async fn start(&mut self, reason: &'static str) -> Option<Result<Opened, StartFault>> {
+        let server = Arc::clone(&self.server);
+        let starting = start(&server, reason);
+        tokio::pin!(starting);
+        loop {
+            tokio::select! {
+                started = &mut starting => return Some(started),
+                order = self.orders.recv() => match order {
+                    Some(Order::Stop(_)) | None => return None,
+                    // It is being started.
+                    Some(Order::Restart(_) | Order::Wake | Order::Probe | Order::Relist) => {}
+                }
+            }
+        }
+    }
+
+    fn failed(&mut self, why: &str, failures: &mut u32) {
+        *failures += 1;
+        let pause = humantime::format_duration(pause(*failures));
+        let server = &self.server;
+        server.journal.warn(&format!("does not serve: {why}; it is started again in {pause}"));
+        let standing = if *failures >= BREAKER {
+            Standing::Down(format!("it failed {failures} times in a row, at last: {why}"))
+        } else {
+            Standing::Starting
+        };
+        server.standing.send_replace(standing);
+        server.publish(|state| {
+            (state.is_up, state.pid) = (false, None);
+            state.problem = Some(why.to_owned());
+        });
+        if let Some(first) = self.first.take() {
+            let _ = first.send(Err(why.to_owned()));
+        }
+    }
+
+    /// Waits until it is time for the next start.
+    async fn pause(&mut self, failures: u32) -> ControlFlow<()> {
+        let due = Instant::now() + pause(failures);
+        loop {
+            tokio::select! {
+                () = sleep_until(due) => return ControlFlow::Continue(()),
+                order = self.orders.recv() => match order {
+                    Some(Order::Restart(_)) => return ControlFlow::Continue(()),
+                    Some(Order::Wake | Order::Probe | Order::Relist) => {}
+                    Some(Order::Stop(_)) | None => return ControlFlow::Break(()),
+                }
+            }
+        }
+    }
+
+    async fn sleep_until_woken(&mut self) -> ControlFlow<()> {
+        let server = &self.server;
+        server.journal.note("is stopped until it is asked again");
+        server.standing.send_replace(Standing::Starting);
+        server.publish(|state| (state.is_up, state.pid) = (false, None));
+        loop {
+            match self.orders.recv().await {
+                Some(Order::Wake | Order::Restart(_)) => return ControlFlow::Continue(()),
+                Some(Order::Probe | Order::Relist) => {}
+                Some(Order::Stop(_)) | None => return ControlFlow::Break(()),
+            }
+        }
+    }
+
+    /// Serves until something ends the conversation, which is closed then.
+    async fn tend(&mut self, opened: Opened) -> End {
+        let Opened { talk, mut notices, gone } = opened;
+        let server = Arc::clone(&self.server);
+        let listening = listen(&server, &talk);
+        let (mut relist, mut listed, mut has_probe) = (None::<Instant>, Instant::now(), false);
+        let mut tick = tokio::time::interval(TICK);
+        let end = loop {
+            tokio::select! {
+                why = talk.peer.closed() => {
+                    let how = timeout(Duration::from_millis(200), gone).await.ok().and_then(Result::ok).flatten();
+                    break End::Died(how.unwrap_or(why));
+                }
+                order = self.orders.recv() => match order {
+                    Some(Order::Restart(why)) => break End::Restart(why),
+                    Some(Order::Stop(grace)) => break End::Stop(grace),
+                    None => break End::Stop(Duration::ZERO),
+                    Some(Order::Probe) => has_probe = true,
+                    Some(Order::Relist) => relist = Some(Instant::now()),
+                    Some(Order::Wake) => {}
+                },
+                notice = notices.recv() => match notice {
+                    Some(Notice::ListChanged) => relist = Some((Instant::now() + QUIET).max(listed + RELIST)),
+                    Some(Notice::ResourceUpdated(params)) => {
+                        let _ = server.shared.updates.send((Arc::clone(&server.name), params.into()));
+                    }
+                    // The end of the conversation is noticed above.
+                    None => sleep(QUIET).await,
+                },
+                () = sleep_until(relist.unwrap_or_else(Instant::now)), if relist.is_some() => {
+                    (relist, listed) = (None, Instant::now());
+                    self.list_again(&talk).await;
+                }
+                lives = probe(&talk), if has_probe => {
+                    has_probe = false;
+                    if !lives {
+                        server.journal.warn("does not answer any more; it is restarted");
+                        break End::Restart("hung");
+                    }
+                }
+                _ = tick.tick() => {
+                    server.end_sessions(false);
+                    let idle = server.settings.idle_stop;
+                    if idle.is_some_and(|idle| server.is_idle() && server.idle_since().elapsed() >= idle) {
+                        break End::Idle;
+                    }
+                }
+            }
+        };
+        listening.abort();
+        server.standing.send_replace(Standing::Starting);
+        if let End::Stop(grace) = &end {
+            drain(&server, *grace).await;
+            server.end_sessions(true);
+        }
+        talk.peer.close(match &end {
+            End::Died(why) => why,
+            End::Restart(_) => "it is restarted",
+            End::Idle => "it is stopped until it is used",
+            End::Stop(_) => "it is removed",
+        });
+        end
+    }
+
+    async fn list_again(&self, talk: &Talk) {
+        let server = &self.server;
+        match list::ask(&talk.peer, &talk.greeting, server.settings.start_timeout, &server.journal).await {
+            Ok(offered) => settle(server, &talk.greeting, offered, &server.settings.hash().to_string()),
+            Err(fault) => server.journal.warn(&format!("does not tell its lists: {fault}; the last ones hold")),
+        }
+    }
+}
+
+/// Starts the server, greets it and asks for its lists. Dropping the future ends what was started.
+async fn start(server: &Arc<Server>, reason: &'static str) -> Result<Opened, StartFault> {
+    let begun = Instant::now();
+    let metrics = &server.shared.metrics.upstream;
+    metrics.starts.with_label_values(&[&*server.name, reason]).inc();
+    server.state.rcu(|state| {
+        let mut state = super::server::ServerState::clone(state);
+        state.starts += 1;
+        state
+    });
+    let limit = server.settings.start_timeout;
+    let hash = server.settings.hash().to_string();
+    // That it was of the old era saves a question that some servers end at.
+    let known = Some(Era::Legacy).filter(|_| {
+        let kept = server.kept.lock();
+        kept.settings == hash && kept.is_legacy
+    });
+    let starting = async {
+        let opened = server.opener.open(known, &Caller::default(), false).await?;
+        let listing = Listing { talk: Some(&opened.talk) };
+        let offered = list::ask(&opened.talk.peer, &opened.talk.greeting, limit, &server.journal).await?;
+        listing.done();
+        Ok::<_, StartFault>((opened, offered))
+    };
+    let (opened, offered) = match timeout(limit, starting).await {
+        Ok(started) => started?,
+        Err(_) => return Err(StartFault::Slow(limit.as_secs())),
+    };
+    settle(server, &opened.talk.greeting, offered, &hash);
+    let (talk, took) = (&opened.talk, begun.elapsed());
+    metrics.start_seconds.with_label_values(&[&*server.name]).observe(took.as_secs_f64());
+    server.standing.send_replace(Standing::Up(talk.clone()));
+    server.publish(|state| {
+        (state.is_up, state.pid, state.era) = (true, talk.pid, Some(talk.greeting.era));
+        state.problem = None;
+    });
+    server.journal.note(&format!("serves ({}, after {} ms)", talk.greeting.version, took.as_millis()));
+    Ok(opened)
+}
+
+/// Holds what is offered to what was approved, keeps and publishes it.
+fn settle(server: &Server, greeting: &Greeting, offered: list::Offered, hash: &str) {
+    let settings = &server.settings;
+    let mut kept = server.kept.lock();
+    let settled = pins::settle(&mut kept.pins, offered.tools, settings.pins, settings.on_change());
+    for tool in &settled.changed {
+        server.journal.warn(&format!("changed the definition of `{tool}`"));
+        server.shared.metrics.upstream.changed.with_label_values(&[&*server.name]).inc();
+    }
+    let said = settings.instructions.clone().or_else(|| greeting.instructions.clone());
+    let listed = Arc::new(Listed {
+        tools: settled.tools,
+        prompts: offered.prompts,
+        resources: offered.resources,
+        templates: offered.templates,
+        instructions: said.map(|text| super::hygiene::clean_text(&text).into_owned()),
+        capabilities: greeting.capabilities.clone(),
+        server_info: greeting.server_info.clone(),
+        version: greeting.version.clone(),
+    });
+    hash.clone_into(&mut kept.settings);
+    kept.is_legacy = greeting.era == Era::Legacy;
+    kept.listed = Some(Arc::clone(&listed));
+    kept.waiting = settled.waiting;
+    keep(server, &kept);
+    let waiting = kept.waiting.keys().cloned().collect::<std::collections::BTreeSet<_>>();
+    drop(kept);
+    server.publish(|state| {
+        state.listed = Some(Arc::clone(&listed));
+        state.waiting.clone_from(&waiting);
+    });
+}
+
+/// Closes a conversation that was not listed in time.
+struct Listing<'a> {
+    talk: Option<&'a Talk>,
+}
+
+impl Listing<'_> {
+    fn done(mut self) {
+        self.talk = None;
+    }
+}
+
+impl Drop for Listing<'_> {
+    fn drop(&mut self) {
+        if let Some(talk) = self.talk {
+            talk.peer.close("it was not listed");
+        }
+    }
+}
+
+/// Writes what is to be kept; without it the lists are empty after a restart, which is said.
+pub(super) fn keep(server: &Server, kept: &Kept) {
+    if let Err(error) = kept.write(&server.opener.kept, &server.name) {
+        let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+        server.journal.warn(&format!("has lists that cannot be kept: {error}: {source}"));
+    }
+}
+
+fn pause(failures: u32) -> Duration {
+    if failures >= BREAKER {
+        return LONGEST_PAUSE;
+    }
+    (FIRST_PAUSE * 2_u32.saturating_pow(failures.saturating_sub(1))).min(LONGEST_PAUSE)
+}
+
+/// Waits until no call is in flight any more, but not for ever.
+async fn drain(server: &Server, grace: Duration) {
+    let end = Instant::now() + grace;
+    while !server.is_idle() && Instant::now() < end {
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Does the server answer at all?
+async fn probe(talk: &Talk) -> bool {
+    let method = if talk.greeting.era == Era::Modern { "server/discover" } else { "ping" };
+    let params = if talk.greeting.era == Era::Modern { modern_params(None, &Caller::default()).ok() } else { None };
+    talk.peer.request(Asked::plain(method, params.as_deref(), PROBE)).await.is_ok()
+}
+
+/// Has a modern server tell of changes; those of the other era do so by themselves.
+fn listen(server: &Arc<Server>, talk: &Talk) -> tokio::task::JoinHandle<()> {
+    let (server, talk) = (Arc::clone(server), talk.clone());
+    tokio::spawn(async move {
+        if talk.greeting.era == Era::Legacy {
+            return;
+        }
+        let wanted = json!({"notifications": {
+            "toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true
+        }});
+        let params =
+            to_raw_value(&wanted).ok().and_then(|params| modern_params(Some(&params), &Caller::default()).ok());
+        // Nobody waits for its end: it lasts as long as the conversation.
+        let ever = Duration::from_secs(10 * 365 * 86400);
+        let asked = Asked::plain("subscriptions/listen", params.as_deref(), ever);
+        if let Ok(Err(error)) = talk.peer.request(asked).await {
+            server
+                .journal
+                .note(&format!("does not tell of changes: {}", crate::jsonrpc::ErrorObject::read(&error).message));
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failing_server_is_tried_ever_more_seldom() {
+        let seconds: Vec<u64> = (1..8).map(|failures| pause(failures).as_secs()).collect();
+        assert_eq!(seconds, [1, 2, 4, 8, 60, 60, 60]);
+    }
+}

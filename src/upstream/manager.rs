@@ -1,0 +1,328 @@
+//! Brings the servers in line with the configuration, and with the directory beside it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+
+use super::directory;
+use super::journal::Journal;
+use super::keeper::Keeper;
+use super::kept::{Kept, KeptError};
+use super::launcher::Launcher;
+use super::open::Opener;
+use super::reaper;
+use super::server::{Order, Server, Shared};
+use super::settings::{MAX_SERVERS, ServerSettings, Settings};
+use crate::watch::{Debounce, Hint, Watch};
+
+/// The servers that are asked, by name.
+pub(super) type Table = Arc<ArcSwap<BTreeMap<String, Arc<Server>>>>;
+
+/// How long calls of a server that was replaced may take to finish.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// How long all processes together may take to end: 2 s, 5 s after SIGTERM, and 1 s for what they left behind.
+const LAST: Duration = Duration::from_secs(9);
+
+/// What the manager is told.
+pub(super) enum ManagerMessage {
+    /// Look at the configuration again, which may be another, and at the directory.
+    Reload { settings: Option<Settings>, reply: Option<oneshot::Sender<()>> },
+    /// Files of the directory changed.
+    Hint(Hint),
+    /// A server that was started beside an old one serves, or does not.
+    Judged { name: String, number: u64, outcome: Result<(), String> },
+    /// End.
+    Stop { grace: Duration, reply: oneshot::Sender<()> },
+}
+
+/// A server that is kept.
+struct Running {
+    server: Arc<Server>,
+    keeper: JoinHandle<()>,
+    number: u64,
+}
+
+/// Who starts and ends servers.
+pub(super) struct Manager {
+    shared: Arc<Shared>,
+    launcher: Launcher,
+    program: PathBuf,
+    table: Table,
+    sender: mpsc::UnboundedSender<ManagerMessage>,
+    settings: Settings,
+    running: BTreeMap<String, Running>,
+    /// Started beside an old one, and not yet in its place; or failed, so that it is not tried again as it is.
+    beside: BTreeMap<String, Beside>,
+    leaving: Vec<JoinHandle<()>>,
+    /// Processes that have not ended yet.
+    living: watch::Sender<usize>,
+    numbers: u64,
+    directory: directory::Directory,
+    watch: Watch,
+    debounce: Debounce,
+}
+
+struct Beside {
+    settings: Arc<ServerSettings>,
+    candidate: Option<Running>,
+}
+
+impl Manager {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        launcher: Launcher,
+        program: PathBuf,
+        table: Table,
+        sender: mpsc::UnboundedSender<ManagerMessage>,
+    ) -> Self {
+        Self {
+            shared,
+            launcher,
+            program,
+            table,
+            sender,
+            settings: Settings::default(),
+            running: BTreeMap::new(),
+            beside: BTreeMap::new(),
+            leaving: Vec::new(),
+            living: watch::Sender::new(0),
+            numbers: 0,
+            directory: directory::Directory::default(),
+            watch: Watch::off("nothing is configured yet"),
+            debounce: Debounce::default(),
+        }
+    }
+
+    /// Reads the directory, makes the servers known with what is kept of them, and goes on as a task.
+    pub(super) fn begin(
+        mut self,
+        settings: Settings,
+        messages: mpsc::UnboundedReceiver<ManagerMessage>,
+        runtime: &Handle,
+    ) {
+        let inside = runtime.enter();
+        reaper::become_subreaper();
+        self.adopt(settings);
+        self.bring_in_line();
+        drop(inside);
+        runtime.spawn(self.run(messages));
+    }
+
+    async fn run(mut self, mut messages: mpsc::UnboundedReceiver<ManagerMessage>) {
+        let mut reaping = reaper::Reaper::default();
+        loop {
+            let poll = self.settings.poll_interval;
+            let due = self.debounce.due().unwrap_or_else(|| Instant::now() + poll.min(reaper::INTERVAL));
+            let message = tokio::time::timeout_at(due.into(), messages.recv()).await;
+            match message {
+                Ok(Some(ManagerMessage::Hint(hint))) => {
+                    let _ = self.debounce.hint(hint, Instant::now());
+                }
+                Ok(Some(ManagerMessage::Reload { settings, reply })) => {
+                    if let Some(settings) = settings {
+                        self.adopt(settings);
+                    }
+                    self.bring_in_line();
+                    if let Some(reply) = reply {
+                        let _ = reply.send(());
+                    }
+                }
+                Ok(Some(ManagerMessage::Judged { name, number, outcome })) => self.judged(&name, number, outcome),
+                Ok(Some(ManagerMessage::Stop { grace, reply })) => {
+                    self.stop(grace).await;
+                    let _ = reply.send(());
+                    return;
+                }
+                Ok(None) => return,
+                Err(_) => {
+                    self.debounce.scanned();
+                    if self.directory.is_stale(&self.settings.directory) {
+                        self.bring_in_line();
+                    }
+                    reaping.look();
+                }
+            }
+            self.leaving.retain(|leaving| !leaving.is_finished());
+        }
+    }
+
+    fn adopt(&mut self, settings: Settings) {
+        let changed = self.settings.directory != settings.directory || self.settings.watch != settings.watch;
+        if changed || self.numbers == 0 {
+            let sender = self.sender.clone();
+            self.watch = if settings.watch {
+                // If it fails, nobody is left to look.
+                Watch::new(directory::is_wanted, move |hint| drop(sender.send(ManagerMessage::Hint(hint))))
+            } else {
+                Watch::off("file events are turned off in the configuration")
+            };
+        }
+        self.settings = settings;
+    }
+
+    /// All servers that are configured: those of the configuration come before those of the directory.
+    fn wanted(&mut self) -> BTreeMap<String, Arc<ServerSettings>> {
+        self.watch.arm(&directory::interest(&self.settings.directory));
+        let mut wanted: BTreeMap<String, Arc<ServerSettings>> =
+            self.settings.servers.iter().map(|(name, server)| (name.clone(), Arc::new(server.clone()))).collect();
+        self.directory.read(&self.settings.directory);
+        for (name, server) in self.directory.servers() {
+            if wanted.len() < MAX_SERVERS {
+                wanted.entry(name.clone()).or_insert_with(|| Arc::new(server.clone()));
+            }
+        }
+        wanted
+    }
+
+    fn bring_in_line(&mut self) {
+        let wanted = self.wanted();
+        let gone: Vec<String> = self.running.keys().filter(|name| !wanted.contains_key(*name)).cloned().collect();
+        for name in gone {
+            self.discard_beside(&name);
+            if let Some(running) = self.running.remove(&name) {
+                running.server.journal.note("is no longer configured");
+                self.shared.metrics.upstream.forget(&name);
+                self.end(running, GRACE);
+            }
+        }
+        for (name, settings) in wanted {
+            match self.running.get(&name) {
+                Some(running) if *running.server.settings == *settings => {
+                    // Changed, and changed back.
+                    if self.discard_beside(&name) {
+                        running_well(&self.running, &name);
+                    }
+                }
+                Some(_) if self.beside.get(&name).is_some_and(|beside| *beside.settings == *settings) => {}
+                Some(_) => {
+                    self.discard_beside(&name);
+                    let candidate = self.launch(&name, Arc::clone(&settings), true);
+                    self.beside.insert(name, Beside { settings, candidate: Some(candidate) });
+                }
+                None => {
+                    let running = self.launch(&name, settings, false);
+                    self.running.insert(name, running);
+                }
+            }
+        }
+        self.publish();
+    }
+
+    fn publish(&self) {
+        let servers = self.running.iter().map(|(name, running)| (name.clone(), Arc::clone(&running.server)));
+        self.table.store(Arc::new(servers.collect()));
+        self.shared.revision.send_modify(|revision| *revision += 1);
+    }
+
+    fn launch(&mut self, name: &str, settings: Arc<ServerSettings>, is_beside: bool) -> Running {
+        self.numbers += 1;
+        let number = self.numbers;
+        let journal = match self.running.get(name) {
+            Some(running) => Arc::clone(&running.server.journal),
+            None => Arc::new(Journal::new(name)),
+        };
+        let kept = match self.running.get(name) {
+            Some(running) => running.server.kept.lock().clone(),
+            None => self.kept(name, &journal),
+        };
+        let (orders, received) = mpsc::unbounded_channel();
+        let opener = Opener {
+            name: name.to_owned(),
+            settings,
+            launcher: self.launcher.clone(),
+            program: self.program.clone(),
+            kept: self.settings.kept.clone(),
+            journal,
+            living: self.living.clone(),
+        };
+        let server = Arc::new(Server::new(opener, kept, Arc::clone(&self.shared), orders));
+        let first = is_beside.then(|| self.judge(name, number));
+        let keeper = Keeper { server: Arc::clone(&server), orders: received, first };
+        Running { server, keeper: tokio::spawn(keeper.run()), number }
+    }
+
+    fn kept(&self, name: &str, journal: &Journal) -> Kept {
+        Kept::read(&self.settings.kept, name).unwrap_or_else(|error: KeptError| {
+            let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+            journal.warn(&format!("has lost its kept lists and approvals: {error}: {source}"));
+            Kept::default()
+        })
+    }
+
+    fn judge(&self, name: &str, number: u64) -> oneshot::Sender<Result<(), String>> {
+        let (first, judged) = oneshot::channel();
+        let (sender, name) = (self.sender.clone(), name.to_owned());
+        tokio::spawn(async move {
+            if let Ok(outcome) = judged.await {
+                let _ = sender.send(ManagerMessage::Judged { name, number, outcome });
+            }
+        });
+        first
+    }
+
+    fn judged(&mut self, name: &str, number: u64, outcome: Result<(), String>) {
+        let Some(beside) = self.beside.get_mut(name) else { return };
+        let Some(candidate) = beside.candidate.take_if(|candidate| candidate.number == number) else { return };
+        match outcome {
+            Ok(()) => {
+                self.beside.remove(name);
+                candidate.server.journal.note("serves with its new configuration");
+                if let Some(old) = self.running.insert(name.to_owned(), candidate) {
+                    self.end(old, GRACE);
+                }
+                self.publish();
+            }
+            Err(why) => {
+                if let Some(running) = self.running.get(name) {
+                    let problem = format!("its new configuration does not work, and the old one goes on: {why}");
+                    running.server.journal.warn(&problem);
+                    running.server.publish(|state| state.problem = Some(problem.clone()));
+                }
+                self.end(candidate, Duration::ZERO);
+            }
+        }
+    }
+
+    /// True if there was one.
+    fn discard_beside(&mut self, name: &str) -> bool {
+        let Some(beside) = self.beside.remove(name) else { return false };
+        if let Some(candidate) = beside.candidate {
+            self.end(candidate, Duration::ZERO);
+        }
+        true
+    }
+
+    fn end(&mut self, running: Running, grace: Duration) {
+        let _ = running.server.orders.send(Order::Stop(grace));
+        self.leaving.push(running.keeper);
+    }
+
+    async fn stop(&mut self, grace: Duration) {
+        let names: Vec<String> = self.running.keys().cloned().collect();
+        for name in names {
+            self.discard_beside(&name);
+            if let Some(running) = self.running.remove(&name) {
+                self.end(running, grace);
+            }
+        }
+        for leaving in self.leaving.drain(..) {
+            let _ = leaving.await;
+        }
+        // Each has its time to end by itself; what is left is killed with the runtime.
+        let _ = tokio::time::timeout(LAST, self.living.subscribe().wait_for(|living| *living == 0)).await;
+    }
+}
+
+/// What was wrong with another configuration is wrong no longer.
+fn running_well(running: &BTreeMap<String, Running>, name: &str) {
+    if let Some(running) = running.get(name) {
+        running.server.publish(|state| state.problem = None);
+    }
+}

@@ -1,0 +1,231 @@
+//! From settings to a conversation: the program is started, or the socket connected to, and greeted.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::UnixStream;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::call::Caller;
+use super::fault::StartFault;
+use super::greet;
+use super::journal::Journal;
+use super::launcher::{self, Launcher, Program};
+use super::listed::Greeting;
+use super::peer::{Notice, Peer};
+use super::process::Process;
+use super::secret::Mask;
+use super::settings::ServerSettings;
+use crate::jsonrpc::Era;
+use crate::process::trust::Trusted;
+
+/// After a program has ended, what it wrote last may still have to be read.
+const LAST_WORDS: Duration = Duration::from_millis(50);
+
+/// A conversation with a server that was greeted.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) talk: Talk,
+    pub(super) notices: mpsc::UnboundedReceiver<Notice>,
+    /// Answered once its process is gone, with how it ended.
+    pub(super) gone: oneshot::Receiver<Option<String>>,
+}
+
+/// How a server is spoken to.
+#[derive(Clone)]
+pub(super) struct Talk {
+    pub(super) peer: Arc<Peer>,
+    pub(super) greeting: Arc<Greeting>,
+    pub(super) pid: Option<u32>,
+}
+
+impl std::fmt::Debug for Talk {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Talk").field("greeting", &self.greeting).field("pid", &self.pid).finish_non_exhaustive()
+    }
+}
+
+/// What a server is opened with.
+pub(super) struct Opener {
+    pub(super) name: String,
+    pub(super) settings: Arc<ServerSettings>,
+    pub(super) launcher: Launcher,
+    /// The program that becomes a server's.
+    pub(super) program: PathBuf,
+    /// Where lists are kept, and homes are made.
+    pub(super) kept: PathBuf,
+    pub(super) journal: Arc<Journal>,
+    /// Processes that have not ended yet, of all servers.
+    pub(super) living: watch::Sender<usize>,
+}
+
+impl Opener {
+    /// Starts or connects, and greets. A program that ends at a question it does not know is started again and greeted
+    /// the old way.
+    pub(super) async fn open(
+        &self,
+        known: Option<Era>,
+        caller: &Caller,
+        has_client: bool,
+    ) -> Result<Opened, StartFault> {
+        match self.open_once(known, caller, has_client).await {
+            Err(StartFault::EndedAtProbe(why)) => {
+                self.journal.note(&format!("ended at server/discover ({why}); it is greeted with initialize"));
+                self.open_once(Some(Era::Legacy), caller, has_client).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    async fn open_once(&self, known: Option<Era>, caller: &Caller, has_client: bool) -> Result<Opened, StartFault> {
+        let (ended, gone) = oneshot::channel();
+        let (peer, notices, pid) = match &self.settings.socket {
+            Some(socket) => {
+                let connect = |source| StartFault::Connect { socket: socket.clone(), source };
+                let (reader, writer) = UnixStream::connect(socket).await.map_err(connect)?.into_split();
+                let (peer, notices) = Peer::begin(reader, writer, Arc::clone(&self.journal), has_client);
+                let watched = Arc::clone(&peer);
+                tokio::spawn(async move {
+                    watched.closed().await;
+                    let _ = ended.send(None);
+                });
+                (peer, notices, None)
+            }
+            None => self.start(ended, has_client).await?,
+        };
+        // Whatever ends this early takes the program with it.
+        let mut closing = Closing(Some(Arc::clone(&peer)));
+        let greeting = greet::greet(&peer, known, caller, self.settings.start_timeout).await?;
+        closing.0.take();
+        Ok(Opened { talk: Talk { peer, greeting: Arc::new(greeting), pid }, notices, gone })
+    }
+
+    async fn start(
+        &self,
+        ended: oneshot::Sender<Option<String>>,
+        has_client: bool,
+    ) -> Result<(Arc<Peer>, mpsc::UnboundedReceiver<Notice>, Option<u32>), StartFault> {
+        let mut mask = Mask::default();
+        let program = self.program(&mut mask)?;
+        let mut started = self.launcher.launch(program).await.map_err(StartFault::Spawn)?;
+        let (Some(input), Some(output)) = (started.child.stdin.take(), started.child.stdout.take()) else {
+            return Err(StartFault::Spawn(std::io::Error::other("it has no input and output")));
+        };
+        let (peer, notices) = Peer::begin(output, input, Arc::clone(&self.journal), has_client);
+        let mut process = Process::new(started, Arc::clone(&self.journal), mask);
+        let (pid, watched, living) = (process.id(), Arc::clone(&peer), Living::new(&self.living));
+        tokio::spawn(async move {
+            let mut how = None;
+            tokio::select! {
+                _ = watched.closed() => {}
+                status = process.ended() => {
+                    // What it left behind may hold its output open.
+                    let _ = tokio::time::timeout(LAST_WORDS, watched.closed()).await;
+                    watched.close(&format!("its process ended: {status}"));
+                    how = Some(status);
+                }
+            }
+            if how.is_none() {
+                how = tokio::time::timeout(LAST_WORDS, process.ended()).await.ok();
+            }
+            let _ = ended.send(how);
+            process.end().await;
+            drop(living);
+        });
+        Ok((peer, notices, pid))
+    }
+
+    fn program(&self, mask: &mut Mask) -> Result<Program, StartFault> {
+        let mut command = Vec::new();
+        for part in self.settings.command.iter().flatten() {
+            command.push(mask.resolve(part)?);
+        }
+        let mut own = std::collections::BTreeMap::new();
+        for (key, value) in &self.settings.env {
+            own.insert(key.clone(), mask.resolve(value)?);
+        }
+        let home = home(&self.kept, &self.name)?;
+        let environment = launcher::environment(&own, &home);
+        let directory = self.settings.cwd.clone().unwrap_or_else(|| home.clone());
+        let path = environment.get("PATH").map(String::as_str).unwrap_or_default();
+        let first = command.first().cloned().unwrap_or_default();
+        let found = find(&first, path, &directory).ok_or_else(|| StartFault::NoProgram(missing(&first, path)))?;
+        if let Some(doubt) = doubt(&found) {
+            return Err(StartFault::Untrusted(doubt));
+        }
+        let files = self.settings.files.clone().map(|files| {
+            let own = [home.clone(), directory.clone(), std::env::temp_dir()];
+            let beside = found.canonicalize().ok().and_then(|program| Some(program.parent()?.to_owned()));
+            files.into_iter().chain(own).chain(beside).filter(|path| path.exists()).collect()
+        });
+        Ok(Program { launcher: self.program.clone(), command, environment, directory, files })
+    }
+}
+
+fn missing(program: &str, path: &str) -> String {
+    if program.contains('/') {
+        format!("{program} is not there")
+    } else {
+        format!("`{program}` is not in PATH ({path})")
+    }
+}
+
+/// The file that a command's first word means.
+pub(super) fn find(program: &str, path: &str, directory: &Path) -> Option<PathBuf> {
+    if program.contains('/') {
+        let found = directory.join(program);
+        return found.is_file().then_some(found);
+    }
+    std::env::split_paths(path).map(|place| place.join(program)).find(|found| found.is_file())
+}
+
+/// Why others could make this program another, if so.
+pub(super) fn doubt(program: &Path) -> Option<String> {
+    match Trusted::by_this_process().doubt_path(program) {
+        Ok(doubt) => doubt,
+        Err(error) => Some(format!("{} cannot be looked at: {error}", program.display())),
+    }
+}
+
+/// The daemon's own home where it is writable, else a directory of the server's own.
+fn home(kept: &Path, server: &str) -> Result<PathBuf, StartFault> {
+    let own = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute() && home.is_dir());
+    let is_writable = |home: &PathBuf| rustix::fs::access(home, rustix::fs::Access::WRITE_OK).is_ok();
+    if let Some(home) = own.filter(is_writable) {
+        return Ok(home);
+    }
+    let directory = kept.join("home").join(server);
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
+    made.map_err(|source| StartFault::Home { directory: directory.clone(), source })?;
+    Ok(directory)
+}
+
+/// One more process, as long as it lives.
+struct Living(watch::Sender<usize>);
+
+impl Living {
+    fn new(count: &watch::Sender<usize>) -> Self {
+        count.send_modify(|living| *living += 1);
+        Self(count.clone())
+    }
+}
+
+impl Drop for Living {
+    fn drop(&mut self) {
+        self.0.send_modify(|living| *living -= 1);
+    }
+}
+
+/// Closes a conversation that came to nothing.
+struct Closing(Option<Arc<Peer>>);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        if let Some(peer) = self.0.take() {
+            peer.close("it was not greeted");
+        }
+    }
+}

@@ -1,0 +1,366 @@
+//! The conversation with one server over lines: requests and answers by id, progress, cancellation, and what the
+//! server asks.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde_json::value::RawValue;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::time::{Instant, sleep_until};
+
+use super::call::ServerEvent;
+use super::journal::Journal;
+use super::lines::{self, Line, MAX_MESSAGE_BYTES};
+use crate::jsonrpc::{Envelope, ErrorObject, Id, Members, MessageLimits, code, members, meta};
+
+/// Lines in a row that are no messages, after which a server is given up.
+const MAX_NOISE: usize = 100;
+
+/// Of a line that is no message, how much is shown, in bytes.
+const SHOWN_NOISE: usize = 200;
+
+/// Bytes that are read at once.
+const CHUNK: usize = 64 << 10;
+
+/// No answer came from the peer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum PeerFault {
+    #[error("it ended: {0}")]
+    Closed(String),
+    #[error("no answer within {}", humantime::format_duration(*.0))]
+    Timeout(Duration),
+    #[error("its answer is too long")]
+    TooLong,
+}
+
+/// A result, or an error object.
+pub(super) type Outcome = Result<Box<RawValue>, Box<RawValue>>;
+
+/// What the peer told without being asked.
+#[derive(Debug)]
+pub(super) enum Notice {
+    /// One of its lists changed.
+    ListChanged,
+    /// `params` of `notifications/resources/updated`.
+    ResourceUpdated(Box<RawValue>),
+}
+
+struct Pending {
+    answer: oneshot::Sender<Result<Outcome, PeerFault>>,
+    events: Option<mpsc::Sender<ServerEvent>>,
+    progressed: Arc<Notify>,
+}
+
+/// The conversation.
+pub(super) struct Peer {
+    journal: Arc<Journal>,
+    pending: Mutex<HashMap<u64, Pending>>,
+    numbers: AtomicU64,
+    /// Taken at the end: the peer sees the end of its input then.
+    writer: Mutex<Option<mpsc::UnboundedSender<String>>>,
+    /// Why it ended, once it has.
+    closed: watch::Sender<Option<String>>,
+    notices: mpsc::UnboundedSender<Notice>,
+    /// Was it told what the one client behind it can do, so that its questions are that client's?
+    has_client: bool,
+}
+
+/// A request as it is sent.
+pub(super) struct Asked<'a> {
+    pub(super) method: &'a str,
+    pub(super) params: Option<&'a RawValue>,
+    /// Where what is said meanwhile goes.
+    pub(super) events: Option<mpsc::Sender<ServerEvent>>,
+    /// Is a progress token sent along?
+    pub(super) wants_progress: bool,
+    /// From the last sign of life, if progress counts as one.
+    pub(super) limit: Duration,
+    /// From the start, whatever the progress.
+    pub(super) most: Duration,
+}
+
+impl<'a> Asked<'a> {
+    pub(super) fn plain(method: &'a str, params: Option<&'a RawValue>, limit: Duration) -> Self {
+        Self { method, params, events: None, wants_progress: false, limit, most: limit }
+    }
+}
+
+impl Peer {
+    /// Begins a conversation. Must be called within the runtime.
+    pub(super) fn begin(
+        reader: impl AsyncRead + Unpin + Send + 'static,
+        writer: impl AsyncWrite + Unpin + Send + 'static,
+        journal: Arc<Journal>,
+        has_client: bool,
+    ) -> (Arc<Self>, mpsc::UnboundedReceiver<Notice>) {
+        let (sender, lines) = mpsc::unbounded_channel();
+        let (notices, told) = mpsc::unbounded_channel();
+        let peer = Arc::new(Self {
+            journal,
+            pending: Mutex::default(),
+            numbers: AtomicU64::new(1),
+            writer: Mutex::new(Some(sender)),
+            closed: watch::Sender::new(None),
+            notices,
+            has_client,
+        });
+        tokio::spawn(write(writer, lines));
+        tokio::spawn(Arc::clone(&peer).read(reader));
+        (peer, told)
+    }
+
+    /// Asks, and waits for the answer. Dropping the future cancels the request at the peer.
+    pub(super) async fn request(self: &Arc<Self>, asked: Asked<'_>) -> Result<Outcome, PeerFault> {
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        let (answer, mut answered) = oneshot::channel();
+        let progressed = Arc::new(Notify::new());
+        let pending = Pending { answer, events: asked.events, progressed: Arc::clone(&progressed) };
+        self.pending.lock().insert(number, pending);
+        // From here on a drop cancels.
+        let _guard = Guard { peer: self, number, cancels: asked.method != "initialize" };
+        let with_token = if asked.wants_progress { with_token(asked.params, number) } else { None };
+        let params = with_token.as_deref().or(asked.params);
+        self.send(Envelope::write_request(&Id::number(number), asked.method, params))?;
+        let (start, mut due) = (Instant::now(), Instant::now() + asked.limit.min(asked.most));
+        loop {
+            tokio::select! {
+                biased;
+                outcome = &mut answered => {
+                    return outcome.unwrap_or_else(|_| Err(PeerFault::Closed(self.why_closed())));
+                }
+                () = progressed.notified() => due = (Instant::now() + asked.limit).min(start + asked.most),
+                () = sleep_until(due) => return Err(PeerFault::Timeout(start.elapsed())),
+            }
+        }
+    }
+
+    /// Tells the peer something.
+    pub(super) fn notify(&self, method: &str, params: Option<&RawValue>) -> Result<(), PeerFault> {
+        self.send(Envelope::write_notification(method, params))
+    }
+
+    /// Closes the peer's input, after what was sent; whatever waits for an answer has none.
+    pub(super) fn close(&self, why: &str) {
+        self.writer.lock().take();
+        self.end(why);
+    }
+
+    /// Waits until the conversation is over; says why.
+    pub(super) async fn closed(&self) -> String {
+        let mut closed = self.closed.subscribe();
+        // It fails only without a sender, which `self` is.
+        let _ = closed.wait_for(Option::is_some).await;
+        self.why_closed()
+    }
+
+    /// Can it still be asked?
+    pub(super) fn is_open(&self) -> bool {
+        self.closed.borrow().is_none()
+    }
+
+    fn why_closed(&self) -> String {
+        self.closed.borrow().clone().unwrap_or_else(|| "it was closed".to_owned())
+    }
+
+    fn send(&self, line: String) -> Result<(), PeerFault> {
+        let writer = self.writer.lock();
+        let sent = writer.as_ref().is_some_and(|writer| writer.send(line).is_ok());
+        if sent { Ok(()) } else { Err(PeerFault::Closed(self.why_closed())) }
+    }
+
+    fn end(&self, why: &str) {
+        self.closed.send_if_modified(|closed| {
+            let is_first = closed.is_none();
+            closed.get_or_insert_with(|| why.to_owned());
+            is_first
+        });
+        let left: Vec<Pending> = self.pending.lock().drain().map(|(_, pending)| pending).collect();
+        for pending in left {
+            let _ = pending.answer.send(Err(PeerFault::Closed(why.to_owned())));
+        }
+    }
+
+    async fn read(self: Arc<Self>, reader: impl AsyncRead + Unpin) {
+        let mut reader = BufReader::with_capacity(CHUNK, reader);
+        let mut noise = 0;
+        let why = loop {
+            match lines::next(&mut reader, MAX_MESSAGE_BYTES).await {
+                Ok(Some(Line::Whole(line))) if self.take(&line) => noise = 0,
+                Ok(Some(Line::Whole(line))) => {
+                    noise += 1;
+                    let shown =
+                        String::from_utf8_lossy(&line[..line.len().min(SHOWN_NOISE)]).escape_debug().to_string();
+                    self.journal.warn(&format!("wrote what is no message: {shown}"));
+                    if noise == MAX_NOISE {
+                        break format!("{MAX_NOISE} lines in a row that are no messages");
+                    }
+                }
+                Ok(Some(Line::TooLong(begin, end))) => self.too_long(&begin, &end),
+                Ok(None) => break "it closed its output".to_owned(),
+                Err(error) => break error.to_string(),
+            }
+        };
+        self.close(&why);
+    }
+
+    fn too_long(&self, begin: &[u8], end: &[u8]) {
+        self.journal.warn(&format!("wrote a message of more than {MAX_MESSAGE_BYTES} bytes; it is dropped"));
+        let found = lines::id_in(begin).or_else(|| lines::id_in(end));
+        let pending = found.and_then(|number| self.pending.lock().remove(&number));
+        if let Some(pending) = pending {
+            let _ = pending.answer.send(Err(PeerFault::TooLong));
+        }
+    }
+
+    /// False if it is no message.
+    fn take(self: &Arc<Self>, line: &[u8]) -> bool {
+        let limits = MessageLimits::of_bytes(MAX_MESSAGE_BYTES);
+        if line.trim_ascii().is_empty() {
+            return true;
+        }
+        if let Some(batch) = members(line, limits) {
+            return batch.iter().all(|member| self.take(member.get().as_bytes()));
+        }
+        match Envelope::read(line, limits) {
+            Ok(Envelope::Response { id, outcome }) => self.answered(id.as_ref(), outcome),
+            Ok(Envelope::Notification { method, params }) => self.told(&method, params),
+            Ok(Envelope::Request { id, method, params }) => self.asked(id, method, params),
+            Err(_) => return false,
+        }
+        true
+    }
+
+    fn answered(&self, id: Option<&Id>, outcome: Result<&RawValue, &RawValue>) {
+        let pending = id.and_then(Id::as_number).and_then(|number| self.pending.lock().remove(&number));
+        let Some(pending) = pending else {
+            // Most likely of a request that was cancelled.
+            tracing::debug!(?id, "an answer that nobody waits for");
+            return;
+        };
+        let _ = pending.answer.send(Ok(outcome.map(ToOwned::to_owned).map_err(ToOwned::to_owned)));
+    }
+
+    fn told(&self, method: &str, params: Option<&RawValue>) {
+        let owned = || params.map(ToOwned::to_owned).unwrap_or_default();
+        match method {
+            "notifications/progress" => {
+                let token = params.and_then(|params| Members::read(params).ok()?.get("progressToken"));
+                let number = token.and_then(Id::read).and_then(|token| token.as_number());
+                let pending = self.pending.lock();
+                if let Some(pending) = number.and_then(|number| pending.get(&number)) {
+                    pending.progressed.notify_one();
+                    pending.send(ServerEvent::Progress(owned()));
+                }
+            }
+            "notifications/message" if self.has_client && self.tell_latest(|| ServerEvent::Log(owned())) => {}
+            "notifications/message" => {
+                let text = params.map_or("", RawValue::get);
+                self.journal.say(text.get(..1000).unwrap_or(text));
+            }
+            "notifications/tools/list_changed"
+            | "notifications/prompts/list_changed"
+            | "notifications/resources/list_changed" => drop(self.notices.send(Notice::ListChanged)),
+            "notifications/resources/updated" => drop(self.notices.send(Notice::ResourceUpdated(owned()))),
+            // Cancellations of its own questions, and what later revisions add.
+            _ => {}
+        }
+    }
+
+    /// Hands something to the request that was made last; false if there is none.
+    fn tell_latest(&self, event: impl FnOnce() -> ServerEvent) -> bool {
+        let pending = self.pending.lock();
+        let latest = pending.iter().filter(|(_, pending)| pending.events.is_some()).max_by_key(|(number, _)| **number);
+        latest.is_some_and(|(_, pending)| pending.send(event()))
+    }
+
+    fn asked(self: &Arc<Self>, id: Id, method: String, params: Option<&RawValue>) {
+        if method == "ping" {
+            let _ = self.send(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#));
+            return;
+        }
+        let (answer, answered) = oneshot::channel();
+        let params = params.map(ToOwned::to_owned);
+        let question = ServerEvent::Question { method: method.clone(), params, answer };
+        // Of a process that all clients share nobody can say whose question it is.
+        let is_handed_up = self.has_client && self.tell_latest(|| question);
+        if !is_handed_up {
+            self.journal.warn(&format!("asked {method}, which nobody can answer"));
+            let _ = self.send(refusal(&id, &method));
+            return;
+        }
+        let peer = Arc::clone(self);
+        tokio::spawn(async move {
+            let line = tokio::select! {
+                answer = answered => match answer {
+                    Ok(Ok(result)) => Envelope::write_result(&id, &result),
+                    Ok(Err(error)) => Envelope::write_raw_error(Some(&id), error.get()),
+                    Err(_) => refusal(&id, &method),
+                },
+                _ = peer.closed() => return,
+            };
+            let _ = peer.send(line);
+        });
+    }
+}
+
+/// What is answered to a question that reaches nobody.
+fn refusal(id: &Id, method: &str) -> String {
+    match method {
+        "elicitation/create" => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"action":"cancel"}}}}"#),
+        "sampling/createMessage" | "roots/list" => {
+            let error = ErrorObject::new(code::INTERNAL, "nobody is there who could answer");
+            Envelope::write_error(Some(id), &error)
+        }
+        _ => Envelope::write_error(Some(id), &ErrorObject::new(code::METHOD_NOT_FOUND, "no such method")),
+    }
+}
+
+impl Pending {
+    /// False if nobody listens; what a listener is too slow for is dropped.
+    fn send(&self, event: ServerEvent) -> bool {
+        self.events.as_ref().is_some_and(|events| events.try_send(event).is_ok())
+    }
+}
+
+/// The params with the number as progress token.
+fn with_token(params: Option<&RawValue>, number: u64) -> Option<Box<RawValue>> {
+    let token = serde_json::value::to_raw_value(&number).ok()?;
+    match params {
+        Some(params) => meta::splice_meta(params, meta::PROGRESS_TOKEN, &token).ok(),
+        None => RawValue::from_string(format!(r#"{{"_meta":{{"progressToken":{number}}}}}"#)).ok(),
+    }
+}
+
+/// Takes a request back if nobody waits for its answer any more.
+struct Guard<'a> {
+    peer: &'a Arc<Peer>,
+    number: u64,
+    cancels: bool,
+}
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        // Once it is answered it is no longer there.
+        if self.peer.pending.lock().remove(&self.number).is_some() && self.cancels {
+            let params = format!(r#"{{"requestId":{},"reason":"the caller gave it up"}}"#, self.number);
+            if let Ok(params) = RawValue::from_string(params) {
+                let _ = self.peer.notify("notifications/cancelled", Some(&params));
+            }
+        }
+    }
+}
+
+async fn write(mut writer: impl AsyncWrite + Unpin, mut lines: mpsc::UnboundedReceiver<String>) {
+    while let Some(mut line) = lines.recv().await {
+        line.push('\n');
+        if writer.write_all(line.as_bytes()).await.is_err() || writer.flush().await.is_err() {
+            // Its output ends as well then, which is where the end is noticed.
+            return;
+        }
+    }
+    let _ = writer.shutdown().await;
+}

@@ -1,0 +1,385 @@
+//! One server: its state for who asks, and the way to it for who calls.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use serde_json::value::RawValue;
+use tokio::sync::{Semaphore, broadcast, mpsc, watch};
+use tokio::time::{Instant, timeout};
+
+use super::call::{CallFault, Caller, Outgoing, Reply, ServerEvent};
+use super::fault::StartFault;
+use super::greet::modern_params;
+use super::journal::Journal;
+use super::kept::Kept;
+use super::lines::MAX_MESSAGE_BYTES;
+use super::listed::Listed;
+use super::open::{Opener, Talk};
+use super::peer::{Asked, PeerFault};
+use super::settings::ServerSettings;
+use crate::jsonrpc::{Era, Members};
+use crate::telemetry::Metrics;
+
+/// Calls that wait for a slot; further ones are refused.
+const MAX_QUEUE: usize = 128;
+
+/// How long a call may take if neither it nor the configuration says: five minutes.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// Processes of a server with one for each session.
+const MAX_SESSIONS: usize = 16;
+
+/// Without a call for so long a session's process is ended.
+const SESSION_IDLE: Duration = Duration::from_secs(600);
+
+/// Calls in a row without an answer, after which a server is asked whether it lives.
+const MAX_TIMEOUTS: usize = 3;
+
+/// How a server is, for whoever lists its tools.
+#[derive(Debug, Clone)]
+pub struct ServerState {
+    /// As it is configured.
+    pub name: String,
+    /// Begins the names of its tools; empty for none.
+    pub prefix: String,
+    /// Category of its tools, if configured.
+    pub category: Option<String>,
+    /// Does it answer?
+    pub is_up: bool,
+    /// Nothing until it was greeted once.
+    pub era: Option<Era>,
+    /// What it offers; what it offered last, while it is down. Nothing if it was never listed.
+    pub listed: Option<Arc<Listed>>,
+    /// Tools that wait for an approval.
+    pub waiting: BTreeSet<String>,
+    /// Why it does not answer, or does not with its new configuration.
+    pub problem: Option<String>,
+    /// Its process.
+    pub pid: Option<u32>,
+    /// Starts since the daemon's, the first one included.
+    pub starts: usize,
+    /// The rest of what is configured.
+    pub settings: Arc<ServerSettings>,
+}
+
+/// What a server's keeper is told.
+#[derive(Debug)]
+pub(super) enum Order {
+    /// End it and start it again.
+    Restart(&'static str),
+    /// A call came while it is stopped.
+    Wake,
+    /// It did not answer several times: does it live?
+    Probe,
+    /// Ask for its lists again.
+    Relist,
+    /// End it, after at most so long.
+    Stop(Duration),
+}
+
+/// Whether there is a conversation.
+#[derive(Debug, Clone)]
+pub(super) enum Standing {
+    /// There will be one, as far as is known.
+    Starting,
+    Up(Talk),
+    /// There will be none for a while.
+    Down(String),
+}
+
+/// What all servers share.
+pub(super) struct Shared {
+    pub(super) metrics: Arc<Metrics>,
+    /// Rises with each change that anybody could see.
+    pub(super) revision: watch::Sender<u64>,
+    /// Resources that changed, by server.
+    pub(super) updates: broadcast::Sender<(Arc<str>, Arc<RawValue>)>,
+}
+
+/// One server.
+pub(super) struct Server {
+    pub(super) name: Arc<str>,
+    pub(super) settings: Arc<ServerSettings>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) opener: Opener,
+    pub(super) journal: Arc<Journal>,
+    pub(super) kept: Mutex<Kept>,
+    pub(super) state: ArcSwap<ServerState>,
+    pub(super) standing: watch::Sender<Standing>,
+    pub(super) orders: mpsc::UnboundedSender<Order>,
+    slots: Semaphore,
+    queued: AtomicUsize,
+    in_flight: AtomicUsize,
+    timeouts: AtomicUsize,
+    last_used: Mutex<Instant>,
+    sessions: Mutex<HashMap<String, Arc<SessionPlace>>>,
+}
+
+/// Where a session's own process is kept.
+#[derive(Debug)]
+struct SessionPlace {
+    talk: tokio::sync::Mutex<Option<Talk>>,
+    last_used: Mutex<Instant>,
+}
+
+impl Server {
+    pub(super) fn new(opener: Opener, kept: Kept, shared: Arc<Shared>, orders: mpsc::UnboundedSender<Order>) -> Self {
+        let (settings, journal) = (Arc::clone(&opener.settings), Arc::clone(&opener.journal));
+        let listed = kept.listed.clone();
+        let state = ServerState {
+            name: opener.name.clone(),
+            prefix: settings.prefix.clone().unwrap_or_else(|| opener.name.replace('_', "-")),
+            category: settings.category.clone(),
+            is_up: false,
+            era: listed.as_ref().map(|_| if kept.is_legacy { Era::Legacy } else { Era::Modern }),
+            listed,
+            waiting: kept.waiting.keys().cloned().collect(),
+            problem: None,
+            pid: None,
+            starts: 0,
+            settings: Arc::clone(&settings),
+        };
+        Self {
+            name: opener.name.as_str().into(),
+            slots: Semaphore::new(settings.max_in_flight),
+            settings,
+            shared,
+            opener,
+            journal,
+            kept: Mutex::new(kept),
+            state: ArcSwap::from_pointee(state),
+            standing: watch::Sender::new(Standing::Starting),
+            orders,
+            queued: AtomicUsize::new(0),
+            in_flight: AtomicUsize::new(0),
+            timeouts: AtomicUsize::new(0),
+            last_used: Mutex::new(Instant::now()),
+            sessions: Mutex::default(),
+        }
+    }
+
+    /// Changes what is seen of the server, and says so.
+    pub(super) fn publish(&self, change: impl Fn(&mut ServerState)) {
+        self.state.rcu(|state| {
+            let mut state = ServerState::clone(state);
+            change(&mut state);
+            state
+        });
+        let state = self.state.load();
+        let blocked =
+            state.listed.as_ref().map_or(0, |listed| listed.tools.iter().filter(|tool| tool.is_blocked).count());
+        let metrics = &self.shared.metrics.upstream;
+        metrics.up.with_label_values(&[&*self.name]).set(state.is_up.into());
+        metrics.blocked_tools.with_label_values(&[&*self.name]).set((blocked + state.waiting.len()) as i64);
+        self.shared.revision.send_modify(|revision| *revision += 1);
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.in_flight.load(Ordering::Relaxed) == 0 && self.queued.load(Ordering::Relaxed) == 0
+    }
+
+    pub(super) fn idle_since(&self) -> Instant {
+        *self.last_used.lock()
+    }
+
+    /// Asks the server. Dropping the future cancels the request.
+    pub(super) async fn request(&self, asked: Outgoing, events: mpsc::Sender<ServerEvent>) -> Result<Reply, CallFault> {
+        self.refuse_blocked(&asked)?;
+        let start = Instant::now();
+        *self.last_used.lock() = start;
+        let queued = Count::new(&self.queued);
+        let waiting = self.queued.load(Ordering::Relaxed) - 1;
+        if waiting >= MAX_QUEUE && self.slots.available_permits() == 0 {
+            return Err(CallFault::Busy { server: self.name.to_string(), waiting });
+        }
+        let _slot = self.slots.acquire().await.map_err(|_| self.down("it was removed"))?;
+        drop(queued);
+        let _in_flight = InFlight::new(self);
+        let talk = match &asked.caller.session {
+            Some(session) if self.settings.per_session => self.session(session, &asked.caller).await?,
+            _ => self.shared_talk().await?,
+        };
+        let sent = Instant::now();
+        let outcome = self.ask(&talk, &asked, events).await;
+        *self.last_used.lock() = Instant::now();
+        match &outcome {
+            Err(PeerFault::Timeout(_)) => {
+                if self.timeouts.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_TIMEOUTS {
+                    let _ = self.orders.send(Order::Probe);
+                }
+            }
+            _ => self.timeouts.store(0, Ordering::Relaxed),
+        }
+        let server = self.name.to_string();
+        match outcome {
+            Ok(outcome) => Ok(Reply { outcome, duration: sent.elapsed(), queued: sent - start }),
+            Err(PeerFault::Closed(reason)) => Err(CallFault::Died { server, reason }),
+            Err(PeerFault::Timeout(after)) => Err(CallFault::Timeout { server, after }),
+            Err(PeerFault::TooLong) => Err(CallFault::TooLong { server, limit: MAX_MESSAGE_BYTES }),
+        }
+    }
+
+    async fn ask(
+        &self,
+        talk: &Talk,
+        asked: &Outgoing,
+        events: mpsc::Sender<ServerEvent>,
+    ) -> Result<super::peer::Outcome, PeerFault> {
+        let modern;
+        let params = if talk.greeting.era == Era::Modern {
+            modern = modern_params(asked.params.as_deref(), &asked.caller).ok();
+            modern.as_deref()
+        } else {
+            asked.params.as_deref()
+        };
+        let limit = asked.limit.or(self.settings.timeout).unwrap_or(LIMIT);
+        let asked = Asked {
+            method: &asked.method,
+            params,
+            events: Some(events),
+            wants_progress: asked.caller.wants_progress,
+            limit,
+            most: self.settings.max_timeout.max(limit),
+        };
+        talk.peer.request(asked).await
+    }
+
+    fn refuse_blocked(&self, asked: &Outgoing) -> Result<(), CallFault> {
+        if asked.method != "tools/call" {
+            return Ok(());
+        }
+        let name =
+            asked.params.as_deref().and_then(|params| Some(Members::read(params).ok()?.text("name")?.into_owned()));
+        let Some(tool) = name else { return Ok(()) };
+        let state = self.state.load();
+        let is_blocked =
+            state.listed.as_ref().and_then(|listed| listed.tool(&tool)).is_some_and(|tool| tool.is_blocked);
+        if is_blocked || state.waiting.contains(&tool) {
+            return Err(CallFault::Blocked { server: self.name.to_string(), tool });
+        }
+        Ok(())
+    }
+
+    /// The conversation that all share, once there is one.
+    async fn shared_talk(&self) -> Result<Talk, CallFault> {
+        let mut standing = self.standing.subscribe();
+        let _ = self.orders.send(Order::Wake);
+        // One that has just ended is about to be said to start.
+        let is_decided = |standing: &Standing| match standing {
+            Standing::Starting => false,
+            Standing::Up(talk) => talk.peer.is_open(),
+            Standing::Down(_) => true,
+        };
+        let decided = timeout(self.settings.start_timeout, standing.wait_for(is_decided)).await;
+        match decided.map(|standing| standing.map(|standing| standing.clone())) {
+            Ok(Ok(Standing::Up(talk))) => Ok(talk),
+            Ok(Ok(Standing::Down(reason))) => Err(self.down(&reason)),
+            Ok(_) => Err(self.down("it was removed")),
+            Err(_) => Err(self.down("it is still starting")),
+        }
+    }
+
+    fn down(&self, reason: &str) -> CallFault {
+        CallFault::Down { server: self.name.to_string(), reason: reason.to_owned() }
+    }
+
+    /// The conversation of a session, which is begun if it is not there or has ended.
+    async fn session(&self, session: &str, caller: &Caller) -> Result<Talk, CallFault> {
+        let place = {
+            let mut sessions = self.sessions.lock();
+            if !sessions.contains_key(session) && sessions.len() >= MAX_SESSIONS {
+                return Err(CallFault::Busy { server: self.name.to_string(), waiting: sessions.len() });
+            }
+            let fresh = || {
+                Arc::new(SessionPlace { talk: tokio::sync::Mutex::default(), last_used: Mutex::new(Instant::now()) })
+            };
+            let place = sessions.entry(session.to_owned()).or_insert_with(fresh);
+            *place.last_used.lock() = Instant::now();
+            Arc::clone(place)
+        };
+        let mut talk = place.talk.lock().await;
+        if let Some(open) = talk.as_ref().filter(|talk| talk.peer.is_open()) {
+            return Ok(open.clone());
+        }
+        let known = self.state.load().era;
+        let opening = self.opener.open(known, caller, true);
+        let opened = match timeout(self.settings.start_timeout, opening).await {
+            Ok(opened) => opened,
+            Err(_) => Err(StartFault::Slow(self.settings.start_timeout.as_secs())),
+        };
+        let opened = opened.map_err(|fault| self.down(&fault.to_string()))?;
+        self.journal.note(&format!("has a process for a session ({:?})", opened.talk.pid));
+        *talk = Some(opened.talk.clone());
+        Ok(opened.talk)
+    }
+
+    /// Ends the process of a session.
+    pub(super) fn end_session(&self, session: &str) {
+        let place = self.sessions.lock().remove(session);
+        if let Some(place) = place {
+            end(&place, "its session ended");
+        }
+    }
+
+    /// Ends the processes of sessions that were not used for long; of all, if they are to end.
+    pub(super) fn end_sessions(&self, all: bool) {
+        let mut ended = Vec::new();
+        self.sessions.lock().retain(|_, place| {
+            let is_idle = place.last_used.lock().elapsed() >= SESSION_IDLE;
+            // One that is being used is held by more than the map.
+            let ends = all || is_idle && Arc::strong_count(place) == 1;
+            if ends {
+                ended.push(Arc::clone(place));
+            }
+            !ends
+        });
+        for place in ended {
+            end(&place, "its session was not used");
+        }
+    }
+}
+
+fn end(place: &SessionPlace, why: &str) {
+    // One that is being opened has nobody to end it here, and is dropped by whoever opens it.
+    if let Ok(mut talk) = place.talk.try_lock()
+        && let Some(talk) = talk.take()
+    {
+        talk.peer.close(why);
+    }
+}
+
+/// One more, as long as it lives.
+struct Count<'a>(&'a AtomicUsize);
+
+impl<'a> Count<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Count<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A call in a slot.
+struct InFlight<'a>(&'a Server, #[expect(dead_code, reason = "counts while it lives")] Count<'a>);
+
+impl<'a> InFlight<'a> {
+    fn new(server: &'a Server) -> Self {
+        server.shared.metrics.upstream.in_flight.with_label_values(&[&*server.name]).inc();
+        Self(server, Count::new(&server.in_flight))
+    }
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.0.shared.metrics.upstream.in_flight.with_label_values(&[&*self.0.name]).dec();
+    }
+}

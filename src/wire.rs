@@ -1,0 +1,15 @@
+//! What stands on the wire: requests and answers, shared by every door.
+
+pub mod catalog;
+pub mod memory;
+pub mod memory_archive;
+pub mod metadata;
+pub mod plan;
+pub mod plugin;
+pub mod presets;
+pub mod problem;
+pub mod qualify;
+pub mod stream;
+pub mod timing;
+pub mod upstream;
+pub mod usage;

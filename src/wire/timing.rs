@@ -1,0 +1,498 @@
+//! Durations, records and sessions on the wire.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::qualify::IntentContextBody;
+use crate::catalog::document::check_name;
+use crate::engine::{Acquaintance, Asked, Engine, Estimate};
+use crate::plugin_host::ComplexityLevel;
+use crate::session::turns::Used;
+use crate::strict::values::{MAX_LABEL, label};
+use crate::strict::{At, FaultCode, Fields, FromNode, Node};
+use crate::timing::execution::MAX_DURATION_MS;
+use crate::timing::key::check_mode;
+use crate::timing::{Basis, Complexity, Confidence, Measures, Outcome, Plan, Timeout};
+
+/// Most records of one batch.
+pub(crate) const MAX_BATCH: usize = 1000;
+
+/// Most steps of one plan.
+pub(crate) const MAX_STEPS: usize = 100;
+
+/// Largest measure; whatever is larger is a mistake.
+const MAX_MEASURE: u64 = 1 << 40;
+
+/// Body of `POST /v1/estimate`: one call, or the steps of a plan.
+#[derive(Debug, Default, JsonSchema, FromNode)]
+#[schemars(deny_unknown_fields)]
+#[node(check = check_one_or_steps)]
+pub struct EstimateRequest {
+    /// The tool; not together with `steps`.
+    #[schemars(default)]
+    #[node(alias = "tool", alias = "name", check = check_name)]
+    pub tool_name: Option<String>,
+    /// Its mode, if it has modes.
+    #[schemars(default, length(max = MAX_LABEL))]
+    #[node(read = label, check = check_mode)]
+    pub mode_name: Option<String>,
+    /// How much it has to do.
+    #[schemars(default)]
+    #[node(read = measures)]
+    pub complexity: MeasuresBody,
+    /// When the caller gives up, in ms; the factory's limit by default.
+    #[schemars(default, with = "Option<f64>", range(max = MAX_DURATION_MS))]
+    #[node(read = milliseconds)]
+    pub timeout_ms: Option<u64>,
+    /// How long the call has run already, in ms.
+    #[schemars(default, with = "Option<f64>", range(max = MAX_DURATION_MS))]
+    #[node(read = milliseconds)]
+    pub elapsed_ms: Option<u64>,
+    /// A plan's calls, one after the other, at most 100.
+    #[schemars(default, length(min = 1, max = MAX_STEPS))]
+    pub steps: Option<Vec<PlanStep>>,
+}
+
+/// What is asked about is one call or a plan.
+fn check_one_or_steps(request: &EstimateRequest, fields: &mut Fields<'_>) {
+    match (&request.tool_name, &request.steps) {
+        (Some(_), Some(_)) => fields.bad_value("steps", "either `tool_name` or `steps`, not both"),
+        // What is there and wrong was said already.
+        (None, None) if fields.faults() == 0 => {
+            fields.bad_value("tool_name", "either `tool_name` or `steps` is needed");
+        }
+        _ => {}
+    }
+}
+
+/// A time in ms as clocks give it: fractions are rounded.
+pub(super) fn milliseconds(node: Node, at: &mut At) -> Option<u64> {
+    match &node {
+        Node::Number(number) if number.is_f64() => match number.as_f64() {
+            Some(ms) if ms >= 0.0 && ms.is_finite() => Some(ms.round() as u64),
+            _ => {
+                at.wrong_type("a number of 0 or more", &node);
+                None
+            }
+        },
+        _ => u64::from_node(node, at),
+    }
+}
+
+/// One call of a plan: the name of its tool, or more about it.
+#[derive(Debug, JsonSchema)]
+#[schemars(untagged)]
+pub enum PlanStep {
+    /// The tool.
+    Tool(String),
+    /// The tool, its mode and sizes.
+    Call(Step),
+}
+
+impl FromNode for PlanStep {
+    fn from_node(node: Node, at: &mut At) -> Option<Self> {
+        match node {
+            Node::String(tool) => {
+                if let Err(fault) = check_name(&tool) {
+                    at.bad_value(fault.to_string());
+                }
+                Some(Self::Tool(tool))
+            }
+            call => Step::from_node(call, at).map(Self::Call),
+        }
+    }
+}
+
+impl From<PlanStep> for Step {
+    fn from(step: PlanStep) -> Self {
+        match step {
+            PlanStep::Tool(tool_name) => Self { tool_name, ..Self::default() },
+            PlanStep::Call(step) => step,
+        }
+    }
+}
+
+/// A call of a plan, with what its duration depends on.
+#[derive(Debug, Default, JsonSchema, FromNode)]
+#[schemars(deny_unknown_fields)]
+pub struct Step {
+    /// The tool's name, as its document gives it.
+    #[node(alias = "tool", alias = "name", check = check_name)]
+    pub tool_name: String,
+    /// Its mode, if it has modes.
+    #[schemars(default, length(max = MAX_LABEL))]
+    #[node(read = label, check = check_mode)]
+    pub mode_name: Option<String>,
+    /// How much it has to do.
+    #[schemars(default)]
+    #[node(read = measures)]
+    pub complexity: MeasuresBody,
+}
+
+/// What makes a call long; absent means none.
+#[derive(Debug, Default, Clone, Copy, JsonSchema, FromNode)]
+#[schemars(deny_unknown_fields)]
+pub struct MeasuresBody {
+    /// Characters of the input.
+    #[schemars(default, range(max = MAX_MEASURE))]
+    pub content_length: Option<u64>,
+    /// Number of perspectives asked for.
+    #[schemars(default, range(max = MAX_MEASURE))]
+    pub num_perspectives: Option<u64>,
+    /// Number of branches asked for.
+    #[schemars(default, range(max = MAX_MEASURE))]
+    pub num_branches: Option<u64>,
+    /// Thinking budget, in tokens.
+    #[schemars(default, range(max = MAX_MEASURE))]
+    pub thinking_budget: Option<u64>,
+    /// Tokens of context sent along.
+    #[schemars(default, range(max = MAX_MEASURE))]
+    pub context_tokens: Option<u64>,
+}
+
+/// The sizes of a call. A word instead of them is what callers mix up with the complexity of a result.
+pub(crate) fn measures(node: Node, at: &mut At) -> Option<MeasuresBody> {
+    if matches!(&node, Node::String(word) if ComplexityLevel::parse(word).is_some()) {
+        let message = "expected sizes such as {\"content_length\": 1200}, found a word";
+        let hint = "a word says how complex a result is, in `result_context.complexity` of /v1/metadata";
+        at.fault(FaultCode::WrongType, message, Some(hint.to_owned()));
+        return None;
+    }
+    MeasuresBody::from_node(node, at)
+}
+
+impl From<MeasuresBody> for Measures {
+    fn from(body: MeasuresBody) -> Self {
+        let MeasuresBody { content_length, num_perspectives, num_branches, thinking_budget, context_tokens } = body;
+        Self { content_length, num_perspectives, num_branches, thinking_budget, context_tokens }
+    }
+}
+
+impl From<MeasuresBody> for Complexity {
+    fn from(body: MeasuresBody) -> Self {
+        Self::from(&Measures::from(body))
+    }
+}
+
+/// Answer of `POST /v1/estimate`.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct EstimateAnswer {
+    /// What is said of the call, or of the plan.
+    pub timing: Timing,
+}
+
+/// What is said of a call.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Timing {
+    /// The duration that most calls come close to, in ms.
+    pub estimated_duration_ms: u64,
+    /// high, medium or low.
+    #[schemars(extend("enum" = Confidence::WORDS))]
+    pub confidence: String,
+    /// Is the estimate beyond the caller's limit?
+    pub will_timeout_on_factory: bool,
+    /// The caller's limit, in ms.
+    pub factory_timeout_ms: u64,
+    /// Half of all calls take less, in ms.
+    pub p50_ms: u64,
+    /// Nine in ten take less, in ms.
+    pub p90_ms: u64,
+    /// 19 in 20 take less, in ms.
+    pub p95_ms: u64,
+    /// Nine in ten end between these, in ms.
+    pub interval_ms: [u64; 2],
+    /// The probability that the call takes longer than the limit, 0 to 1.
+    pub timeout_probability: f64,
+    /// unlikely, possible or likely.
+    #[schemars(extend("enum" = Timeout::WORDS))]
+    pub timeout: String,
+    /// Calls of this tool and mode that were recorded, ever.
+    pub samples: u64,
+    /// What the estimate rests on: history, tool, fleet, hint or default.
+    #[schemars(extend("enum" = Basis::WORDS))]
+    pub basis: String,
+    /// Was the tool, or every tool of the plan, ever heard of: documented, recorded, or among the defaults?
+    pub known: bool,
+    /// Names that may have been meant by one that is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub near: Vec<String>,
+    /// What is left of a call that runs already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remaining: Option<RemainingTime>,
+}
+
+impl EstimateAnswer {
+    /// What is said of the call or the plan that is asked about; nothing of a plan without a step.
+    pub fn of(engine: &Engine, request: EstimateRequest) -> Option<Self> {
+        let (generation, learnt) = (engine.generation(), engine.learnt());
+        let EstimateRequest { tool_name, mode_name: mode, complexity, timeout_ms, elapsed_ms, steps } = request;
+        if let Some(tool) = tool_name {
+            let asked = Asked { tool, mode, complexity: complexity.into(), timeout_ms, elapsed_ms };
+            return Some(Self { timing: Timing::from(&engine.estimate(&generation, &learnt, &asked)) });
+        }
+        let steps: Vec<Asked> = steps.into_iter().flatten().map(Asked::from).collect();
+        let plan = engine.estimate_plan(&generation, &learnt, &steps)?;
+        let tools = steps.iter().map(|step| step.tool.as_str());
+        let acquaintance = Acquaintance::of_all(tools.map(|tool| engine.acquaintance(&generation, &learnt, tool)));
+        let limit_ms = timeout_ms.unwrap_or(engine.factory_timeout_ms());
+        Some(Self { timing: Timing::of_plan(&plan, limit_ms, &acquaintance) })
+    }
+}
+
+impl From<PlanStep> for Asked {
+    fn from(step: PlanStep) -> Self {
+        let Step { tool_name: tool, mode_name: mode, complexity } = step.into();
+        Self { tool, mode, complexity: complexity.into(), ..Self::default() }
+    }
+}
+
+impl From<&Estimate> for Timing {
+    fn from(estimate: &Estimate) -> Self {
+        let Estimate { forecast, limit_ms, remaining, acquaintance } = estimate;
+        let [_, p50_ms, p90_ms, p95_ms] = forecast.quantiles().whole_ms();
+        let timeout_probability = estimate.timeout_probability();
+        Self {
+            estimated_duration_ms: forecast.estimated_duration_ms(),
+            confidence: forecast.confidence().as_str().to_owned(),
+            will_timeout_on_factory: estimate.will_time_out(),
+            factory_timeout_ms: *limit_ms,
+            p50_ms,
+            p90_ms,
+            p95_ms,
+            interval_ms: forecast.interval_ms(),
+            timeout_probability,
+            timeout: Timeout::of(timeout_probability).as_str().to_owned(),
+            samples: forecast.samples(),
+            basis: forecast.basis().as_str().to_owned(),
+            known: acquaintance.is_known(),
+            near: acquaintance.near().to_vec(),
+            remaining: remaining.as_ref().map(|remaining| {
+                let [_, p50_ms, p90_ms, p95_ms] = remaining.quantiles_ms();
+                RemainingTime { p50_ms, p90_ms, p95_ms }
+            }),
+        }
+    }
+}
+
+impl Timing {
+    /// What is said of a plan whose caller gives up after `limit_ms`.
+    pub fn of_plan(plan: &Plan, limit_ms: u64, acquaintance: &Acquaintance) -> Self {
+        let [p05_ms, p50_ms, p90_ms, p95_ms] = plan.quantiles_ms();
+        let (estimated_duration_ms, timeout_probability) =
+            (plan.estimated_duration_ms(), plan.timeout_probability(limit_ms));
+        Self {
+            estimated_duration_ms,
+            confidence: plan.confidence().as_str().to_owned(),
+            will_timeout_on_factory: estimated_duration_ms > limit_ms,
+            factory_timeout_ms: limit_ms,
+            p50_ms,
+            p90_ms,
+            p95_ms,
+            interval_ms: [p05_ms, p95_ms],
+            timeout_probability,
+            timeout: Timeout::of(timeout_probability).as_str().to_owned(),
+            samples: plan.samples(),
+            basis: plan.basis().as_str().to_owned(),
+            known: acquaintance.is_known(),
+            near: acquaintance.near().to_vec(),
+            remaining: None,
+        }
+    }
+}
+
+/// What is left of a running call, in ms.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct RemainingTime {
+    /// Half of the calls that ran so long end sooner.
+    pub p50_ms: u64,
+    /// Nine in ten end sooner.
+    pub p90_ms: u64,
+    /// 19 in 20 end sooner.
+    pub p95_ms: u64,
+}
+
+/// Body of `POST /v1/executions`.
+#[derive(Debug, JsonSchema)]
+#[schemars(untagged)]
+pub enum RecordRequest {
+    /// One call that ended.
+    One(Box<ExecutionBody>),
+    /// Up to 1,000, stored all or none.
+    Batch(Vec<ExecutionBody>),
+}
+
+/// One call that ended.
+#[derive(Debug, Default, JsonSchema, FromNode)]
+#[schemars(deny_unknown_fields)]
+pub struct ExecutionBody {
+    /// The tool's name, as its document gives it.
+    #[node(alias = "tool", alias = "name", check = check_name)]
+    pub tool_name: String,
+    /// Its mode, if it has modes.
+    #[schemars(default, length(max = MAX_LABEL))]
+    #[node(read = label, check = check_mode)]
+    pub mode_name: Option<String>,
+    /// How long it took, or was waited for: 0 to 86,400,000 ms, a day. Fractions are rounded.
+    #[schemars(with = "f64", range(max = MAX_DURATION_MS))]
+    #[node(read = milliseconds)]
+    pub duration_ms: u64,
+    /// success (default), error, timeout or cancelled.
+    #[schemars(default)]
+    pub outcome: Option<Outcome>,
+    /// What made it long.
+    #[schemars(default)]
+    #[node(read = measures)]
+    pub complexity: MeasuresBody,
+    /// The session it belongs to.
+    #[schemars(default, length(max = MAX_LABEL))]
+    #[node(read = label)]
+    pub session_id: Option<String>,
+    /// When it ended: RFC 3339, or milliseconds since the epoch; now by default.
+    #[schemars(default)]
+    pub timestamp: Option<Timestamp>,
+    /// A second record with this key is the same call told again.
+    #[schemars(default, length(max = MAX_LABEL))]
+    #[node(read = label)]
+    pub idempotency_key: Option<String>,
+}
+
+/// A moment: RFC 3339, or milliseconds since the epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema)]
+#[schemars(untagged, extend("anyOf" = [
+    {"type": "string", "format": "date-time"},
+    {"type": "integer", "format": "int64", "description": "Milliseconds since the epoch."},
+]))]
+pub enum Timestamp {
+    /// Milliseconds since the epoch.
+    Millis(i64),
+}
+
+/// Answer of `POST /v1/executions`.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct RecordAnswer {
+    /// How many records were new and are durable now.
+    pub recorded: usize,
+}
+
+/// `GET /v1/timing` and `GET /v1/timing/{tool}`.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct TimingPage {
+    /// What was learnt, by tool and mode.
+    pub items: Vec<KeyTiming>,
+    /// How many there are on all pages.
+    pub total: usize,
+    /// Where the next page starts, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// What was learnt of a tool and mode.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct KeyTiming {
+    /// The tool's name, as its document gives it.
+    pub tool: String,
+    /// Its mode; `#error` at its end means the calls that failed.
+    pub mode: String,
+    /// Calls that were recorded, ever.
+    pub samples: u64,
+    /// What an estimate would rest on.
+    #[schemars(extend("enum" = Basis::WORDS))]
+    pub basis: String,
+    /// What an estimate would say, in ms.
+    pub estimated_duration_ms: u64,
+    /// high, medium or low.
+    #[schemars(extend("enum" = Confidence::WORDS))]
+    pub confidence: String,
+    /// Half of all calls take less, in ms.
+    pub p50_ms: u64,
+    /// Nine in ten take less, in ms.
+    pub p90_ms: u64,
+    /// 19 in 20 take less, in ms.
+    pub p95_ms: u64,
+    /// Nine in ten end between these, in ms.
+    pub interval_ms: [u64; 2],
+    /// How forecasts came true of late; absent before the first call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recent_accuracy: Option<RecentAccuracy>,
+}
+
+/// How forecasts came true of late, older calls fading.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct RecentAccuracy {
+    /// Share of calls within 20 % (or 50 ms) of the estimate, 0 to 1.
+    pub within_20pct: f64,
+    /// Share of calls inside `interval_ms`, 0 to 1; .9 is right.
+    pub coverage90: f64,
+}
+
+/// `GET /v1/sessions/{id}`, spelled as the context that it holds.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionAnswer {
+    /// The session the calls belong to.
+    pub session_id: String,
+    /// Its calls, oldest first, repeats kept.
+    pub tool_history: Vec<String>,
+    /// Tools called since its last message, each once; absent if no message of it was qualified.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_tools: Option<Vec<String>>,
+    /// What it is about, if messages of it were qualified.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intent_context: Option<IntentContextBody>,
+    /// What it used, if streams of it or reports told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<SessionUsage>,
+}
+
+/// What a session used so far, as its streams and `POST /v1/usage` told it.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionUsage {
+    /// Turns that told it.
+    pub turns: u64,
+    /// All input tokens, cached or not.
+    pub tokens_in: u64,
+    /// Tokens that the model wrote.
+    pub tokens_out: u64,
+    /// Input tokens read from a cache.
+    pub cached_tokens: u64,
+    /// US dollars, of those turns that told it.
+    pub cost_usd: f64,
+}
+
+impl From<Used> for SessionUsage {
+    fn from(used: Used) -> Self {
+        let Used { turns, tokens_in, tokens_out, cached_tokens, cost_usd } = used;
+        Self { turns, tokens_in, tokens_out, cached_tokens, cost_usd }
+    }
+}
+
+impl FromNode for RecordRequest {
+    fn from_node(node: Node, at: &mut At) -> Option<Self> {
+        match node {
+            Node::List(items) if items.len() > MAX_BATCH => {
+                at.bad_value(format!("a batch has at most {MAX_BATCH} records, not {}", items.len()));
+                None
+            }
+            list @ Node::List(_) => Vec::from_node(list, at).map(Self::Batch),
+            one => ExecutionBody::from_node(one, at).map(|one| Self::One(Box::new(one))),
+        }
+    }
+}
+
+impl FromNode for Timestamp {
+    fn from_node(node: Node, at: &mut At) -> Option<Self> {
+        let millis = match &node {
+            Node::Number(number) => number.as_i64().filter(|millis| *millis >= 0),
+            Node::String(text) => humantime::parse_rfc3339_weak(text)
+                .ok()
+                .and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok())
+                .map(|since| since.as_millis() as i64),
+            _ => None,
+        };
+        if millis.is_none() {
+            at.wrong_type("a time such as 2026-01-31T12:00:00Z, or milliseconds since the epoch", &node);
+        }
+        millis.map(Self::Millis)
+    }
+}

@@ -1,0 +1,8 @@
+//! The MCP door: both eras over HTTP, and what a client that breaks the protocol is told.
+
+mod client;
+pub use client::modern;
+mod legacy;
+mod modern;
+mod own_tools;
+mod stdio;

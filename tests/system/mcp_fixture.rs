@@ -1,0 +1,166 @@
+//! An MCP server that misbehaves on demand: this test binary, started again by the daemon.
+//!
+//! What it is to do stands in its environment. The harness prints lines before the server speaks, which every such
+//! test thereby proves to be borne.
+#![expect(clippy::disallowed_methods, reason = "a server that ends in the middle is what is tested")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a server speaks on its standard streams")]
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::time::Duration;
+use std::{env, io, thread};
+
+use serde_json::{Value, json};
+
+/// The variable that makes the test below a server.
+const WORDS: &str = "FIXTURE";
+
+/// A server of the configuration, which does what `words` say, as YAML; further keys of it may follow.
+pub fn server(words: &str) -> String {
+    let program = env::current_exe().unwrap();
+    let arguments = ["mcp_fixture::serve", "--exact", "--nocapture", "--test-threads=2"];
+    format!("{{command: [{}, {}], env: {{{WORDS}: '{words}'}}", program.display(), arguments.join(", "))
+}
+
+#[test]
+fn serve() {
+    let Ok(words) = env::var(WORDS) else { return };
+    let words: BTreeMap<&str, &str> = words.split(' ').map(|word| word.split_once('=').unwrap_or((word, ""))).collect();
+    Fixture { words }.run();
+    std::process::exit(0);
+}
+
+struct Fixture<'a> {
+    words: BTreeMap<&'a str, &'a str>,
+}
+
+fn say(message: &Value) {
+    let mut out = io::stdout().lock();
+    let _ = writeln!(out, "{message}").and_then(|()| out.flush());
+}
+
+impl Fixture<'_> {
+    fn number(&self, word: &str) -> Option<u64> {
+        Some(self.words.get(word)?.parse().unwrap())
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a slow server is what is tested")]
+    fn run(&self) {
+        // The harness may not have ended its line.
+        println!();
+        if self.words.contains_key("fail") {
+            eprintln!("token is {}", env::var("SECRET").unwrap_or_default());
+            std::process::exit(3);
+        }
+        if let Some(millis) = self.number("start") {
+            thread::sleep(Duration::from_millis(millis));
+        }
+        eprintln!("fixture started, token {}", env::var("SECRET").unwrap_or_default());
+        let mut line = String::new();
+        // Not locked meanwhile: a call may read the answer to its own question.
+        while io::stdin().read_line(&mut line).unwrap() > 0 {
+            if let Ok(message) = serde_json::from_str::<Value>(&line) {
+                self.take(&message);
+            }
+            line.clear();
+        }
+    }
+
+    fn take(&self, message: &Value) {
+        let (id, method) = (&message["id"], message["method"].as_str().unwrap_or_default());
+        let params = &message["params"];
+        let meta = &params["_meta"];
+        let is_modern = self.words.contains_key("modern");
+        let result = match method {
+            "server/discover" if is_modern => json!({
+                "resultType": "complete", "supportedVersions": ["2026-07-28"],
+                "capabilities": {"tools": {"listChanged": true}}, "instructions": "modern fixture",
+                "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "fixture", "version": "2"}},
+            }),
+            "server/discover" if self.words.contains_key("exits") => std::process::exit(9),
+            "server/discover" if self.words.contains_key("silent") => return,
+            "initialize" if !is_modern => json!({
+                "protocolVersion": params["protocolVersion"], "serverInfo": {"name": "fixture", "version": "1"},
+                "capabilities": {"tools": {"listChanged": true}, "prompts": {}, "resources": {}},
+                "instructions": "legacy\u{200b} fixture",
+            }),
+            "ping" => json!({}),
+            "tools/list" if is_modern && meta["io.modelcontextprotocol/protocolVersion"] != "2026-07-28" => {
+                return say(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32602, "message": "no version"}}));
+            }
+            "tools/list" => self.page(params["cursor"].as_str()),
+            "prompts/list" => json!({"prompts": [{"name": "greet"}]}),
+            "resources/list" => json!({"resources": [{"uri": "test://a", "name": "a"}]}),
+            "resources/templates/list" => json!({"resourceTemplates": [{"uriTemplate": "test://{x}", "name": "x"}]}),
+            "tools/call" => return call(id, params),
+            "subscriptions/listen" | "notifications/initialized" | "notifications/cancelled" => {
+                eprintln!("heard {method} {}", params["requestId"]);
+                return;
+            }
+            _ if id.is_null() || message.get("result").is_some() => return,
+            _ => return say(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "unknown"}})),
+        };
+        say(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
+    }
+
+    /// A page of at most 700 tools.
+    fn page(&self, cursor: Option<&str>) -> Value {
+        let description = self.words.get("says").copied().unwrap_or("plain");
+        let tool = |name: String| {
+            json!({
+                "name": name, "description": description, "inputSchema": {"type": "object"}, "x-unknown": {"n": 1},
+            })
+        };
+        let mut tools: Vec<Value> =
+            ["echo", "sleep", "die", "noise", "ask", "progress"].map(|name| tool(name.to_owned())).into();
+        tools.push(tool("echo".to_owned()));
+        tools.extend((0..self.number("tools").unwrap_or(0)).map(|number| tool(format!("t{number}"))));
+        let start: usize = cursor.map_or(0, |cursor| cursor.parse().unwrap());
+        let end = tools.len().min(start + 700);
+        let mut page = json!({"tools": tools[start..end]});
+        if end < tools.len() {
+            page["nextCursor"] = json!(end.to_string());
+        }
+        page
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a slow server is what is tested")]
+fn call(id: &Value, params: &Value) {
+    let (id, arguments) = (id.clone(), params["arguments"].clone());
+    let answer = |result: Value| say(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
+    match params["name"].as_str().unwrap() {
+        "echo" => answer(json!({
+            "content": [{"type": "text", "text": arguments["text"]}], "isError": false, "sent": params["_meta"],
+            "pid": std::process::id(), "home": env::var("HOME").unwrap_or_default(), "vars": env::vars().count(),
+        })),
+        "sleep" => {
+            let millis = arguments["ms"].as_u64().unwrap();
+            let line = json!({"jsonrpc": "2.0", "id": id, "result": {"content": []}}).to_string();
+            thread::spawn(move || {
+                thread::sleep(Duration::from_millis(millis));
+                let _ = writeln!(io::stdout().lock(), "{line}");
+            });
+        }
+        "progress" => {
+            let params = json!({"progressToken": params["_meta"]["progressToken"], "progress": 0.5, "total": 1});
+            say(&json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}));
+            answer(json!({"content": []}));
+        }
+        "die" => std::process::exit(4),
+        "noise" => {
+            for _ in 0..arguments["lines"].as_u64().unwrap() {
+                println!("this is no message");
+            }
+            answer(json!({"content": []}));
+        }
+        "ask" => {
+            let params = json!({"message": "name?"});
+            say(&json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": params}));
+            let mut line = String::new();
+            io::stdin().read_line(&mut line).unwrap();
+            answer(json!({"content": [], "heard": serde_json::from_str::<Value>(&line).unwrap()}));
+        }
+        other => say(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32602, "message": other}})),
+    }
+}

@@ -1,0 +1,190 @@
+//! Memories are found and forgotten exactly: by value, in every language, and with an error that says what to do.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::{Value, json};
+
+use crate::daemon::{Site, almanacd};
+use crate::memory::{add, contents, id, message, search, start, with};
+
+fn run(site: &Site, arguments: &[&str]) -> (i32, String, String) {
+    let output = almanacd().args(arguments).current_dir(site.path("")).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn nothing_is_nothing_to_look_for() {
+    let (_site, daemon) = start();
+    add(&daemon, "messages", &message("somebody's", "t", 0));
+    for key in ["userId", "role", "tags", "from", "minImportance", "threadId", "metadata.x"] {
+        let body = json!({"criteria": {key: null}});
+        let reply = daemon.post("/v1/memories/messages/search", &body.to_string());
+        assert_eq!(reply.status, 422, "{key}: {}", reply.text());
+        assert_eq!(reply.json()["errors"][0]["pointer"], format!("/criteria/{key}"));
+    }
+}
+
+#[test]
+fn numbers_and_moments_are_found_by_their_value() {
+    let (_site, daemon) = start();
+    // Beyond 2^53 neighbours are one and the same fraction; beyond 2^63 SQLite has no whole numbers.
+    let numbers = [9_007_199_254_740_992_u64, 9_007_199_254_740_993, u64::MAX - 1, u64::MAX];
+    for (position, number) in (0..).zip(numbers) {
+        let body = with(message(&number.to_string(), "t", position), &json!({"big": number, "bigs": [1, number]}));
+        add(&daemon, "messages", &body);
+    }
+    for number in numbers {
+        for key in ["metadata.big", "metadata.bigs"] {
+            let found = search(&daemon, "messages", &json!({"criteria": {key: number}}));
+            assert_eq!(contents(&found), [number.to_string()], "{key}");
+        }
+    }
+    let due = ["2026-01-01t12:00:00.0004z", "2026-01-01T13:00:00.0002+01:00", "2026-01-01T11:00:00Z"];
+    for moment in due {
+        let metadata = json!({"title": "t", "status": "pending", "priority": "low", "agentId": "agent:agent:a",
+            "dueDate": moment});
+        add(&daemon, "tasks", &json!({"content": moment, "metadata": metadata}));
+    }
+    let sorted = search(&daemon, "tasks", &json!({"options": {"sortBy": "dueDate"}}));
+    assert_eq!(contents(&sorted), [due[2], due[1], due[0]]);
+    for (asked, found) in [("2026-01-01T12:00:00.0004+00:00", due[0]), ("2026-01-01t12:00:00.000200z", due[1])] {
+        let answer = search(&daemon, "tasks", &json!({"criteria": {"dueDate": asked}}));
+        assert_eq!(contents(&answer), [found], "{asked}");
+    }
+}
+
+#[test]
+fn a_key_of_one_s_own_is_sorted_by_under_both_names() {
+    let (_site, daemon) = start();
+    for (position, x) in (0..).zip([2, 3, 1]) {
+        add(&daemon, "messages", &with(message(&x.to_string(), "t", position), &json!({"deep": {"x": x}})));
+    }
+    for sort_by in ["deep.x", "metadata.deep.x"] {
+        let found = search(&daemon, "messages", &json!({"options": {"sortBy": sort_by}}));
+        assert_eq!(contents(&found), ["1", "2", "3"], "{sort_by}");
+    }
+}
+
+#[test]
+fn words_are_found_as_people_of_their_language_expect() {
+    let (_site, daemon) = start();
+    let said = ["我喜欢喝绿茶", "今日は東京へ行きます", "나는 학교에 갔다", "J'habite à Genève", "ผมชอบดื่มชาเขียว"];
+    for (position, text) in (0..).zip(said) {
+        add(&daemon, "messages", &message(text, "t", position));
+    }
+    for (query, first) in
+        [("绿茶", 0), ("茶", 0), ("東京", 1), ("학교", 2), ("geneve", 3), ("GENÈVE", 3), ("ชาเขียว", 4)]
+    {
+        let found = search(&daemon, "messages", &json!({"options": {"query": query}}));
+        assert_eq!(contents(&found).first(), Some(&said[first]), "{query}");
+        assert_ne!(found["memories"][0]["matched"], json!([]), "{query}");
+    }
+}
+
+#[test]
+fn a_match_has_a_word_or_a_meaning_near_it_in_every_order() {
+    let (_site, daemon) = start();
+    for (position, text) in (0..).zip(["how is the espresso machine", "xyzzy", "qwfp zxcv"]) {
+        add(&daemon, "messages", &message(text, "t", position));
+    }
+    for sort_by in ["score", "createdAt"] {
+        let body = json!({"options": {"query": "espresso", "sortBy": sort_by, "explain": true}});
+        let found = search(&daemon, "messages", &body);
+        for memory in found["memories"].as_array().unwrap() {
+            let is_near = memory["explanation"]["meaning"].as_f64().unwrap() >= 0.25;
+            // Whoever sorts by score also gets what stands next to the best.
+            let is_next = sort_by == "score" && memory["explanation"]["nearWords"].as_f64().unwrap() > 0.0;
+            assert!(is_near || is_next || memory["matched"] != json!([]), "{memory}");
+        }
+        assert_eq!(found["total"], found["memories"].as_array().unwrap().len(), "{sort_by}");
+    }
+}
+
+#[test]
+fn files_are_for_their_owner_alone() {
+    let (site, daemon) = start();
+    add(&daemon, "messages", &message("mine", "t", 0));
+    fs::write(site.path("before.jsonl"), "").unwrap();
+    fs::set_permissions(site.path("before.jsonl"), fs::Permissions::from_mode(0o644)).unwrap();
+    for file in ["all.jsonl", "before.jsonl"] {
+        assert_eq!(run(&site, &["memory", "export", file]).0, 0);
+    }
+    let (code, _, error) = run(&site, &["memory", "backup", "copy.db", "--state-dir", "state"]);
+    assert_eq!(code, 0, "{error}");
+    for file in
+        ["state/almanac.db", "state/almanac.db-wal", "state/almanac.journal", "all.jsonl", "before.jsonl", "copy.db"]
+    {
+        let mode = fs::metadata(site.path(file)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{file}");
+    }
+}
+
+#[test]
+fn a_damaged_memory_is_named_and_harms_no_other() {
+    let (site, daemon) = start();
+    let [good, bad] = [0, 1].map(|position| id(&add(&daemon, "messages", &message("x", "t", position))).to_owned());
+    let database = rusqlite::Connection::open(site.path("state/almanac.db")).unwrap();
+    database.busy_timeout(std::time::Duration::from_secs(10)).unwrap();
+    let damage = "UPDATE memories SET metadata = '{\"role\"', content = CAST(x'ff' AS TEXT) WHERE id = ?1";
+    // Other columns are made from the metadata by the database, which refuses what is no JSON.
+    let damage = if database.execute(damage, [&bad]).is_ok() {
+        damage
+    } else {
+        "UPDATE memories SET content = CAST(x'ff' AS TEXT) WHERE id = ?1"
+    };
+    database.execute(damage, [&bad]).unwrap();
+    let reply = daemon.get(&format!("/v1/memories/{bad}"));
+    assert_eq!((reply.status, &reply.json()["code"]), (500, &json!("damaged-memory")), "{}", reply.text());
+    assert!(reply.json()["detail"].as_str().unwrap().contains(&bad));
+    assert_eq!(daemon.get(&format!("/v1/memories/{good}")).status, 200);
+    let reply = daemon.post("/v1/memories/messages/search", "{}");
+    assert_eq!((reply.status, &reply.json()["code"]), (500, &json!("damaged-memory")));
+    let (code, _, error) = run(&site, &["memory", "purge", "--id", &bad]);
+    assert_eq!(code, 0, "{error}");
+    assert_eq!(search(&daemon, "messages", &json!({}))["total"], 1);
+}
+
+#[test]
+fn an_old_file_s_moments_and_answers_are_kept() {
+    let (site, daemon) = start();
+    let line = |id: &str, more: Value| {
+        let mut line = json!({"id": id, "type": "message", "content": id, "role": "user", "userId": "u", "agentId": "a",
+            "chatId": "c"});
+        line.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        format!("{line}\n")
+    };
+    let lines = [
+        line("answer", json!({"inResponseTo": "question", "createdAt": "2024-02-29T12:00:00Z"})),
+        line(
+            "question",
+            json!({"metadata": {"createdAt": 1_709_200_000_000_i64, "updatedAt": "2024-03-01T00:00:00Z"}}),
+        ),
+    ];
+    fs::write(site.path("old.jsonl"), lines.concat()).unwrap();
+    let (code, said, error) = run(&site, &["memory", "import", "old.jsonl", "--legacy"]);
+    assert_eq!((code, said.as_str()), (0, "2 memories imported, 0 were there already\n"), "{error}");
+    let thread = daemon.json("/v1/threads/thread_question");
+    assert_eq!(contents(&thread), ["question", "answer"]);
+    assert_eq!(thread["items"][0]["createdAt"], "2024-02-29T09:46:40.000000Z");
+    assert_eq!(thread["items"][0]["updatedAt"], "2024-03-01T00:00:00.000000Z");
+    assert_eq!(thread["items"][1]["createdAt"], "2024-02-29T12:00:00.000000Z");
+    assert_eq!(thread["items"][0]["metadata"].get("createdAt"), None);
+}
+
+#[test]
+fn what_only_the_administrator_may_says_so_before_it_reads() {
+    let (site, _daemon) = start();
+    for arguments in [
+        ["memory", "import", "missing.jsonl", "--url", "http://127.0.0.1:1"].as_slice(),
+        &["memory", "export", "--url", "http://127.0.0.1:1"],
+        &["memory", "purge", "--all", "--url", "http://127.0.0.1:1"],
+    ] {
+        let (code, _, error) = run(&site, arguments);
+        assert_ne!(code, 0);
+        assert!(error.contains("needs the admin socket"), "{error}");
+    }
+    let (_, _, error) = run(&site, &["remember", "tasks", "x", "--metadata", "{\"title\": }"]);
+    assert!(error.contains("--metadata") && error.contains("line 1 column 11"), "{error}");
+}
