@@ -38,7 +38,7 @@ use crate::http::Context;
 use crate::http::server::Service;
 use crate::http::server::accept::Listeners;
 use crate::llm::Llm;
-use crate::mcp::{KeyError, Mcp};
+use crate::mcp::{Mcp, SessionKeyError};
 use crate::plugin_host::Host;
 use crate::store::{self, Sqlite};
 use crate::strict::LoadError;
@@ -65,7 +65,7 @@ pub enum DaemonError {
     Socket(#[from] SocketError),
     /// The key of MCP sessions cannot be used.
     #[error(transparent)]
-    SessionKey(#[from] KeyError),
+    SessionKey(#[from] SessionKeyError),
     /// Something the system refused.
     #[error("cannot {what}")]
     System { what: &'static str, source: io::Error },

@@ -37,9 +37,9 @@ use tokio::sync::{Semaphore, watch};
 pub use address::Address;
 pub use http::{HttpAnswer, HttpRequest, MAX_MESSAGE_BYTES};
 use running::Running;
-pub use session::KeyError;
 use session::SessionKey;
-use sessions::Sessions;
+pub use session::SessionKeyError;
+use sessions::McpSessions;
 pub use settings::Settings;
 use streams::Streams;
 
@@ -57,7 +57,7 @@ pub struct Mcp {
     metrics: Arc<Metrics>,
     tokens: Arc<TokenKeeper>,
     key: SessionKey,
-    sessions: Sessions,
+    sessions: McpSessions,
     streams: Streams,
     running: Running,
     in_flight: Arc<Semaphore>,
@@ -76,10 +76,10 @@ impl Mcp {
         tokens: Arc<TokenKeeper>,
         state_dir: &Path,
         max_streams: usize,
-    ) -> Result<Self, KeyError> {
+    ) -> Result<Self, SessionKeyError> {
         Ok(Self {
             key: SessionKey::open(state_dir)?,
-            sessions: Sessions::new(metrics.mcp.sessions.clone()),
+            sessions: McpSessions::new(metrics.mcp.sessions.clone()),
             streams: Streams::new(max_streams, metrics.mcp.streams.clone()),
             running: Running::default(),
             in_flight: Arc::new(Semaphore::new(MAX_IN_FLIGHT)),

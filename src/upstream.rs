@@ -50,11 +50,11 @@ use serde_json::value::RawValue;
 use tokio::runtime::Handle;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
-pub use call::{CallFault, Caller, Outgoing, Reply, ServerEvent};
+pub use call::{CallFault, CallReply, Caller, Outgoing, ServerEvent};
 pub use check::check;
 pub use lines::MAX_MESSAGE_BYTES;
 pub use listed::{Listed, ListedItem, ListedTool};
-use manager::{Manager, ManagerMessage, Table};
+use manager::{Manager, ManagerMessage, ServerTable};
 pub use name::{MAX_NAME, public_name};
 pub use secret::is_secret_key;
 pub use server::ServerState;
@@ -68,7 +68,7 @@ const UPDATES: usize = 256;
 /// All servers. A cheap handle.
 #[derive(Clone)]
 pub struct Upstreams {
-    table: Table,
+    table: ServerTable,
     revision: watch::Sender<u64>,
     updates: broadcast::Sender<(Arc<str>, Arc<RawValue>)>,
     manager: mpsc::UnboundedSender<ManagerMessage>,
@@ -92,9 +92,9 @@ impl Upstreams {
     /// # Errors
     /// If no thread can be started.
     pub fn start(settings: Settings, metrics: Arc<Metrics>, runtime: &Handle, program: PathBuf) -> io::Result<Self> {
-        let table = Table::default();
+        let table = ServerTable::default();
         let (revision, updates) = (watch::Sender::new(0), broadcast::Sender::new(UPDATES));
-        let shared = Arc::new(server::Shared { metrics, revision: revision.clone(), updates: updates.clone() });
+        let shared = Arc::new(server::SharedSetup { metrics, revision: revision.clone(), updates: updates.clone() });
         let (manager, messages) = mpsc::unbounded_channel();
         let launcher = launcher::Launcher::start(runtime.clone())?;
         let managing = Manager::new(shared, launcher, program, Arc::clone(&table), manager.clone());
@@ -129,7 +129,7 @@ impl Upstreams {
         server: &str,
         request: Outgoing,
         events: mpsc::Sender<ServerEvent>,
-    ) -> Result<Reply, CallFault> {
+    ) -> Result<CallReply, CallFault> {
         let found = self.table.load().get(server).cloned();
         let found = found.ok_or_else(|| CallFault::UnknownServer(server.to_owned()))?;
         found.request(request, events).await
@@ -153,7 +153,7 @@ impl Upstreams {
         self.table
             .load()
             .get(server)
-            .is_some_and(|server| server.orders.send(server::Order::Restart("operator")).is_ok())
+            .is_some_and(|server| server.orders.send(server::ServerOrder::Restart("operator")).is_ok())
     }
 
     /// The last lines that a server wrote, and what became of it; nothing if there is none of that name.
@@ -188,7 +188,7 @@ impl Upstreams {
             keeper::keep(&server, &kept);
             drop(kept);
             server.journal.note(&format!("has approved definitions: {}", names.join(", ")));
-            let _ = server.orders.send(server::Order::Relist);
+            let _ = server.orders.send(server::ServerOrder::Relist);
         }
         Some(names)
     }

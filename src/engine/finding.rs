@@ -16,7 +16,7 @@ const MOST: usize = 200;
 
 /// What is looked for.
 #[derive(Debug, Clone, Copy)]
-pub struct Query<'q> {
+pub struct ToolQuery<'q> {
     /// Whose choices count.
     pub tenant: &'q str,
     /// What is to be done.
@@ -38,7 +38,7 @@ pub struct FoundTool {
 
 /// What was found.
 #[derive(Debug, Clone, Default)]
-pub struct Finding {
+pub struct FoundTools {
     /// The tools, those that are named first, then the likeliest.
     pub tools: Vec<FoundTool>,
     /// How many more there are.
@@ -50,7 +50,12 @@ pub struct Finding {
 impl Engine {
     /// Which tools do what is to be done? Of those that `is_offered`. A tool whose exact name stands in the query is
     /// first.
-    pub fn find(&self, generation: &Generation, query: &Query<'_>, is_offered: impl Fn(&Entry) -> bool) -> Finding {
+    pub fn find(
+        &self,
+        generation: &Generation,
+        query: &ToolQuery<'_>,
+        is_offered: impl Fn(&Entry) -> bool,
+    ) -> FoundTools {
         let (selector, usage) = (self.selector(generation), self.qualifier.usage(query.tenant));
         let mut ranking = Ranking::new(selector.index(), &Message::new(query.text), &usage);
         let named = named(generation, query.text);
@@ -73,7 +78,7 @@ impl Engine {
         } else {
             Vec::new()
         };
-        Finding { tools, more, nearest }
+        FoundTools { tools, more, nearest }
     }
 }
 
@@ -121,7 +126,7 @@ mod tests {
         let engine = engine();
         let check = |text: &str, limit: usize, hidden: &str, first: Option<&str>| {
             let generation = Arc::clone(&engine.generation());
-            let query = Query { tenant: "default", text, limit, nearest: 3 };
+            let query = ToolQuery { tenant: "default", text, limit, nearest: 3 };
             let found = engine.find(&generation, &query, |entry| **entry.name() != *hidden);
             assert_eq!(found.tools.first().map(|tool| &**tool.entry.name()), first, "{text}");
             assert!(found.tools.len() <= limit && found.tools.iter().all(|tool| **tool.entry.name() != *hidden));

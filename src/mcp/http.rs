@@ -21,11 +21,11 @@ use super::address::Address;
 use super::error::RpcError;
 use super::headers::{self, SESSION};
 use super::methods::{Introduction, has_view};
-use super::request::{Answer, Caller, Request};
+use super::request::{McpCaller, McpRequest, RpcAnswer};
 use super::running::KnownRequest;
-use super::session::{Session, Whose};
+use super::session::{McpSession, Whose};
 use super::sse;
-use super::streams::{COMMENTS, EventLog, KEPT_FOR, Live, PIECES};
+use super::streams::{AttachedStream, COMMENTS, EventLog, KEPT_FOR, PIECES};
 use crate::access::Grant;
 use crate::jsonrpc::{Envelope, Era, Id, Members, MessageLimits, Version, meta, object};
 use crate::telemetry::metrics::McpMetrics;
@@ -170,7 +170,7 @@ impl Mcp {
             self.legacy_caller(http)?
         };
         let request =
-            Request { id: id.clone(), method: method.to_owned(), params: params.map(ToOwned::to_owned), caller };
+            McpRequest { id: id.clone(), method: method.to_owned(), params: params.map(ToOwned::to_owned), caller };
         if request.caller.era() == Era::Modern && method == "subscriptions/listen" {
             if !wants_events {
                 let message = "`subscriptions/listen` is answered by events; accept text/event-stream";
@@ -200,7 +200,12 @@ impl Mcp {
         Ok(whole)
     }
 
-    fn modern_caller(&self, http: &HttpRequest, method: &str, params: Option<&RawValue>) -> Result<Caller, RpcError> {
+    fn modern_caller(
+        &self,
+        http: &HttpRequest,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Result<McpCaller, RpcError> {
         let said = params.and_then(|params| Some((params, meta::text(params, meta::PROTOCOL_VERSION)?)));
         let (params, said) = said.ok_or_else(|| RpcError::missing_meta(meta::PROTOCOL_VERSION))?;
         headers::check_version(&http.headers, &said)?;
@@ -216,9 +221,10 @@ impl Mcp {
         Ok(self.caller(http, version, None))
     }
 
-    fn legacy_caller(&self, http: &HttpRequest) -> Result<Caller, RpcError> {
+    fn legacy_caller(&self, http: &HttpRequest) -> Result<McpCaller, RpcError> {
         if http.headers.get(SESSION).is_none() {
-            let message = "the header Mcp-Session-Id is missing: send `initialize` first, or a version in params._meta";
+            let message =
+                "the header Mcp-McpSession-Id is missing: send `initialize` first, or a version in params._meta";
             return Err(RpcError::invalid_request(message));
         }
         let session = self.session(http).ok_or_else(RpcError::unknown_session)?;
@@ -232,13 +238,13 @@ impl Mcp {
         Ok(self.caller(http, session.version, Some(session.random)))
     }
 
-    fn caller(&self, http: &HttpRequest, version: Version, session: Option<u64>) -> Caller {
+    fn caller(&self, http: &HttpRequest, version: Version, session: Option<u64>) -> McpCaller {
         let is_public = !self.tokens.load().are_required();
-        Caller { grant: http.grant.clone(), address: http.address.clone(), version, session, is_public }
+        McpCaller { grant: http.grant.clone(), address: http.address.clone(), version, session, is_public }
     }
 
     /// The session that the header names, if it is the sender's and has not ended.
-    fn session(&self, http: &HttpRequest) -> Option<Session> {
+    fn session(&self, http: &HttpRequest) -> Option<McpSession> {
         let id = http.headers.get(SESSION)?.to_str().ok()?;
         let view = http.address.to_string();
         let session = self.key.read(id, Whose { token: &http.grant.name, view: &view }, SystemTime::now())?;
@@ -255,7 +261,7 @@ impl Mcp {
     /// Answers by JSON if that is soon, else by events if the client takes them.
     async fn run(
         self: &Arc<Self>,
-        request: Request,
+        request: McpRequest,
         wants_events: bool,
         goes_on: &(dyn Fn() + Send + Sync),
     ) -> Result<HttpAnswer, RpcError> {
@@ -305,7 +311,7 @@ impl Mcp {
         Ok(HttpAnswer::Stream(body))
     }
 
-    fn count(&self, method: &str, era: Era, answer: &Answer, started: Instant) {
+    fn count(&self, method: &str, era: Era, answer: &RpcAnswer, started: Instant) {
         let outcome = if answer.is_ok() { "result" } else { "error" };
         let McpMetrics { requests, duration, .. } = &self.metrics.mcp;
         requests.with_label_values(&[label(method), era.as_str(), outcome]).inc();
@@ -340,7 +346,7 @@ impl Mcp {
         Ok(empty(StatusCode::NO_CONTENT))
     }
 
-    fn session_of(&self, http: &HttpRequest) -> Result<Session, Refusal> {
+    fn session_of(&self, http: &HttpRequest) -> Result<McpSession, Refusal> {
         if http.headers.get(SESSION).is_none() {
             return Err(not_allowed("POST"));
         }
@@ -358,17 +364,17 @@ struct Asked<'a> {
 
 /// Work on a request. That of a modern client ends when nobody waits for it any more.
 struct Work {
-    handle: JoinHandle<Answer>,
+    handle: JoinHandle<RpcAnswer>,
     is_abandoned: bool,
     known: Option<KnownRequest>,
 }
 
 impl Work {
-    fn start(caller: &Caller, work: impl Future<Output = Answer> + Send + 'static) -> Self {
+    fn start(caller: &McpCaller, work: impl Future<Output = RpcAnswer> + Send + 'static) -> Self {
         Self { handle: tokio::spawn(work), is_abandoned: caller.era() == Era::Modern, known: None }
     }
 
-    async fn done(&mut self) -> Answer {
+    async fn done(&mut self) -> RpcAnswer {
         match (&mut self.handle).await {
             Ok(answer) => answer,
             Err(error) if error.is_cancelled() => Err(RpcError::internal("the request was cancelled")),
@@ -426,17 +432,17 @@ struct Streaming {
     /// What a legacy client may ask for again.
     log: Option<EventLog>,
     /// Where events go while the client is there.
-    live: Option<Live>,
+    live: Option<AttachedStream>,
     has_priming: bool,
 }
 
 /// What happens to a stream.
 enum Happening {
     Told(Arc<str>),
-    Answered(Answer),
+    Answered(RpcAnswer),
     Silence,
     Left,
-    Back(Live),
+    Back(AttachedStream),
 }
 
 impl Streaming {
@@ -515,14 +521,14 @@ impl Streaming {
     }
 }
 
-async fn left(live: Option<&Live>) {
+async fn left(live: Option<&AttachedStream>) {
     match live {
         Some((to, _)) => to.closed().await,
         None => std::future::pending().await,
     }
 }
 
-async fn back(log: Option<&mut EventLog>) -> Live {
+async fn back(log: Option<&mut EventLog>) -> AttachedStream {
     if let Some(log) = log
         && let Some(live) = log.attached().await
     {
@@ -580,14 +586,14 @@ fn empty(status: StatusCode) -> HttpAnswer {
     HttpAnswer::Whole { status, headers: HeaderMap::new(), body: Bytes::new() }
 }
 
-fn response(id: &Id, answer: &Answer) -> String {
+fn response(id: &Id, answer: &RpcAnswer) -> String {
     match answer {
         Ok(result) => Envelope::write_result(id, result),
         Err(error) => Envelope::write_error(Some(id), &error.object),
     }
 }
 
-fn respond(id: &Id, answer: &Answer) -> HttpAnswer {
+fn respond(id: &Id, answer: &RpcAnswer) -> HttpAnswer {
     match answer {
         Ok(result) => whole(StatusCode::OK, Envelope::write_result(id, result)),
         Err(error) => failure(Some(id), error),

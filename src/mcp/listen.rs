@@ -11,9 +11,9 @@ use tokio::time::{Instant, interval_at};
 use super::Mcp;
 use super::error::RpcError;
 use super::methods::tools_changed;
-use super::request::{Request, complete};
+use super::request::{McpRequest, complete};
 use super::sse;
-use super::streams::{COMMENTS, PIECES, Place};
+use super::streams::{COMMENTS, PIECES, StreamPlace};
 use crate::jsonrpc::{Envelope, meta};
 
 /// Makes the event that tells of another list; each stream has its own.
@@ -23,7 +23,7 @@ impl Mcp {
     /// Tells a modern client of what it asks to be told, and that it will be.
     pub(super) fn listen(
         self: &Arc<Self>,
-        request: &Request,
+        request: &McpRequest,
         stopped: watch::Receiver<bool>,
     ) -> Result<mpsc::Receiver<Bytes>, RpcError> {
         let filter = Filter::read(request.value("notifications"))?;
@@ -58,7 +58,7 @@ impl Mcp {
 /// A stream that tells.
 struct Telling {
     pieces: mpsc::Sender<Bytes>,
-    place: Place,
+    place: StreamPlace,
     changes: watch::Receiver<u64>,
     stopped: watch::Receiver<bool>,
 }

@@ -11,7 +11,7 @@ use super::capabilities::Capabilities;
 use super::error::RpcError;
 use super::log_level::LogLevel;
 use super::own::OwnTool;
-use super::request::{Answer, Caller, Events, Request, cacheable, complete, server_info};
+use super::request::{McpCaller, McpRequest, MessageSink, RpcAnswer, cacheable, complete, server_info};
 use crate::jsonrpc::{Era, Members, Version};
 use crate::text::near;
 
@@ -46,7 +46,7 @@ impl Introduction {
 
 impl Mcp {
     /// Answers a request; what is told meanwhile goes to `events`.
-    pub(super) async fn answer(&self, request: Request, _events: Events) -> Answer {
+    pub(super) async fn answer(&self, request: McpRequest, _events: MessageSink) -> RpcAnswer {
         let caller = &request.caller;
         match (caller.era(), request.method.as_str()) {
             (Era::Modern, "server/discover") => discover(caller),
@@ -58,7 +58,7 @@ impl Mcp {
         }
     }
 
-    fn list_tools(&self, request: &Request) -> Answer {
+    fn list_tools(&self, request: &McpRequest) -> RpcAnswer {
         let caller = &request.caller;
         if let Some(cursor) = request.value("cursor").filter(|cursor| cursor.get() != "null") {
             let shown: String = cursor.get().chars().take(80).collect();
@@ -72,7 +72,7 @@ impl Mcp {
         Ok(answer)
     }
 
-    async fn call_tool(&self, request: &Request) -> Answer {
+    async fn call_tool(&self, request: &McpRequest) -> RpcAnswer {
         let caller = &request.caller;
         let name = request.text("name").ok_or_else(|| RpcError::invalid_params("`tools/call` needs `name`"))?;
         let Some(tool) = OwnTool::parse(&name) else { return Err(unknown_tool(&name)) };
@@ -90,7 +90,7 @@ pub(super) fn has_view(address: &Address) -> bool {
     *address == Address::Default
 }
 
-fn set_level(request: &Request) -> Answer {
+fn set_level(request: &McpRequest) -> RpcAnswer {
     let said = request.text("level").unwrap_or_default();
     // We have nothing to log to a client.
     if LogLevel::parse(&said).is_none() {
@@ -114,7 +114,7 @@ fn capabilities(era: Era) -> Value {
     }
 }
 
-fn discover(caller: &Caller) -> Answer {
+fn discover(caller: &McpCaller) -> RpcAnswer {
     let mut result = Map::new();
     result.insert("supportedVersions".to_owned(), json!([Version::LATEST_MODERN.as_str()]));
     result.insert("capabilities".to_owned(), capabilities(Era::Modern));
@@ -123,7 +123,7 @@ fn discover(caller: &Caller) -> Answer {
 }
 
 /// Greets a legacy client.
-pub(super) fn initialize(caller: &Caller) -> Answer {
+pub(super) fn initialize(caller: &McpCaller) -> RpcAnswer {
     let mut result = Map::new();
     result.insert("protocolVersion".to_owned(), caller.version.as_str().into());
     result.insert("capabilities".to_owned(), capabilities(Era::Legacy));

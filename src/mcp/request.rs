@@ -11,7 +11,7 @@ use crate::jsonrpc::{Era, Id, Members, Version, meta};
 
 /// A request.
 #[derive(Debug)]
-pub(super) struct Request {
+pub(super) struct McpRequest {
     /// Comes back with the answer.
     pub(super) id: Id,
     /// What is asked.
@@ -19,12 +19,12 @@ pub(super) struct Request {
     /// About what; nothing stands for an empty object.
     pub(super) params: Option<Box<RawValue>>,
     /// Who asks.
-    pub(super) caller: Caller,
+    pub(super) caller: McpCaller,
 }
 
 /// Who asks.
 #[derive(Debug, Clone)]
-pub(super) struct Caller {
+pub(super) struct McpCaller {
     /// What the token, or the door, allows.
     pub(super) grant: Grant,
     /// Which view is asked.
@@ -37,14 +37,14 @@ pub(super) struct Caller {
     pub(super) is_public: bool,
 }
 
-impl Caller {
+impl McpCaller {
     /// How it is spoken to.
     pub(super) fn era(&self) -> Era {
         self.version.era()
     }
 }
 
-impl Request {
+impl McpRequest {
     /// A text of the parameters.
     pub(super) fn text(&self, name: &str) -> Option<String> {
         let members = Members::read(self.params.as_deref()?).ok()?;
@@ -58,22 +58,22 @@ impl Request {
 }
 
 /// What is answered: a result's JSON, or an error.
-pub(super) type Answer = Result<Box<RawValue>, super::error::RpcError>;
+pub(super) type RpcAnswer = Result<Box<RawValue>, super::error::RpcError>;
 
 /// A result of ours, in the words of the caller's era.
-pub(super) fn complete(caller: &Caller, result: Map<String, Value>) -> Answer {
+pub(super) fn complete(caller: &McpCaller, result: Map<String, Value>) -> RpcAnswer {
     finish(caller, result, false)
 }
 
 /// A result that may be kept by whoever asked; for a while, since a change is told.
-pub(super) fn cacheable(caller: &Caller, result: Map<String, Value>) -> Answer {
+pub(super) fn cacheable(caller: &McpCaller, result: Map<String, Value>) -> RpcAnswer {
     finish(caller, result, true)
 }
 
 /// How long a list holds, in ms.
 const TTL_MS: u64 = 300_000;
 
-fn finish(caller: &Caller, mut result: Map<String, Value>, is_cacheable: bool) -> Answer {
+fn finish(caller: &McpCaller, mut result: Map<String, Value>, is_cacheable: bool) -> RpcAnswer {
     if caller.era() == Era::Modern {
         result.insert("resultType".to_owned(), "complete".into());
         if is_cacheable {
@@ -93,4 +93,4 @@ pub(super) fn server_info() -> Value {
 }
 
 /// What is told beside an answer: progress, log messages, questions.
-pub(super) type Events = tokio::sync::mpsc::Sender<Arc<str>>;
+pub(super) type MessageSink = tokio::sync::mpsc::Sender<Arc<str>>;

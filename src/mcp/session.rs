@@ -35,7 +35,7 @@ const MAC: usize = 16;
 
 /// The key cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum KeyError {
+pub enum SessionKeyError {
     /// It cannot be read or made.
     #[error("cannot use the key of MCP sessions, {file}")]
     Unusable {
@@ -60,7 +60,7 @@ pub(super) struct SessionKey([u8; 32]);
 
 /// A session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Session {
+pub(super) struct McpSession {
     /// Tells it from all others.
     pub(super) random: u64,
     /// What was agreed on.
@@ -80,13 +80,13 @@ pub(super) struct Whose<'w> {
 
 impl SessionKey {
     /// The key of the state directory, made if there is none. One that cannot be kept is made anew with each start.
-    pub(super) fn open(state_dir: &Path) -> Result<Self, KeyError> {
+    pub(super) fn open(state_dir: &Path) -> Result<Self, SessionKeyError> {
         let file = state_dir.join(KEY_FILE);
-        let unusable = |source| KeyError::Unusable { file: file.clone(), source };
+        let unusable = |source| SessionKeyError::Unusable { file: file.clone(), source };
         match File::open(&file) {
             Ok(mut open) => {
                 if open.metadata().map_err(unusable)?.mode() & 0o077 != 0 {
-                    return Err(KeyError::Exposed { file });
+                    return Err(SessionKeyError::Exposed { file });
                 }
                 let mut key = [0; 32];
                 open.read_exact(&mut key).map_err(unusable)?;
@@ -105,7 +105,7 @@ impl SessionKey {
     }
 
     /// A key that nobody keeps.
-    pub(super) fn random() -> Result<Self, KeyError> {
+    pub(super) fn random() -> Result<Self, SessionKeyError> {
         let mut key = [0; 32];
         getrandom::fill(&mut key)?;
         Ok(Self(key))
@@ -118,10 +118,10 @@ impl SessionKey {
         capabilities: Capabilities,
         whose: Whose<'_>,
         now: SystemTime,
-    ) -> Result<(Session, String), KeyError> {
+    ) -> Result<(McpSession, String), SessionKeyError> {
         let mut random = [0; 8];
         getrandom::fill(&mut random)?;
-        let session = Session { random: u64::from_be_bytes(random), version, capabilities };
+        let session = McpSession { random: u64::from_be_bytes(random), version, capabilities };
         let mut id = Vec::with_capacity(BODY + MAC);
         id.extend([LAYOUT, version as u8]);
         id.extend(capabilities.bits().to_be_bytes());
@@ -135,7 +135,7 @@ impl SessionKey {
     }
 
     /// The session of an id that was made here for `whose`, not too long ago.
-    pub(super) fn read(&self, id: &str, whose: Whose<'_>, now: SystemTime) -> Option<Session> {
+    pub(super) fn read(&self, id: &str, whose: Whose<'_>, now: SystemTime) -> Option<McpSession> {
         let id = BASE64_URL_SAFE_NO_PAD.decode(id).ok().filter(|id| id.len() == BODY + MAC)?;
         let (body, mac) = id.split_at(BODY);
         self.mac(body).verify_truncated_left(mac).ok()?;
@@ -151,7 +151,7 @@ impl SessionKey {
         if !is_timely || !is_meant {
             return None;
         }
-        Some(Session {
+        Some(McpSession {
             random: u64::from_be_bytes(*random),
             version: *Version::ALL.get(usize::from(version[0]))?,
             capabilities: Capabilities::from_bits(u16::from_be_bytes(*capabilities)),
@@ -204,7 +204,7 @@ mod tests {
         UNIX_EPOCH + Duration::from_secs(1_790_000_000)
     }
 
-    fn begin(key: &SessionKey) -> (Session, String) {
+    fn begin(key: &SessionKey) -> (McpSession, String) {
         key.begin(Version::V2025_11_25, Capabilities::SAMPLING, MINE, now()).unwrap()
     }
 
@@ -247,7 +247,7 @@ mod tests {
         let file = directory.path().join(KEY_FILE);
         assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
         fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
-        assert!(matches!(SessionKey::open(directory.path()), Err(KeyError::Exposed { .. })));
+        assert!(matches!(SessionKey::open(directory.path()), Err(SessionKeyError::Exposed { .. })));
         // A state that cannot be written does not keep the daemon from answering.
         SessionKey::open(&directory.path().join("not/there")).unwrap();
     }

@@ -16,7 +16,7 @@ struct Remembered {
 
 /// What is remembered of sessions.
 #[derive(Debug)]
-pub(super) struct Sessions {
+pub(super) struct McpSessions {
     known: Mutex<Known>,
     count: IntGauge,
 }
@@ -28,7 +28,7 @@ struct Known {
     order: VecDeque<u64>,
 }
 
-impl Sessions {
+impl McpSessions {
     /// Nothing yet; `count` shows of how many.
     pub(super) fn new(count: IntGauge) -> Self {
         Self { known: Mutex::default(), count }
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn the_oldest_give_way() {
-        let sessions = Sessions::new(IntGauge::new("n", "n").unwrap());
+        let sessions = McpSessions::new(IntGauge::new("n", "n").unwrap());
         for session in 0..=MAX_SESSIONS as u64 {
             sessions.end(session);
         }

@@ -27,14 +27,14 @@ pub(super) fn priming(id: &str) -> Bytes {
 
 /// Messages out of a stream that comes in pieces. What is no message is passed over, as is one beyond the limit.
 #[derive(Debug)]
-pub(super) struct Events {
+pub(super) struct SseReader {
     most: usize,
     bytes: Vec<u8>,
     /// Up to here no event ends.
     searched: usize,
 }
 
-impl Events {
+impl SseReader {
     /// Of messages of at most `most` bytes.
     pub(super) fn new(most: usize) -> Self {
         Self { most, bytes: Vec::new(), searched: 0 }
@@ -94,7 +94,7 @@ mod tests {
         ) {
             let mut stream = vec![COMMENT, priming("x")];
             stream.extend(texts.iter().map(|text| message(Some("x"), text.as_bytes())));
-            let (mut events, mut read) = (Events::new(1000), Vec::new());
+            let (mut events, mut read) = (SseReader::new(1000), Vec::new());
             for piece in stream.concat().chunks(cut) {
                 events.push(piece);
                 read.extend(std::iter::from_fn(|| events.next()));
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn an_event_without_end_is_not_kept() {
-        let mut events = Events::new(10);
+        let mut events = SseReader::new(10);
         events.push(&[b'x'; 5000]);
         assert!(events.bytes.is_empty());
         events.push(b"\n\ndata: {}\n\n");

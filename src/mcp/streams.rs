@@ -45,20 +45,20 @@ type Kept = Mutex<HashMap<(u64, u32), mpsc::Sender<Attach>>>;
 pub(super) struct Attach {
     /// The last event that it has.
     after: u64,
-    to: Live,
+    to: AttachedStream,
 }
 
 /// Where events go while a client is there.
-pub(super) type Live = (mpsc::Sender<Bytes>, Place);
+pub(super) type AttachedStream = (mpsc::Sender<Bytes>, StreamPlace);
 
 /// A place among the open streams.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct StreamPlace {
     _permit: OwnedSemaphorePermit,
     count: IntGauge,
 }
 
-impl Drop for Place {
+impl Drop for StreamPlace {
     fn drop(&mut self) {
         self.count.dec();
     }
@@ -75,10 +75,10 @@ impl Streams {
     }
 
     /// A place, if there is one.
-    pub(super) fn place(&self) -> Option<Place> {
+    pub(super) fn place(&self) -> Option<StreamPlace> {
         let permit = Arc::clone(&self.places).try_acquire_owned().ok()?;
         self.count.inc();
-        Some(Place { _permit: permit, count: self.count.clone() })
+        Some(StreamPlace { _permit: permit, count: self.count.clone() })
     }
 
     /// Keeps what a new stream of the session tells.
@@ -149,7 +149,7 @@ impl EventLog {
     }
 
     /// Waits for a client that is back, and gives it what it has not. Returns where the rest goes.
-    pub(super) async fn attached(&mut self) -> Option<Live> {
+    pub(super) async fn attached(&mut self) -> Option<AttachedStream> {
         let Attach { after, to: (to, place) } = self.attached.recv().await?;
         for (_, event) in self.events.iter().filter(|(number, _)| *number > after) {
             // A client that is gone again is noticed by whoever sends next.

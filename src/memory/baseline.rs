@@ -8,9 +8,9 @@ const SATURATION: f32 = 1.2;
 
 /// An index of texts by their order.
 #[derive(Debug)]
-pub struct Baseline(Bm25);
+pub struct RecallBaseline(Bm25);
 
-impl Baseline {
+impl RecallBaseline {
     /// Indexes texts.
     pub fn of<'t>(texts: impl IntoIterator<Item = &'t str>) -> Self {
         let documents = texts.into_iter().map(|text| [(0, text)]);
@@ -29,7 +29,7 @@ mod tests {
 
     #[test]
     fn rare_words_count_more() {
-        let baseline = Baseline::of(["tea and milk", "tea and rum", "tea"]);
+        let baseline = RecallBaseline::of(["tea and milk", "tea and rum", "tea"]);
         assert_eq!(baseline.best("tea with rum", 2), [1, 2]);
         assert_eq!(baseline.best("coffee", 2), [] as [usize; 0]);
     }

@@ -52,7 +52,7 @@ pub enum ServerEvent {
 
 /// What a server answered.
 #[derive(Debug)]
-pub struct Reply {
+pub struct CallReply {
     /// The result, or the error object, as the server sent it.
     pub outcome: Result<Box<RawValue>, Box<RawValue>>,
     /// From when it was sent until the answer was read.

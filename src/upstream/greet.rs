@@ -9,7 +9,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::call::Caller;
 use super::fault::StartFault;
 use super::listed::Greeting;
-use super::peer::{Asked, Outcome, Peer, PeerFault};
+use super::peer::{Peer, PeerFault, PeerOutcome, PeerRequest};
 use crate::jsonrpc::object::{self, Change};
 use crate::jsonrpc::{Era, ErrorObject, Members, NoObject, Version, code, meta};
 
@@ -47,7 +47,7 @@ pub(super) async fn greet(
         return initialize(peer, caller, limit).await;
     }
     let params = modern_params(None, caller)?;
-    let discover = peer.request(Asked::plain("server/discover", Some(&params), limit));
+    let discover = peer.request(PeerRequest::plain("server/discover", Some(&params), limit));
     tokio::pin!(discover);
     let answered = tokio::select! {
         answered = &mut discover => answered,
@@ -70,7 +70,7 @@ pub(super) async fn greet(
 }
 
 /// What the answer to `server/discover` says; nothing if the server is of the other era.
-fn judge(outcome: Outcome) -> Result<Option<Greeting>, StartFault> {
+fn judge(outcome: PeerOutcome) -> Result<Option<Greeting>, StartFault> {
     let result = match outcome {
         Ok(result) => result,
         Err(error) => {
@@ -109,7 +109,7 @@ async fn initialize(peer: &Arc<Peer>, caller: &Caller, limit: Duration) -> Resul
     let params = to_raw_value(&json!({"protocolVersion": version, "capabilities": {}, "clientInfo": client_info()}));
     let capabilities_of = caller.capabilities.as_deref().unwrap_or(&empty).get();
     let params = object::set(&params.map_err(|_| NoObject)?, "capabilities", capabilities_of)?;
-    let outcome = peer.request(Asked::plain("initialize", Some(&params), limit)).await?;
+    let outcome = peer.request(PeerRequest::plain("initialize", Some(&params), limit)).await?;
     let result = outcome.map_err(|error| StartFault::Refused(ErrorObject::read(&error).message))?;
     let members = Members::read(&result)?;
     let version = members.text("protocolVersion").unwrap_or_default();

@@ -10,12 +10,12 @@ const KEPT: usize = 200;
 
 /// The last lines of one server.
 #[derive(Debug)]
-pub(super) struct Journal {
+pub(super) struct ServerLog {
     server: String,
     lines: Mutex<VecDeque<String>>,
 }
 
-impl Journal {
+impl ServerLog {
     pub(super) fn new(server: &str) -> Self {
         Self { server: server.to_owned(), lines: Mutex::default() }
     }

@@ -16,9 +16,9 @@ use super::kept::Kept;
 use super::list;
 use super::listed::{Greeting, Listed};
 use super::open::{Opened, Talk};
-use super::peer::{Asked, Notice};
+use super::peer::{Notice, PeerRequest};
 use super::pins;
-use super::server::{Order, Server, Standing};
+use super::server::{Server, ServerOrder, ServerStanding};
 use crate::jsonrpc::Era;
 
 /// After a first failure it is started again this soon; twice as late after each further one.
@@ -60,7 +60,7 @@ enum End {
 /// Who keeps a server.
 pub(super) struct Keeper {
     pub(super) server: Arc<Server>,
-    pub(super) orders: mpsc::UnboundedReceiver<Order>,
+    pub(super) orders: mpsc::UnboundedReceiver<ServerOrder>,
     /// Told once how the first start came out.
     pub(super) first: Option<oneshot::Sender<Result<(), String>>>,
 }
@@ -120,9 +120,9 @@ impl Keeper {
             tokio::select! {
                 started = &mut starting => return Some(started),
                 order = self.orders.recv() => match order {
-                    Some(Order::Stop(_)) | None => return None,
+                    Some(ServerOrder::Stop(_)) | None => return None,
                     // It is being started.
-                    Some(Order::Restart(_) | Order::Wake | Order::Probe | Order::Relist) => {}
+                    Some(ServerOrder::Restart(_) | ServerOrder::Wake | ServerOrder::Probe | ServerOrder::Relist) => {}
                 }
             }
         }
@@ -134,9 +134,9 @@ impl Keeper {
         let server = &self.server;
         server.journal.warn(&format!("does not serve: {why}; it is started again in {pause}"));
         let standing = if *failures >= BREAKER {
-            Standing::Down(format!("it failed {failures} times in a row, at last: {why}"))
+            ServerStanding::Down(format!("it failed {failures} times in a row, at last: {why}"))
         } else {
-            Standing::Starting
+            ServerStanding::Starting
         };
         server.standing.send_replace(standing);
         server.publish(|state| {
@@ -155,9 +155,9 @@ impl Keeper {
             tokio::select! {
                 () = sleep_until(due) => return ControlFlow::Continue(()),
                 order = self.orders.recv() => match order {
-                    Some(Order::Restart(_)) => return ControlFlow::Continue(()),
-                    Some(Order::Wake | Order::Probe | Order::Relist) => {}
-                    Some(Order::Stop(_)) | None => return ControlFlow::Break(()),
+                    Some(ServerOrder::Restart(_)) => return ControlFlow::Continue(()),
+                    Some(ServerOrder::Wake | ServerOrder::Probe | ServerOrder::Relist) => {}
+                    Some(ServerOrder::Stop(_)) | None => return ControlFlow::Break(()),
                 }
             }
         }
@@ -166,13 +166,13 @@ impl Keeper {
     async fn sleep_until_woken(&mut self) -> ControlFlow<()> {
         let server = &self.server;
         server.journal.note("is stopped until it is asked again");
-        server.standing.send_replace(Standing::Starting);
+        server.standing.send_replace(ServerStanding::Starting);
         server.publish(|state| (state.is_up, state.pid) = (false, None));
         loop {
             match self.orders.recv().await {
-                Some(Order::Wake | Order::Restart(_)) => return ControlFlow::Continue(()),
-                Some(Order::Probe | Order::Relist) => {}
-                Some(Order::Stop(_)) | None => return ControlFlow::Break(()),
+                Some(ServerOrder::Wake | ServerOrder::Restart(_)) => return ControlFlow::Continue(()),
+                Some(ServerOrder::Probe | ServerOrder::Relist) => {}
+                Some(ServerOrder::Stop(_)) | None => return ControlFlow::Break(()),
             }
         }
     }
@@ -191,12 +191,12 @@ impl Keeper {
                     break End::Died(how.unwrap_or(why));
                 }
                 order = self.orders.recv() => match order {
-                    Some(Order::Restart(why)) => break End::Restart(why),
-                    Some(Order::Stop(grace)) => break End::Stop(grace),
+                    Some(ServerOrder::Restart(why)) => break End::Restart(why),
+                    Some(ServerOrder::Stop(grace)) => break End::Stop(grace),
                     None => break End::Stop(Duration::ZERO),
-                    Some(Order::Probe) => has_probe = true,
-                    Some(Order::Relist) => relist = Some(Instant::now()),
-                    Some(Order::Wake) => {}
+                    Some(ServerOrder::Probe) => has_probe = true,
+                    Some(ServerOrder::Relist) => relist = Some(Instant::now()),
+                    Some(ServerOrder::Wake) => {}
                 },
                 notice = notices.recv() => match notice {
                     Some(Notice::ListChanged) => relist = Some((Instant::now() + QUIET).max(listed + RELIST)),
@@ -227,7 +227,7 @@ impl Keeper {
             }
         };
         listening.abort();
-        server.standing.send_replace(Standing::Starting);
+        server.standing.send_replace(ServerStanding::Starting);
         if let End::Stop(grace) = &end {
             drain(&server, *grace).await;
             server.end_sessions(true);
@@ -281,7 +281,7 @@ async fn start(server: &Arc<Server>, reason: &'static str) -> Result<Opened, Sta
     settle(server, &opened.talk.greeting, offered, &hash);
     let (talk, took) = (&opened.talk, begun.elapsed());
     metrics.start_seconds.with_label_values(&[&*server.name]).observe(took.as_secs_f64());
-    server.standing.send_replace(Standing::Up(talk.clone()));
+    server.standing.send_replace(ServerStanding::Up(talk.clone()));
     server.publish(|state| {
         (state.is_up, state.pid, state.era) = (true, talk.pid, Some(talk.greeting.era));
         state.problem = None;
@@ -369,7 +369,7 @@ async fn drain(server: &Server, grace: Duration) {
 async fn probe(talk: &Talk) -> bool {
     let method = if talk.greeting.era == Era::Modern { "server/discover" } else { "ping" };
     let params = if talk.greeting.era == Era::Modern { modern_params(None, &Caller::default()).ok() } else { None };
-    talk.peer.request(Asked::plain(method, params.as_deref(), PROBE)).await.is_ok()
+    talk.peer.request(PeerRequest::plain(method, params.as_deref(), PROBE)).await.is_ok()
 }
 
 /// Has a modern server tell of changes; those of the other era do so by themselves.
@@ -386,7 +386,7 @@ fn listen(server: &Arc<Server>, talk: &Talk) -> tokio::task::JoinHandle<()> {
             to_raw_value(&wanted).ok().and_then(|params| modern_params(Some(&params), &Caller::default()).ok());
         // Nobody waits for its end: it lasts as long as the conversation.
         let ever = Duration::from_secs(10 * 365 * 86400);
-        let asked = Asked::plain("subscriptions/listen", params.as_deref(), ever);
+        let asked = PeerRequest::plain("subscriptions/listen", params.as_deref(), ever);
         if let Ok(Err(error)) = talk.peer.request(asked).await {
             server
                 .journal

@@ -12,7 +12,7 @@ const KEPT_BYTES: usize = 256;
 
 /// What was read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum PeerLine {
     /// A line without its end.
     Whole(Vec<u8>),
     /// One that is too long, and the begin and end of it.
@@ -20,7 +20,7 @@ pub(super) enum Line {
 }
 
 /// The next line; nothing at the end. The last one need not be ended.
-pub(super) async fn next(reader: &mut (impl AsyncBufRead + Unpin), limit: usize) -> io::Result<Option<Line>> {
+pub(super) async fn next(reader: &mut (impl AsyncBufRead + Unpin), limit: usize) -> io::Result<Option<PeerLine>> {
     let mut line = Vec::new();
     let mut tail: Option<Vec<u8>> = None;
     loop {
@@ -50,14 +50,14 @@ pub(super) async fn next(reader: &mut (impl AsyncBufRead + Unpin), limit: usize)
     }
 }
 
-fn finish(mut line: Vec<u8>, tail: Option<Vec<u8>>) -> Line {
+fn finish(mut line: Vec<u8>, tail: Option<Vec<u8>>) -> PeerLine {
     if let Some(tail) = tail {
-        return Line::TooLong(line, tail);
+        return PeerLine::TooLong(line, tail);
     }
     if line.last() == Some(&b'\r') {
         line.pop();
     }
-    Line::Whole(line)
+    PeerLine::Whole(line)
 }
 
 /// The number behind `"id":` in a piece of a message that is too long to be read.
@@ -76,7 +76,7 @@ mod tests {
 
     use super::*;
 
-    fn read(bytes: &[u8], buffer: usize, limit: usize) -> Vec<Line> {
+    fn read(bytes: &[u8], buffer: usize, limit: usize) -> Vec<PeerLine> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let (mut reader, mut lines) = (BufReader::with_capacity(buffer, bytes), Vec::new());
@@ -89,10 +89,10 @@ mod tests {
 
     #[test]
     fn bytes_become_lines() {
-        let whole = |text: &str| Line::Whole(text.as_bytes().to_vec());
+        let whole = |text: &str| PeerLine::Whole(text.as_bytes().to_vec());
         assert_eq!(read(b"a\n\nbc\r\nd", 2, 10), [whole("a"), whole(""), whole("bc"), whole("d")]);
         let long = format!("{}{}\nx\n", "a".repeat(300), "b".repeat(300));
-        let cut = Line::TooLong("a".repeat(256).into(), "b".repeat(256).into());
+        let cut = PeerLine::TooLong("a".repeat(256).into(), "b".repeat(256).into());
         assert_eq!(read(long.as_bytes(), 1000, 400), [cut, whole("x")]);
     }
 
@@ -109,8 +109,8 @@ mod tests {
         #[test]
         fn no_byte_is_lost(text in "[a-c\\n]{0,200}", buffer in 1_usize..50) {
             let lines: Vec<u8> = read(text.as_bytes(), buffer, 1000).into_iter().flat_map(|line| match line {
-                Line::Whole(line) => [line, b"\n".to_vec()].concat(),
-                Line::TooLong(..) => Vec::new(),
+                PeerLine::Whole(line) => [line, b"\n".to_vec()].concat(),
+                PeerLine::TooLong(..) => Vec::new(),
             }).collect();
             let expected = if text.is_empty() || text.ends_with('\n') { text } else { text + "\n" };
             prop_assert_eq!(String::from_utf8(lines).unwrap(), expected);

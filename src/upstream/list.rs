@@ -11,9 +11,9 @@ use super::call::Caller;
 use super::fault::StartFault;
 use super::greet::modern_params;
 use super::hygiene;
-use super::journal::Journal;
+use super::journal::ServerLog;
 use super::listed::{Greeting, ListedItem};
-use super::peer::{Asked, Peer};
+use super::peer::{Peer, PeerRequest};
 use crate::jsonrpc::object::{self, Change};
 use crate::jsonrpc::{Era, ErrorObject, Members, NoObject, code, meta};
 
@@ -44,7 +44,7 @@ pub(super) async fn ask(
     peer: &Arc<Peer>,
     greeting: &Greeting,
     limit: Duration,
-    journal: &Journal,
+    journal: &ServerLog,
 ) -> Result<Offered, StartFault> {
     let pages = Pages { peer, era: greeting.era, limit, journal };
     let mut offered = Offered::default();
@@ -67,7 +67,7 @@ struct Pages<'a> {
     peer: &'a Arc<Peer>,
     era: Era,
     limit: Duration,
-    journal: &'a Journal,
+    journal: &'a ServerLog,
 }
 
 impl Pages<'_> {
@@ -83,7 +83,7 @@ impl Pages<'_> {
             if self.era == Era::Modern {
                 params = modern_params(Some(&params), &Caller::default())?;
             }
-            let result = match self.peer.request(Asked::plain(method, Some(&params), self.limit)).await? {
+            let result = match self.peer.request(PeerRequest::plain(method, Some(&params), self.limit)).await? {
                 Ok(result) => result,
                 Err(error) => {
                     let error = ErrorObject::read(&error);
@@ -116,7 +116,7 @@ impl Pages<'_> {
     }
 }
 
-fn tools_of(tools: Vec<Box<RawValue>>, journal: &Journal) -> Vec<(String, Box<RawValue>)> {
+fn tools_of(tools: Vec<Box<RawValue>>, journal: &ServerLog) -> Vec<(String, Box<RawValue>)> {
     let (mut names, mut taken, mut hidden) = (HashSet::new(), Vec::new(), 0);
     for json in tools {
         let Some(name) = Members::read(&json).ok().and_then(|tool| tool.text("name").map(String::from)) else {
@@ -157,7 +157,7 @@ fn strip(json: Box<RawValue>) -> Box<RawValue> {
     meta::strip_core(&json).unwrap_or(json)
 }
 
-fn items(items: Vec<Box<RawValue>>, key: &str, journal: &Journal) -> Vec<ListedItem> {
+fn items(items: Vec<Box<RawValue>>, key: &str, journal: &ServerLog) -> Vec<ListedItem> {
     let (mut keys, mut taken) = (HashSet::new(), Vec::new());
     for json in items {
         let name = Members::read(&json).ok().and_then(|item| item.text(key).map(String::from));

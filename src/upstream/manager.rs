@@ -11,18 +11,18 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use super::directory;
-use super::journal::Journal;
+use super::journal::ServerLog;
 use super::keeper::Keeper;
 use super::kept::{Kept, KeptError};
 use super::launcher::Launcher;
 use super::open::Opener;
 use super::reaper;
-use super::server::{Order, Server, Shared};
+use super::server::{Server, ServerOrder, SharedSetup};
 use super::settings::{MAX_SERVERS, ServerSettings, Settings};
 use crate::watch::{Debounce, Hint, Watch};
 
 /// The servers that are asked, by name.
-pub(super) type Table = Arc<ArcSwap<BTreeMap<String, Arc<Server>>>>;
+pub(super) type ServerTable = Arc<ArcSwap<BTreeMap<String, Arc<Server>>>>;
 
 /// How long calls of a server that was replaced may take to finish.
 const GRACE: Duration = Duration::from_secs(30);
@@ -51,10 +51,10 @@ struct Running {
 
 /// Who starts and ends servers.
 pub(super) struct Manager {
-    shared: Arc<Shared>,
+    shared: Arc<SharedSetup>,
     launcher: Launcher,
     program: PathBuf,
-    table: Table,
+    table: ServerTable,
     sender: mpsc::UnboundedSender<ManagerMessage>,
     settings: Settings,
     running: BTreeMap<String, Running>,
@@ -76,10 +76,10 @@ struct Beside {
 
 impl Manager {
     pub(super) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<SharedSetup>,
         launcher: Launcher,
         program: PathBuf,
-        table: Table,
+        table: ServerTable,
         sender: mpsc::UnboundedSender<ManagerMessage>,
     ) -> Self {
         Self {
@@ -226,7 +226,7 @@ impl Manager {
         let number = self.numbers;
         let journal = match self.running.get(name) {
             Some(running) => Arc::clone(&running.server.journal),
-            None => Arc::new(Journal::new(name)),
+            None => Arc::new(ServerLog::new(name)),
         };
         let kept = match self.running.get(name) {
             Some(running) => running.server.kept.lock().clone(),
@@ -248,7 +248,7 @@ impl Manager {
         Running { server, keeper: tokio::spawn(keeper.run()), number }
     }
 
-    fn kept(&self, name: &str, journal: &Journal) -> Kept {
+    fn kept(&self, name: &str, journal: &ServerLog) -> Kept {
         Kept::read(&self.settings.kept, name).unwrap_or_else(|error: KeptError| {
             let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
             journal.warn(&format!("has lost its kept lists and approvals: {error}: {source}"));
@@ -300,7 +300,7 @@ impl Manager {
     }
 
     fn end(&mut self, running: Running, grace: Duration) {
-        let _ = running.server.orders.send(Order::Stop(grace));
+        let _ = running.server.orders.send(ServerOrder::Stop(grace));
         self.leaving.push(running.keeper);
     }
 

@@ -12,11 +12,11 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::call::Caller;
 use super::fault::StartFault;
 use super::greet;
-use super::journal::Journal;
+use super::journal::ServerLog;
 use super::launcher::{self, Launcher, Program};
 use super::listed::Greeting;
 use super::peer::{Notice, Peer};
-use super::process::Process;
+use super::process::ServerProcess;
 use super::secret::Mask;
 use super::settings::ServerSettings;
 use crate::jsonrpc::Era;
@@ -57,7 +57,7 @@ pub(super) struct Opener {
     pub(super) program: PathBuf,
     /// Where lists are kept, and homes are made.
     pub(super) kept: PathBuf,
-    pub(super) journal: Arc<Journal>,
+    pub(super) journal: Arc<ServerLog>,
     /// Processes that have not ended yet, of all servers.
     pub(super) living: watch::Sender<usize>,
 }
@@ -115,7 +115,7 @@ impl Opener {
             return Err(StartFault::Spawn(std::io::Error::other("it has no input and output")));
         };
         let (peer, notices) = Peer::begin(output, input, Arc::clone(&self.journal), has_client);
-        let mut process = Process::new(started, Arc::clone(&self.journal), mask);
+        let mut process = ServerProcess::new(started, Arc::clone(&self.journal), mask);
         let (pid, watched, living) = (process.id(), Arc::clone(&peer), Living::new(&self.living));
         tokio::spawn(async move {
             let mut how = None;

@@ -13,8 +13,8 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 
 use super::call::ServerEvent;
-use super::journal::Journal;
-use super::lines::{self, Line, MAX_MESSAGE_BYTES};
+use super::journal::ServerLog;
+use super::lines::{self, MAX_MESSAGE_BYTES, PeerLine};
 use crate::jsonrpc::{Envelope, ErrorObject, Id, Members, MessageLimits, code, members, meta};
 
 /// Lines in a row that are no messages, after which a server is given up.
@@ -38,7 +38,7 @@ pub(super) enum PeerFault {
 }
 
 /// A result, or an error object.
-pub(super) type Outcome = Result<Box<RawValue>, Box<RawValue>>;
+pub(super) type PeerOutcome = Result<Box<RawValue>, Box<RawValue>>;
 
 /// What the peer told without being asked.
 #[derive(Debug)]
@@ -50,14 +50,14 @@ pub(super) enum Notice {
 }
 
 struct Pending {
-    answer: oneshot::Sender<Result<Outcome, PeerFault>>,
+    answer: oneshot::Sender<Result<PeerOutcome, PeerFault>>,
     events: Option<mpsc::Sender<ServerEvent>>,
     progressed: Arc<Notify>,
 }
 
 /// The conversation.
 pub(super) struct Peer {
-    journal: Arc<Journal>,
+    journal: Arc<ServerLog>,
     pending: Mutex<HashMap<u64, Pending>>,
     numbers: AtomicU64,
     /// Taken at the end: the peer sees the end of its input then.
@@ -70,7 +70,7 @@ pub(super) struct Peer {
 }
 
 /// A request as it is sent.
-pub(super) struct Asked<'a> {
+pub(super) struct PeerRequest<'a> {
     pub(super) method: &'a str,
     pub(super) params: Option<&'a RawValue>,
     /// Where what is said meanwhile goes.
@@ -83,7 +83,7 @@ pub(super) struct Asked<'a> {
     pub(super) most: Duration,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> PeerRequest<'a> {
     pub(super) fn plain(method: &'a str, params: Option<&'a RawValue>, limit: Duration) -> Self {
         Self { method, params, events: None, wants_progress: false, limit, most: limit }
     }
@@ -94,7 +94,7 @@ impl Peer {
     pub(super) fn begin(
         reader: impl AsyncRead + Unpin + Send + 'static,
         writer: impl AsyncWrite + Unpin + Send + 'static,
-        journal: Arc<Journal>,
+        journal: Arc<ServerLog>,
         has_client: bool,
     ) -> (Arc<Self>, mpsc::UnboundedReceiver<Notice>) {
         let (sender, lines) = mpsc::unbounded_channel();
@@ -114,7 +114,7 @@ impl Peer {
     }
 
     /// Asks, and waits for the answer. Dropping the future cancels the request at the peer.
-    pub(super) async fn request(self: &Arc<Self>, asked: Asked<'_>) -> Result<Outcome, PeerFault> {
+    pub(super) async fn request(self: &Arc<Self>, asked: PeerRequest<'_>) -> Result<PeerOutcome, PeerFault> {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let (answer, mut answered) = oneshot::channel();
         let progressed = Arc::new(Notify::new());
@@ -189,8 +189,8 @@ impl Peer {
         let mut noise = 0;
         let why = loop {
             match lines::next(&mut reader, MAX_MESSAGE_BYTES).await {
-                Ok(Some(Line::Whole(line))) if self.take(&line) => noise = 0,
-                Ok(Some(Line::Whole(line))) => {
+                Ok(Some(PeerLine::Whole(line))) if self.take(&line) => noise = 0,
+                Ok(Some(PeerLine::Whole(line))) => {
                     noise += 1;
                     let shown =
                         String::from_utf8_lossy(&line[..line.len().min(SHOWN_NOISE)]).escape_debug().to_string();
@@ -199,7 +199,7 @@ impl Peer {
                         break format!("{MAX_NOISE} lines in a row that are no messages");
                     }
                 }
-                Ok(Some(Line::TooLong(begin, end))) => self.too_long(&begin, &end),
+                Ok(Some(PeerLine::TooLong(begin, end))) => self.too_long(&begin, &end),
                 Ok(None) => break "it closed its output".to_owned(),
                 Err(error) => break error.to_string(),
             }

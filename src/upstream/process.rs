@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use tokio::process::Child;
 use tokio::time::timeout;
 
-use super::journal::Journal;
+use super::journal::ServerLog;
 use super::launcher::Started;
 use super::secret::Mask;
 use crate::process::output::{Said, capture};
@@ -22,14 +22,14 @@ const AFTER_TERM: Duration = Duration::from_secs(5);
 
 /// A program that was started, with the group of all that it started.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(super) struct ServerProcess {
     child: Child,
     group: Option<Pid>,
 }
 
-impl Process {
+impl ServerProcess {
     /// Takes over what was started; what it prints on standard error goes to the journal.
-    pub(super) fn new(started: Started, journal: Arc<Journal>, mask: Mask) -> Self {
+    pub(super) fn new(started: Started, journal: Arc<ServerLog>, mask: Mask) -> Self {
         let Started { child, errors } = started;
         let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
         tokio::spawn(async move {
@@ -107,7 +107,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         // The daemon ends, or a start was given up: nobody waits for a polite end.
         if self.child.id().is_some() {

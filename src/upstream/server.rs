@@ -11,15 +11,15 @@ use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 use tokio::time::{Instant, timeout};
 
-use super::call::{CallFault, Caller, Outgoing, Reply, ServerEvent};
+use super::call::{CallFault, CallReply, Caller, Outgoing, ServerEvent};
 use super::fault::StartFault;
 use super::greet::modern_params;
-use super::journal::Journal;
+use super::journal::ServerLog;
 use super::kept::Kept;
 use super::lines::MAX_MESSAGE_BYTES;
 use super::listed::Listed;
 use super::open::{Opener, Talk};
-use super::peer::{Asked, PeerFault};
+use super::peer::{PeerFault, PeerRequest};
 use super::settings::ServerSettings;
 use crate::jsonrpc::{Era, Members};
 use crate::telemetry::Metrics;
@@ -68,7 +68,7 @@ pub struct ServerState {
 
 /// What a server's keeper is told.
 #[derive(Debug)]
-pub(super) enum Order {
+pub(super) enum ServerOrder {
     /// End it and start it again.
     Restart(&'static str),
     /// A call came while it is stopped.
@@ -83,7 +83,7 @@ pub(super) enum Order {
 
 /// Whether there is a conversation.
 #[derive(Debug, Clone)]
-pub(super) enum Standing {
+pub(super) enum ServerStanding {
     /// There will be one, as far as is known.
     Starting,
     Up(Talk),
@@ -92,7 +92,7 @@ pub(super) enum Standing {
 }
 
 /// What all servers share.
-pub(super) struct Shared {
+pub(super) struct SharedSetup {
     pub(super) metrics: Arc<Metrics>,
     /// Rises with each change that anybody could see.
     pub(super) revision: watch::Sender<u64>,
@@ -104,13 +104,13 @@ pub(super) struct Shared {
 pub(super) struct Server {
     pub(super) name: Arc<str>,
     pub(super) settings: Arc<ServerSettings>,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<SharedSetup>,
     pub(super) opener: Opener,
-    pub(super) journal: Arc<Journal>,
+    pub(super) journal: Arc<ServerLog>,
     pub(super) kept: Mutex<Kept>,
     pub(super) state: ArcSwap<ServerState>,
-    pub(super) standing: watch::Sender<Standing>,
-    pub(super) orders: mpsc::UnboundedSender<Order>,
+    pub(super) standing: watch::Sender<ServerStanding>,
+    pub(super) orders: mpsc::UnboundedSender<ServerOrder>,
     slots: Semaphore,
     queued: AtomicUsize,
     in_flight: AtomicUsize,
@@ -127,7 +127,12 @@ struct SessionPlace {
 }
 
 impl Server {
-    pub(super) fn new(opener: Opener, kept: Kept, shared: Arc<Shared>, orders: mpsc::UnboundedSender<Order>) -> Self {
+    pub(super) fn new(
+        opener: Opener,
+        kept: Kept,
+        shared: Arc<SharedSetup>,
+        orders: mpsc::UnboundedSender<ServerOrder>,
+    ) -> Self {
         let (settings, journal) = (Arc::clone(&opener.settings), Arc::clone(&opener.journal));
         let listed = kept.listed.clone();
         let state = ServerState {
@@ -152,7 +157,7 @@ impl Server {
             journal,
             kept: Mutex::new(kept),
             state: ArcSwap::from_pointee(state),
-            standing: watch::Sender::new(Standing::Starting),
+            standing: watch::Sender::new(ServerStanding::Starting),
             orders,
             queued: AtomicUsize::new(0),
             in_flight: AtomicUsize::new(0),
@@ -187,7 +192,11 @@ impl Server {
     }
 
     /// Asks the server. Dropping the future cancels the request.
-    pub(super) async fn request(&self, asked: Outgoing, events: mpsc::Sender<ServerEvent>) -> Result<Reply, CallFault> {
+    pub(super) async fn request(
+        &self,
+        asked: Outgoing,
+        events: mpsc::Sender<ServerEvent>,
+    ) -> Result<CallReply, CallFault> {
         self.refuse_blocked(&asked)?;
         let start = Instant::now();
         *self.last_used.lock() = start;
@@ -209,14 +218,14 @@ impl Server {
         match &outcome {
             Err(PeerFault::Timeout(_)) => {
                 if self.timeouts.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_TIMEOUTS {
-                    let _ = self.orders.send(Order::Probe);
+                    let _ = self.orders.send(ServerOrder::Probe);
                 }
             }
             _ => self.timeouts.store(0, Ordering::Relaxed),
         }
         let server = self.name.to_string();
         match outcome {
-            Ok(outcome) => Ok(Reply { outcome, duration: sent.elapsed(), queued: sent - start }),
+            Ok(outcome) => Ok(CallReply { outcome, duration: sent.elapsed(), queued: sent - start }),
             Err(PeerFault::Closed(reason)) => Err(CallFault::Died { server, reason }),
             Err(PeerFault::Timeout(after)) => Err(CallFault::Timeout { server, after }),
             Err(PeerFault::TooLong) => Err(CallFault::TooLong { server, limit: MAX_MESSAGE_BYTES }),
@@ -228,7 +237,7 @@ impl Server {
         talk: &Talk,
         asked: &Outgoing,
         events: mpsc::Sender<ServerEvent>,
-    ) -> Result<super::peer::Outcome, PeerFault> {
+    ) -> Result<super::peer::PeerOutcome, PeerFault> {
         let modern;
         let params = if talk.greeting.era == Era::Modern {
             modern = modern_params(asked.params.as_deref(), &asked.caller).ok();
@@ -237,7 +246,7 @@ impl Server {
             asked.params.as_deref()
         };
         let limit = asked.limit.or(self.settings.timeout).unwrap_or(LIMIT);
-        let asked = Asked {
+        let asked = PeerRequest {
             method: &asked.method,
             params,
             events: Some(events),
@@ -267,17 +276,17 @@ impl Server {
     /// The conversation that all share, once there is one.
     async fn shared_talk(&self) -> Result<Talk, CallFault> {
         let mut standing = self.standing.subscribe();
-        let _ = self.orders.send(Order::Wake);
+        let _ = self.orders.send(ServerOrder::Wake);
         // One that has just ended is about to be said to start.
-        let is_decided = |standing: &Standing| match standing {
-            Standing::Starting => false,
-            Standing::Up(talk) => talk.peer.is_open(),
-            Standing::Down(_) => true,
+        let is_decided = |standing: &ServerStanding| match standing {
+            ServerStanding::Starting => false,
+            ServerStanding::Up(talk) => talk.peer.is_open(),
+            ServerStanding::Down(_) => true,
         };
         let decided = timeout(self.settings.start_timeout, standing.wait_for(is_decided)).await;
         match decided.map(|standing| standing.map(|standing| standing.clone())) {
-            Ok(Ok(Standing::Up(talk))) => Ok(talk),
-            Ok(Ok(Standing::Down(reason))) => Err(self.down(&reason)),
+            Ok(Ok(ServerStanding::Up(talk))) => Ok(talk),
+            Ok(Ok(ServerStanding::Down(reason))) => Err(self.down(&reason)),
             Ok(_) => Err(self.down("it was removed")),
             Err(_) => Err(self.down("it is still starting")),
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use almanac::strict::load;
 use almanac::strict::read::Limits;
 use almanac::telemetry::Metrics;
-use almanac::upstream::{CallFault, Caller, Outgoing, Reply, ServerEvent, ServerState, Settings, Upstreams};
+use almanac::upstream::{CallFault, Caller, Outgoing, CallReply, ServerEvent, ServerState, Settings, Upstreams};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -64,7 +64,7 @@ impl Bench {
         arguments: Value,
         caller: Caller,
         limit: Option<Duration>,
-    ) -> (Result<Reply, CallFault>, Vec<ServerEvent>) {
+    ) -> (Result<CallReply, CallFault>, Vec<ServerEvent>) {
         let params = to_raw_value(&json!({"name": tool, "arguments": arguments})).unwrap();
         let request = Outgoing { method: "tools/call".to_owned(), params: Some(params), caller, limit };
         let (sender, mut events) = mpsc::channel(16);

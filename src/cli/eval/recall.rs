@@ -17,7 +17,7 @@ use crate::cli::{CliError, Exit, block_on};
 use crate::engine::Engine;
 use crate::engine::memory::Archived;
 use crate::memory::Kind;
-use crate::memory::baseline::Baseline;
+use crate::memory::baseline::RecallBaseline;
 use crate::memory::query::{Filter, SortBy};
 use crate::memory::search::Recall;
 use crate::store::sqlite::{self, file_in};
@@ -121,7 +121,7 @@ fn read_queries(file: &Path) -> Result<Vec<Asked>, CliError> {
 async fn measure(engine: &Engine, queries: &[Asked], memories: &[(usize, Value)]) -> Result<Figures, CliError> {
     let text = |(_, line): &'_ (usize, Value), key: &str| line[key].as_str().unwrap_or_default().to_owned();
     let texts: Vec<String> = memories.iter().map(|line| text(line, "content")).collect();
-    let baseline = Baseline::of(texts.iter().map(String::as_str));
+    let baseline = RecallBaseline::of(texts.iter().map(String::as_str));
     let (mut found, mut by_words, mut loaded) = (Sums::default(), Sums::default(), 0);
     let mut times = Vec::with_capacity(queries.len());
     for asked in queries {

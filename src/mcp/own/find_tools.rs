@@ -9,7 +9,7 @@ use super::{OwnError, ToolResult};
 use crate::access::Grant;
 use crate::blocking;
 use crate::catalog::{Entry, next};
-use crate::engine::finding::{FoundTool, Query};
+use crate::engine::finding::{FoundTool, ToolQuery};
 use crate::engine::{Asked, Engine, Generation};
 use crate::strict::decode::decode;
 use crate::strict::{Fields, FromNode, Node, Word};
@@ -87,7 +87,7 @@ fn check_one(arguments: &Arguments, fields: &mut Fields<'_>) {
 
 /// What was found.
 #[derive(Debug, Serialize)]
-struct Answer {
+struct RpcAnswer {
     tools: Vec<Described>,
     /// How many more there are.
     #[serde(skip_serializing_if = "is_zero")]
@@ -134,13 +134,13 @@ pub(super) async fn call(engine: &Arc<Engine>, grant: &Grant, arguments: Node) -
     Ok(ToolResult::structured(&found.map_err(|error| OwnError::Refused(error.to_string()))?))
 }
 
-fn answer(engine: &Engine, tenant: &Arc<str>, arguments: Arguments) -> Answer {
+fn answer(engine: &Engine, tenant: &Arc<str>, arguments: Arguments) -> RpcAnswer {
     let generation = Arc::clone(&engine.generation());
     let describe = Describe { engine, generation: &generation };
     match (arguments.query, arguments.names) {
         (Some(text), _) => {
             let limit = arguments.limit.unwrap_or(LIMIT[0]);
-            let found = engine.find(&generation, &Query { tenant, text: &text, limit, nearest: NEAREST }, |_| true);
+            let found = engine.find(&generation, &ToolQuery { tenant, text: &text, limit, nearest: NEAREST }, |_| true);
             let entries: Vec<&Arc<Entry>> = found.tools.iter().map(|FoundTool { entry, .. }| entry).collect();
             let tools = found.tools.iter().enumerate().map(|(place, FoundTool { entry, score })| {
                 let detail =
@@ -148,7 +148,7 @@ fn answer(engine: &Engine, tenant: &Arc<str>, arguments: Arguments) -> Answer {
                 let score = Some(round(*score)).filter(|_| detail != Detail::Names);
                 Described { score, ..describe.tool(entry, detail, &entries) }
             });
-            Answer {
+            RpcAnswer {
                 tools: tools.collect(),
                 more: found.more,
                 nearest: found.nearest.iter().map(|entry| entry.name().to_string()).collect(),
@@ -165,7 +165,7 @@ fn answer(engine: &Engine, tenant: &Arc<str>, arguments: Arguments) -> Answer {
                     unknown.insert(name, near.into());
                 }
             }
-            Answer { tools, more: 0, nearest: Vec::new(), unknown }
+            RpcAnswer { tools, more: 0, nearest: Vec::new(), unknown }
         }
     }
 }

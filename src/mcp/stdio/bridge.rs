@@ -18,8 +18,8 @@ use tokio::time::{interval, sleep, timeout};
 
 use super::super::headers::{self, SESSION, VERSION};
 use super::super::http::MAX_MESSAGE_BYTES;
-use super::super::sse::Events;
-use super::lines::{Line, Output};
+use super::super::sse::SseReader;
+use super::lines::{StdioLine, StdioOutput};
 use super::way::{SendError, Way};
 use crate::jsonrpc::{Envelope, ErrorObject, Id, Members, MessageLimits, code, meta, object};
 
@@ -41,8 +41,8 @@ const AGAIN: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(10
 pub(super) struct Bridge {
     way: Way,
     path: String,
-    output: Output,
-    session: Mutex<Session>,
+    output: StdioOutput,
+    session: Mutex<McpSession>,
     /// Held while the client is introduced again.
     introducing: tokio::sync::Mutex<()>,
     running: Mutex<HashMap<Id, AbortHandle>>,
@@ -50,7 +50,7 @@ pub(super) struct Bridge {
 
 /// What a legacy client and its daemon agreed on.
 #[derive(Default, Clone)]
-struct Session {
+struct McpSession {
     id: Option<String>,
     version: Option<String>,
     /// The client's own `initialize`, to be sent again.
@@ -68,7 +68,7 @@ impl From<SendError> for Undelivered {
 }
 
 impl Bridge {
-    pub(super) fn new(way: Way, path: String, output: Output) -> Arc<Self> {
+    pub(super) fn new(way: Way, path: String, output: StdioOutput) -> Arc<Self> {
         Arc::new(Self {
             way,
             path,
@@ -80,7 +80,7 @@ impl Bridge {
     }
 
     /// Until the input ends, or whoever started this does.
-    pub(super) async fn run(self: &Arc<Self>, mut lines: mpsc::Receiver<Line>) {
+    pub(super) async fn run(self: &Arc<Self>, mut lines: mpsc::Receiver<StdioLine>) {
         let mut work = JoinSet::new();
         let parent = parent_id();
         let mut looks = interval(PARENT);
@@ -98,10 +98,10 @@ impl Bridge {
         let _ = timeout(LAST_WORDS, async { while work.join_next().await.is_some() {} }).await;
     }
 
-    fn take(self: &Arc<Self>, line: Line, work: &mut JoinSet<()>) {
+    fn take(self: &Arc<Self>, line: StdioLine, work: &mut JoinSet<()>) {
         let line = match line {
-            Line::Message(line) => Bytes::from(line),
-            Line::TooLong => {
+            StdioLine::Message(line) => Bytes::from(line),
+            StdioLine::TooLong => {
                 let error =
                     ErrorObject::new(code::INVALID_REQUEST, format!("a message has at most {MAX_MESSAGE_BYTES} bytes"));
                 return self.output.write(&Envelope::write_error(None, &error));
@@ -164,7 +164,7 @@ impl Bridge {
         headers: Vec<(&'static str, String)>,
         is_introduction: bool,
     ) -> Result<(), Undelivered> {
-        let mut session = if is_introduction { Session::default() } else { self.session.lock().clone() };
+        let mut session = if is_introduction { McpSession::default() } else { self.session.lock().clone() };
         let mut response = self.way.send(self.request(&line, &session, &headers)).await?;
         if response.status() == StatusCode::NOT_FOUND && headers.is_empty() && session.id.is_some() {
             // Nothing ran: the daemon is another one, and does not know the session.
@@ -180,7 +180,7 @@ impl Bridge {
         let body = whole(response).await?;
         if is_introduction && begun.is_some() && status.is_success() {
             let version = agreed(&body);
-            *self.session.lock() = Session { id: begun, version, introduction: Some(line), is_followed: false };
+            *self.session.lock() = McpSession { id: begun, version, introduction: Some(line), is_followed: false };
         }
         match std::str::from_utf8(&body) {
             Ok(message) if is_json && !message.is_empty() => self.output.write(message),
@@ -190,14 +190,14 @@ impl Bridge {
     }
 
     /// Introduces the client to a daemon that does not know it, in its own words.
-    async fn introduce_again(&self, before: &Session) -> Result<Session, Undelivered> {
+    async fn introduce_again(&self, before: &McpSession) -> Result<McpSession, Undelivered> {
         let _one_at_a_time = self.introducing.lock().await;
         let known = self.session.lock().clone();
         let Some(introduction) = known.introduction.clone().filter(|_| known.id == before.id) else { return Ok(known) };
-        let response = self.way.send(self.request(&introduction, &Session::default(), &[])).await?;
+        let response = self.way.send(self.request(&introduction, &McpSession::default(), &[])).await?;
         let id = header(&response, SESSION);
         let version = agreed(&whole(response).await?);
-        let session = Session { id, version, ..known };
+        let session = McpSession { id, version, ..known };
         *self.session.lock() = session.clone();
         let initialized = Bytes::from(Envelope::write_notification("notifications/initialized", None));
         whole(self.way.send(self.request(&initialized, &session, &[])).await?).await?;
@@ -227,7 +227,7 @@ impl Bridge {
 
     /// Writes the messages of a stream. Was the answer to `id` among them?
     async fn relay(&self, response: Response<Incoming>, id: Option<&Id>) -> bool {
-        let (mut body, mut events) = (response.into_body(), Events::new(MAX_ANSWER));
+        let (mut body, mut events) = (response.into_body(), SseReader::new(MAX_ANSWER));
         while let Some(Ok(frame)) = body.frame().await {
             let Ok(data) = frame.into_data() else { continue };
             events.push(&data);
@@ -244,7 +244,7 @@ impl Bridge {
         false
     }
 
-    fn request(&self, line: &Bytes, session: &Session, headers: &[(&'static str, String)]) -> Request<Full<Bytes>> {
+    fn request(&self, line: &Bytes, session: &McpSession, headers: &[(&'static str, String)]) -> Request<Full<Bytes>> {
         let mut request = Request::new(Full::new(line.clone()));
         *request.method_mut() = Method::POST;
         if let Ok(path) = self.path.parse() {

@@ -14,7 +14,7 @@ const WAITING: usize = 64;
 
 /// A line that was read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum StdioLine {
     /// A message, or what should be one.
     Message(Vec<u8>),
     /// More than a message may have; its end was not kept.
@@ -23,7 +23,7 @@ pub(super) enum Line {
 
 /// Where messages are written.
 #[derive(Clone)]
-pub(super) struct Output(threads::Sender<Written>);
+pub(super) struct StdioOutput(threads::Sender<Written>);
 
 /// What goes to the writing thread.
 enum Written {
@@ -35,7 +35,7 @@ enum Written {
 /// For how long the last messages may take: whoever should read them may be gone.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-impl Output {
+impl StdioOutput {
     /// Writes a message; newlines in it are space between its tokens.
     pub(super) fn write(&self, message: &str) {
         let mut line = message.replace(['\n', '\r'], " ");
@@ -54,15 +54,15 @@ impl Output {
 }
 
 /// Reads from now on, and writes.
-pub(super) fn open() -> (mpsc::Receiver<Line>, Output) {
+pub(super) fn open() -> (mpsc::Receiver<StdioLine>, StdioOutput) {
     let (read, lines) = mpsc::channel(WAITING);
     let (output, written) = threads::channel();
     thread::spawn(move || read_all(BufReader::new(io::stdin()), &read));
     thread::spawn(move || write_all(BufWriter::new(io::stdout()), &written));
-    (lines, Output(output))
+    (lines, StdioOutput(output))
 }
 
-fn read_all(mut input: impl BufRead, read: &mpsc::Sender<Line>) {
+fn read_all(mut input: impl BufRead, read: &mpsc::Sender<StdioLine>) {
     while let Ok(Some(line)) = next(&mut input, MAX_MESSAGE_BYTES) {
         if read.blocking_send(line).is_err() {
             return;
@@ -71,7 +71,7 @@ fn read_all(mut input: impl BufRead, read: &mpsc::Sender<Line>) {
 }
 
 /// The next line that is not empty; nothing at the end.
-fn next(input: &mut impl BufRead, most: usize) -> io::Result<Option<Line>> {
+fn next(input: &mut impl BufRead, most: usize) -> io::Result<Option<StdioLine>> {
     loop {
         let mut line = Vec::new();
         // One byte more than is taken tells that there was more.
@@ -81,11 +81,11 @@ fn next(input: &mut impl BufRead, most: usize) -> io::Result<Option<Line>> {
         }
         if line.last() != Some(&b'\n') && line.len() > most {
             input.skip_until(b'\n')?;
-            return Ok(Some(Line::TooLong));
+            return Ok(Some(StdioLine::TooLong));
         }
         if !line.trim_ascii().is_empty() {
             line.truncate(line.trim_ascii_end().len());
-            return Ok(Some(Line::Message(line)));
+            return Ok(Some(StdioLine::Message(line)));
         }
     }
 }
@@ -122,7 +122,7 @@ mod tests {
         while let Some(line) = next(&mut input, 9).unwrap() {
             all.push(line);
         }
-        let message = |text: &str| Line::Message(text.as_bytes().to_vec());
-        assert_eq!(all, [message("{}"), Line::TooLong, message("012345678"), message("last")]);
+        let message = |text: &str| StdioLine::Message(text.as_bytes().to_vec());
+        assert_eq!(all, [message("{}"), StdioLine::TooLong, message("012345678"), message("last")]);
     }
 }

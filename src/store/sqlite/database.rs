@@ -11,7 +11,7 @@ use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, params};
 use super::erasure::{Erasure, STEP};
 use super::migrations::MigrationError;
 use super::projection::Projection;
-use super::scrub::{Progress, ScrubError, Scrubber};
+use super::scrub::{ScrubError, ScrubProgress, Scrubber};
 use super::writer::{Batch, Clock, Task};
 use super::{KeptFiles, Options, notes, open, row_cache};
 use crate::store::file_identity::FileIdentity;
@@ -364,12 +364,12 @@ impl Database {
     }
 
     /// Overwrites for a while what was left of what was removed.
-    pub(super) fn scrub(&mut self) -> Result<Progress, WriteError> {
+    pub(super) fn scrub(&mut self) -> Result<ScrubProgress, WriteError> {
         self.connection.busy_timeout(Duration::ZERO)?;
         let progress = self.scrubber.scrub(&self.connection, STEP);
         self.connection.busy_timeout(LONG_PATIENCE)?;
         match progress.map_err(WriteError::from) {
-            Err(error) if error.is_busy() => Ok(Progress::Held),
+            Err(error) if error.is_busy() => Ok(ScrubProgress::Held),
             progress => progress,
         }
     }

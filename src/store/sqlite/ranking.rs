@@ -32,14 +32,14 @@ const FEW: usize = 1000;
 const MAX_TERMS: usize = 64;
 
 /// What a filter lets through, as places in the cache.
-pub(super) enum Scope<'f> {
+pub(super) enum SearchScope<'f> {
     /// All of a kind.
     Plain(&'f Filter),
     /// These, in order, and as a set of bits.
     Rows(Vec<u32>, Vec<u64>),
 }
 
-impl<'f> Scope<'f> {
+impl<'f> SearchScope<'f> {
     pub(super) fn of(
         connection: &Connection,
         cache: &RowCache,
@@ -151,7 +151,7 @@ impl Terms {
         Self { entry_of, entries: Vec::new(), links: Vec::new(), having: vec![0; terms] }
     }
 
-    fn add(&mut self, cache: &RowCache, scope: &Scope<'_>, index: usize, term: usize, count: Count) {
+    fn add(&mut self, cache: &RowCache, scope: &SearchScope<'_>, index: usize, term: usize, count: Count) {
         let mut entry = self.entry_of[index] as usize;
         if entry == 0 {
             self.entries.push(Entry { index: index as u32, is_in: scope.has(cache, index), first: 0 });
@@ -169,7 +169,7 @@ impl Terms {
         connection: &Connection,
         cache: &RowCache,
         tenant: i64,
-        scope: &Scope<'_>,
+        scope: &SearchScope<'_>,
         terms: &[String],
     ) -> rusqlite::Result<Self> {
         let mut found = Self::new(cache, terms.len());
@@ -189,7 +189,7 @@ impl Terms {
     fn read(
         connection: &Connection,
         cache: &RowCache,
-        scope: &Scope<'_>,
+        scope: &SearchScope<'_>,
         rows: &[u32],
         terms: &[String],
     ) -> rusqlite::Result<Self> {
@@ -250,8 +250,8 @@ fn advance(cache: &RowCache, from: usize, seq: i64) -> usize {
 }
 
 /// What matches a text.
-pub(super) struct Ranking<'f> {
-    scope: Scope<'f>,
+pub(super) struct MemoryRanking<'f> {
+    scope: SearchScope<'f>,
     terms: Terms,
     /// Of each term.
     idf: Vec<f64>,
@@ -267,17 +267,17 @@ pub(super) struct Ranking<'f> {
     scores: RefCell<Option<Vec<(f64, ScoreSignals)>>>,
 }
 
-impl<'f> Ranking<'f> {
+impl<'f> MemoryRanking<'f> {
     pub(super) fn of(
         connection: &Connection,
         cache: &RowCache,
         tenant: i64,
-        scope: Scope<'f>,
+        scope: SearchScope<'f>,
         query: &TextQuery,
     ) -> rusqlite::Result<Self> {
         let wanted = &query.terms[..query.terms.len().min(MAX_TERMS)];
         let terms = match &scope {
-            Scope::Rows(rows, _) if rows.len() <= FEW => Terms::read(connection, cache, &scope, rows, wanted)?,
+            SearchScope::Rows(rows, _) if rows.len() <= FEW => Terms::read(connection, cache, &scope, rows, wanted)?,
             _ => Terms::find(connection, cache, tenant, &scope, wanted)?,
         };
         let (rows, length) = scope.sums(cache);
@@ -331,13 +331,13 @@ impl<'f> Ranking<'f> {
         let mut best = Nearest::new(query.like);
         let mut look = |index: usize| best.take(cache.rows()[index].vector.dot(&query.vector), index);
         match &self.scope {
-            Scope::Plain(filter) => {
+            SearchScope::Plain(filter) => {
                 let is_far = far(cache, filter, query);
                 (0..cache.rows().len())
                     .filter(|&index| !is_far(index) && cache.passes(index, filter))
                     .for_each(&mut look);
             }
-            Scope::Rows(rows, _) => rows.iter().for_each(|&row| look(row as usize)),
+            SearchScope::Rows(rows, _) => rows.iter().for_each(|&row| look(row as usize)),
         }
         best.into_indices()
     }
@@ -569,7 +569,7 @@ mod tests {
             RowCaches::default().with(&connection, 1, |cache| {
                 let rows: Vec<u32> = (0..cache.rows().len() as u32).filter(|row| kept >> row & 1 == 1).collect();
                 let bits = vec![rows.iter().fold(0, |bits, row| bits | 1 << row)];
-                let scope = Scope::Rows(rows.clone(), bits);
+                let scope = SearchScope::Rows(rows.clone(), bits);
                 let read = Terms::read(&connection, cache, &scope, &rows, &query.terms).unwrap();
                 let found = Terms::find(&connection, cache, 1, &scope, &query.terms).unwrap();
                 assert_eq!(read.having, found.having);
@@ -582,7 +582,7 @@ mod tests {
                     };
                     assert_eq!(of(&read), of(&found), "row {row}");
                 }
-                let whole = Ranking::of(&connection, cache, 1, Scope::Plain(&filter), &query).unwrap();
+                let whole = MemoryRanking::of(&connection, cache, 1, SearchScope::Plain(&filter), &query).unwrap();
                 assert!(whole.matches().len() >= read.entries.iter().filter(|entry| entry.is_in).count());
             }).unwrap();
         }
@@ -620,7 +620,7 @@ mod tests {
         let query = TextQuery { like: 0.25, ..text(&["tea"]) };
         RowCaches::default()
             .with(&connection, 1, |cache| {
-                let ranking = Ranking::of(&connection, cache, 1, Scope::Plain(&filter), &query).unwrap();
+                let ranking = MemoryRanking::of(&connection, cache, 1, SearchScope::Plain(&filter), &query).unwrap();
                 assert_eq!(ranking.matches().len(), rows / 1000);
                 assert!(ranking.matches().iter().all(|&index| cache.rows()[index].seq % 1000 == 7));
             })

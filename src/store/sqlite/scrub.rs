@@ -54,7 +54,7 @@ impl Pages {
 
 /// How far it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(super) enum ScrubProgress {
     /// Nothing is left behind in any page.
     Done,
     /// There are more pages.
@@ -131,21 +131,21 @@ impl Scrubber {
     }
 
     /// Looks at pages for `budget`, and overwrites what was left behind in them.
-    pub(super) fn scrub(&mut self, connection: &Connection, budget: Duration) -> Result<Progress, ScrubError> {
+    pub(super) fn scrub(&mut self, connection: &Connection, budget: Duration) -> Result<ScrubProgress, ScrubError> {
         self.note_log()?;
         let is_held: bool = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
         if is_held {
-            return Ok(Progress::Held);
+            return Ok(ScrubProgress::Held);
         }
         connection.execute_batch("BEGIN IMMEDIATE")?;
-        let progress = if self.log.metadata()?.len() == 0 { self.look(budget) } else { Ok(Progress::Held) };
+        let progress = if self.log.metadata()?.len() == 0 { self.look(budget) } else { Ok(ScrubProgress::Held) };
         connection.execute_batch("ROLLBACK")?;
         // Pages in memory still have what was overwritten, and would be written as they are.
         connection.execute_batch("PRAGMA shrink_memory")?;
         Ok(progress?)
     }
 
-    fn look(&mut self, budget: Duration) -> io::Result<Progress> {
+    fn look(&mut self, budget: Duration) -> io::Result<ScrubProgress> {
         let deadline = Instant::now() + budget;
         let pages = u32::try_from(self.file.metadata()?.len() / self.page_size as u64).unwrap_or(u32::MAX);
         let free = self.free_pages(pages)?;
@@ -153,11 +153,11 @@ impl Scrubber {
         while let Some(number) = self.next(pages) {
             self.clean(number, &free, &mut page)?;
             if Instant::now() > deadline {
-                return Ok(Progress::More);
+                return Ok(ScrubProgress::More);
             }
         }
         self.file.sync_data()?;
-        Ok(Progress::Done)
+        Ok(ScrubProgress::Done)
     }
 
     fn next(&mut self, pages: u32) -> Option<u32> {

@@ -4,7 +4,7 @@ use rusqlite::{Connection, params_from_iter};
 
 use super::condition::{Condition, after, sort_key, sort_value};
 use super::queries::{self, COLUMNS};
-use super::ranking::{Ranking, Scope};
+use super::ranking::{MemoryRanking, SearchScope};
 use super::row_cache::{RowCache, RowCaches};
 use crate::memory::query::{Begun, Found, Hit, Place, Search, SortBy, SortValue, TextQuery};
 use crate::memory::stored::StoredMemory;
@@ -37,8 +37,8 @@ pub(super) fn search(
     let found = match &search.text {
         None => listed(connection, &condition, search)?,
         Some(query) => row_caches.with(connection, number, |cache| {
-            let scope = Scope::of(connection, cache, &condition, &search.filter)?;
-            let ranking = Ranking::of(connection, cache, number, scope, query)?;
+            let scope = SearchScope::of(connection, cache, &condition, &search.filter)?;
+            let ranking = MemoryRanking::of(connection, cache, number, scope, query)?;
             if search.sort == SortBy::Score {
                 by_score(connection, cache, &ranking, search, query, begun)
             } else {
@@ -99,7 +99,7 @@ fn listed(connection: &Connection, condition: &Condition, search: &Search) -> ru
 fn by_score(
     connection: &Connection,
     cache: &RowCache,
-    ranking: &Ranking<'_>,
+    ranking: &MemoryRanking<'_>,
     search: &Search,
     query: &TextQuery,
     begun: Begun,
@@ -152,7 +152,7 @@ fn by_score(
 fn by_value(
     connection: &Connection,
     cache: &RowCache,
-    ranking: &Ranking<'_>,
+    ranking: &MemoryRanking<'_>,
     number: i64,
     search: &Search,
     query: &TextQuery,

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use super::database::{Database, WriteError, now};
 use super::erasure::Erasure;
-use super::scrub::Progress;
+use super::scrub::ScrubProgress;
 use super::{KeptFiles, OnCommit, Options};
 use crate::store::{StoreError, Stored};
 use crate::timing::Execution;
@@ -189,11 +189,11 @@ impl Writer {
             }
         } else if !self.removed.is_empty() {
             let progress = self.with_database(|database, _| database.scrub());
-            self.is_held = matches!(progress, Ok(Progress::Held));
+            self.is_held = matches!(progress, Ok(ScrubProgress::Held));
             let outcome = match progress {
-                Ok(Progress::Done) => Ok(()),
-                Ok(Progress::More) => return,
-                Ok(Progress::Held) => {
+                Ok(ScrubProgress::Done) => Ok(()),
+                Ok(ScrubProgress::More) => return,
+                Ok(ScrubProgress::Held) => {
                     // They are told, and it goes on being tried.
                     for erasure in self.removed.iter_mut().filter(|erasure| erasure.is_overdue()) {
                         erasure.acknowledge(Err(StoreError::Unavailable(HELD.to_owned())));
