@@ -12,6 +12,7 @@
 //! and sessions in memory.
 
 mod address;
+mod answer_stream;
 mod capabilities;
 mod error;
 mod headers;
@@ -28,6 +29,7 @@ mod settings;
 mod sse;
 pub mod stdio;
 mod streams;
+mod work;
 
 use std::path::Path;
 use std::sync::Arc;

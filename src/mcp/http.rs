@@ -13,19 +13,18 @@ use hyper::header::{ACCEPT, ALLOW, CONTENT_TYPE, HeaderMap, HeaderName, HeaderVa
 use hyper::{Method, StatusCode};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinHandle;
-use tokio::time::{self, interval, interval_at, sleep};
+use tokio::time::{interval, sleep};
 
 use super::Mcp;
 use super::address::Address;
+use super::answer_stream::{AnswerStream, next};
 use super::error::RpcError;
 use super::headers::{self, SESSION};
 use super::methods::{Introduction, has_view};
 use super::request::{McpCaller, McpRequest, RpcAnswer};
-use super::running::KnownRequest;
 use super::session::{McpSession, Whose};
-use super::sse;
-use super::streams::{AttachedStream, COMMENTS, EventLog, KEPT_FOR, PIECES};
+use super::streams::PIECES;
+use super::work::{CountCancelled, Work};
 use crate::access::Grant;
 use crate::jsonrpc::{Envelope, Era, Id, Members, MessageLimits, Version, meta, object};
 use crate::telemetry::metrics::McpMetrics;
@@ -273,14 +272,14 @@ impl Mcp {
         let mut work = Work::start(&caller, async move {
             let (started, era) = (Instant::now(), request.caller.era());
             let method = label(&request.method);
-            let cancelled = CountCancelled { metrics: &door.metrics.mcp, method, era, is_done: false };
+            let cancelled = CountCancelled::new(&door.metrics.mcp, method, era);
             let answer = door.answer(request, events).await;
             cancelled.done();
             door.count(method, era, &answer, started);
             drop(permit);
             answer
         });
-        work.known = caller.session.map(|session| self.running.add(session, &id, work.handle.abort_handle()));
+        work.known = caller.session.map(|session| self.running.add(session, &id, work.abort_handle()));
         let mut signs = interval(SIGNS);
         let soon = sleep(SOON);
         tokio::pin!(soon);
@@ -306,7 +305,7 @@ impl Mcp {
         let (pieces, body) = mpsc::channel(PIECES);
         let log = caller.session.map(|session| self.streams.keep(session));
         let has_priming = caller.version == Version::V2025_11_25;
-        let stream = Streaming { id, work, told, log, live: Some((pieces, place)), has_priming };
+        let stream = AnswerStream { id, work, told, log, live: Some((pieces, place)), has_priming };
         tokio::spawn(stream.run(first));
         Ok(HttpAnswer::Stream(body))
     }
@@ -362,181 +361,6 @@ struct Asked<'a> {
     params: Option<&'a RawValue>,
 }
 
-/// Work on a request. That of a modern client ends when nobody waits for it any more.
-struct Work {
-    handle: JoinHandle<RpcAnswer>,
-    is_abandoned: bool,
-    known: Option<KnownRequest>,
-}
-
-impl Work {
-    fn start(caller: &McpCaller, work: impl Future<Output = RpcAnswer> + Send + 'static) -> Self {
-        Self { handle: tokio::spawn(work), is_abandoned: caller.era() == Era::Modern, known: None }
-    }
-
-    async fn done(&mut self) -> RpcAnswer {
-        match (&mut self.handle).await {
-            Ok(answer) => answer,
-            Err(error) if error.is_cancelled() => Err(RpcError::internal("the request was cancelled")),
-            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-        }
-    }
-}
-
-impl Drop for Work {
-    fn drop(&mut self) {
-        if self.is_abandoned {
-            self.handle.abort();
-        }
-    }
-}
-
-/// Counts a request that is given up before it is answered.
-struct CountCancelled<'m> {
-    metrics: &'m McpMetrics,
-    method: &'static str,
-    era: Era,
-    is_done: bool,
-}
-
-impl CountCancelled<'_> {
-    fn done(mut self) {
-        self.is_done = true;
-    }
-}
-
-impl Drop for CountCancelled<'_> {
-    fn drop(&mut self) {
-        if !self.is_done {
-            self.metrics.requests.with_label_values(&[self.method, self.era.as_str(), "cancelled"]).inc();
-        }
-    }
-}
-
-/// What is told next; never, if nobody wants to know.
-async fn next(told: &mut Option<mpsc::Receiver<Arc<str>>>) -> Arc<str> {
-    if let Some(receiver) = told {
-        if let Some(event) = receiver.recv().await {
-            return event;
-        }
-        *told = None;
-    }
-    std::future::pending().await
-}
-
-/// An answer by events.
-struct Streaming {
-    id: Id,
-    work: Work,
-    told: Option<mpsc::Receiver<Arc<str>>>,
-    /// What a legacy client may ask for again.
-    log: Option<EventLog>,
-    /// Where events go while the client is there.
-    live: Option<AttachedStream>,
-    has_priming: bool,
-}
-
-/// What happens to a stream.
-enum Happening {
-    Told(Arc<str>),
-    Answered(RpcAnswer),
-    Silence,
-    Left,
-    Back(AttachedStream),
-}
-
-impl Streaming {
-    async fn run(mut self, first: Option<Arc<str>>) {
-        match (&self.log, self.has_priming) {
-            (Some(log), true) => {
-                let priming = log.priming();
-                self.send(priming).await;
-            }
-            // The headers leave with the first byte.
-            _ => self.send(sse::COMMENT).await,
-        }
-        if let Some(event) = first {
-            self.tell(event.as_bytes()).await;
-        }
-        let mut comments = interval_at(time::Instant::now() + COMMENTS, COMMENTS);
-        loop {
-            let happening = tokio::select! {
-                biased;
-                event = next(&mut self.told) => Happening::Told(event),
-                answer = self.work.done() => Happening::Answered(answer),
-                () = left(self.live.as_ref()) => Happening::Left,
-                back = back(self.log.as_mut()) => Happening::Back(back),
-                _ = comments.tick() => Happening::Silence,
-            };
-            match happening {
-                Happening::Told(event) => self.tell(event.as_bytes()).await,
-                Happening::Silence => self.send(sse::COMMENT).await,
-                Happening::Left if self.log.is_none() => return,
-                Happening::Left => self.live = None,
-                Happening::Back(live) => self.live = Some(live),
-                Happening::Answered(answer) => {
-                    let text = response(&self.id, &answer);
-                    self.tell(text.as_bytes()).await;
-                    break;
-                }
-            }
-        }
-        self.linger().await;
-    }
-
-    async fn tell(&mut self, json: &[u8]) {
-        let event = match &mut self.log {
-            Some(log) => log.event(json),
-            None => sse::message(None, json),
-        };
-        self.send(event).await;
-    }
-
-    async fn send(&mut self, piece: Bytes) {
-        if let Some((to, _)) = &self.live
-            && to.send(piece).await.is_err()
-        {
-            self.live = None;
-        }
-    }
-
-    /// Waits until a legacy client has its answer, or for as long as it is kept.
-    async fn linger(mut self) {
-        let until = time::Instant::now() + KEPT_FOR;
-        loop {
-            if let Some((to, _)) = &self.live
-                && to.reserve_many(PIECES).await.is_ok()
-            {
-                return;
-            }
-            self.live = None;
-            if self.log.is_none() {
-                return;
-            }
-            tokio::select! {
-                live = back(self.log.as_mut()) => self.live = Some(live),
-                () = time::sleep_until(until) => return,
-            }
-        }
-    }
-}
-
-async fn left(live: Option<&AttachedStream>) {
-    match live {
-        Some((to, _)) => to.closed().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn back(log: Option<&mut EventLog>) -> AttachedStream {
-    if let Some(log) = log
-        && let Some(live) = log.attached().await
-    {
-        return live;
-    }
-    std::future::pending().await
-}
-
 /// Methods that are labels of metrics.
 const METHODS: [&str; 7] =
     ["initialize", "server/discover", "ping", "logging/setLevel", "tools/list", "tools/call", "subscriptions/listen"];
@@ -584,13 +408,6 @@ fn not_allowed(allowed: &'static str) -> Refusal {
 
 fn empty(status: StatusCode) -> HttpAnswer {
     HttpAnswer::Whole { status, headers: HeaderMap::new(), body: Bytes::new() }
-}
-
-fn response(id: &Id, answer: &RpcAnswer) -> String {
-    match answer {
-        Ok(result) => Envelope::write_result(id, result),
-        Err(error) => Envelope::write_error(Some(id), &error.object),
-    }
 }
 
 fn respond(id: &Id, answer: &RpcAnswer) -> HttpAnswer {

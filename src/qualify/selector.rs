@@ -11,6 +11,7 @@ use super::explanation::Explanation;
 use super::follow_up::{self, Leaning};
 use super::intent::{self, Wish};
 use super::message::{MAX_BYTES, Message};
+use super::qualification::{HINTS, Qualification, Says};
 use super::ranking::{Ranked, Ranking};
 use super::usage::Usage;
 use super::{Categories, Index, no_tool};
@@ -33,9 +34,6 @@ const KEYWORD: f32 = 0.25;
 /// A category that is not called by name, beside one that is, needs a keyword and this share of the best one's
 /// probability.
 const BESIDE_NAMED: f32 = 0.5;
-
-/// Tools that are hinted at.
-const HINTS: usize = 5;
 
 /// Tools whose phrases can be the intent.
 const TOOLS_OF_INTENT: usize = 3;
@@ -95,46 +93,6 @@ pub struct Question<'q> {
     pub rules: Rules,
 }
 
-#[derive(Debug, Clone)]
-pub struct Qualification {
-    pub networks: Vec<String>,
-    /// Categories that are offered, those always offered first.
-    pub categories: Vec<String>,
-    /// The best category's probability, 0 to 1, or what the context has left of its own.
-    pub confidence: f32,
-    /// Why, in plain words.
-    pub reasoning: String,
-    /// The best tools, best first.
-    pub tool_hints: Vec<Arc<str>>,
-    /// What the user is after.
-    pub active_intent: Option<String>,
-    /// The tools that are offered, best first.
-    pub available: Vec<Ranked>,
-    /// Tools in the catalog.
-    pub tools_total: usize,
-    /// Can a model answer by itself?
-    pub no_tool_needed: bool,
-    /// The context for the next turn.
-    pub context: IntentContext,
-    /// Was an older context kept?
-    pub sticky: bool,
-    /// What the message is to those that were said before.
-    pub says: Says,
-    /// Tools that the message may well need and that the limit cut, best first, at most five.
-    pub cut: Vec<Arc<str>>,
-}
-
-/// What a message is to those that the conversation is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Says {
-    /// The conversation is about it from now on.
-    New,
-    /// It is about both.
-    More,
-    /// It is no part of that.
-    Nothing,
-}
-
 /// What is offered.
 struct Offer {
     available: Vec<Ranked>,
@@ -179,16 +137,6 @@ pub(super) struct Scored {
     pub(super) keywords: Vec<Box<str>>,
     /// Its networks are not named.
     pub(super) is_elsewhere: bool,
-}
-
-impl Qualification {
-    /// Puts these tools first, in their order; names of others are passed over.
-    pub fn prefer(&mut self, names: &[String]) {
-        let place = |tool: &Ranked| names.iter().position(|name| **name == **tool.entry.name()).unwrap_or(names.len());
-        // The sort keeps the order of those that are not named.
-        self.available.sort_by_key(place);
-        self.tool_hints = self.available.iter().take(HINTS).map(|tool| Arc::clone(tool.entry.name())).collect();
-    }
 }
 
 impl Selector {

@@ -16,6 +16,7 @@ mod reindex;
 mod row_cache;
 mod scrub;
 mod search;
+mod search_scope;
 mod writer;
 
 use std::os::unix::fs::OpenOptionsExt as _;

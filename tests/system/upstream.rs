@@ -8,7 +8,7 @@ use std::time::Duration;
 use almanac::strict::load;
 use almanac::strict::read::Limits;
 use almanac::telemetry::Metrics;
-use almanac::upstream::{CallFault, Caller, Outgoing, CallReply, ServerEvent, ServerState, Settings, Upstreams};
+use almanac::upstream::{CallFault, CallReply, Caller, Outgoing, ServerEvent, ServerState, Settings, Upstreams};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tempfile::TempDir;

@@ -4,8 +4,9 @@ use rusqlite::{Connection, params_from_iter};
 
 use super::condition::{Condition, after, sort_key, sort_value};
 use super::queries::{self, COLUMNS};
-use super::ranking::{MemoryRanking, SearchScope};
+use super::ranking::MemoryRanking;
 use super::row_cache::{RowCache, RowCaches};
+use super::search_scope::SearchScope;
 use crate::memory::query::{Begun, Found, Hit, Place, Search, SortBy, SortValue, TextQuery};
 use crate::memory::stored::StoredMemory;
 

@@ -1,0 +1,144 @@
+//! An answer that takes long, as a stream of events: what is told meanwhile, signs of life, and the answer at its end.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::sync::mpsc;
+use tokio::time::{self, interval_at};
+
+use super::request::RpcAnswer;
+use super::sse;
+use super::streams::{AttachedStream, COMMENTS, EventLog, KEPT_FOR, PIECES};
+use super::work::Work;
+use crate::jsonrpc::{Envelope, Id};
+
+/// What is told next; never, if nobody wants to know.
+pub(super) async fn next(told: &mut Option<mpsc::Receiver<Arc<str>>>) -> Arc<str> {
+    if let Some(receiver) = told {
+        if let Some(event) = receiver.recv().await {
+            return event;
+        }
+        *told = None;
+    }
+    std::future::pending().await
+}
+
+/// An answer by events.
+pub(super) struct AnswerStream {
+    pub(super) id: Id,
+    pub(super) work: Work,
+    pub(super) told: Option<mpsc::Receiver<Arc<str>>>,
+    /// What a legacy client may ask for again.
+    pub(super) log: Option<EventLog>,
+    /// Where events go while the client is there.
+    pub(super) live: Option<AttachedStream>,
+    pub(super) has_priming: bool,
+}
+
+/// What happens to a stream.
+enum Happening {
+    Told(Arc<str>),
+    Answered(RpcAnswer),
+    Silence,
+    Left,
+    Back(AttachedStream),
+}
+
+impl AnswerStream {
+    pub(super) async fn run(mut self, first: Option<Arc<str>>) {
+        match (&self.log, self.has_priming) {
+            (Some(log), true) => {
+                let priming = log.priming();
+                self.send(priming).await;
+            }
+            // The headers leave with the first byte.
+            _ => self.send(sse::COMMENT).await,
+        }
+        if let Some(event) = first {
+            self.tell(event.as_bytes()).await;
+        }
+        let mut comments = interval_at(time::Instant::now() + COMMENTS, COMMENTS);
+        loop {
+            let happening = tokio::select! {
+                biased;
+                event = next(&mut self.told) => Happening::Told(event),
+                answer = self.work.done() => Happening::Answered(answer),
+                () = left(self.live.as_ref()) => Happening::Left,
+                back = back(self.log.as_mut()) => Happening::Back(back),
+                _ = comments.tick() => Happening::Silence,
+            };
+            match happening {
+                Happening::Told(event) => self.tell(event.as_bytes()).await,
+                Happening::Silence => self.send(sse::COMMENT).await,
+                Happening::Left if self.log.is_none() => return,
+                Happening::Left => self.live = None,
+                Happening::Back(live) => self.live = Some(live),
+                Happening::Answered(answer) => {
+                    let text = response(&self.id, &answer);
+                    self.tell(text.as_bytes()).await;
+                    break;
+                }
+            }
+        }
+        self.linger().await;
+    }
+
+    async fn tell(&mut self, json: &[u8]) {
+        let event = match &mut self.log {
+            Some(log) => log.event(json),
+            None => sse::message(None, json),
+        };
+        self.send(event).await;
+    }
+
+    async fn send(&mut self, piece: Bytes) {
+        if let Some((to, _)) = &self.live
+            && to.send(piece).await.is_err()
+        {
+            self.live = None;
+        }
+    }
+
+    /// Waits until a legacy client has its answer, or for as long as it is kept.
+    async fn linger(mut self) {
+        let until = time::Instant::now() + KEPT_FOR;
+        loop {
+            if let Some((to, _)) = &self.live
+                && to.reserve_many(PIECES).await.is_ok()
+            {
+                return;
+            }
+            self.live = None;
+            if self.log.is_none() {
+                return;
+            }
+            tokio::select! {
+                live = back(self.log.as_mut()) => self.live = Some(live),
+                () = time::sleep_until(until) => return,
+            }
+        }
+    }
+}
+
+async fn left(live: Option<&AttachedStream>) {
+    match live {
+        Some((to, _)) => to.closed().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn back(log: Option<&mut EventLog>) -> AttachedStream {
+    if let Some(log) = log
+        && let Some(live) = log.attached().await
+    {
+        return live;
+    }
+    std::future::pending().await
+}
+
+fn response(id: &Id, answer: &RpcAnswer) -> String {
+    match answer {
+        Ok(result) => Envelope::write_result(id, result),
+        Err(error) => Envelope::write_error(Some(id), &error.object),
+    }
+}

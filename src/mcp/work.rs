@@ -1,0 +1,69 @@
+//! The task that answers a request, whoever waits for it.
+
+use tokio::task::{AbortHandle, JoinHandle};
+
+use super::error::RpcError;
+use super::request::{McpCaller, RpcAnswer};
+use super::running::KnownRequest;
+use crate::jsonrpc::Era;
+use crate::telemetry::metrics::McpMetrics;
+
+/// Work on a request. That of a modern client ends when nobody waits for it any more.
+pub(super) struct Work {
+    handle: JoinHandle<RpcAnswer>,
+    is_abandoned: bool,
+    /// Found by its id, while it runs.
+    pub(super) known: Option<KnownRequest>,
+}
+
+impl Work {
+    pub(super) fn start(caller: &McpCaller, work: impl Future<Output = RpcAnswer> + Send + 'static) -> Self {
+        Self { handle: tokio::spawn(work), is_abandoned: caller.era() == Era::Modern, known: None }
+    }
+
+    pub(super) fn abort_handle(&self) -> AbortHandle {
+        self.handle.abort_handle()
+    }
+
+    pub(super) async fn done(&mut self) -> RpcAnswer {
+        match (&mut self.handle).await {
+            Ok(answer) => answer,
+            Err(error) if error.is_cancelled() => Err(RpcError::internal("the request was cancelled")),
+            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+        }
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        if self.is_abandoned {
+            self.handle.abort();
+        }
+    }
+}
+
+/// Counts a request that is given up before it is answered.
+pub(super) struct CountCancelled<'m> {
+    metrics: &'m McpMetrics,
+    method: &'static str,
+    era: Era,
+    is_done: bool,
+}
+
+impl<'m> CountCancelled<'m> {
+    pub(super) fn new(metrics: &'m McpMetrics, method: &'static str, era: Era) -> Self {
+        Self { metrics, method, era, is_done: false }
+    }
+
+    pub(super) fn done(mut self) {
+        self.is_done = true;
+    }
+}
+
+impl Drop for CountCancelled<'_> {
+    fn drop(&mut self) {
+        if !self.is_done {
+            self.metrics.requests.with_label_values(&[self.method, self.era.as_str(), "cancelled"]).inc();
+        }
+    }
+}

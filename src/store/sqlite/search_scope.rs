@@ -1,0 +1,93 @@
+//! What a search's filter lets through, in the cache of rows.
+
+use rusqlite::{Connection, params_from_iter};
+use time::{Date, OffsetDateTime};
+
+use super::condition::Condition;
+use super::row_cache::{RowCache, Sums};
+use crate::memory::query::{DatePart, Filter};
+
+/// What a filter lets through, as places in the cache.
+pub(super) enum SearchScope<'f> {
+    /// All of a kind.
+    Plain(&'f Filter),
+    /// These, in order, and as a set of bits.
+    Rows(Vec<u32>, Vec<u64>),
+}
+
+impl<'f> SearchScope<'f> {
+    pub(super) fn of(
+        connection: &Connection,
+        cache: &RowCache,
+        condition: &Condition,
+        filter: &'f Filter,
+    ) -> rusqlite::Result<Self> {
+        let plain = Filter { kind: filter.kind, include_deleted: filter.include_deleted, ..Filter::default() };
+        if *filter == plain {
+            return Ok(Self::Plain(filter));
+        }
+        let seqs: Vec<i64> = connection
+            .prepare_cached(&format!("SELECT m.seq FROM memories AS m WHERE {}", condition.sql))?
+            .query_map(params_from_iter(&condition.values), |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?;
+        let mut rows: Vec<u32> = seqs.into_iter().filter_map(|seq| Some(cache.index_of(seq)? as u32)).collect();
+        rows.sort_unstable();
+        let mut bits = vec![0; cache.rows().len().div_ceil(64)];
+        for &row in &rows {
+            bits[row as usize / 64] |= 1 << (row % 64);
+        }
+        Ok(Self::Rows(rows, bits))
+    }
+
+    pub(super) fn has(&self, cache: &RowCache, index: usize) -> bool {
+        match self {
+            Self::Plain(filter) => cache.passes(index, filter),
+            Self::Rows(_, bits) => bits.get(index / 64).is_some_and(|word| word >> (index % 64) & 1 == 1),
+        }
+    }
+
+    /// How many rows were added on such a date.
+    pub(super) fn dated(&self, cache: &RowCache, part: DatePart) -> usize {
+        let mut day = Day::default();
+        let mut is_of = |index: usize| day.has(cache.rows()[index].created_us, part);
+        match self {
+            Self::Plain(filter) => {
+                (0..cache.rows().len()).filter(|&index| is_of(index) && cache.passes(index, filter)).count()
+            }
+            Self::Rows(rows, _) => rows.iter().filter(|&&row| is_of(row as usize)).count(),
+        }
+    }
+
+    pub(super) fn sums(&self, cache: &RowCache) -> Sums {
+        match self {
+            Self::Plain(filter) => cache.sums(filter),
+            Self::Rows(rows, _) => {
+                (rows.len(), rows.iter().map(|&row| u64::from(cache.rows()[row as usize].length)).sum())
+            }
+        }
+    }
+}
+
+/// The day that was looked at last: the next row is mostly of the same.
+#[derive(Debug, Default)]
+pub(super) struct Day {
+    number: i64,
+    date: Option<Date>,
+}
+
+const DAY_US: i64 = 24 * 60 * 60 * 1_000_000;
+
+impl Day {
+    pub(super) fn has(&mut self, moment_us: i64, part: DatePart) -> bool {
+        let number = moment_us.div_euclid(DAY_US);
+        if self.date.is_none() || self.number != number {
+            let date = OffsetDateTime::from_unix_timestamp(moment_us.div_euclid(1_000_000)).map(OffsetDateTime::date);
+            (self.number, self.date) = (number, date.ok());
+        }
+        self.date.is_some_and(|date| match part {
+            DatePart::Year(year) => date.year() == year,
+            DatePart::Month(month) => u8::from(date.month()) == month,
+            DatePart::Day(day) => date.day() == day,
+        })
+    }
+}
