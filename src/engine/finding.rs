@@ -6,10 +6,15 @@ use std::sync::Arc;
 use super::{Engine, Generation};
 use crate::catalog::Entry;
 use crate::qualify::{Message, Ranked, Ranking};
+use crate::text::embedding::Table;
 
 /// From this probability on a tool is found that shares no word with the query; what selection offers alone is less
 /// sure of itself, since a model still chooses from it.
 const LEAST_WITHOUT_WORDS: f32 = 0.1;
+
+/// And only if it is that alike in meaning: of few tools the likeliest is likely whatever is asked. Words that have
+/// nothing to do with a tool come to .1 at most, a task in other words than the tool's to .15 and more.
+const LEAST_ALIKE: f32 = 0.12;
 
 /// Tools that are looked through at most.
 const MOST: usize = 200;
@@ -64,8 +69,12 @@ impl Engine {
             let is_named = named.iter().any(|entry| entry.name() == tool.entry.name());
             !is_named && generation.tool(tool.entry.name()).is_some() && is_offered(&tool.entry)
         };
-        let likely = ranking.loaded(MOST).into_iter().filter(is_other);
-        let fits = |tool: &Ranked| ranking.shares_words(tool.number) || tool.confidence >= LEAST_WITHOUT_WORDS;
+        let likely = ranking.matching().into_iter().take(MOST).filter(is_other);
+        let has_words = has_words(query.text);
+        let is_alike = |number: usize| has_words && ranking.similarity(number) >= LEAST_ALIKE;
+        let fits = |tool: &Ranked| {
+            ranking.shares_words(tool.number) || is_alike(tool.number) && tool.confidence >= LEAST_WITHOUT_WORDS
+        };
         let found = likely.filter(fits).map(|tool| FoundTool { entry: tool.entry, score: tool.confidence });
         let named = named.iter().filter(|entry| is_offered(entry));
         let mut tools: Vec<FoundTool> =
@@ -80,6 +89,12 @@ impl Engine {
         };
         FoundTools { tools, more, nearest }
     }
+}
+
+/// Is there a word in the text whose meaning is known? What is cut into pieces of words is like anything.
+fn has_words(text: &str) -> bool {
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.into_iter().any(|word| !word.is_ascii() || Table::shipped().is_word(word))
 }
 
 /// The tools whose whole names stand in the text, in its order.
@@ -136,5 +151,24 @@ mod tests {
         check("find news on the web about read_file, please", 3, "", Some("read_file"));
         check("send_email", 1, "", Some("send_email"));
         check("send_email", 3, "send_email", None);
+    }
+
+    #[test]
+    fn what_says_nothing_finds_nothing_and_other_words_do() {
+        let engine = engine();
+        let check = |text: &str, first: Option<&str>| {
+            let generation = Arc::clone(&engine.generation());
+            let query = ToolQuery { tenant: "default", text, limit: 3, nearest: 3 };
+            let found = engine.find(&generation, &query, |_| true);
+            assert_eq!(found.tools.first().map(|tool| &**tool.entry.name()), first, "{text}");
+            assert_eq!(found.nearest.len(), if first.is_none() { 3 } else { 0 }, "{text}");
+        };
+        for nothing in ["qwertz uiop", "asdf", "xkcd blorb zzz", "hjkl hjkl", "foo bar baz", "make coffee", ""] {
+            check(nothing, None);
+        }
+        check("look something up online", Some("web_search"));
+        check("google it", Some("web_search"));
+        check("show me what is in notes.txt", Some("read_file"));
+        check("tell Anna that I am late", Some("send_email"));
     }
 }

@@ -271,6 +271,11 @@ impl<'i> Ranking<'i> {
         self.rows[number][COVER] > 0.0
     }
 
+    /// How alike in meaning the tool and the message are, -1 to 1.
+    pub fn similarity(&self, number: usize) -> f32 {
+        self.rows[number][SIMILARITY]
+    }
+
     pub fn index(&self) -> &'i Index {
         self.index
     }

@@ -88,6 +88,13 @@ impl Table {
         wordpiece::split(self, text, limit, sink);
     }
 
+    /// Is this a word of its own, and not put together from pieces?
+    pub fn is_word(&self, word: &str) -> bool {
+        let mut count = 0;
+        self.pieces(word, 2, |_| count += 1);
+        count == 1 && word.len() > 1
+    }
+
     /// What a message means, by its first [`QUERY_PIECES`].
     pub fn embed(&self, text: &str) -> Vector {
         self.embed_weighted(text, QUERY_PIECES, |_| 1.0)

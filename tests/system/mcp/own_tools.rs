@@ -30,6 +30,10 @@ fn tools_are_found_described_and_missed() {
         call(&daemon, "find_tools", json!({"query": "is web_search what I need to send an email?", "limit": 1}));
     assert_eq!(named["tools"][0]["name"], "web_search");
     assert_eq!(named["tools"].as_array().unwrap().len(), 1, "no more than the limit");
+    assert!(named["more"].as_u64().unwrap() >= 1, "{named}");
+    let (nothing, _) = call(&daemon, "find_tools", json!({"query": "qwertz uiop"}));
+    assert_eq!(nothing["tools"], json!([]), "{nothing}");
+    assert_eq!(nothing["nearest"].as_array().unwrap().len(), 3, "{nothing}");
     let (brief, _) = call(&daemon, "find_tools", json!({"query": "email", "detail": "names"}));
     assert!(brief["tools"][0].get("description").is_none(), "{brief}");
     let (described, _) =
