@@ -5,6 +5,7 @@
 //! bounded: a full one is said to be full, and a database that cannot be written is said to be so with its reason, and
 //! tried again.
 
+pub mod audit;
 mod file_identity;
 mod journal;
 pub mod memories;
@@ -23,6 +24,7 @@ use tokio::sync::oneshot;
 use crate::strict::Word;
 use crate::suggest::transitions::Transition;
 use crate::timing::execution::{Execution, KeyCount};
+pub use audit::{ExecutionFilter, ExecutionPage};
 pub use memories::Memories;
 pub use notes::{Note, Notepad, Notes, NotesPending};
 pub use null::NullStore;
@@ -137,6 +139,9 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Reads back what a start needs, before anything is appended.
     fn replay(&self, limits: ReplayLimits) -> Result<History, StoreError>;
+
+    /// Recorded calls, those that were acknowledged before this included.
+    fn executions(&self, wanted: &ExecutionFilter) -> Result<ExecutionPage, StoreError>;
 
     /// What it does with memories.
     fn memories(&self) -> &dyn Memories;

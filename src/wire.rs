@@ -1,5 +1,6 @@
 //! What stands on the wire: requests and answers, shared by every door.
 
+pub mod audit;
 pub mod catalog;
 pub mod memory;
 pub mod memory_archive;

@@ -3,6 +3,7 @@
 #![allow(clippy::unnecessary_wraps, reason = "handlers have one shape, whether they can fail or not")]
 
 mod admin;
+mod audit;
 pub(super) mod catalog;
 mod mcp;
 mod memory;
@@ -42,6 +43,7 @@ pub(super) fn table() -> Vec<Route> {
         post("/v1/estimate", read, Blocking(timing::estimate), timing::estimate_operation),
         post("/v1/metadata", read, Async(metadata::metadata), metadata::metadata_operation),
         post("/v1/enrich", read, Async(metadata::enrich), metadata::enrich_operation),
+        get("/v1/executions", read, Blocking(audit::list), audit::list_operation),
         post("/v1/executions", record, Async(timing::record), timing::record_operation),
         post("/v1/streams", record, Upload(stream::read), stream::operation),
         post("/v1/usage", read, Blocking(usage::usage), usage::operation),

@@ -3,7 +3,7 @@
 use super::memories::{
     Acknowledged, Added, Forgotten, IdempotencyKey, Imported, Linked, Memories, Purge, SessionsOf, Thread,
 };
-use super::{History, Note, NotesPending, Pending, ReplayLimits, Store, StoreError};
+use super::{ExecutionFilter, ExecutionPage, History, Note, NotesPending, Pending, ReplayLimits, Store, StoreError};
 use crate::memory::query::{Found, Search};
 use crate::memory::stored::{Draft, StoredMemory, StoredVersion};
 use crate::timing::Execution;
@@ -23,6 +23,10 @@ impl Store for NullStore {
 
     fn note(&self, _: Vec<Note>) -> Result<NotesPending, StoreError> {
         Ok(NotesPending::default())
+    }
+
+    fn executions(&self, _: &ExecutionFilter) -> Result<ExecutionPage, StoreError> {
+        Ok(ExecutionPage::default())
     }
 
     fn memories(&self) -> &dyn Memories {

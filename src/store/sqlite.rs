@@ -1,5 +1,6 @@
 //! The store on SQLite: a file in the state directory, in WAL mode.
 
+mod audit;
 pub mod backup;
 mod condition;
 mod database;
@@ -34,7 +35,10 @@ use tokio::sync::oneshot;
 
 use super::memories::Memories;
 use super::notes::NotesPending;
-use super::{Durability, History, Note, Pending, ReplayLimits, SessionCall, Settings, Store, StoreError};
+use super::{
+    Durability, ExecutionFilter, ExecutionPage, History, Note, Pending, ReplayLimits, SessionCall, Settings, Store,
+    StoreError,
+};
 use crate::timing::{Execution, KeyCount, Measures, Outcome};
 use migrations::{MigrationError, migrate};
 use notes::Noting;
@@ -169,6 +173,15 @@ impl Store for Sqlite {
         let (noting, noted) = Noting::new(notes);
         self.send(Job::Task(Box::new(noting)))?;
         Ok(noted)
+    }
+
+    fn executions(&self, wanted: &ExecutionFilter) -> Result<ExecutionPage, StoreError> {
+        // What only the journal has is taken over first. If it cannot be now, what the database has is answered.
+        let taken_over = self.note(Vec::new());
+        for noted in taken_over.into_iter().flat_map(|pending| pending.0) {
+            let _ = noted.blocking_recv();
+        }
+        self.readers.read(|transaction| audit::page(transaction, wanted))
     }
 
     fn memories(&self) -> &dyn Memories {

@@ -4,6 +4,7 @@
 #![allow(unreachable_pub, reason = "one crate of tests")]
 
 mod access;
+mod audit;
 mod calibrate;
 mod cli;
 mod conversations;

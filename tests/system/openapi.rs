@@ -49,6 +49,7 @@ const REQUESTS: &[(&str, &str, &str)] = &[
     ),
     ("getMetadata", "/v1/metadata", r#"{"tool_name":"reasoning_divergent"}"#),
     ("listTiming", "/v1/timing", ""),
+    ("listExecutions", "/v1/executions?limit=10", ""),
     ("getTiming", "/v1/timing/web_search", ""),
     ("getSession", "/v1/sessions/s", ""),
     ("listPlugins", "/v1/plugins", ""),

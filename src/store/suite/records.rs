@@ -1,7 +1,7 @@
 //! What every store does with records.
 
 use super::Sites;
-use crate::store::{ReplayLimits, Store, StoreError, Stored};
+use crate::store::{ExecutionFilter, ReplayLimits, Store, StoreError, Stored};
 use crate::suggest::transitions::{Prefix, Transition};
 use crate::timing::{Execution, KeyCount, Measures, Outcome};
 
@@ -53,6 +53,41 @@ pub(crate) fn a_start_reads_back_the_latest_of_each_key(sites: Sites) {
     };
     assert_eq!(durations(ReplayLimits { per_key: 2, per_tool: 100, of_sessions: 9 }), [26, 27, 28, 29]);
     assert_eq!(durations(ReplayLimits { per_key: 100, per_tool: 3, of_sessions: 9 }), [27, 28, 29]);
+}
+
+pub(crate) fn records_are_listed_the_latest_first_page_by_page(sites: Sites) {
+    let site = sites();
+    let store = site.start();
+    let row = |number: u64| Execution {
+        tenant: if number % 5 == 4 { "other" } else { "default" }.into(),
+        session: number.is_multiple_of(2).then(|| "s".into()),
+        outcome: if number.is_multiple_of(3) { Outcome::Error } else { Outcome::Success },
+        at_ms: 1_700_000_000_000 + number as i64,
+        ..execution(if number < 6 { "a" } else { "b" }, None, number, None)
+    };
+    // What was just acknowledged is listed, wherever it is.
+    append(&*store, (0..10).map(row).collect()).unwrap();
+    let check = |wanted: ExecutionFilter, expected: &[u64]| {
+        let (mut found, mut before) = (Vec::new(), None);
+        loop {
+            let page = store.executions(&ExecutionFilter { before, limit: 2, ..wanted.clone() }).unwrap();
+            assert!(page.executions.len() <= 2);
+            found.extend(page.executions.iter().filter_map(|execution| execution.duration_ms));
+            before = page.next;
+            if before.is_none() {
+                break;
+            }
+        }
+        assert_eq!(found, expected, "{wanted:?}");
+    };
+    let own = ExecutionFilter { tenant: "default".into(), ..ExecutionFilter::default() };
+    check(own.clone(), &[8, 7, 6, 5, 3, 2, 1, 0]);
+    check(ExecutionFilter { tool: Some("a".into()), ..own.clone() }, &[5, 3, 2, 1, 0]);
+    check(ExecutionFilter { session: Some("s".into()), ..own.clone() }, &[8, 6, 2, 0]);
+    check(ExecutionFilter { outcome: Some(Outcome::Error), ..own.clone() }, &[6, 3, 0]);
+    let (since_ms, until_ms) = (Some(1_700_000_000_003), Some(1_700_000_000_007));
+    check(ExecutionFilter { since_ms, until_ms, ..own.clone() }, &[6, 5, 3]);
+    check(ExecutionFilter { tenant: "nobody".into(), ..own }, &[]);
 }
 
 pub(crate) fn a_call_of_unknown_duration_is_its_session_s_alone(sites: Sites) {

@@ -1,0 +1,72 @@
+//! Looking at recorded calls one by one.
+
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use crate::http::answer::{self, Answer};
+use crate::http::handler::{Context, Request};
+use crate::http::operation::{Operation, Parameter, query, query_word};
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::store::ExecutionFilter;
+use crate::timing::Outcome;
+use crate::wire::audit::ExecutionList;
+use crate::wire::problem::Code;
+
+/// Records on a page if nobody says.
+const PAGE: usize = 100;
+
+pub(super) fn list_operation() -> Operation {
+    const PARAMETERS: [Parameter; 7] = [
+        query("tool", "string", "Calls of this tool only."),
+        query("session", "string", "Calls of this session only."),
+        query_word("outcome", &Outcome::WORDS, "Calls that ended so only."),
+        query("since", "string", "Calls that ended then or later: RFC 3339, or milliseconds since the epoch."),
+        query("until", "string", "Calls that ended before then, written likewise."),
+        query("limit", "integer", "At most so many, 1 to 1000; 100 by default."),
+        query("cursor", "string", "`next_cursor` of the page before."),
+    ];
+    Operation::new("listExecutions", "The tenant's recorded calls, those that were recorded last first.")
+        .taking(&PARAMETERS)
+        .answering::<ExecutionList>("A page.")
+}
+
+pub(super) fn list(context: &Context, request: &mut Request) -> Result<Answer, Problem> {
+    let query = &request.query;
+    let cursor = query.get("cursor").map(|text| {
+        let wrong = || Problem::invalid(Code::InvalidCursor, format!("`{text}` is no cursor of this list"));
+        text.parse::<i64>().map_err(|_| wrong())
+    });
+    let outcome = query.get("outcome").map(|word| {
+        let known = Outcome::WORDS.join(", ");
+        let wrong = || Problem::invalid(Code::InvalidParameter, format!("`outcome` is one of {known}, not `{word}`"));
+        Outcome::parse(word).ok_or_else(wrong)
+    });
+    let filter = ExecutionFilter {
+        tenant: request.grant.tenant.to_string(),
+        tool: query.get("tool").map(str::to_owned),
+        session: query.get("session").map(str::to_owned),
+        outcome: outcome.transpose()?,
+        since_ms: moment(query, "since")?,
+        until_ms: moment(query, "until")?,
+        before: cursor.transpose()?,
+        limit: query.number("limit", PAGE, 1, 1000)?,
+    };
+    let page = context.engine.store().executions(&filter);
+    let page = page.map_err(|error| Problem::unavailable(Code::StoreUnavailable, error.to_string()))?;
+    Ok(answer::json(&ExecutionList::from(page)))
+}
+
+/// A moment as milliseconds since the epoch.
+fn moment(query: &Query, name: &str) -> Result<Option<i64>, Problem> {
+    let Some(text) = query.get(name) else { return Ok(None) };
+    if let Ok(millis) = text.parse() {
+        return Ok(Some(millis));
+    }
+    let parsed = OffsetDateTime::parse(text, &Rfc3339);
+    let moment = parsed.map_err(|_| {
+        let detail = format!("`{name}` is RFC 3339, such as 2026-11-22T10:00:00Z, or milliseconds, not `{text}`");
+        Problem::invalid(Code::InvalidParameter, detail)
+    });
+    Ok(Some((moment?.unix_timestamp_nanos() / 1_000_000) as i64))
+}

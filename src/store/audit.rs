@@ -1,0 +1,33 @@
+//! Looking at recorded calls one by one, for whoever audits them.
+
+use crate::timing::Outcome;
+use crate::timing::execution::Execution;
+
+/// Which records are wanted; all of the tenant by default.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ExecutionFilter {
+    /// Whose calls.
+    pub tenant: String,
+    /// Of this tool only.
+    pub tool: Option<String>,
+    /// Of this session only.
+    pub session: Option<String>,
+    /// That ended so only.
+    pub outcome: Option<Outcome>,
+    /// That ended at this moment or later, in milliseconds since the epoch.
+    pub since_ms: Option<i64>,
+    /// That ended before this moment.
+    pub until_ms: Option<i64>,
+    /// Recorded before the one of this number.
+    pub before: Option<i64>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// Recorded calls, those that were recorded last first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ExecutionPage {
+    pub executions: Vec<Execution>,
+    /// What the next page is asked for by, if there is one.
+    pub next: Option<i64>,
+}
