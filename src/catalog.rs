@@ -16,6 +16,7 @@ pub mod files;
 pub mod load;
 mod loader;
 pub mod next;
+pub mod offer;
 pub mod plan;
 pub mod relations;
 pub mod reload;
@@ -27,6 +28,7 @@ mod table;
 pub use document::ToolMetadata;
 pub use entry::Entry;
 pub use loader::{Loader, LoaderError};
+pub use offer::Offer;
 pub use settings::Settings;
 pub use snapshot::Catalog;
 

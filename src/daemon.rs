@@ -19,6 +19,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 
 pub use config::Config;
 use signals::{SignalRequest, Signals};
@@ -38,7 +39,7 @@ use crate::http::Context;
 use crate::http::server::Service;
 use crate::http::server::accept::Listeners;
 use crate::llm::Llm;
-use crate::mcp::{Mcp, SessionKeyError};
+use crate::mcp::{Mcp, McpParts, SessionKeyError};
 use crate::plugin_host::Host;
 use crate::store::{self, Sqlite};
 use crate::strict::LoadError;
@@ -130,10 +131,26 @@ pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<
     let (reloader, catalog_thread) = start_catalog(&config, &engine, &metrics)?;
     readiness.met(Need::Catalog);
     let upstreams = start_upstreams(&config, &metrics, runtime.handle())?;
+    let door_settings = watch::Sender::new(Arc::new(config.mcp.door.clone()));
+    let mcp = Mcp::open(
+        McpParts {
+            engine: Arc::clone(&engine),
+            metrics: Arc::clone(&metrics),
+            tokens: Arc::clone(&tokens),
+            upstreams: upstreams.clone(),
+            settings: door_settings.subscribe(),
+        },
+        &config.state_dir,
+        config.http.max_streams,
+    )?;
+    let mcp = Arc::new(mcp);
+    // What servers listed last is there before anybody asks, whether they run or not.
+    mcp.offer_first(&reloader);
+    runtime.spawn(Arc::clone(&mcp).follow(reloader.clone()));
     replay(&engine);
     prepare_selection(&engine)?;
     let control = Arc::new(Control::new(Parts {
-        reconfigure: said.reconfigure(overrides.clone(), daemon_overrides.clone()),
+        reconfigure: said.reconfigure(overrides.clone(), daemon_overrides.clone(), door_settings),
         prices: config.usage.prices.clone(),
         reloader,
         catalog_thread,
@@ -148,14 +165,7 @@ pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<
     if let Some(llm) = start_llm(&config, &metrics) {
         engine.install_llm(llm);
     }
-    let mcp = Mcp::open(
-        Arc::clone(&engine),
-        Arc::clone(&metrics),
-        Arc::clone(&tokens),
-        &config.state_dir,
-        config.http.max_streams,
-    )?;
-    let context = Context::new(engine, metrics, Arc::clone(&control), Arc::new(mcp));
+    let context = Context::new(engine, metrics, Arc::clone(&control), mcp);
     let service = Service::new(context, tokens, &config.http).map_err(|error| DaemonError::Build(error.to_string()))?;
     let ending = runtime.block_on(serve(&config, &Arc::new(service), &control, sockets, signals));
     // Nobody asks them any more.

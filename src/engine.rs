@@ -19,10 +19,10 @@ pub mod suggestions;
 mod told;
 
 use std::ops::Deref;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
+use tokio::sync::watch;
 
 pub use estimate::{Acquaintance, Asked, Estimate};
 pub use generation::{Generation, ListedTools, ToolFilter};
@@ -52,7 +52,7 @@ use lane::Lane;
 #[derive(Debug)]
 pub struct Engine {
     current: ArcSwap<Generation>,
-    published: AtomicU64,
+    published: watch::Sender<u64>,
     /// The categories of the next generation.
     categories: ArcSwap<Categories>,
     qualifier: Arc<Qualifier>,
@@ -98,7 +98,7 @@ impl Engine {
     ) -> Self {
         Self {
             current: ArcSwap::from_pointee(Generation::new(0, Loaded::default(), Arc::default(), Arc::default())),
-            published: AtomicU64::new(0),
+            published: watch::Sender::new(0),
             categories: ArcSwap::from_pointee(Categories::shipped()),
             qualifier: Arc::default(),
             store,
@@ -116,6 +116,11 @@ impl Engine {
     /// What is known now. Whoever answers from one generation answers consistently.
     pub fn generation(&self) -> impl Deref<Target = Arc<Generation>> + use<> {
         self.current.load()
+    }
+
+    /// Told of each new generation's number.
+    pub fn generations(&self) -> watch::Receiver<u64> {
+        self.published.subscribe()
     }
 
     /// Asks `proposer` from now on, unless there is one already.
@@ -164,8 +169,9 @@ impl Engine {
             || current.loaded().catalog.hash() != loaded.catalog.hash()
             || *current.presets() != presets
             || *current.categories() != categories;
-        let number = self.published.fetch_add(changed.into(), Ordering::Relaxed) + u64::from(changed);
+        let number = current.number() + u64::from(changed);
         self.current.store(Arc::new(current.successor(number, loaded.clone(), Arc::new(presets), categories)));
+        self.published.send_if_modified(|published| std::mem::replace(published, number) != number);
         number
     }
 
@@ -216,6 +222,12 @@ impl Engine {
         let (category, is_learnt) = (missed.category.as_deref(), missed.is_learnt);
         ToolMissed { tool, category, is_learnt }.emit(&self.metrics);
         (missed, notes.close())
+    }
+
+    /// The tool was chosen for what somebody looked for, and did it. Learnt, and noted; nobody waits for that.
+    pub fn choose(&self, tenant: &str, message: &str, tool: &str) {
+        let mut notes = Notepad::new(&*self.store);
+        self.qualifier.choose(&self.generation(), &mut notes, tenant, message, tool);
     }
 
     /// A session's stream told what the session is about, or it or a report what it used.

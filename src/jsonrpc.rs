@@ -16,7 +16,9 @@ mod id;
 pub mod meta;
 mod nesting;
 pub mod object;
+pub(crate) mod sse;
 mod version;
+pub(crate) mod wire_headers;
 
 pub use envelope::{Envelope, MessageError, MessageLimits, members};
 pub use error::{ErrorObject, code};

@@ -3,7 +3,8 @@
 //! The wire is ours: a message is an envelope whose payload stays raw JSON ([`crate::jsonrpc`]), since typed models
 //! lose what they do not know. `http` has what belongs to the transport: which era a request is of, headers, sessions,
 //! and whether an answer is JSON or a stream of events. Behind it `methods` answers, the same for both eras but for the
-//! words, and `own` are the tools. [`stdio`] connects a client that only starts commands to a daemon's door.
+//! words, and `own` are the tools. What MCP servers offer is `offering`, what each view has of it `shown`; a call of
+//! one of their tools goes through `relay`. [`stdio`] connects a client that only starts commands to a daemon's door.
 //!
 //! Nothing is kept for a legacy session that its id does not hold: ids are under a MAC and outlive the daemon, since
 //! clients do not survive a session that is not found.
@@ -15,18 +16,23 @@ mod address;
 mod answer_stream;
 mod capabilities;
 mod error;
+mod features;
+mod follow;
 mod headers;
 mod http;
 mod listen;
 mod log_level;
+mod meta_tool;
 mod methods;
+mod offering;
 mod own;
+mod relay;
 mod request;
 mod running;
 mod session;
 mod sessions;
 mod settings;
-mod sse;
+mod shown;
 pub mod stdio;
 mod streams;
 mod work;
@@ -38,16 +44,21 @@ use tokio::sync::{Semaphore, watch};
 
 pub use address::Address;
 pub use http::{HttpAnswer, HttpRequest, MAX_MESSAGE_BYTES};
+pub(crate) use offering::document_of;
+use relay::Relay;
+pub use request::Waits;
 use running::Running;
 use session::SessionKey;
 pub use session::SessionKeyError;
 use sessions::McpSessions;
-pub use settings::Settings;
+pub use settings::{Pinned, Settings, ViewSettings};
+use shown::{Shown, ToolFacts};
 use streams::Streams;
 
 use crate::Engine;
 use crate::access::TokenKeeper;
 use crate::telemetry::Metrics;
+use crate::upstream::Upstreams;
 
 /// Requests that are answered at once; further ones are told to come again.
 const MAX_IN_FLIGHT: usize = 1024;
@@ -63,8 +74,24 @@ pub struct Mcp {
     streams: Streams,
     running: Running,
     in_flight: Arc<Semaphore>,
-    /// Rises with each change of what is listed.
-    changes: watch::Sender<u64>,
+    upstreams: Upstreams,
+    /// As the configuration says now.
+    settings: watch::Receiver<Arc<Settings>>,
+    /// What each view shows now.
+    shown: watch::Sender<Arc<Shown>>,
+    relay: Relay,
+}
+
+/// What a door is made of.
+#[derive(Debug)]
+pub struct McpParts {
+    pub engine: Arc<Engine>,
+    pub metrics: Arc<Metrics>,
+    pub tokens: Arc<TokenKeeper>,
+    /// The servers whose tools are relayed.
+    pub upstreams: Upstreams,
+    /// How the door is set up, which may change.
+    pub settings: watch::Receiver<Arc<Settings>>,
 }
 
 impl Mcp {
@@ -72,23 +99,37 @@ impl Mcp {
     ///
     /// # Errors
     /// If the key cannot be read or made, or others can read it.
-    pub fn open(
-        engine: Arc<Engine>,
-        metrics: Arc<Metrics>,
-        tokens: Arc<TokenKeeper>,
-        state_dir: &Path,
-        max_streams: usize,
-    ) -> Result<Self, SessionKeyError> {
+    pub fn open(parts: McpParts, state_dir: &Path, max_streams: usize) -> Result<Self, SessionKeyError> {
+        let McpParts { engine, metrics, tokens, upstreams, settings } = parts;
         Ok(Self {
             key: SessionKey::open(state_dir)?,
             sessions: McpSessions::new(metrics.mcp.sessions.clone()),
             streams: Streams::new(max_streams, metrics.mcp.streams.clone()),
             running: Running::default(),
             in_flight: Arc::new(Semaphore::new(MAX_IN_FLIGHT)),
-            changes: watch::Sender::new(0),
+            upstreams,
+            settings,
+            shown: watch::Sender::default(),
+            relay: Relay::default(),
             engine,
             metrics,
             tokens,
         })
+    }
+
+    fn settings(&self) -> Arc<Settings> {
+        Arc::clone(&self.settings.borrow())
+    }
+
+    fn shown(&self) -> Arc<Shown> {
+        Arc::clone(&self.shown.borrow())
+    }
+
+    fn facts(&self, tool: &str) -> Arc<ToolFacts> {
+        self.shown.borrow().facts(tool)
+    }
+
+    fn view_settings(&self, address: &Address) -> ViewSettings {
+        self.shown.borrow().view(address).clone()
     }
 }

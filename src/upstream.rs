@@ -37,6 +37,7 @@ mod peer;
 mod pins;
 mod process;
 mod reaper;
+mod remote;
 mod secret;
 mod server;
 mod settings;

@@ -18,7 +18,7 @@ use almanac::daemon::Config;
 use almanac::http::Context as Door;
 use almanac::http::server::Service;
 use almanac::http::server::accept::{Listener, Listeners};
-use almanac::mcp::Mcp;
+use almanac::mcp::{Mcp, McpParts};
 use almanac::plugin_host::Host;
 use almanac::telemetry::{Metrics, logging};
 use almanac::upstream::{self, Upstreams};
@@ -26,6 +26,7 @@ use almanac::{Engine, catalog};
 use anyhow::{Context, Result};
 use bytes::Bytes;
 use tempfile::TempDir;
+use tokio::sync::watch;
 
 use crate::client::{Client, request};
 use crate::cores::{self, Cores};
@@ -168,22 +169,30 @@ fn service(tools: &Path) -> Result<Option<(Arc<Service>, Bytes)>> {
     let upstreams = upstream::Settings { directory: PathBuf::new(), ..upstream::Settings::default() };
     let launcher = config.plugins.launch.program.clone();
     let upstreams = Upstreams::start(upstreams, Arc::clone(&metrics), runtime.handle(), launcher)?;
+    let door_settings = watch::Sender::new(Arc::default());
+    let settings = door_settings.subscribe();
     let control = Arc::new(Control::new(Parts {
         level: logging::start(&config.log)?,
         prices: config.usage.prices.clone(),
-        reconfigure: config.reconfigure(Overrides::default(), DaemonOverrides::default()),
+        reconfigure: config.reconfigure(Overrides::default(), DaemonOverrides::default(), door_settings),
         reloader,
         catalog_thread,
         tokens: Arc::clone(&tokens),
         engine: Arc::clone(&engine),
         plugins,
-        upstreams,
+        upstreams: upstreams.clone(),
         metrics: Arc::clone(&metrics),
         readiness: Arc::new(Readiness::default()),
     }));
     let state = tempfile::tempdir()?;
-    let clients =
-        Mcp::open(Arc::clone(&engine), Arc::clone(&metrics), Arc::clone(&tokens), state.path(), limits.max_streams)?;
+    let parts = McpParts {
+        engine: Arc::clone(&engine),
+        metrics: Arc::clone(&metrics),
+        tokens: Arc::clone(&tokens),
+        upstreams,
+        settings,
+    };
+    let clients = Mcp::open(parts, state.path(), limits.max_streams)?;
     let service = Service::new(Door::new(engine, metrics, control, Arc::new(clients)), tokens, &limits)?;
     Ok(body.map(|body| (Arc::new(service), body)))
 }

@@ -68,6 +68,24 @@ pub struct ToolMetadata {
     /// What to expect before anything was recorded (added by Almanac).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timing: Option<TimingHint>,
+    /// What this document says instead of the MCP server whose tool it describes (added by Almanac).
+    #[serde(default, rename = "override", skip_serializing_if = "Vec::is_empty")]
+    pub overrides: Vec<Overridden>,
+    /// The argument of an MCP tool that says in which mode it works (added by Almanac).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode_argument: Option<String>,
+    /// Does a call of the MCP tool change nothing (added by Almanac)?
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<bool>,
+}
+
+/// What a document can say instead of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Word)]
+#[serde(rename_all = "lowercase")]
+#[word(noun = "a part of a definition")]
+pub enum Overridden {
+    /// What the tool does.
+    Description,
 }
 
 /// A scenario the tool is for.

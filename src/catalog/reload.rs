@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 
 use super::files::{self, is_document};
 use super::load::{LoadOptions, Loaded};
+use super::offer::Offer;
 use super::scanner::Scanner;
 use crate::strict::{Word, diagnostic};
 use crate::watch::{self, Debounce, Hint, Watch};
@@ -49,6 +50,8 @@ pub enum Trigger {
     Poll,
     Signal,
     Request,
+    /// What is offered beside the documents is something else.
+    Offer,
 }
 
 /// How a reload came out.
@@ -116,6 +119,8 @@ enum Message {
 struct Request {
     trigger: Trigger,
     sources: Option<Sources>,
+    /// All that is offered from now on.
+    offers: Option<Vec<Offer>>,
     reply: Reply,
 }
 
@@ -157,7 +162,19 @@ impl Reloader {
         sources: Option<Sources>,
         reply: impl FnOnce(&Report) + Send + 'static,
     ) -> Result<(), ReloadThreadEnded> {
-        let request = Request { trigger, sources, reply: Box::new(reply) };
+        self.send(Request { trigger, sources, offers: None, reply: Box::new(reply) })
+    }
+
+    /// From now on this is offered beside the documents, and nothing else. `reply` is called once it is served.
+    pub fn offer(
+        &self,
+        offers: Vec<Offer>,
+        reply: impl FnOnce(&Report) + Send + 'static,
+    ) -> Result<(), ReloadThreadEnded> {
+        self.send(Request { trigger: Trigger::Offer, sources: None, offers: Some(offers), reply: Box::new(reply) })
+    }
+
+    fn send(&self, request: Request) -> Result<(), ReloadThreadEnded> {
         self.0.sender.send(Message::Reload(request)).map_err(|_| ReloadThreadEnded)
     }
 }
@@ -241,6 +258,9 @@ impl ReloadLoop {
         let trigger = requests[0].trigger;
         if let Some(sources) = requests.iter_mut().rev().find_map(|request| request.sources.take()) {
             self.adopt(sources);
+        }
+        if let Some(offers) = requests.iter_mut().rev().find_map(|request| request.offers.take()) {
+            self.scanner.set_offers(offers);
         }
         let mut report = self.scan(trigger);
         publish(&mut report);

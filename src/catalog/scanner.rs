@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 
 use super::files::{self, Listing, Place};
 use super::load::{Documents, LoadOptions, Loaded, parse};
+use super::offer::{Offer, Offers};
 use super::relations::{self, RelationFinding};
 use super::{Diagnostic, Entry};
 use crate::strict::locate::locate;
@@ -36,6 +37,7 @@ pub struct Scanner {
     options: LoadOptions,
     read_file: ReadFile,
     records: BTreeMap<Place, Record>,
+    offers: Offers,
     current: Loaded,
     /// Directories whose change can change the catalog, as of the last scan.
     directories: Directories,
@@ -68,6 +70,7 @@ impl Scanner {
             options,
             read_file,
             records: BTreeMap::new(),
+            offers: Offers::default(),
             current: Loaded::default(),
             directories: Directories::new(),
             blind: false,
@@ -96,6 +99,11 @@ impl Scanner {
             }
         }
         self.options = options;
+    }
+
+    /// Changes what is offered beside the documents; with the next scan.
+    pub fn set_offers(&mut self, offers: Vec<Offer>) {
+        self.offers.set(offers);
     }
 
     /// Directories of which none can be listed are most likely mistyped: what is served stays.
@@ -188,6 +196,9 @@ impl Scanner {
         let old = self.records.get(&place);
         let record = self.read(&place, stamp, old);
         let fresh = record.entry.clone().filter(|_| record.faults.is_empty())?;
+        if self.offers.has(fresh.name()) {
+            return None;
+        }
         let held = self.current.catalog.get(fresh.name());
         let serves = match (old.and_then(|old| old.entry.as_ref()), held) {
             (None, None) => old.is_none(),
@@ -348,6 +359,9 @@ impl Scanner {
             }
         }
         stale.sort();
+        self.offers.lay(|name| serving.get(name).copied());
+        serving.extend(self.offers.entries());
+        diagnostics.extend_from_slice(self.offers.diagnostics());
         let mut catalog = (*self.current.catalog).clone();
         if catalog.become_exactly(&serving) {
             self.current.catalog = Arc::new(catalog);
@@ -383,7 +397,7 @@ impl Scanner {
             let file = finding.entry.file();
             let mut diagnostic = Diagnostic::warning(file, finding.code, &finding.message);
             diagnostic.hint.clone_from(&finding.hint);
-            let text = (number < PLACED_FINDINGS)
+            let text = (number < PLACED_FINDINGS && file.is_absolute())
                 .then(|| (self.read_file)(file, self.options.max_document_bytes).ok())
                 .flatten()
                 .and_then(|content| String::from_utf8(content).ok());

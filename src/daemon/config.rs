@@ -2,9 +2,11 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::sync::watch;
 
 use crate::config::{self, DaemonOverrides, Overrides};
 use crate::control::{Reconfigure, Reconfigured};
@@ -195,7 +197,12 @@ impl Config {
     }
 
     /// Reads the configuration again on demand, and compares it with what holds.
-    pub fn reconfigure(self, overrides: Overrides, daemon: DaemonOverrides) -> Reconfigure {
+    pub fn reconfigure(
+        self,
+        overrides: Overrides,
+        daemon: DaemonOverrides,
+        door: watch::Sender<Arc<mcp::Settings>>,
+    ) -> Reconfigure {
         let held = Mutex::new(self);
         Box::new(move || {
             let fresh = Self::load(&overrides, &daemon)?;
@@ -203,6 +210,8 @@ impl Config {
             let fixed = held.fixed_differences(&fresh);
             let level = (fresh.log.level != held.log.level).then(|| fresh.log.level.clone());
             held.log.level.clone_from(&fresh.log.level);
+            // Views and what calls are allowed change at once; the door itself hears of it by this.
+            door.send_replace(Arc::new(fresh.mcp.door.clone()));
             Ok(Reconfigured {
                 sources: fresh.reloading(),
                 auth: if fixed.contains(&TOKENS) { held.auth.clone() } else { fresh.auth.clone() },
@@ -225,7 +234,7 @@ impl Config {
             ("workers", self.workers == other.workers),
             ("drain_timeout", self.drain_timeout == other.drain_timeout),
             ("http", self.http == other.http),
-            ("mcp.socket", self.mcp.door == other.mcp.door),
+            ("mcp.socket", self.mcp.door.socket == other.mcp.door.socket),
             ("timing", self.timing == other.timing),
             ("store", self.store == other.store),
             ("plugins.isolation", self.plugins.isolation == other.plugins.isolation),

@@ -257,6 +257,19 @@ impl Qualifier {
         }
     }
 
+    /// Learns from a call that succeeded, which answered what was looked for.
+    pub(super) fn choose(
+        &self,
+        generation: &Generation,
+        notes: &mut Notepad<'_>,
+        tenant: &str,
+        message: &str,
+        tool: &str,
+    ) -> bool {
+        self.allowance.lock().call(tenant, tool, SystemTime::now())
+            && self.learn(generation, notes, tenant, message, tool, Evidence::Call)
+    }
+
     /// Learns that the tool was chosen for the message, if there is such a tool.
     fn learn(
         &self,

@@ -7,9 +7,9 @@ use tokio::sync::mpsc;
 use tokio::time::{self, interval_at};
 
 use super::request::RpcAnswer;
-use super::sse;
 use super::streams::{AttachedStream, COMMENTS, EventLog, KEPT_FOR, PIECES};
 use super::work::Work;
+use crate::jsonrpc::sse;
 use crate::jsonrpc::{Envelope, Id};
 
 /// What is told next; never, if nobody wants to know.
@@ -71,13 +71,23 @@ impl AnswerStream {
                 Happening::Told(event) => self.tell(event.as_bytes()).await,
                 Happening::Silence => self.send(sse::COMMENT).await,
                 Happening::Left if self.log.is_none() => return,
-                Happening::Left => self.live = None,
-                Happening::Back(live) => self.live = Some(live),
+                Happening::Left => {
+                    self.work.set_followed(false);
+                    self.live = None;
+                }
+                Happening::Back(live) => {
+                    self.work.set_followed(true);
+                    self.live = Some(live);
+                }
                 Happening::Answered(answer) => {
                     let text = response(&self.id, &answer);
                     self.tell(text.as_bytes()).await;
                     break;
                 }
+            }
+            // It was told something and is gone: nobody can come back for the rest.
+            if self.live.is_none() && self.log.is_none() {
+                return;
             }
         }
         self.linger().await;
@@ -95,6 +105,7 @@ impl AnswerStream {
         if let Some((to, _)) = &self.live
             && to.send(piece).await.is_err()
         {
+            self.work.set_followed(false);
             self.live = None;
         }
     }

@@ -80,6 +80,11 @@ impl RpcError {
         Self::new(code::INTERNAL, StatusCode::SERVICE_UNAVAILABLE, message)
     }
 
+    /// An error of a server, as it is.
+    pub(super) fn relayed(object: ErrorObject) -> Self {
+        Self { object, status: StatusCode::OK, scope: None }
+    }
+
     /// What must not happen.
     pub(super) fn internal(message: impl Into<String>) -> Self {
         Self::new(code::INTERNAL, StatusCode::OK, message)

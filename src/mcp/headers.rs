@@ -1,35 +1,11 @@
 //! Headers that a modern request repeats of its body, so that proxies can go by them. What they say must be what the
 //! body says: else a proxy and we would see two requests.
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use hyper::HeaderMap;
-use hyper::header::HeaderValue;
 
 use super::error::RpcError;
-
-/// The version that is spoken.
-pub(super) const VERSION: &str = "mcp-protocol-version";
-/// The session of a legacy client.
-pub(super) const SESSION: &str = "mcp-session-id";
-/// The method of the body.
-pub(super) const METHOD: &str = "mcp-method";
-/// What the method is about.
-pub(super) const NAME: &str = "mcp-name";
-/// Methods whose subject a header names, and the parameter that is the subject.
-const NAMED: [(&str, &str); 6] = [
-    ("tools/call", "name"),
-    ("prompts/get", "name"),
-    ("resources/read", "uri"),
-    ("tasks/get", "taskId"),
-    ("tasks/update", "taskId"),
-    ("tasks/cancel", "taskId"),
-];
-
-/// The parameter that `Mcp-Name` repeats, if the method has one.
-pub(super) fn subject_of(method: &str) -> Option<&'static str> {
-    NAMED.iter().find(|(named, _)| *named == method).map(|(_, parameter)| *parameter)
-}
+use crate::jsonrpc::wire_headers::decode;
+pub(super) use crate::jsonrpc::wire_headers::{METHOD, NAME, SESSION, VERSION, encode, subject_of};
 
 /// Does the version's header say what the body does?
 pub(super) fn check_version(headers: &HeaderMap, version: &str) -> Result<(), RpcError> {
@@ -61,25 +37,9 @@ fn only(headers: &HeaderMap, name: &str) -> Result<String, RpcError> {
     }
 }
 
-/// A value in ASCII, or any text as `=?base64?…?=`.
-fn decode(value: &HeaderValue) -> Option<String> {
-    let text = value.to_str().ok()?.trim();
-    match text.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
-        Some(encoded) => String::from_utf8(BASE64_STANDARD.decode(encoded).ok()?).ok(),
-        None => Some(text.to_owned()),
-    }
-}
-
-/// Any text as such a value.
-pub(super) fn encode(text: &str) -> String {
-    let is_plain = text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic())
-        && text.trim() == text
-        && !(text.starts_with("=?base64?") && text.ends_with("?="));
-    if is_plain { text.to_owned() } else { format!("=?base64?{}?=", BASE64_STANDARD.encode(text)) }
-}
-
 #[cfg(test)]
 mod tests {
+    use hyper::header::HeaderValue;
     use proptest::prelude::*;
 
     use super::*;

@@ -20,8 +20,8 @@ use super::address::Address;
 use super::answer_stream::{AnswerStream, next};
 use super::error::RpcError;
 use super::headers::{self, SESSION};
-use super::methods::{Introduction, has_view};
-use super::request::{McpCaller, McpRequest, RpcAnswer};
+use super::methods::Introduction;
+use super::request::{ClientPresence, McpCaller, McpRequest, RpcAnswer, Waits, session_name};
 use super::session::{McpSession, Whose};
 use super::streams::PIECES;
 use super::work::{CountCancelled, Work};
@@ -54,6 +54,8 @@ pub struct HttpRequest {
     pub grant: Grant,
     /// The view that it is sent to.
     pub address: Address,
+    /// What its address says of how long it waits.
+    pub waits: Waits,
     /// Becomes true when the doors close.
     pub stopped: watch::Receiver<bool>,
     /// Tells the connection that the request goes on, however long it has taken.
@@ -129,7 +131,7 @@ impl Mcp {
     async fn post(self: &Arc<Self>, http: HttpRequest) -> Result<HttpAnswer, Refusal> {
         check_content_type(&http.headers)?;
         let wants_events = accepted(&http.headers)?;
-        Self::check_view(&http.address)?;
+        self.check_view(&http.address)?;
         let message = Envelope::read(&http.body, LIMITS)
             .map_err(|error| Refusal::new(error.id().cloned(), RpcError::from(&error)))?;
         match message {
@@ -168,8 +170,13 @@ impl Mcp {
         } else {
             self.legacy_caller(http)?
         };
-        let request =
-            McpRequest { id: id.clone(), method: method.to_owned(), params: params.map(ToOwned::to_owned), caller };
+        let request = McpRequest {
+            id: id.clone(),
+            method: method.to_owned(),
+            params: params.map(ToOwned::to_owned),
+            caller,
+            presence: ClientPresence::default(),
+        };
         if request.caller.era() == Era::Modern && method == "subscriptions/listen" {
             if !wants_events {
                 let message = "`subscriptions/listen` is answered by events; accept text/event-stream";
@@ -190,7 +197,7 @@ impl Mcp {
             .map_err(|error| RpcError::internal(error.to_string()))?;
         let started = Instant::now();
         let caller = self.caller(http, version, Some(session.random));
-        let answer = super::methods::initialize(&caller);
+        let answer = self.greet(&caller);
         self.count("initialize", Era::Legacy, &answer, started);
         let mut whole = respond(asked.id, &answer);
         if let (HttpAnswer::Whole { headers, .. }, Ok(name)) = (&mut whole, HeaderValue::from_str(&name)) {
@@ -222,8 +229,7 @@ impl Mcp {
 
     fn legacy_caller(&self, http: &HttpRequest) -> Result<McpCaller, RpcError> {
         if http.headers.get(SESSION).is_none() {
-            let message =
-                "the header Mcp-McpSession-Id is missing: send `initialize` first, or a version in params._meta";
+            let message = "the header Mcp-Session-Id is missing: send `initialize` first, or a version in params._meta";
             return Err(RpcError::invalid_request(message));
         }
         let session = self.session(http).ok_or_else(RpcError::unknown_session)?;
@@ -239,7 +245,8 @@ impl Mcp {
 
     fn caller(&self, http: &HttpRequest, version: Version, session: Option<u64>) -> McpCaller {
         let is_public = !self.tokens.load().are_required();
-        McpCaller { grant: http.grant.clone(), address: http.address.clone(), version, session, is_public }
+        let (grant, address) = (http.grant.clone(), http.address.clone());
+        McpCaller { grant, address, version, session, is_public, waits: http.waits }
     }
 
     /// The session that the header names, if it is the sender's and has not ended.
@@ -250,8 +257,8 @@ impl Mcp {
         (!self.sessions.has_ended(session.random)).then_some(session)
     }
 
-    fn check_view(address: &Address) -> Result<(), Refusal> {
-        if has_view(address) {
+    fn check_view(&self, address: &Address) -> Result<(), Refusal> {
+        if self.has_view(address) {
             return Ok(());
         }
         Err(Refusal::status(StatusCode::NOT_FOUND, &format!("there is no view `{address}` here")))
@@ -265,11 +272,11 @@ impl Mcp {
         goes_on: &(dyn Fn() + Send + Sync),
     ) -> Result<HttpAnswer, RpcError> {
         let permit = Arc::clone(&self.in_flight).try_acquire_owned().map_err(|_| RpcError::busy("requests"))?;
-        let (id, caller) = (request.id.clone(), request.caller.clone());
+        let (id, caller, presence) = (request.id.clone(), request.caller.clone(), request.presence.clone());
         let (events, told) = mpsc::channel(PIECES);
         let mut told = wants_events.then_some(told);
         let door = Arc::clone(self);
-        let mut work = Work::start(&caller, async move {
+        let mut work = Work::start(&caller, presence, async move {
             let (started, era) = (Instant::now(), request.caller.era());
             let method = label(&request.method);
             let cancelled = CountCancelled::new(&door.metrics.mcp, method, era);
@@ -336,12 +343,14 @@ impl Mcp {
             return Ok(HttpAnswer::Stream(rest));
         }
         // A client goes on without the stream if it is told that there is none.
-        self.follow(http.stopped.clone()).map(HttpAnswer::Stream).ok_or_else(|| not_allowed("POST, DELETE"))
+        let changes = self.tell_of_changes(&http.address, http.stopped.clone());
+        changes.map(HttpAnswer::Stream).ok_or_else(|| not_allowed("POST, DELETE"))
     }
 
     fn delete(&self, http: &HttpRequest) -> Result<HttpAnswer, Refusal> {
         let session = self.session_of(http)?;
         self.sessions.end(session.random);
+        self.upstreams.end_session(&session_name(session.random));
         Ok(empty(StatusCode::NO_CONTENT))
     }
 

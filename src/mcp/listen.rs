@@ -9,11 +9,13 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, interval_at};
 
 use super::Mcp;
+use super::address::Address;
 use super::error::RpcError;
 use super::methods::tools_changed;
 use super::request::{McpRequest, complete};
-use super::sse;
+use super::shown::{Shown, ViewList};
 use super::streams::{COMMENTS, PIECES, StreamPlace};
+use crate::jsonrpc::sse;
 use crate::jsonrpc::{Envelope, meta};
 
 /// Makes the event that tells of another list; each stream has its own.
@@ -38,20 +40,36 @@ impl Mcp {
         end.insert("_meta".to_owned(), serde_json::from_str(&tag).unwrap_or_default());
         let end = complete(&request.caller, end)?;
         let end = sse::message(None, Envelope::write_result(&request.id, &end).as_bytes());
-        let telling = Telling { pieces, place, changes: self.changes.subscribe(), stopped };
+        let telling = self.telling(pieces, place, &request.caller.address, stopped);
         tokio::spawn(telling.run(Some(acknowledged), tell, Some(end)));
         Ok(body)
     }
 
     /// Tells a legacy client of changes; nothing if there are too many streams.
-    pub(super) fn follow(self: &Arc<Self>, stopped: watch::Receiver<bool>) -> Option<mpsc::Receiver<Bytes>> {
+    pub(super) fn tell_of_changes(
+        self: &Arc<Self>,
+        address: &Address,
+        stopped: watch::Receiver<bool>,
+    ) -> Option<mpsc::Receiver<Bytes>> {
         let place = self.streams.place()?;
         let (pieces, body) = mpsc::channel(PIECES);
         let tell: TellChange = Box::new(|| Some(sse::message(None, tools_changed().as_bytes())));
-        let telling = Telling { pieces, place, changes: self.changes.subscribe(), stopped };
+        let telling = self.telling(pieces, place, address, stopped);
         // The comment at the beginning makes the headers leave.
         tokio::spawn(telling.run(Some(sse::COMMENT), tell, None));
         Some(body)
+    }
+
+    fn telling(
+        &self,
+        pieces: mpsc::Sender<Bytes>,
+        place: StreamPlace,
+        address: &Address,
+        stopped: watch::Receiver<bool>,
+    ) -> Telling {
+        let mut shown = self.shown.subscribe();
+        let last = shown.borrow_and_update().list(address).cloned();
+        Telling { pieces, place, address: address.clone(), shown, last, stopped }
     }
 }
 
@@ -59,14 +77,17 @@ impl Mcp {
 struct Telling {
     pieces: mpsc::Sender<Bytes>,
     place: StreamPlace,
-    changes: watch::Receiver<u64>,
+    address: Address,
+    shown: watch::Receiver<Arc<Shown>>,
+    /// The list that the client knows, or was told of.
+    last: Option<Arc<ViewList>>,
     stopped: watch::Receiver<bool>,
 }
 
 impl Telling {
     /// Until the client leaves or the daemon stops.
     async fn run(self, first: Option<Bytes>, tell: TellChange, end: Option<Bytes>) {
-        let Self { pieces, place: _place, mut changes, mut stopped } = self;
+        let Self { pieces, place: _place, address, mut shown, mut last, mut stopped } = self;
         let mut comments = interval_at(Instant::now() + COMMENTS, COMMENTS);
         let mut next = first;
         loop {
@@ -76,9 +97,18 @@ impl Telling {
                 return;
             }
             next = tokio::select! {
-                changed = changes.changed() => match changed {
-                    Ok(()) => tell(),
-                    Err(_) => break,
+                changed = shown.changed() => {
+                    if changed.is_err() {
+                        break;
+                    }
+                    let list = shown.borrow_and_update().list(&address).cloned();
+                    // Only whoever sees another list is told.
+                    let is_same = match (&list, &last) {
+                        (Some(list), Some(last)) => list.is(last),
+                        (list, last) => list.is_none() && last.is_none(),
+                    };
+                    last = list;
+                    if is_same { None } else { tell() }
                 },
                 _ = comments.tick() => Some(sse::COMMENT),
                 () = pieces.closed() => return,

@@ -9,17 +9,21 @@ use super::Mcp;
 use super::address::Address;
 use super::capabilities::Capabilities;
 use super::error::RpcError;
+use super::features::capabilities_of;
 use super::log_level::LogLevel;
-use super::own::OwnTool;
+use super::meta_tool::MetaTool;
+use super::own::{OwnTool, Reach};
+use super::relay::{CallWay, WantedCall};
 use super::request::{McpCaller, McpRequest, MessageSink, RpcAnswer, cacheable, complete, server_info};
+use super::shown::ListPage;
+use crate::jsonrpc::object::{self, Change};
 use crate::jsonrpc::{Era, Members, Version};
-use crate::text::near;
 
 /// What a client tells its model of us, at most 600 characters.
-const INSTRUCTIONS: &str = "Almanac knows the tools that are described to it: which exist, which fit a task, how long \
-    a call takes, what usually comes next, and what was said before. Before you choose among many tools, ask \
-    find_tools with the task in words; ask predict_duration before a call that may take long. remember and recall \
-    keep what should outlast this conversation.";
+pub(super) const INSTRUCTIONS: &str = "Almanac knows the tools that are described to it: which exist, which fit \
+    a task, how long a call takes, what usually comes next, and what was said before. Before you choose among many \
+    tools, ask find_tools with the task in words; ask predict_duration before a call that may take long. remember and \
+    recall keep what should outlast this conversation.";
 
 /// What `initialize` says of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,48 +50,104 @@ impl Introduction {
 
 impl Mcp {
     /// Answers a request; what is told meanwhile goes to `events`.
-    pub(super) async fn answer(&self, request: McpRequest, _events: MessageSink) -> RpcAnswer {
+    pub(super) async fn answer(self: &Arc<Self>, request: McpRequest, events: MessageSink) -> RpcAnswer {
         let caller = &request.caller;
         match (caller.era(), request.method.as_str()) {
-            (Era::Modern, "server/discover") => discover(caller),
+            (Era::Modern, "server/discover") => self.discover(caller),
             (Era::Legacy, "ping") => complete(caller, Map::new()),
             (Era::Legacy, "logging/setLevel") => set_level(&request),
-            (_, "tools/list") => self.list_tools(&request),
-            (_, "tools/call") => self.call_tool(&request).await,
-            (_, method) => Err(RpcError::unknown_method(method, caller.version)),
+            (_, "tools/list") => self.list_tools(&request).await,
+            (_, "tools/call") => self.call_tool(&request, &events).await,
+            (_, method) => match &caller.address {
+                Address::Server(_) => self.ask_server(&request).await,
+                _ => Err(RpcError::unknown_method(method, caller.version)),
+            },
         }
     }
 
-    fn list_tools(&self, request: &McpRequest) -> RpcAnswer {
+    async fn list_tools(&self, request: &McpRequest) -> RpcAnswer {
         let caller = &request.caller;
-        if let Some(cursor) = request.value("cursor").filter(|cursor| cursor.get() != "null") {
-            let shown: String = cursor.get().chars().take(80).collect();
-            return Err(RpcError::invalid_params(format!("{shown} is no cursor of this list")));
-        }
-        let tools: Vec<Value> = OwnTool::ALL.into_iter().map(OwnTool::definition).collect();
+        self.await_starting(request).await;
+        let shown = self.shown();
+        let list = shown.list(&caller.address).ok_or_else(|| no_view(&caller.address))?;
+        let cursor = request.value("cursor").filter(|cursor| cursor.get() != "null");
+        let after = cursor.map(|cursor| object::text(cursor).unwrap_or_default().into_owned());
+        let Some(ListPage { tools, next }) = list.page(caller.era(), after.as_deref()) else {
+            let shown: String = cursor.map_or("", RawValue::get).chars().take(80).collect();
+            return Err(RpcError::invalid_params(format!("{shown} is no cursor of this list; begin anew without one")));
+        };
         let mut result = Map::new();
-        result.insert("tools".to_owned(), tools.into());
-        let answer = cacheable(caller, result)?;
-        self.metrics.mcp.list_bytes.with_label_values(&[&caller.address.to_string()]).set(answer.get().len() as i64);
-        Ok(answer)
+        result.extend(next.map(|next| ("nextCursor".to_owned(), Value::from(&*next))));
+        let rest = cacheable(caller, result)?;
+        let whole = object::rewrite(&rest, |_, _| Change::Keep, &[("tools", &tools)]);
+        whole.map_err(|error| RpcError::internal(error.to_string()))
     }
 
-    async fn call_tool(&self, request: &McpRequest) -> RpcAnswer {
+    async fn call_tool(self: &Arc<Self>, request: &McpRequest, events: &MessageSink) -> RpcAnswer {
         let caller = &request.caller;
         let name = request.text("name").ok_or_else(|| RpcError::invalid_params("`tools/call` needs `name`"))?;
-        let Some(tool) = OwnTool::parse(&name) else { return Err(unknown_tool(&name)) };
-        let scope = tool.scope();
-        if !caller.grant.allows(scope) {
-            return Err(RpcError::missing_scope(scope));
+        let shown = self.shown();
+        let own = OwnTool::parse(&name).filter(|tool| shown.has_own(&caller.address, *tool));
+        if let Some(tool) = own {
+            let scope = tool.scope();
+            if !caller.grant.allows(scope) {
+                return Err(RpcError::missing_scope(scope));
+            }
+            if tool == OwnTool::FindTools {
+                self.await_starting(request).await;
+            }
+            let reach = Reach { door: Arc::clone(self), address: caller.address.clone() };
+            let result = tool.call(&reach, &caller.grant, request.value("arguments")).await;
+            return complete(caller, result.into_json(caller.version));
         }
-        let result = tool.call(&self.engine, &caller.grant, request.value("arguments")).await;
-        complete(caller, result.into_json(caller.version))
+        if let Some(tool) = MetaTool::parse(&name).filter(|_| shown.has_meta(&caller.address)) {
+            return self.call_meta(request, events, tool).await;
+        }
+        self.await_starting(request).await;
+        let Some(tool) = self.shown().tool(&caller.address, &name).cloned() else {
+            return Err(RpcError::invalid_params(self.unknown(request, &name)));
+        };
+        let arguments = request.value("arguments").filter(|arguments| arguments.get() != "null").map(ToOwned::to_owned);
+        self.relay(request, events, WantedCall { tool, arguments, way: CallWay::Direct }).await
+    }
+
+    /// Is there such a view?
+    pub(super) fn has_view(&self, address: &Address) -> bool {
+        self.shown.borrow().has(address)
+    }
+
+    fn capabilities(&self, address: &Address, era: Era) -> Value {
+        let Address::Server(name) = address else { return capabilities(era) };
+        self.upstreams.server(name).map_or_else(|| capabilities(era), |server| capabilities_of(&server, era))
+    }
+
+    fn instructions(&self, address: &Address) -> Value {
+        let shown = self.shown();
+        shown.list(address).map_or_else(|| INSTRUCTIONS.into(), |list| list.instructions.as_str().into())
+    }
+
+    fn discover(&self, caller: &McpCaller) -> RpcAnswer {
+        let mut result = Map::new();
+        result.insert("supportedVersions".to_owned(), json!([Version::LATEST_MODERN.as_str()]));
+        result.insert("capabilities".to_owned(), self.capabilities(&caller.address, Era::Modern));
+        result.insert("instructions".to_owned(), self.instructions(&caller.address));
+        cacheable(caller, result)
+    }
+
+    /// Greets a legacy client.
+    pub(super) fn greet(&self, caller: &McpCaller) -> RpcAnswer {
+        let mut result = Map::new();
+        result.insert("protocolVersion".to_owned(), caller.version.as_str().into());
+        result.insert("capabilities".to_owned(), self.capabilities(&caller.address, Era::Legacy));
+        result.insert("serverInfo".to_owned(), server_info());
+        result.insert("instructions".to_owned(), self.instructions(&caller.address));
+        complete(caller, result)
     }
 }
 
-/// Is there such a view?
-pub(super) fn has_view(address: &Address) -> bool {
-    *address == Address::Default
+/// A view that was there when the request came, and is no longer.
+fn no_view(address: &Address) -> RpcError {
+    RpcError::invalid_params(format!("there is no view `{address}` here"))
 }
 
 fn set_level(request: &McpRequest) -> RpcAnswer {
@@ -100,36 +160,11 @@ fn set_level(request: &McpRequest) -> RpcAnswer {
     complete(&request.caller, Map::new())
 }
 
-fn unknown_tool(name: &str) -> RpcError {
-    let near = near::nearest(name, OwnTool::WORDS);
-    let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-    let shown: String = name.chars().take(80).collect();
-    RpcError::invalid_params(format!("there is no tool `{shown}` here{hint}"))
-}
-
 fn capabilities(era: Era) -> Value {
     match era {
         Era::Modern => json!({"tools": {"listChanged": true}}),
         Era::Legacy => json!({"tools": {"listChanged": true}, "logging": {}}),
     }
-}
-
-fn discover(caller: &McpCaller) -> RpcAnswer {
-    let mut result = Map::new();
-    result.insert("supportedVersions".to_owned(), json!([Version::LATEST_MODERN.as_str()]));
-    result.insert("capabilities".to_owned(), capabilities(Era::Modern));
-    result.insert("instructions".to_owned(), INSTRUCTIONS.into());
-    cacheable(caller, result)
-}
-
-/// Greets a legacy client.
-pub(super) fn initialize(caller: &McpCaller) -> RpcAnswer {
-    let mut result = Map::new();
-    result.insert("protocolVersion".to_owned(), caller.version.as_str().into());
-    result.insert("capabilities".to_owned(), capabilities(Era::Legacy));
-    result.insert("serverInfo".to_owned(), server_info());
-    result.insert("instructions".to_owned(), INSTRUCTIONS.into());
-    complete(caller, result)
 }
 
 /// The line that tells a client of another list, without its end.

@@ -13,7 +13,8 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::Engine;
+use super::Mcp;
+use super::address::Address;
 use crate::access::{Grant, Scope};
 use crate::jsonrpc::Version;
 use crate::strict::read::{self, Limits};
@@ -35,6 +36,14 @@ pub(super) enum OwnTool {
     Recall,
 }
 
+/// What a caller can see.
+#[derive(Debug, Clone)]
+pub(super) struct Reach {
+    pub(super) door: Arc<Mcp>,
+    /// The view that it asks.
+    pub(super) address: Address,
+}
+
 /// Arguments of one of these tools, in bytes and values: a memory is the largest that is sent.
 const ARGUMENTS: Limits = Limits { bytes: 4 << 20, depth: 64, nodes: 200_000 };
 
@@ -47,14 +56,14 @@ impl OwnTool {
         }
     }
 
-    /// The tool as it is listed.
-    pub(super) fn definition(self) -> Value {
+    /// The tool as it is listed where these servers' tools are found.
+    pub(super) fn definition_for(self, servers: &[String]) -> Value {
         let (description, schema) = match self {
-            Self::FindTools => (find_tools::DESCRIPTION, find_tools::schema()),
-            Self::PredictDuration => (predict_duration::DESCRIPTION, predict_duration::schema()),
-            Self::SuggestNext => (suggest_next::DESCRIPTION, suggest_next::schema()),
-            Self::Remember => (memory::REMEMBER, memory::remember_schema()),
-            Self::Recall => (memory::RECALL, memory::recall_schema()),
+            Self::FindTools => (find_tools::description(servers), find_tools::schema()),
+            Self::PredictDuration => (predict_duration::DESCRIPTION.to_owned(), predict_duration::schema()),
+            Self::SuggestNext => (suggest_next::DESCRIPTION.to_owned(), suggest_next::schema()),
+            Self::Remember => (memory::REMEMBER.to_owned(), memory::remember_schema()),
+            Self::Recall => (memory::RECALL.to_owned(), memory::recall_schema()),
         };
         let annotations = match self {
             Self::Remember => json!({"readOnlyHint": false, "destructiveHint": false, "openWorldHint": false}),
@@ -66,14 +75,15 @@ impl OwnTool {
     }
 
     /// Asks. Whoever calls has seen to it that `grant` allows it.
-    pub(super) async fn call(self, engine: &Arc<Engine>, grant: &Grant, arguments: Option<&RawValue>) -> ToolResult {
+    pub(super) async fn call(self, reach: &Reach, grant: &Grant, arguments: Option<&RawValue>) -> ToolResult {
+        let engine = &reach.door.engine;
         let arguments =
             match arguments.map_or(Ok(Node::Map(Vec::new())), |raw| read::json(raw.get().as_bytes(), &ARGUMENTS)) {
                 Ok(arguments) => arguments,
                 Err(error) => return ToolResult::error(format!("the arguments cannot be read: {error}")),
             };
         let outcome = match self {
-            Self::FindTools => find_tools::call(engine, grant, arguments).await,
+            Self::FindTools => find_tools::call(reach, grant, arguments).await,
             Self::PredictDuration => predict_duration::call(engine, arguments).await,
             Self::SuggestNext => suggest_next::call(engine, grant, arguments).await,
             Self::Remember => memory::remember(engine, grant, arguments).await,
@@ -159,7 +169,7 @@ mod tests {
 
     #[test]
     fn the_list_is_small() {
-        let tools: Vec<Value> = OwnTool::ALL.into_iter().map(OwnTool::definition).collect();
+        let tools: Vec<Value> = OwnTool::ALL.into_iter().map(|tool| tool.definition_for(&[])).collect();
         let bytes = serde_json::to_vec(&json!({"tools": tools})).unwrap().len();
         assert!(bytes <= BUDGET, "{bytes} bytes");
     }
@@ -167,7 +177,7 @@ mod tests {
     #[test]
     fn schemas_are_schemas_and_take_their_own_examples() {
         for tool in OwnTool::ALL {
-            let definition = tool.definition();
+            let definition = tool.definition_for(&[]);
             let schema = &definition["inputSchema"];
             jsonschema::meta::validate(schema).unwrap_or_else(|error| panic!("{}: {error}", tool.as_str()));
             assert_eq!(schema["type"], "object", "{}", tool.as_str());

@@ -1,6 +1,8 @@
 //! A request with all that is known of whoever asks.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -20,6 +22,35 @@ pub(super) struct McpRequest {
     pub(super) params: Option<Box<RawValue>>,
     /// Who asks.
     pub(super) caller: McpCaller,
+    /// Is it still there?
+    pub(super) presence: ClientPresence,
+}
+
+/// Whether the client of a request can still be told something. A legacy one that lost its connection may be back.
+#[derive(Debug, Clone)]
+pub(super) struct ClientPresence(Arc<AtomicBool>);
+
+impl Default for ClientPresence {
+    fn default() -> Self {
+        Self(Arc::new(AtomicBool::new(true)))
+    }
+}
+
+impl ClientPresence {
+    /// Is it there?
+    pub(super) fn is_there(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// It left, or is back.
+    pub(super) fn set(&self, is_there: bool) {
+        self.0.store(is_there, Ordering::Relaxed);
+    }
+
+    /// Is it of the same request?
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
 }
 
 /// Who asks.
@@ -35,13 +66,34 @@ pub(super) struct McpCaller {
     pub(super) session: Option<u64>,
     /// Does every caller see the same?
     pub(super) is_public: bool,
+    /// What its address says of how long it waits.
+    pub(super) waits: Waits,
+}
+
+/// What an address says of how long its clients wait.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// Until they give up.
+    pub limit: Option<Duration>,
+    /// Does progress start that anew?
+    pub progress_resets: bool,
 }
 
 impl McpCaller {
+    /// What a legacy session is called where modern clients name theirs.
+    pub(super) fn session_name(&self) -> Option<String> {
+        self.session.map(session_name)
+    }
+
     /// How it is spoken to.
     pub(super) fn era(&self) -> Era {
         self.version.era()
     }
+}
+
+/// What a legacy session is called outside of this door.
+pub(super) fn session_name(session: u64) -> String {
+    format!("mcp-{session:016x}")
 }
 
 impl McpRequest {

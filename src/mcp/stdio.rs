@@ -16,6 +16,7 @@ use std::path::PathBuf;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
+use super::request::Waits;
 use bridge::Bridge;
 use home::Home;
 use way::Way;
@@ -41,32 +42,41 @@ pub enum Target {
 ///
 /// # Errors
 /// If the target is no address that may be used.
-pub async fn run(target: Target, view: Option<&str>) -> Result<(), WayError> {
+pub async fn run(target: Target, view: Option<&str>, waits: Waits) -> Result<(), WayError> {
     let way = match target {
         Target::Socket(path) => Way::socket(path),
         Target::Url { url, token } => Way::url(&url, token)?,
         Target::Any => Way::home(Home::of_user()),
     };
     let (lines, output) = lines::open();
-    Bridge::new(way, path_of(view), output.clone()).run(lines).await;
+    Bridge::new(way, path_of(view, waits), output.clone()).run(lines).await;
     output.flush();
     Ok(())
 }
 
-/// The path of a view; `server/` before a server's name stays.
-fn path_of(view: Option<&str>) -> String {
+/// The path of a view; `server/` before a server's name stays. How long the client waits is its query.
+fn path_of(view: Option<&str>, waits: Waits) -> String {
     let encoded = |name: &str| utf8_percent_encode(name, NON_ALPHANUMERIC).to_string();
-    match view {
+    let mut path = match view {
         None => "/mcp".to_owned(),
         Some(view) => match view.strip_prefix("server/") {
             Some(server) => format!("/mcp/server/{}", encoded(server)),
             None => format!("/mcp/{}", encoded(view)),
         },
+    };
+    let limit = waits.limit.map(|limit| format!("client_timeout={}ms", limit.as_millis()));
+    let resets = waits.progress_resets.then(|| "progress_resets=true".to_owned());
+    for (place, parameter) in limit.into_iter().chain(resets).enumerate() {
+        path.push(if place == 0 { '?' } else { '&' });
+        path.push_str(&parameter);
     }
+    path
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -77,7 +87,9 @@ mod tests {
             (Some("server/a b"), "/mcp/server/a%20b"),
             (Some("a/b"), "/mcp/a%2Fb"),
         ] {
-            assert_eq!(path_of(view), path);
+            assert_eq!(path_of(view, Waits::default()), path);
         }
+        let waits = Waits { limit: Some(Duration::from_secs(300)), progress_resets: true };
+        assert_eq!(path_of(None, waits), "/mcp?client_timeout=300000ms&progress_resets=true");
     }
 }

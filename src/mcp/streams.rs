@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use prometheus::IntGauge;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use super::sse;
+use crate::jsonrpc::sse;
 
 /// Pieces that wait for a slow peer before whoever tells waits as well.
 pub(super) const PIECES: usize = 32;

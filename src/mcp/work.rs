@@ -3,7 +3,7 @@
 use tokio::task::{AbortHandle, JoinHandle};
 
 use super::error::RpcError;
-use super::request::{McpCaller, RpcAnswer};
+use super::request::{ClientPresence, McpCaller, RpcAnswer};
 use super::running::KnownRequest;
 use crate::jsonrpc::Era;
 use crate::telemetry::metrics::McpMetrics;
@@ -12,13 +12,23 @@ use crate::telemetry::metrics::McpMetrics;
 pub(super) struct Work {
     handle: JoinHandle<RpcAnswer>,
     is_abandoned: bool,
+    presence: ClientPresence,
     /// Found by its id, while it runs.
     pub(super) known: Option<KnownRequest>,
 }
 
 impl Work {
-    pub(super) fn start(caller: &McpCaller, work: impl Future<Output = RpcAnswer> + Send + 'static) -> Self {
-        Self { handle: tokio::spawn(work), is_abandoned: caller.era() == Era::Modern, known: None }
+    pub(super) fn start(
+        caller: &McpCaller,
+        presence: ClientPresence,
+        work: impl Future<Output = RpcAnswer> + Send + 'static,
+    ) -> Self {
+        Self { handle: tokio::spawn(work), is_abandoned: caller.era() == Era::Modern, presence, known: None }
+    }
+
+    /// The client left, or is back.
+    pub(super) fn set_followed(&self, is_there: bool) {
+        self.presence.set(is_there);
     }
 
     pub(super) fn abort_handle(&self) -> AbortHandle {
@@ -36,6 +46,7 @@ impl Work {
 
 impl Drop for Work {
     fn drop(&mut self) {
+        self.presence.set(false);
         if self.is_abandoned {
             self.handle.abort();
         }

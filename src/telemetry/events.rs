@@ -4,6 +4,7 @@ mod llm;
 mod memory;
 mod plugin;
 mod qualify;
+mod relay;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -15,6 +16,7 @@ pub use plugin::{
     PluginFaulted, PluginGone, PluginReplaced, PluginSaid, PluginState, PluginStateChanged, SandboxMissing,
 };
 pub use qualify::{MessageQualified, ToolMissed};
+pub use relay::ToolRelayed;
 
 use super::Metrics;
 use super::labels::OTHER;

@@ -4,6 +4,7 @@ mod llm;
 mod mcp;
 mod memory;
 mod plugin;
+mod relay;
 mod upstream;
 
 use prometheus::core::Collector;
@@ -16,6 +17,7 @@ pub use llm::LlmMetrics;
 pub use mcp::McpMetrics;
 pub use memory::MemoryMetrics;
 pub use plugin::PluginMetrics;
+pub use relay::RelayMetrics;
 pub use upstream::UpstreamMetrics;
 
 use super::labels::Capped;
@@ -62,6 +64,7 @@ pub struct Metrics {
     pub memory: MemoryMetrics,
     pub llm: LlmMetrics,
     pub mcp: McpMetrics,
+    pub relay: RelayMetrics,
     pub plugins: PluginMetrics,
     pub upstream: UpstreamMetrics,
 }
@@ -208,6 +211,7 @@ impl Metrics {
             memory: MemoryMetrics::new(&made)?,
             llm: LlmMetrics::new(&made)?,
             mcp: McpMetrics::new(&made)?,
+            relay: RelayMetrics::new(&made)?,
             plugins: PluginMetrics::new(&made)?,
             upstream: UpstreamMetrics::new(&made)?,
             registry,

@@ -240,6 +240,16 @@ impl Forecast {
         timeout_probability(self.distribution(), limit_ms)
     }
 
+    /// The probability that the call takes `ms` at most, 0 to 1.
+    pub fn probability_within(&self, ms: u64) -> f64 {
+        self.distribution().below(ln_ms(ms))
+    }
+
+    /// What so large a share of calls, 0 to 1, takes at most, in ms.
+    pub fn quantile_ms(&self, share: f64) -> u64 {
+        whole_ms(self.distribution().quantile(share))
+    }
+
     /// What is left of the call after it has run for `elapsed_ms`.
     pub fn remaining(&self, elapsed_ms: u64) -> Remaining {
         Remaining { whole: self.distribution().longer_than(ln_ms(elapsed_ms)), elapsed_ms }

@@ -1,6 +1,7 @@
 //! What is asked of a server, and what comes of it.
 
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
@@ -17,6 +18,8 @@ pub struct Outgoing {
     /// How long it may take from when it is sent; the server's progress starts that anew. The server's `timeout`, else
     /// 5 min, if nothing.
     pub limit: Option<Duration>,
+    /// Set to when it is sent, for whoever wants to know how long it has been under way.
+    pub sent: Option<Arc<OnceLock<Instant>>>,
 }
 
 /// Who asks a server.
@@ -24,6 +27,8 @@ pub struct Outgoing {
 pub struct Caller {
     /// What a server with `per_session` has a process of its own for.
     pub session: Option<String>,
+    /// The name of its token, which a server at a URL may know another credential for.
+    pub token: Option<String>,
     /// The client's capabilities, an object; none if nothing.
     pub capabilities: Option<Box<RawValue>>,
     /// Is the progress of the call wanted?

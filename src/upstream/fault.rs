@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::peer::PeerFault;
+use super::remote::RemoteError;
 use super::secret::SecretError;
 use crate::jsonrpc::NoObject;
 
@@ -18,6 +19,8 @@ pub(super) enum StartFault {
     Untrusted(String),
     #[error("cannot connect to {}: {source}", .socket.display())]
     Connect { socket: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
     #[error(transparent)]
     Secret(#[from] SecretError),
     #[error("its home {} cannot be made: {source}", .directory.display())]

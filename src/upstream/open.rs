@@ -17,6 +17,7 @@ use super::launcher::{self, Launcher, Program};
 use super::listed::Greeting;
 use super::peer::{Notice, Peer};
 use super::process::ServerProcess;
+use super::remote::{self, RemoteStream};
 use super::secret::Mask;
 use super::settings::ServerSettings;
 use crate::jsonrpc::Era;
@@ -82,25 +83,43 @@ impl Opener {
 
     async fn open_once(&self, known: Option<Era>, caller: &Caller, has_client: bool) -> Result<Opened, StartFault> {
         let (ended, gone) = oneshot::channel();
-        let (peer, notices, pid) = match &self.settings.socket {
-            Some(socket) => {
+        let (peer, notices, pid) = match (&self.settings.url, &self.settings.socket) {
+            (Some(url), _) => {
+                let RemoteStream { reader, writer, over } = remote::open(url, &self.headers(caller)?)?;
+                let (peer, notices) = Peer::begin(reader, writer, Arc::clone(&self.journal), has_client);
+                let closing = Arc::clone(&peer);
+                tokio::spawn(async move {
+                    if let Ok(why) = over.await {
+                        closing.close(&why);
+                    }
+                });
+                tell_end(&peer, ended);
+                (peer, notices, None)
+            }
+            (None, Some(socket)) => {
                 let connect = |source| StartFault::Connect { socket: socket.clone(), source };
                 let (reader, writer) = UnixStream::connect(socket).await.map_err(connect)?.into_split();
                 let (peer, notices) = Peer::begin(reader, writer, Arc::clone(&self.journal), has_client);
-                let watched = Arc::clone(&peer);
-                tokio::spawn(async move {
-                    watched.closed().await;
-                    let _ = ended.send(None);
-                });
+                tell_end(&peer, ended);
                 (peer, notices, None)
             }
-            None => self.start(ended, has_client).await?,
+            (None, None) => self.start(ended, has_client).await?,
         };
         // Whatever ends this early takes the program with it.
         let mut closing = Closing(Some(Arc::clone(&peer)));
         let greeting = greet::greet(&peer, known, caller, self.settings.start_timeout).await?;
         closing.0.take();
         Ok(Opened { talk: Talk { peer, greeting: Arc::new(greeting), pid }, notices, gone })
+    }
+
+    /// What is sent to the URL for this caller.
+    fn headers(&self, caller: &Caller) -> Result<Vec<(String, String)>, StartFault> {
+        let own = caller.token.as_ref().and_then(|token| self.settings.headers_by_token.get(token));
+        let mut mask = Mask::default();
+        let mut resolve = |(name, value): (&String, &String)| -> Result<(String, String), StartFault> {
+            Ok((name.clone(), mask.resolve(value)?))
+        };
+        own.unwrap_or(&self.settings.headers).iter().map(&mut resolve).collect()
     }
 
     async fn start(
@@ -163,6 +182,15 @@ impl Opener {
         });
         Ok(Program { launcher: self.program.clone(), command, environment, directory, files })
     }
+}
+
+/// Tells that the conversation is over; there is no process whose end could be told.
+fn tell_end(peer: &Arc<Peer>, ended: oneshot::Sender<Option<String>>) {
+    let watched = Arc::clone(peer);
+    tokio::spawn(async move {
+        watched.closed().await;
+        let _ = ended.send(None);
+    });
 }
 
 fn missing(program: &str, path: &str) -> String {

@@ -66,6 +66,26 @@ pub struct ServerState {
     pub settings: Arc<ServerSettings>,
 }
 
+#[cfg(test)]
+impl ServerState {
+    /// One that runs, for tests of other rooms.
+    pub(crate) fn sketch(name: &str, settings: ServerSettings, listed: Listed) -> Self {
+        Self {
+            name: name.to_owned(),
+            prefix: settings.prefix.clone().unwrap_or_else(|| name.to_owned()),
+            category: settings.category.clone(),
+            is_up: true,
+            era: Some(Era::Legacy),
+            listed: Some(Arc::new(listed)),
+            waiting: BTreeSet::new(),
+            problem: None,
+            pid: None,
+            starts: 1,
+            settings: Arc::new(settings),
+        }
+    }
+}
+
 /// What a server's keeper is told.
 #[derive(Debug)]
 pub(super) enum ServerOrder {
@@ -175,11 +195,11 @@ impl Server {
             state
         });
         let state = self.state.load();
-        let blocked =
-            state.listed.as_ref().map_or(0, |listed| listed.tools.iter().filter(|tool| tool.is_blocked).count());
         let metrics = &self.shared.metrics.upstream;
         metrics.up.with_label_values(&[&*self.name]).set(state.is_up.into());
-        metrics.blocked_tools.with_label_values(&[&*self.name]).set((blocked + state.waiting.len()) as i64);
+        // So that the first change is a rise.
+        metrics.changed.with_label_values(&[&*self.name]);
+        metrics.blocked_tools.with_label_values(&[&*self.name]).set(state.waiting.len() as i64);
         self.shared.revision.send_modify(|revision| *revision += 1);
     }
 
@@ -210,9 +230,17 @@ impl Server {
         let _in_flight = InFlight::new(self);
         let talk = match &asked.caller.session {
             Some(session) if self.settings.per_session => self.session(session, &asked.caller).await?,
+            _ if self.has_own_credential(&asked.caller) => {
+                let token = asked.caller.token.as_deref().unwrap_or_default();
+                self.session(&format!("token:{token}"), &asked.caller).await?
+            }
             _ => self.shared_talk().await?,
         };
         let sent = Instant::now();
+        if let Some(mark) = &asked.sent {
+            // One that is sent again is under way since the first time.
+            let _ = mark.set(sent.into_std());
+        }
         let outcome = self.ask(&talk, &asked, events).await;
         *self.last_used.lock() = Instant::now();
         match &outcome {
@@ -271,6 +299,11 @@ impl Server {
             return Err(CallFault::Blocked { server: self.name.to_string(), tool });
         }
         Ok(())
+    }
+
+    /// Is the caller known to this server by a credential of its own?
+    fn has_own_credential(&self, caller: &Caller) -> bool {
+        caller.token.as_ref().is_some_and(|token| self.settings.headers_by_token.contains_key(token))
     }
 
     /// The conversation that all share, once there is one.

@@ -43,6 +43,12 @@ pub struct ServerSettings {
     pub command: Option<Vec<String>>,
     /// A Unix socket, on which each connection is a server.
     pub socket: Option<PathBuf>,
+    /// Where a server answers over HTTP.
+    pub url: Option<String>,
+    /// Sent with each request to the URL.
+    pub headers: BTreeMap<String, String>,
+    /// Sent instead for callers with a token, by its name.
+    pub headers_by_token: BTreeMap<String, BTreeMap<String, String>>,
     /// Variables of the program's environment, beside the few that every one gets.
     pub env: BTreeMap<String, String>,
     /// Where the program runs; its home directory by default.
@@ -128,6 +134,9 @@ impl Default for ServerSettings {
         Self {
             command: None,
             socket: None,
+            url: None,
+            headers: BTreeMap::new(),
+            headers_by_token: BTreeMap::new(),
             env: BTreeMap::new(),
             cwd: None,
             files: None,
@@ -152,18 +161,21 @@ impl Default for ServerSettings {
 impl ServerSettings {
     /// What becomes of a definition that changed.
     pub fn on_change(&self) -> OnChange {
-        self.on_change.unwrap_or(if self.pins == PinPolicy::Approved { OnChange::Block } else { OnChange::Warn })
+        let is_blocked = self.pins == PinPolicy::Approved || self.url.is_some();
+        self.on_change.unwrap_or(if is_blocked { OnChange::Block } else { OnChange::Warn })
     }
 
     /// What tells one way to a server from another: what was learnt about it holds as long as this is the same.
     pub(super) fn hash(&self) -> Sum {
-        Sum::of(format!("{:?} {:?} {:?}", self.command, self.socket, self.env).as_bytes())
+        Sum::of(format!("{:?} {:?} {:?} {:?}", self.command, self.socket, self.env, self.url).as_bytes())
     }
 
     /// The texts that may name secrets, each with its key.
     pub(super) fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
         let command = self.command.iter().flatten().map(|part| ("command", part.as_str()));
-        command.chain(self.env.iter().map(|(key, value)| (key.as_str(), value.as_str())))
+        let by_token = self.headers_by_token.values().flatten();
+        let named = self.env.iter().chain(&self.headers).chain(by_token);
+        command.chain(named.map(|(key, value)| (key.as_str(), value.as_str())))
     }
 }
 
@@ -179,10 +191,25 @@ fn command(node: Node, at: &mut At) -> Option<Vec<String>> {
 }
 
 fn check_server(server: &ServerSettings, fields: &mut Fields<'_>) {
-    match (&server.command, &server.socket) {
-        (None, None) => fields.bad_value("command", "a server has a `command` or a `socket`"),
-        (Some(_), Some(_)) => fields.bad_value("socket", "a server has a `command` or a `socket`, not both"),
-        _ => {}
+    let ways = [server.command.is_some(), server.socket.is_some(), server.url.is_some()];
+    match ways.iter().filter(|is_given| **is_given).count() {
+        0 => fields.bad_value("command", "a server has a `command` or a `socket`, or a `url`"),
+        1 => {}
+        _ => fields.bad_value("socket", "a server has a `command`, a `socket` or a `url`, not both"),
+    }
+    if let Some(url) = &server.url {
+        let uri = url.parse::<hyper::Uri>().ok().filter(|uri| uri.host().is_some());
+        match uri.as_ref().and_then(|uri| uri.scheme_str()) {
+            Some("http" | "https") => {}
+            _ => fields.bad_value("url", format!("`{url}` is no URL, such as https://mcp.example.com/mcp")),
+        }
+    } else if !server.headers.is_empty() || !server.headers_by_token.is_empty() {
+        fields.bad_value("headers", "`headers` are sent to a `url`");
+    }
+    for name in server.headers.keys().chain(server.headers_by_token.values().flat_map(BTreeMap::keys)) {
+        if hyper::header::HeaderName::try_from(name.as_str()).is_err() {
+            fields.bad_value("headers", format!("`{name}` is no name of a header"));
+        }
     }
     if server.command.is_none() && (server.files.is_some() || server.cwd.is_some() || !server.env.is_empty()) {
         fields.bad_value("socket", "`env`, `cwd` and `files` are for a `command`; who listens on a socket has its own");
@@ -192,7 +219,11 @@ fn check_server(server: &ServerSettings, fields: &mut Fields<'_>) {
     }
     for (key, text) in server.texts() {
         if let Err(error) = super::secret::check(text) {
-            let field = if key == "command" { "command" } else { "env" };
+            let field = match key {
+                "command" => "command",
+                key if server.env.contains_key(key) => "env",
+                _ => "headers",
+            };
             fields.bad_value(field, error.to_string());
         }
     }
@@ -248,6 +279,12 @@ mod tests {
         check("servers: {a: {command: x, max_in_fligth: 3}}", "did you mean `max_in_flight`?");
         check("servers: {a: {}}", "a server has a `command` or a `socket`");
         check("servers: {a: {command: x, socket: /s}}", "not both");
+        check("servers: {a: {url: 'https://x/mcp', headers: {Authorization: 'Bearer ${env:T}'}}}", "1 servers");
+        check("servers: {a: {url: x, command: x}}", "not both");
+        check("servers: {a: {url: 'ftp://x'}}", "`ftp://x` is no URL");
+        check("servers: {a: {command: x, headers: {A: b}}}", "are sent to a `url`");
+        check("servers: {a: {url: 'https://x', headers: {'A b': c}}}", "`A b` is no name of a header");
+        check("servers: {a: {url: 'https://x', headers: {A: '${file:x}'}}}", "`${file:x}`");
         check("servers: {a: {command: npx -y thing}}", "a command is a list");
         check("servers: {a: {command: []}}", "a command has a program");
         check("servers: {a: {socket: /s, env: {A: b}}}", "who listens on a socket has its own");

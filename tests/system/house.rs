@@ -76,7 +76,7 @@ const FLOORS: [&[(&str, &str)]; 9] = [
             "access blocking catalog control engine mcp memory plugin_host qualify session store stream strict \
              telemetry text timing upstream usage wire",
         ),
-        ("mcp", "access config engine jsonrpc memory strict telemetry text wire blocking catalog"),
+        ("mcp", "access config engine jsonrpc memory strict telemetry text wire blocking catalog sum timing upstream"),
     ],
     &[("control", "access blocking catalog engine plugin_host qualify strict telemetry upstream usage")],
     &[("wire", "catalog engine memory plugin_host qualify session store strict suggest timing usage")],

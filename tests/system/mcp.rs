@@ -1,8 +1,14 @@
 //! The MCP door: both eras over HTTP, and what a client that breaks the protocol is told.
 
 mod client;
+mod faults;
+mod handles;
 pub use client::modern;
 mod legacy;
 mod modern;
 mod own_tools;
+mod relay;
+mod remote;
+mod served;
 mod stdio;
+mod views;

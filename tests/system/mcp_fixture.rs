@@ -79,6 +79,7 @@ impl Fixture<'_> {
             }),
             "server/discover" if self.words.contains_key("exits") => std::process::exit(9),
             "server/discover" if self.words.contains_key("silent") => return,
+            "ping" | "tools/call" if self.words.contains_key("hangs") => return,
             "initialize" if !is_modern => json!({
                 "protocolVersion": params["protocolVersion"], "serverInfo": {"name": "fixture", "version": "1"},
                 "capabilities": {"tools": {"listChanged": true}, "prompts": {}, "resources": {}},
@@ -92,6 +93,18 @@ impl Fixture<'_> {
             "prompts/list" => json!({"prompts": [{"name": "greet"}]}),
             "resources/list" => json!({"resources": [{"uri": "test://a", "name": "a"}]}),
             "resources/templates/list" => json!({"resourceTemplates": [{"uriTemplate": "test://{x}", "name": "x"}]}),
+            "prompts/get" => {
+                let text = format!("hello {}", params["arguments"]["who"].as_str().unwrap_or_default());
+                json!({"messages": [{"role": "user", "content": {"type": "text", "text": text}}]})
+            }
+            "resources/read" if params["uri"] == "test://none" => {
+                let error = json!({"code": -32002, "message": "not there"});
+                return say(&json!({"jsonrpc": "2.0", "id": id, "error": error}));
+            }
+            "resources/read" => {
+                let text = format!("content of {}", params["uri"].as_str().unwrap_or_default());
+                json!({"contents": [{"uri": params["uri"], "text": text}]})
+            }
             "tools/call" => return call(id, params),
             "subscriptions/listen" | "notifications/initialized" | "notifications/cancelled" => {
                 eprintln!("heard {method} {}", params["requestId"]);
@@ -114,6 +127,20 @@ impl Fixture<'_> {
         let mut tools: Vec<Value> =
             ["echo", "sleep", "die", "noise", "ask", "progress"].map(|name| tool(name.to_owned())).into();
         tools.push(tool("echo".to_owned()));
+        if self.words.contains_key("more") {
+            let path = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
+            tools.extend([
+                json!({"name": "write", "description": "Writes a file to the disk.", "inputSchema": path}),
+                json!({
+                    "name": "read", "description": "Reads a file from the disk.", "inputSchema": path,
+                    "annotations": {"readOnlyHint": true},
+                }),
+                json!({"name": "fail", "description": "Fails.", "inputSchema": {"type": "object"}}),
+                json!({"name": "refuse", "description": "Refuses.", "inputSchema": {"type": "object"}}),
+                json!({"name": "flood", "description": "Never ends.", "inputSchema": {"type": "object"}}),
+                json!({"name": "long", "description": "Says much.", "inputSchema": {"type": "object"}}),
+            ]);
+        }
         tools.extend((0..self.number("tools").unwrap_or(0)).map(|number| tool(format!("t{number}"))));
         let start: usize = cursor.map_or(0, |cursor| cursor.parse().unwrap());
         let end = tools.len().min(start + 700);
@@ -136,6 +163,7 @@ fn call(id: &Value, params: &Value) {
         })),
         "sleep" => {
             let millis = arguments["ms"].as_u64().unwrap();
+            eprintln!("slept {millis} ms");
             let line = json!({"jsonrpc": "2.0", "id": id, "result": {"content": []}}).to_string();
             thread::spawn(move || {
                 thread::sleep(Duration::from_millis(millis));
@@ -148,6 +176,26 @@ fn call(id: &Value, params: &Value) {
             answer(json!({"content": []}));
         }
         "die" => std::process::exit(4),
+        "write" | "read" => answer(json!({
+            "content": [{"type": "text", "text": "done"}], "structuredContent": [1],
+            "big": serde_json::from_str::<Value>("12345678901234567890").unwrap(),
+        })),
+        "flood" => {
+            let token = params["_meta"]["progressToken"].clone();
+            thread::spawn(move || {
+                for progress in 0..60_000 {
+                    let params = json!({"progressToken": token, "progress": progress, "message": "x".repeat(4000)});
+                    say(&json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}));
+                    thread::sleep(Duration::from_millis(1));
+                }
+            });
+        }
+        "fail" => answer(json!({"content": [{"type": "text", "text": "it failed"}], "isError": true})),
+        "refuse" => say(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32002, "message": "not there"}})),
+        "long" => {
+            let text = "0123456789".repeat(arguments["tens"].as_u64().unwrap() as usize);
+            answer(json!({"content": [{"type": "text", "text": text}], "structuredContent": {"text": text}}));
+        }
         "noise" => {
             for _ in 0..arguments["lines"].as_u64().unwrap() {
                 println!("this is no message");

@@ -22,6 +22,8 @@ fn named(text: &str) -> BTreeSet<&str> {
 fn busy(site: &Site) -> Daemon {
     let library = site.path("plugins/libalmanac_reasoning.so");
     fs::copy(reasoning(), &library).unwrap();
+    let behind = format!("mcp:\n  directory: {}\n  anonymous_calls: true\n", site.path("none").display());
+    site.configure(&format!("{behind}  servers: {{a: {}}}}}\n", crate::mcp_fixture::server("legacy")));
     let daemon = serve_shipped_on(site);
     wait_until("the rule library", || daemon.get("/ready").status == 200);
     ask(&daemon, "/v1/executions", &json!({"tool_name": "reasoning_linear", "duration_ms": 5}));
@@ -29,6 +31,10 @@ fn busy(site: &Site) -> Daemon {
     ask(&daemon, "/v1/qualify", &json!({"message": "weigh the options"}));
     ask(&daemon, "/v1/memories/messages/search", &json!({"criteria": {"role": "user"}}));
     assert_eq!(crate::mcp::modern(&daemon, "tools/list", json!({})).status, 200);
+    wait_until("a call of a server's tool", || {
+        let called = crate::mcp::modern(&daemon, "tools/call", json!({"name": "a_echo", "arguments": {"text": "x"}}));
+        called.json()["result"]["isError"] == false
+    });
     // Another content, so that the worker is replaced.
     let newer = site.path("plugins/.newer");
     fs::write(&newer, [fs::read(&library).unwrap(), b"\n".to_vec()].concat()).unwrap();

@@ -66,7 +66,7 @@ impl Bench {
         limit: Option<Duration>,
     ) -> (Result<CallReply, CallFault>, Vec<ServerEvent>) {
         let params = to_raw_value(&json!({"name": tool, "arguments": arguments})).unwrap();
-        let request = Outgoing { method: "tools/call".to_owned(), params: Some(params), caller, limit };
+        let request = Outgoing { method: "tools/call".to_owned(), params: Some(params), caller, limit, sent: None };
         let (sender, mut events) = mpsc::channel(16);
         let reply = self.servers.request(name, request, sender).await;
         let mut heard = Vec::new();
@@ -219,8 +219,13 @@ fn progress_and_questions_reach_the_caller() {
     // Of a session's own process a question is its client's.
     let heard = bench.runtime.block_on(async {
         let params = to_raw_value(&json!({"name": "ask", "arguments": {}})).unwrap();
-        let request =
-            Outgoing { method: "tools/call".to_owned(), params: Some(params), caller: caller("y"), limit: None };
+        let request = Outgoing {
+            method: "tools/call".to_owned(),
+            params: Some(params),
+            caller: caller("y"),
+            limit: None,
+            sent: None,
+        };
         let (sender, mut events) = mpsc::channel(4);
         let answers = async {
             let Some(ServerEvent::Question { method, params, answer }) = events.recv().await else { panic!() };

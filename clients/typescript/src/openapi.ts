@@ -480,6 +480,32 @@ export interface ExecutionBody {
   idempotency_key?: string | null;
 }
 
+/** A call that was recorded. */
+export interface ExecutionItem {
+  /** The tool's name. */
+  tool_name: string;
+  /** Its mode; absent without one. */
+  mode_name?: string | null;
+  /** success, error, timeout or cancelled. */
+  outcome: Outcome;
+  /** How long it took, or was waited for, in ms; absent if that is not known. */
+  duration_ms?: number | null;
+  /** The session it belongs to; absent without one. */
+  session_id?: string | null;
+  /** When it ended: RFC 3339, in UTC. */
+  timestamp: string;
+  /** Size of its input, in characters; absent if nobody said. */
+  content_length?: number | null;
+}
+
+/** Answer of `GET /v1/executions`. */
+export interface ExecutionList {
+  /** Calls, those that were recorded last first. */
+  items: ExecutionItem[];
+  /** Where the next page starts, if there is one. */
+  next_cursor?: string | null;
+}
+
 /** Answer of `GET /-/memories/export`. */
 export interface ExportAnswer {
   /** Memories by id, deleted ones included. */
@@ -939,6 +965,13 @@ export interface NewMemoryWithTaskMetadata {
  * - `cancelled`: The caller changed its mind.
  */
 export type Outcome = 'success' | 'error' | 'timeout' | 'cancelled';
+
+/**
+ * What a document can say instead of a server.
+ *
+ * - `description`: What the tool does.
+ */
+export type Overridden = 'description';
 
 /** Body of `PATCH /v1/memories/{id}`: a JSON Merge Patch. */
 export interface PatchRequest {
@@ -1813,6 +1846,12 @@ export interface ToolMetadata {
   input_schema?: Record<string, unknown> | null;
   /** What to expect before anything was recorded (added by Almanac). */
   timing?: TimingHint | null;
+  /** What this document says instead of the MCP server whose tool it describes (added by Almanac). */
+  override?: Overridden[];
+  /** The argument of an MCP tool that says in which mode it works (added by Almanac). */
+  mode_argument?: string | null;
+  /** Does a call of the MCP tool change nothing (added by Almanac)? */
+  read_only?: boolean | null;
 }
 
 /** A page of `GET /v1/tools`. */
@@ -2303,6 +2342,28 @@ export interface Operations {
     };
     answer: ImportAnswer;
   };
+  /** The tenant's recorded calls, those that were recorded last first. */
+  listExecutions: {
+    request: {
+      query?: {
+        /** Calls of this tool only. */
+        tool?: string;
+        /** Calls of this session only. */
+        session?: string;
+        /** Calls that ended so only. */
+        outcome?: 'success' | 'error' | 'timeout' | 'cancelled';
+        /** Calls that ended then or later: RFC 3339, or milliseconds since the epoch. */
+        since?: string;
+        /** Calls that ended before then, written likewise. */
+        until?: string;
+        /** At most so many, 1 to 1000; 100 by default. */
+        limit?: number;
+        /** `next_cursor` of the page before. */
+        cursor?: string;
+      };
+    };
+    answer: ExecutionList;
+  };
   /** Which MCP servers there are, and how each is. */
   listMcpServers: {
     request: Record<never, never>;
@@ -2598,6 +2659,7 @@ export const OPERATIONS = {
   getTool: { method: 'GET', path: '/v1/tools/{name}' },
   getToolRelations: { method: 'GET', path: '/v1/tools/{name}/relations' },
   importMemories: { method: 'POST', path: '/-/memories/import', sends: 'application/json' },
+  listExecutions: { method: 'GET', path: '/v1/executions' },
   listMcpServers: { method: 'GET', path: '/-/mcp' },
   listPlugins: { method: 'GET', path: '/v1/plugins' },
   listPresets: { method: 'GET', path: '/v1/presets' },

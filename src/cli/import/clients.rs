@@ -74,11 +74,14 @@ impl Taken {
             list => texts(list),
         };
         command.extend(texts(&settings["args"]));
+        let own = plain_name(name);
         if command.is_empty() || command[0].is_empty() {
-            self.left.push(format!("{place} was left out: only servers with a command can be taken over"));
+            match settings["url"].as_str() {
+                Some(url) => self.remote(&place, own, url, settings),
+                None => self.left.push(format!("{place} was left out: it has neither a command nor a url")),
+            }
             return;
         }
-        let own = plain_name(name);
         let command: Vec<String> = command.iter().map(|part| references(part)).collect();
         let mut taken = Map::from_iter([("command".to_owned(), json!(command))]);
         let variables = settings["env"].as_object().or_else(|| settings["environment"].as_object());
@@ -98,7 +101,39 @@ impl Taken {
         if let Some(cwd) = settings["cwd"].as_str() {
             taken.insert("cwd".to_owned(), json!(cwd));
         }
-        let taken = Value::Object(taken);
+        self.take(&place, own, Value::Object(taken));
+    }
+
+    /// A server at a URL. Whatever its headers say in clear may be a secret.
+    fn remote(&mut self, place: &str, own: String, url: &str, settings: &Value) {
+        let mut taken = Map::from_iter([("url".to_owned(), json!(references(url)))]);
+        let mut headers = Map::new();
+        let given = settings["headers"].as_object().or_else(|| settings["http_headers"].as_object());
+        for (key, value) in given.into_iter().flatten() {
+            let text = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
+            let reference = references(&text);
+            let is_literal = reference == text && (is_secret_key(key) || key.eq_ignore_ascii_case("authorization"));
+            let value = if is_literal {
+                let plain = |text: &str| text.to_ascii_uppercase().replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+                let variable = format!("{}_{}", plain(&own), plain(key));
+                self.secrets.insert(variable.clone(), format!("{place}: {key}"));
+                format!("${{env:{variable}}}")
+            } else {
+                reference
+            };
+            headers.insert(key.clone(), json!(value));
+        }
+        // Codex names the variable.
+        if let Some(variable) = settings["bearer_token_env_var"].as_str() {
+            headers.insert("Authorization".to_owned(), json!(format!("Bearer ${{env:{variable}}}")));
+        }
+        if !headers.is_empty() {
+            taken.insert("headers".to_owned(), Value::Object(headers));
+        }
+        self.take(place, own, Value::Object(taken));
+    }
+
+    fn take(&mut self, place: &str, own: String, taken: Value) {
         match self.servers.get(&own) {
             // Several clients have the same one.
             Some(known) if *known == taken => {}
@@ -173,12 +208,15 @@ mod tests {
             "claude.json",
             r#"{"mcpServers": {
                 "Git Hub": {"command": "npx", "args": ["-y", "x"], "env": {"GITHUB_TOKEN": "s3cret", "TZ": "UTC"}},
-                "far": {"url": "https://x"}
+                "far": {"url": "https://x", "headers": {"Authorization": "Bearer s3cret", "X-Team": "a"}},
+                "none": {"type": "stdio"}
             }}"#,
-            json!({"git-hub": {
+            json!({"far": {
+                "url": "https://x", "headers": {"Authorization": "${env:FAR_AUTHORIZATION}", "X-Team": "a"}
+            }, "git-hub": {
                 "command": ["npx", "-y", "x"], "env": {"GITHUB_TOKEN": "${env:GITHUB_TOKEN}", "TZ": "UTC"}
             }}),
-            "GITHUB_TOKEN",
+            "FAR_AUTHORIZATION GITHUB_TOKEN",
             1,
         );
         let codex = [

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use crate::catalog::document::ToolMetadata;
 use crate::cli::output::Output;
 use crate::cli::{CliError, Exit};
+use crate::mcp::document_of;
 use crate::strict::load;
 use crate::strict::read::Limits;
 use crate::telemetry::Metrics;
@@ -101,20 +102,8 @@ fn listed(server: &str, command: &[String]) -> Result<Arc<Listed>, CliError> {
 }
 
 fn document(server: &str, tool: &ListedTool) -> ToolMetadata {
-    let value: Value = serde_json::from_str(tool.json.get()).unwrap_or_default();
-    let text = |value: &Value| value.as_str().map(str::trim).filter(|text| !text.is_empty()).map(ToOwned::to_owned);
-    let schema: Option<Map<String, Value>> = value["inputSchema"].as_object().cloned();
-    ToolMetadata {
-        name: public_name(&server.replace('_', "-"), &tool.name, MAX_NAME),
-        title: text(&value["title"])
-            .or_else(|| text(&value["annotations"]["title"]))
-            .unwrap_or_else(|| tool.name.clone()),
-        description: text(&value["description"]).unwrap_or_default(),
-        category: String::new(),
-        backend: format!("mcp:{server}"),
-        input_schema: schema,
-        ..ToolMetadata::default()
-    }
+    let name = public_name(&server.replace('_', "-"), &tool.name, MAX_NAME);
+    document_of(&name, server, &tool.json)
 }
 
 /// Writes a document, or what the server owns of one that is there. Says what was done.

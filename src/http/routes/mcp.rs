@@ -7,10 +7,12 @@ use hyper::header::HeaderValue;
 
 use crate::http::answer::{self, Answer, Body};
 use crate::http::handler::{Access, Answering, Context, Handler, Request, Route, Upload};
-use crate::http::operation::Operation;
+use crate::http::operation::{Operation, Parameter, query};
 use crate::http::problem::Problem;
+use crate::http::query::Query;
 use crate::http::server::body;
-use crate::mcp::{Address, HttpAnswer, HttpRequest, MAX_MESSAGE_BYTES};
+use crate::mcp::{Address, HttpAnswer, HttpRequest, MAX_MESSAGE_BYTES, Waits};
+use crate::wire::problem::Code;
 
 /// The routes of the door.
 pub(super) fn routes() -> Vec<Route> {
@@ -32,7 +34,11 @@ fn route(method: Method, path: &'static str, ask: Ask) -> Route {
 
 /// Messages describe themselves by their own protocol, so the OpenAPI document does not have them.
 fn operation() -> Operation {
-    Operation::new("mcp", "A message of the Model Context Protocol.")
+    const PARAMETERS: [Parameter; 2] = [
+        query("client_timeout", "string", "How long the client waits for an answer, such as 300s."),
+        query("progress_resets", "boolean", "Does it wait longer while progress is told? Default: false."),
+    ];
+    Operation::new("mcp", "A message of the Model Context Protocol.").taking(&PARAMETERS)
 }
 
 fn default(context: Arc<Context>, request: Request, upload: Upload) -> Answering {
@@ -57,9 +63,23 @@ fn ask(context: Arc<Context>, address: Result<Address, Problem>, request: Reques
         let body = body::bytes(&headers, body, MAX_MESSAGE_BYTES, limits.request_timeout).await?;
         let goes_on = Box::new(move || connection.goes_on());
         let method = request.parts.method;
-        let asked = HttpRequest { method, headers, body, grant: request.grant, address, stopped, goes_on };
+        let waits = waits(&request.query)?;
+        let asked = HttpRequest { method, headers, body, grant: request.grant, address, waits, stopped, goes_on };
         Ok(answer_of(context.mcp.over_http(asked).await))
     })
+}
+
+/// How long a client waits, as its address says: `?client_timeout=300s&progress_resets=true`.
+fn waits(query: &Query) -> Result<Waits, Problem> {
+    let limit = query.get("client_timeout").map(|text| {
+        humantime::parse_duration(text).map_err(|error| {
+            let detail = format!("`client_timeout` is a time such as 300s, not `{text}`: {error}");
+            Problem::invalid(Code::InvalidParameter, detail)
+        })
+    });
+    let progress_resets = query.flag("progress_resets", false)?;
+    let limit = limit.transpose()?;
+    Ok(Waits { limit, progress_resets })
 }
 
 fn answer_of(answer: HttpAnswer) -> Answer {

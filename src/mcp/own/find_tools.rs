@@ -5,7 +5,9 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{OwnError, ToolResult};
+use super::super::address::Address;
+use super::super::shown::{Shown, named};
+use super::{OwnError, Reach, ToolResult};
 use crate::access::Grant;
 use crate::blocking;
 use crate::catalog::{Entry, next};
@@ -16,8 +18,20 @@ use crate::strict::{Fields, FromNode, Node, Word};
 use crate::text::head::head;
 use crate::wire::qualify::round;
 
-pub(super) const DESCRIPTION: &str = "Find tools by what is to be done, in words, or describe tools by exact names. \
+const DESCRIPTION: &str = "Find tools by what is to be done, in words, or describe tools by exact names. \
     The answer has names, descriptions, input schemas and expected seconds (half of all calls, nine in ten).";
+
+/// Bytes of servers' names that are shown.
+const MAX_NAMES: usize = 240;
+
+/// What the tool does, for whoever finds the tools of these servers by it.
+pub(super) fn description(servers: &[String]) -> String {
+    if servers.is_empty() {
+        return DESCRIPTION.to_owned();
+    }
+    let servers = named(servers, MAX_NAMES);
+    format!("{DESCRIPTION} First find, then call what was found by call_tool. Servers: {servers}.")
+}
 
 /// Tools that are found if nobody says, and at most.
 const LIMIT: [usize; 2] = [8, 25];
@@ -87,7 +101,10 @@ fn check_one(arguments: &Arguments, fields: &mut Fields<'_>) {
 
 /// What was found.
 #[derive(Debug, Serialize)]
-struct RpcAnswer {
+struct FoundAnswer {
+    /// What a call of one of them names, so that it is found better next time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    search_id: Option<String>,
     tools: Vec<Described>,
     /// How many more there are.
     #[serde(skip_serializing_if = "is_zero")]
@@ -98,6 +115,9 @@ struct RpcAnswer {
     /// Names that are none, each with near ones.
     #[serde(skip_serializing_if = "Map::is_empty")]
     unknown: Map<String, Value>,
+    /// Servers that are starting, whose tools are not known yet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    starting: Vec<String>,
 }
 
 /// One tool.
@@ -117,8 +137,17 @@ struct Described {
     times_out: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     conflicts: Vec<String>,
-    /// No server behind it takes calls.
+    /// Is it known to change nothing?
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    read_only: bool,
+    /// Whether a server behind it takes calls; said where none does.
+    #[serde(skip_serializing_if = "is_true")]
     callable: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_true(value: &bool) -> bool {
+    *value
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
@@ -126,21 +155,27 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-pub(super) async fn call(engine: &Arc<Engine>, grant: &Grant, arguments: Node) -> Result<ToolResult, OwnError> {
+pub(super) async fn call(reach: &Reach, grant: &Grant, arguments: Node) -> Result<ToolResult, OwnError> {
     let arguments: Arguments = decode(arguments)?;
-    let (engine, tenant) = (Arc::clone(engine), Arc::clone(&grant.tenant));
+    let (reach, tenant) = (reach.clone(), Arc::clone(&grant.tenant));
     // Ranking takes some hundred microseconds on large catalogs.
-    let found = blocking::run(move || answer(&engine, &tenant, arguments)).await;
+    let found = blocking::run(move || answer(&reach, &tenant, arguments)).await;
     Ok(ToolResult::structured(&found.map_err(|error| OwnError::Refused(error.to_string()))?))
 }
 
-fn answer(engine: &Engine, tenant: &Arc<str>, arguments: Arguments) -> RpcAnswer {
+fn answer(reach: &Reach, tenant: &Arc<str>, arguments: Arguments) -> FoundAnswer {
+    let Reach { door, address } = reach;
+    let (engine, shown) = (&door.engine, door.shown());
     let generation = Arc::clone(&engine.generation());
-    let describe = Describe { engine, generation: &generation };
+    let describe = Describe { engine, generation: &generation, shown: &shown, address };
+    let has_servers = shown.offering.has_servers();
+    let is_found = |name: &str| shown.finds(address, name);
+    let starting = shown.offering.starting().map(|server| server.name.clone()).collect();
     match (arguments.query, arguments.names) {
         (Some(text), _) => {
             let limit = arguments.limit.unwrap_or(LIMIT[0]);
-            let found = engine.find(&generation, &ToolQuery { tenant, text: &text, limit, nearest: NEAREST }, |_| true);
+            let query = ToolQuery { tenant, text: &text, limit, nearest: NEAREST };
+            let found = engine.find(&generation, &query, |entry| is_found(entry.name()));
             let entries: Vec<&Arc<Entry>> = found.tools.iter().map(|FoundTool { entry, .. }| entry).collect();
             let tools = found.tools.iter().enumerate().map(|(place, FoundTool { entry, score })| {
                 let detail =
@@ -148,24 +183,26 @@ fn answer(engine: &Engine, tenant: &Arc<str>, arguments: Arguments) -> RpcAnswer
                 let score = Some(round(*score)).filter(|_| detail != Detail::Names);
                 Described { score, ..describe.tool(entry, detail, &entries) }
             });
-            RpcAnswer {
+            FoundAnswer {
+                search_id: has_servers.then(|| door.searches().add(tenant, &text)),
                 tools: tools.collect(),
                 more: found.more,
                 nearest: found.nearest.iter().map(|entry| entry.name().to_string()).collect(),
                 unknown: Map::new(),
+                starting,
             }
         }
         (None, names) => {
             let (mut tools, mut unknown) = (Vec::new(), Map::new());
             for name in names.into_iter().flatten() {
-                if let Some(entry) = generation.tool(&name) {
+                if let Some(entry) = generation.tool(&name).filter(|entry| is_found(entry.name())) {
                     tools.push(describe.tool(entry, arguments.detail.unwrap_or(Detail::Schema), &[]));
                 } else {
-                    let near = generation.near_names(&name);
-                    unknown.insert(name, near.into());
+                    let near = generation.near_names(&name).into_iter().filter(|name| is_found(name)).collect();
+                    unknown.insert(name, near);
                 }
             }
-            RpcAnswer { tools, more: 0, nearest: Vec::new(), unknown }
+            FoundAnswer { search_id: None, tools, more: 0, nearest: Vec::new(), unknown, starting }
         }
     }
 }
@@ -173,11 +210,14 @@ fn answer(engine: &Engine, tenant: &Arc<str>, arguments: Arguments) -> RpcAnswer
 struct Describe<'e> {
     engine: &'e Engine,
     generation: &'e Generation,
+    shown: &'e Shown,
+    address: &'e Address,
 }
 
 impl Describe<'_> {
     fn tool(&self, entry: &Arc<Entry>, detail: Detail, beside: &[&Arc<Entry>]) -> Described {
         let name = entry.name().to_string();
+        let callable = self.shown.tool(self.address, &name).is_some();
         let bare = Described {
             name,
             description: None,
@@ -186,7 +226,8 @@ impl Describe<'_> {
             seconds: None,
             times_out: false,
             conflicts: Vec::new(),
-            callable: false,
+            read_only: callable && self.shown.facts(entry.name()).is_read_only,
+            callable,
         };
         if detail == Detail::Names {
             return bare;

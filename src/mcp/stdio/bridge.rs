@@ -18,9 +18,9 @@ use tokio::time::{interval, sleep, timeout};
 
 use super::super::headers::{self, SESSION, VERSION};
 use super::super::http::MAX_MESSAGE_BYTES;
-use super::super::sse::SseReader;
 use super::lines::{StdioLine, StdioOutput};
 use super::way::{SendError, Way};
+use crate::jsonrpc::sse::SseReader;
 use crate::jsonrpc::{Envelope, ErrorObject, Id, Members, MessageLimits, code, meta, object};
 
 const LIMITS: MessageLimits = MessageLimits::of_bytes(MAX_MESSAGE_BYTES);

@@ -3,10 +3,10 @@
 use bytes::Bytes;
 
 /// Keeps idle timeouts of clients and proxies away.
-pub(super) const COMMENT: Bytes = Bytes::from_static(b": \n\n");
+pub(crate) const COMMENT: Bytes = Bytes::from_static(b": \n\n");
 
 /// A message, with an id if it can be asked for again.
-pub(super) fn message(id: Option<&str>, json: &[u8]) -> Bytes {
+pub(crate) fn message(id: Option<&str>, json: &[u8]) -> Bytes {
     let mut event = Vec::with_capacity(json.len() + 64);
     if let Some(id) = id {
         event.extend_from_slice(b"id: ");
@@ -21,13 +21,13 @@ pub(super) fn message(id: Option<&str>, json: &[u8]) -> Bytes {
 }
 
 /// An event that says nothing but its id, so that a client knows what to ask for.
-pub(super) fn priming(id: &str) -> Bytes {
+pub(crate) fn priming(id: &str) -> Bytes {
     format!("id: {id}\ndata: \n\n").into()
 }
 
 /// Messages out of a stream that comes in pieces. What is no message is passed over, as is one beyond the limit.
 #[derive(Debug)]
-pub(super) struct SseReader {
+pub(crate) struct SseReader {
     most: usize,
     bytes: Vec<u8>,
     /// Up to here no event ends.
@@ -36,12 +36,12 @@ pub(super) struct SseReader {
 
 impl SseReader {
     /// Of messages of at most `most` bytes.
-    pub(super) fn new(most: usize) -> Self {
+    pub(crate) fn new(most: usize) -> Self {
         Self { most, bytes: Vec::new(), searched: 0 }
     }
 
     /// The stream goes on.
-    pub(super) fn push(&mut self, piece: &[u8]) {
+    pub(crate) fn push(&mut self, piece: &[u8]) {
         self.bytes.extend(piece.iter().copied().filter(|byte| *byte != b'\r'));
         if self.bytes.len() > self.most + 1024 && self.end().is_none() {
             self.bytes.clear();
@@ -57,7 +57,7 @@ impl SseReader {
     }
 
     /// The next message that is whole.
-    pub(super) fn next(&mut self) -> Option<String> {
+    pub(crate) fn next(&mut self) -> Option<String> {
         while let Some(end) = self.end() {
             let event: Vec<u8> = self.bytes.drain(..end + 2).collect();
             self.searched = 0;

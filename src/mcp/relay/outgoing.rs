@@ -1,0 +1,123 @@
+//! The parameters of a call as its server gets them, and as two calls are compared.
+
+use serde_json::value::RawValue;
+
+use crate::jsonrpc::object::{self, Change};
+use crate::jsonrpc::{Members, NoObject, meta};
+
+/// Keys of `_meta` that are between a client and us.
+const OWN: &str = "dev.almanac/";
+
+/// What a server gets of a client's `params`: the tool by its own name there, and in `_meta` what is not of one hop.
+pub(super) fn direct(params: Option<&RawValue>, own_name: &str) -> Result<Box<RawValue>, NoObject> {
+    let name = serde_json::Value::from(own_name).to_string();
+    let params = params.ok_or(NoObject)?;
+    let change = |member: &str, _: &RawValue| if member == "name" { Change::Set(name.clone()) } else { Change::Keep };
+    passed_on(&object::rewrite(params, change, &[])?)
+}
+
+/// The same of a call by the tool that calls others, whose own `params` these are.
+pub(super) fn found(
+    params: Option<&RawValue>,
+    own_name: &str,
+    arguments: Option<&RawValue>,
+) -> Result<Box<RawValue>, NoObject> {
+    let empty = RawValue::from_string("{}".to_owned()).map_err(|_| NoObject)?;
+    let name = serde_json::Value::from(own_name).to_string();
+    let mut members = vec![("name", name.as_str())];
+    members.extend(arguments.map(|arguments| ("arguments", arguments.get())));
+    let known = params.and_then(|params| Members::read(params).ok()?.get(meta::MEMBER));
+    members.extend(known.map(|known| (meta::MEMBER, known.get())));
+    passed_on(&object::rewrite(&empty, |_, _| Change::Keep, &members)?)
+}
+
+/// Parameters without what is between a client and us.
+pub(in crate::mcp) fn passed_on(params: &RawValue) -> Result<Box<RawValue>, NoObject> {
+    let params = meta::strip_core(params)?;
+    let Some(Ok(keys)) = Members::read(&params)?.get(meta::MEMBER).map(Members::read) else { return Ok(params) };
+    let is_own = |key: &str| key == meta::PROGRESS_TOKEN || key.starts_with(OWN);
+    match keys.iter().filter(|(key, _)| is_own(key)).count() {
+        0 => Ok(params.clone()),
+        own if own == keys.iter().count() => object::remove(&params, &[meta::MEMBER]),
+        _ => meta::change(&params, |key, _| if is_own(key) { Change::Remove } else { Change::Keep }, &[]),
+    }
+}
+
+/// The same text for any order of keys and any space; numbers and texts stay as they are written.
+pub(super) fn canonical(json: &RawValue) -> String {
+    let mut text = String::with_capacity(json.get().len());
+    write(json, &mut text);
+    text
+}
+
+fn write(json: &RawValue, text: &mut String) {
+    let list = |json: &RawValue| {
+        serde_json::from_str::<Vec<&RawValue>>(json.get())
+            .ok()
+            .map(|items| items.into_iter().map(ToOwned::to_owned).collect::<Vec<Box<RawValue>>>())
+    };
+    if let Ok(members) = Members::read(json) {
+        let mut members: Vec<(&str, &RawValue)> = members.iter().collect();
+        members.sort_by_key(|(name, _)| *name);
+        text.push('{');
+        for (place, (name, value)) in members.into_iter().enumerate() {
+            if place > 0 {
+                text.push(',');
+            }
+            text.push_str(&serde_json::Value::from(name).to_string());
+            text.push(':');
+            write(value, text);
+        }
+        text.push('}');
+    } else if let Some(items) = list(json) {
+        text.push('[');
+        for (place, item) in items.iter().enumerate() {
+            if place > 0 {
+                text.push(',');
+            }
+            write(item, text);
+        }
+        text.push(']');
+    } else if let Some(string) = object::text(json) {
+        text.push_str(&serde_json::Value::from(&*string).to_string());
+    } else {
+        text.push_str(json.get());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(json: &str) -> &RawValue {
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn a_server_gets_what_is_its_own() {
+        let check = |params: &str, expected: &str| {
+            assert_eq!(direct(Some(raw(params)), "t").unwrap().get(), expected, "{params}");
+        };
+        check(r#"{"name":"a_t", "arguments":{"n":1.0},"x":1}"#, r#"{"name":"t", "arguments":{"n":1.0},"x":1}"#);
+        check(r#"{"name":"a_t","_meta":{"progressToken":1}}"#, r#"{"name":"t"}"#);
+        check(
+            r#"{"name":"a_t","_meta":{"progressToken":1,"traceparent":"00","dev.almanac/session":"s"}}"#,
+            r#"{"name":"t","_meta":{"traceparent":"00"}}"#,
+        );
+        check(r#"{"name":"a_t","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#, r#"{"name":"t"}"#);
+        let params = raw(r#"{"name":"call_tool","arguments":{"name":"a_t"},"_meta":{"progressToken":1,"a":2}}"#);
+        let sent = found(Some(params), "t", Some(raw(r#"{"n": 123456789012345678901}"#))).unwrap();
+        assert_eq!(sent.get(), r#"{"name":"t","arguments":{"n": 123456789012345678901},"_meta":{"a":2}}"#);
+    }
+
+    #[test]
+    fn the_same_arguments_are_one_text() {
+        let same = |one: &str, other: &str, expected: bool| {
+            assert_eq!(canonical(raw(one)) == canonical(raw(other)), expected, "{one} {other}");
+        };
+        same(r#"{"a":1,"b":[1, {"c":"x","d":null}]}"#, r#"{ "b" : [1,{"d":null,"c":"\u0078"}],"a":1 }"#, true);
+        same(r#"{"a":100000000000000000001}"#, r#"{"a":100000000000000000002}"#, false);
+        same("[1,2]", "[2,1]", false);
+        same(r#""1""#, "1", false);
+    }
+}

@@ -1,0 +1,225 @@
+//! The task that a call lives in: it asks the server, hears it, and records the call once it has really ended.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout};
+
+use super::super::Mcp;
+use super::super::request::McpRequest;
+use super::metadata::{self, CallFacts};
+use super::ongoing::{CallEnd, CallFailure, CallKey, CallOwner, OngoingCall};
+use super::{CallWay, WantedCall, outgoing, says_error, session_of};
+use crate::jsonrpc::{Members, meta, object};
+use crate::telemetry::events::ToolRelayed;
+use crate::timing::execution::MAX_DURATION_MS;
+use crate::timing::key::check_mode;
+use crate::timing::{Execution, Forecast, Key, Measures, Outcome};
+use crate::upstream::{CallFault, CallReply, Caller, Outgoing};
+
+/// What is told beside a result is waited for so long, once the result is there.
+const TOLD_WITHIN: Duration = Duration::from_millis(5);
+
+/// How long a tool may take of which too little is known: calls of the key that were recorded, and the limit without.
+const FEW: u64 = 20;
+const UNKNOWN_LIMIT: Duration = Duration::from_secs(300);
+
+/// Of one that is known: four times what 99 in 100 calls take, between these.
+const KNOWN_LIMIT: [Duration; 2] = [Duration::from_secs(120), Duration::from_secs(900)];
+
+/// A call as its task needs it.
+struct CallTask {
+    door: Arc<Mcp>,
+    call: Arc<OngoingCall>,
+    outgoing: Outgoing,
+    facts: CallFacts,
+    /// What is told beside the result, as far as it is known before.
+    told: JoinHandle<Option<Map<String, Value>>>,
+    /// May it be sent again if it got no answer?
+    is_read_only: bool,
+    log: CallLog,
+}
+
+/// What the log of calls says beside what is recorded.
+struct CallLog {
+    token: Arc<str>,
+    trace: Option<String>,
+    arguments: Option<String>,
+}
+
+/// Makes a call and returns at once.
+pub(super) fn begin(
+    door: &Arc<Mcp>,
+    request: &McpRequest,
+    wanted: &WantedCall,
+    owner: CallOwner,
+    key: Option<CallKey>,
+    patience: Duration,
+) -> Arc<OngoingCall> {
+    let WantedCall { tool, arguments, way } = wanted;
+    let facts = door.facts(&tool.name);
+    let mode = facts.mode_argument.as_deref().and_then(|argument| mode_of(arguments.as_deref()?, argument));
+    let size = arguments.as_ref().map_or(0, |arguments| arguments.get().len() as u64);
+    let forecast = {
+        let measures = Measures { content_length: Some(size), ..Measures::default() };
+        let key = Key::new(&tool.name, mode.as_deref().unwrap_or_default());
+        door.engine.forecast_key(&door.engine.generation(), &door.engine.learnt(), key, &(&measures).into())
+    };
+    let session = session_of(request);
+    let facts_of_call = CallFacts {
+        tenant: Arc::clone(&owner.tenant),
+        tool: Arc::clone(&tool.name),
+        mode,
+        session: session.clone(),
+        size,
+        patience,
+    };
+    let params = request.params.as_deref();
+    let sent = match way {
+        CallWay::Direct => outgoing::direct(params, &tool.own_name),
+        CallWay::Found { .. } => outgoing::found(params, &tool.own_name, arguments.as_deref()),
+    };
+    let settings = &tool.server.settings;
+    let limit = settings.timeout.unwrap_or_else(|| limit_of(&forecast));
+    let call = Arc::new(OngoingCall::new(Arc::clone(tool), owner, key, forecast));
+    let outgoing = Outgoing {
+        method: "tools/call".to_owned(),
+        params: sent.ok(),
+        caller: Caller {
+            // One that shares no process with others; without a session, that of the token.
+            session: Some(session.unwrap_or_else(|| format!("token:{}", call.owner.token))),
+            token: Some(call.owner.token.to_string()),
+            capabilities: None,
+            wants_progress: params.is_some_and(|params| meta::get(params, meta::PROGRESS_TOKEN).is_some()),
+            log_level: params.and_then(|params| meta::text(params, meta::LOG_LEVEL)).map(String::from),
+        },
+        limit: Some(limit),
+        sent: Some(Arc::clone(&call.sent)),
+    };
+    let told = tokio::spawn(metadata::expect(Arc::clone(&door.engine), facts_of_call.clone()));
+    let shown = |raw: &RawValue| raw.get().to_owned();
+    let log = CallLog {
+        token: Arc::clone(&call.owner.token),
+        trace: params.and_then(|params| meta::text(params, "traceparent")).map(String::from),
+        arguments: arguments.as_deref().filter(|_| settings.log_arguments).map(shown),
+    };
+    let (door, is_read_only) = (Arc::clone(door), facts.is_read_only);
+    let task = CallTask { door, call: Arc::clone(&call), outgoing, facts: facts_of_call, told, is_read_only, log };
+    tokio::spawn(task.run());
+    call
+}
+
+fn mode_of(arguments: &RawValue, argument: &str) -> Option<String> {
+    let mode = object::text(Members::read(arguments).ok()?.get(argument)?)?.into_owned();
+    check_mode(&mode).is_ok().then_some(mode).filter(|mode| !mode.is_empty())
+}
+
+/// How long a call may take that nobody set a limit for.
+fn limit_of(forecast: &Forecast) -> Duration {
+    if forecast.samples() < FEW {
+        return UNKNOWN_LIMIT;
+    }
+    Duration::from_millis(4 * forecast.quantile_ms(0.99)).clamp(KNOWN_LIMIT[0], KNOWN_LIMIT[1])
+}
+
+impl CallTask {
+    async fn run(self) {
+        let reply = match self.ask().await {
+            // Nothing came of it, and it changes nothing: it is asked once more.
+            Some(Err(CallFault::Died { .. })) if self.is_read_only => self.ask().await,
+            reply => reply,
+        };
+        let Self { door, call, facts, mut told, log, .. } = self;
+        let ran_for = call.sent.get().map(std::time::Instant::elapsed);
+        let (outcome, duration, queued) = match reply {
+            Some(Ok(CallReply { outcome, duration, queued })) => {
+                (outcome.map_err(CallFailure::Error), Some(duration), queued)
+            }
+            Some(Err(fault)) => (Err(CallFailure::Fault(fault)), ran_for, Duration::ZERO),
+            None => (Err(CallFailure::Cancelled), ran_for, Duration::ZERO),
+        };
+        let ended_as = outcome_of(&outcome);
+        let metadata = if let Ok(told) = timeout(TOLD_WITHIN, &mut told).await {
+            told.ok().flatten()
+        } else {
+            told.abort();
+            None
+        };
+        let end = CallEnd { outcome, duration: duration.unwrap_or_default(), queued, at: Instant::now(), metadata };
+        let server = call.tool.server.name.clone();
+        let was_made = duration.is_some();
+        let label = if was_made { ended_as.as_str() } else { "refused" };
+        door.metrics.relay.calls.with_label_values(&[server.as_str(), label]).inc();
+        ToolRelayed {
+            server: &server,
+            tool: &facts.tool,
+            outcome: label,
+            duration: end.duration,
+            queued: end.queued,
+            token: &log.token,
+            session: facts.session.as_deref(),
+            trace: log.trace.as_deref(),
+            arguments: log.arguments.as_deref(),
+        }
+        .emit();
+        call.finish(end);
+        door.relay.calls.ended(&call);
+        if let Some(duration) = duration {
+            record(&door, facts, duration, ended_as).await;
+        }
+    }
+
+    /// The answer, or nothing once nobody wants it any more.
+    async fn ask(&self) -> Option<Result<CallReply, CallFault>> {
+        let (sender, mut events) = mpsc::channel(32);
+        let server = self.call.tool.server.name.clone();
+        let asked = self.door.upstreams.request(&server, self.outgoing.clone(), sender);
+        tokio::pin!(asked);
+        let reply = loop {
+            tokio::select! {
+                biased;
+                Some(event) = events.recv() => self.call.hear(event),
+                () = self.call.cancelling() => break None,
+                reply = &mut asked => break Some(reply),
+            }
+        };
+        while let Ok(event) = events.try_recv() {
+            self.call.hear(event);
+        }
+        reply
+    }
+}
+
+fn outcome_of(outcome: &Result<Box<RawValue>, CallFailure>) -> Outcome {
+    match outcome {
+        Ok(result) if says_error(result) => Outcome::Error,
+        Ok(_) => Outcome::Success,
+        Err(CallFailure::Fault(CallFault::Timeout { .. })) => Outcome::Timeout,
+        Err(CallFailure::Cancelled) => Outcome::Cancelled,
+        Err(CallFailure::Error(_) | CallFailure::Fault(_)) => Outcome::Error,
+    }
+}
+
+/// Records the call. Its client does not wait for the disk; what cannot be stored is counted.
+async fn record(door: &Mcp, facts: CallFacts, duration: Duration, outcome: Outcome) {
+    let at_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_millis() as i64);
+    let execution = Execution {
+        tenant: facts.tenant.to_string(),
+        tool: facts.tool.to_string(),
+        mode: facts.mode,
+        duration_ms: Some((duration.as_millis() as u64).min(MAX_DURATION_MS)),
+        outcome,
+        measures: Measures { content_length: Some(facts.size), ..Measures::default() },
+        session: facts.session,
+        at_ms,
+        idempotency_key: None,
+    };
+    if let Err(error) = door.engine.record(vec![execution]).await {
+        door.metrics.relay.unrecorded.inc();
+        tracing::warn!(%error, tool = &*facts.tool, "a call of a server's tool is not recorded");
+    }
+}

@@ -1,0 +1,411 @@
+//! A server at a URL: what the conversation writes as lines is posted there, and what comes back is read as lines.
+//!
+//! To the conversation it looks like a program: so all that is kept, watched and timed of programs holds for it too.
+//! Redirects are not followed and proxies of the environment are not used: credentials go where the configuration
+//! says.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode, Uri};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use parking_lot::Mutex;
+use rustls::{ClientConfig, RootCertStore};
+use serde_json::value::RawValue;
+use tokio::io::{AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf, duplex, split};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{sleep, timeout};
+
+use super::lines::{self, MAX_MESSAGE_BYTES, PeerLine};
+use crate::jsonrpc::sse::SseReader;
+use crate::jsonrpc::wire_headers::{self, METHOD, NAME, SESSION, VERSION};
+use crate::jsonrpc::{Envelope, ErrorObject, Id, Members, MessageLimits, code, meta, object};
+
+/// Until a connection is there.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// How long an unused connection is kept.
+const IDLE: Duration = Duration::from_secs(50);
+
+/// Between two tries to follow a server's stream of notifications.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// How long the end of a session may take to be told.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Bytes between the conversation and this.
+const PIPE: usize = 64 << 10;
+
+/// Statuses that say nothing of which era a server is of.
+const MUTE: [u16; 6] = [401, 403, 407, 408, 421, 429];
+
+/// A server that cannot be asked at its URL.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RemoteError {
+    #[error("`{0}` is no URL of a server")]
+    Url(String),
+    #[error("the value of the header `{0}` cannot be sent")]
+    Header(String),
+    #[error("the system has no certificates of authorities; install ca-certificates")]
+    NoAuthorities,
+    #[error("cannot set up TLS: {0}")]
+    Tls(#[from] rustls::Error),
+}
+
+/// A conversation with a server at a URL.
+pub(super) struct RemoteStream {
+    pub(super) reader: ReadHalf<DuplexStream>,
+    pub(super) writer: WriteHalf<DuplexStream>,
+    /// Why the server makes it end, if it does.
+    pub(super) over: oneshot::Receiver<String>,
+}
+
+/// A server at a URL.
+struct Remote {
+    uri: Uri,
+    headers: HeaderMap,
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    session: Mutex<RemoteSession>,
+    /// What is read next by the conversation.
+    lines: mpsc::Sender<String>,
+}
+
+/// What a legacy server agreed to.
+#[derive(Debug, Clone, Default)]
+struct RemoteSession {
+    id: Option<HeaderValue>,
+    version: Option<String>,
+}
+
+/// Why the conversation is over.
+struct Over(String);
+
+/// Begins to speak to the server at a URL, with these headers. Must be called within the runtime.
+pub(super) fn open(url: &str, headers: &[(String, String)]) -> Result<RemoteStream, RemoteError> {
+    let uri: Uri = url.parse().map_err(|_| RemoteError::Url(url.to_owned()))?;
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        let wrong = || RemoteError::Header(name.clone());
+        let mut value = HeaderValue::try_from(value.as_str()).map_err(|_| wrong())?;
+        value.set_sensitive(true);
+        map.insert(HeaderName::try_from(name.as_str()).map_err(|_| wrong())?, value);
+    }
+    let (near, far) = duplex(PIPE);
+    let (lines, told) = mpsc::channel(64);
+    let client = client(uri.scheme_str() == Some("https"))?;
+    let remote = Arc::new(Remote { uri, headers: map, client, session: Mutex::default(), lines });
+    let (ended, over) = oneshot::channel();
+    let (reader, writer) = split(far);
+    tokio::spawn(remote.run(reader, writer, told, ended));
+    let (reader, writer) = split(near);
+    Ok(RemoteStream { reader, writer, over })
+}
+
+fn client(is_tls: bool) -> Result<Client<HttpsConnector<HttpConnector>, Full<Bytes>>, RemoteError> {
+    let mut http = HttpConnector::new();
+    http.enforce_http(false);
+    http.set_nodelay(true);
+    http.set_connect_timeout(Some(CONNECT));
+    let mut roots = RootCertStore::empty();
+    if is_tls {
+        // Systems ship a few that the TLS library does not take; the others hold.
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if roots.is_empty() {
+            return Err(RemoteError::NoAuthorities);
+        }
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let builder = HttpsConnectorBuilder::new().with_tls_config(tls);
+    let schemes = if is_tls { builder.https_only() } else { builder.https_or_http() };
+    Ok(Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE)
+        .build(schemes.enable_http1().wrap_connector(http)))
+}
+
+impl Remote {
+    /// Until the conversation ends, or the server makes it end.
+    async fn run(
+        self: Arc<Self>,
+        reader: ReadHalf<DuplexStream>,
+        mut writer: WriteHalf<DuplexStream>,
+        mut told: mpsc::Receiver<String>,
+        ended: oneshot::Sender<String>,
+    ) {
+        let mut reader = BufReader::new(reader);
+        let mut posts: JoinSet<Result<(), Over>> = JoinSet::new();
+        let mut asked: HashMap<u64, AbortHandle> = HashMap::new();
+        let why = loop {
+            tokio::select! {
+                line = lines::next(&mut reader, MAX_MESSAGE_BYTES) => match line {
+                    Ok(Some(PeerLine::Whole(line))) => {
+                        if let Err(over) = self.take(line, &mut posts, &mut asked).await {
+                            break Some(over);
+                        }
+                    }
+                    // No message of ours is that long.
+                    Ok(Some(PeerLine::TooLong(..))) => {}
+                    Ok(None) | Err(_) => break None,
+                },
+                Some(line) = told.recv() => {
+                    if writer.write_all(line.as_bytes()).await.is_err() {
+                        break None;
+                    }
+                }
+                Some(posted) = posts.join_next(), if !posts.is_empty() => {
+                    asked.retain(|_, post| !post.is_finished());
+                    if let Ok(Err(over)) = posted {
+                        break Some(over);
+                    }
+                }
+            }
+        };
+        drop(posts);
+        while let Ok(line) = told.try_recv() {
+            // Whoever does not read it any more does not need it.
+            let _ = writer.write_all(line.as_bytes()).await;
+        }
+        if let Some(Over(why)) = why
+            && ended.send(why).is_ok()
+        {
+            // The conversation is closed with the reason before it sees the end of this.
+            let _ = timeout(FAREWELL, async { while let Ok(Some(_)) = lines::next(&mut reader, PIPE).await {} }).await;
+        }
+        let _ = writer.shutdown().await;
+        self.bid_farewell().await;
+    }
+
+    /// Sends a message of the conversation.
+    async fn take(
+        self: &Arc<Self>,
+        line: Vec<u8>,
+        posts: &mut JoinSet<Result<(), Over>>,
+        asked: &mut HashMap<u64, AbortHandle>,
+    ) -> Result<(), Over> {
+        let body = Bytes::from(line);
+        let limits = MessageLimits::of_bytes(MAX_MESSAGE_BYTES);
+        let message = Envelope::read(&body, limits);
+        match message {
+            Ok(Envelope::Request { id, method, params }) => {
+                let headers = modern_headers(&method, params);
+                let (remote, number, body) = (Arc::clone(self), id.as_number(), body.clone());
+                let post = posts.spawn(async move { remote.ask(id, &method, headers, body).await });
+                if let Some(number) = number {
+                    asked.insert(number, post);
+                }
+                Ok(())
+            }
+            Ok(Envelope::Notification { method, params }) => {
+                if method == "notifications/cancelled" {
+                    let named = params.and_then(|params| Id::read(Members::read(params).ok()?.get("requestId")?));
+                    let post = named.and_then(|id| asked.remove(&id.as_number()?));
+                    // A modern server hears of it by the end of the stream, and of nothing else.
+                    if self.session.lock().version.is_none() {
+                        post.iter().for_each(AbortHandle::abort);
+                        return Ok(());
+                    }
+                }
+                // In order: what follows may rest on it.
+                let posted = timeout(CONNECT, self.post(body.clone(), HeaderMap::new())).await;
+                if method == "notifications/initialized" && matches!(posted, Ok(Ok(_))) {
+                    let remote = Arc::clone(self);
+                    posts.spawn(async move { remote.follow().await });
+                }
+                Ok(())
+            }
+            Ok(Envelope::Response { .. }) => {
+                let remote = Arc::clone(self);
+                posts.spawn(async move {
+                    // Nobody hears whether it arrived.
+                    let _ = remote.post(body, HeaderMap::new()).await;
+                    Ok(())
+                });
+                Ok(())
+            }
+            Err(_) => Ok(()),
+        }
+    }
+
+    async fn post(&self, body: Bytes, more: HeaderMap) -> Result<Response<Incoming>, String> {
+        let request = self.request(Method::POST, Full::new(body), more);
+        self.client.request(request).await.map_err(|error| {
+            let source = std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
+            format!("it cannot be reached: {error}{source}")
+        })
+    }
+
+    fn request(&self, method: Method, body: Full<Bytes>, more: HeaderMap) -> Request<Full<Bytes>> {
+        let mut request = Request::new(body);
+        *request.method_mut() = method;
+        *request.uri_mut() = self.uri.clone();
+        let session = self.session.lock().clone();
+        let headers = request.headers_mut();
+        headers.extend(self.headers.clone());
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        if let Some(id) = session.id {
+            headers.insert(HeaderName::from_static(SESSION), id);
+        }
+        if let Some(Ok(version)) = session.version.map(HeaderValue::try_from) {
+            headers.insert(HeaderName::from_static(VERSION), version);
+        }
+        headers.extend(more);
+        request
+    }
+
+    /// Asks, and hands on what is answered.
+    async fn ask(self: Arc<Self>, id: Id, method: &str, headers: HeaderMap, body: Bytes) -> Result<(), Over> {
+        let response = self.post(body, headers).await.map_err(Over)?;
+        let status = response.status();
+        if method == "initialize" && status.is_success() {
+            self.session.lock().id = response.headers().get(SESSION).cloned();
+        }
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        if status.is_success() && kind.starts_with("text/event-stream") {
+            return self.relay(Some((&id, method)), response.into_body()).await;
+        }
+        let read = Limited::new(response.into_body(), MAX_MESSAGE_BYTES).collect().await;
+        let Ok(body) = read.map(http_body_util::Collected::to_bytes) else {
+            return self.answer_error(&id, "its answer broke off, or is too long; the call may have run").await;
+        };
+        let limits = MessageLimits::of_bytes(MAX_MESSAGE_BYTES);
+        if let Ok(Envelope::Response { outcome, .. }) = Envelope::read(&body, limits) {
+            self.heed(method, outcome);
+            return self.hand_on(&body).await;
+        }
+        if status == StatusCode::NOT_FOUND && self.session.lock().id.is_some() {
+            return Err(Over("it does not know the session any more".to_owned()));
+        }
+        let is_mute = MUTE.contains(&status.as_u16()) || status.is_server_error();
+        if method == "server/discover" && !is_mute {
+            // It is none of this era.
+            let error = ErrorObject::new(code::METHOD_NOT_FOUND, format!("it answered {status}"));
+            return self.send(Envelope::write_error(Some(&id), &error)).await;
+        }
+        if matches!(method, "server/discover" | "initialize") {
+            return Err(Over(format!("it answered {status}{}", hint(status))));
+        }
+        self.answer_error(&id, &format!("it answered {status}{}", hint(status))).await
+    }
+
+    /// Notes what the server agreed to.
+    fn heed(&self, method: &str, outcome: Result<&RawValue, &RawValue>) {
+        if method == "initialize"
+            && let Ok(result) = outcome
+        {
+            let version =
+                Members::read(result).ok().and_then(|members| members.text("protocolVersion").map(Into::into));
+            self.session.lock().version = version;
+        }
+    }
+
+    async fn answer_error(&self, id: &Id, message: &str) -> Result<(), Over> {
+        self.send(Envelope::write_error(Some(id), &ErrorObject::new(code::INTERNAL, message))).await
+    }
+
+    async fn hand_on(&self, message: &[u8]) -> Result<(), Over> {
+        // A message may be laid out over lines.
+        let line: Vec<u8> =
+            message.iter().map(|&byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte }).collect();
+        match String::from_utf8(line) {
+            Ok(line) => self.send(line).await,
+            Err(_) => Ok(()),
+        }
+    }
+
+    async fn send(&self, mut line: String) -> Result<(), Over> {
+        line.push('\n');
+        self.lines.send(line).await.map_err(|_| Over("the conversation has ended".to_owned()))
+    }
+
+    /// Hands on the events of a stream: until the answer of `asked`, or its end.
+    async fn relay(&self, asked: Option<(&Id, &str)>, mut body: Incoming) -> Result<(), Over> {
+        let mut events = SseReader::new(MAX_MESSAGE_BYTES);
+        let limits = MessageLimits::of_bytes(MAX_MESSAGE_BYTES);
+        while let Some(frame) = body.frame().await {
+            let Ok(frame) = frame else { break };
+            let Some(piece) = frame.data_ref() else { continue };
+            events.push(piece);
+            while let Some(message) = events.next() {
+                let mut is_answer = false;
+                if let (Some((id, method)), Ok(Envelope::Response { id: of, outcome })) =
+                    (asked, Envelope::read(message.as_bytes(), limits))
+                    && of.as_ref() == Some(id)
+                {
+                    self.heed(method, outcome);
+                    is_answer = true;
+                }
+                self.hand_on(message.as_bytes()).await?;
+                if is_answer {
+                    return Ok(());
+                }
+            }
+        }
+        match asked {
+            Some((id, _)) => self.answer_error(id, "its stream ended without an answer; the call may have run").await,
+            None => Ok(()),
+        }
+    }
+
+    /// Follows what a legacy server tells without being asked; until it says that it tells nothing.
+    async fn follow(self: Arc<Self>) -> Result<(), Over> {
+        loop {
+            let request = self.request(Method::GET, Full::default(), HeaderMap::new());
+            match self.client.request(request).await {
+                Ok(response) if response.status().is_success() => self.relay(None, response.into_body()).await?,
+                Ok(_) => return Ok(()),
+                Err(_) => {}
+            }
+            sleep(AGAIN).await;
+        }
+    }
+
+    /// Ends the session of a legacy server.
+    async fn bid_farewell(&self) {
+        if self.session.lock().id.is_none() {
+            return;
+        }
+        let request = self.request(Method::DELETE, Full::default(), HeaderMap::new());
+        // It may not know how, or be gone.
+        let _ = timeout(FAREWELL, self.client.request(request)).await;
+    }
+}
+
+/// What to do about a status.
+fn hint(status: StatusCode) -> &'static str {
+    match status.as_u16() {
+        401 | 403 => ": `headers` of the configuration must let us in",
+        300..=399 => ": name the address that it leads to, redirects are not followed",
+        _ => "",
+    }
+}
+
+/// The headers of a modern request; none of a legacy one.
+fn modern_headers(method: &str, params: Option<&RawValue>) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    let version = params.and_then(|params| meta::text(params, meta::PROTOCOL_VERSION));
+    let (Some(params), Some(version)) = (params, version) else { return headers };
+    let subject = wire_headers::subject_of(method);
+    let subject = subject.and_then(|name| object::text(Members::read(params).ok()?.get(name)?));
+    let named = [(VERSION, Some(version)), (METHOD, Some(method.into())), (NAME, subject)];
+    for (name, value) in named {
+        let value = value.map(|value| HeaderValue::try_from(wire_headers::encode(&value)));
+        if let Some(Ok(value)) = value {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    }
+    headers
+}

@@ -1,0 +1,169 @@
+//! Servers that die, hang and lie, and what their clients are told.
+
+use std::thread;
+
+use serde_json::{Value, json};
+
+use super::client::{BOTH, MODERN, meta};
+use super::served::{Served, ask, names, outcome, text};
+use crate::daemon::{Site, wait_for, wait_until};
+use crate::mcp_fixture::server;
+
+#[test]
+fn a_death_is_an_error_to_each_call_and_recorded_once() {
+    let served = Served::one("legacy");
+    let before = served.ask("/mcp/all", "tools/list", json!({}));
+    let sleep = || ask(&served.daemon, "/mcp", "tools/call", json!({"name": "a_sleep", "arguments": {"ms": 60_000}}));
+    let answers: Vec<Value> = thread::scope(|scope| {
+        let calls: Vec<_> = (0..31).map(|_| scope.spawn(|| outcome(&sleep()))).collect();
+        let in_flight = r#"almanac_mcp_calls_in_flight{server="a"}"#;
+        wait_until("the calls", || served.daemon.metric(in_flight) == Some(31.0));
+        let dead = served.call("a_die", json!({}));
+        assert_eq!(dead["isError"], true);
+        calls.into_iter().map(|call| call.join().unwrap()).collect()
+    });
+    for answer in &answers {
+        let result = &answer["result"];
+        assert_eq!(result["isError"], true, "{answer}");
+        assert!(text(result).contains("the call may have run"), "{answer}");
+    }
+    wait_until("the records", || served.recorded("a_sleep") == 31 && served.recorded("a_die") == 1);
+    let errors = r#"almanac_mcp_calls_total{outcome="error",server="a"}"#;
+    assert_eq!(served.daemon.metric(errors), Some(32.0));
+    assert_eq!(served.ask("/mcp/all", "tools/list", json!({})), before);
+    // It comes back, and the next call goes on.
+    assert_eq!(text(&served.call("a_echo", json!({"text": "again"}))), "again");
+}
+
+#[test]
+fn a_server_that_hangs_is_restarted() {
+    let served = Served::new(
+        &format!("    a: {}, timeout: 100ms}}\n    b: {}}}\n", server("legacy hangs"), server("legacy")),
+        "  anonymous_calls: true\n",
+    );
+    for _ in 0..3 {
+        let result = served.call("a_echo", json!({}));
+        assert_eq!(result["isError"], true);
+        assert!(text(&result).contains("did not answer within") && text(&result).contains("may have run"), "{result}");
+        assert_eq!(text(&served.call("b_echo", json!({"text": "others go on"}))), "others go on");
+    }
+    wait_until("the records", || served.recorded("a_echo") == 3);
+    let items = served.daemon.json("/v1/executions?tool=a_echo")["items"].clone();
+    assert_eq!(items[0]["outcome"], "timeout", "{items}");
+    let starts = r#"almanac_mcp_upstream_starts_total{reason="hung",server="a"}"#;
+    wait_until("the restart", || served.daemon.metric(starts) == Some(1.0));
+}
+
+#[test]
+fn a_flood_of_tools_is_cut_off_and_said() {
+    let served = Served::one("legacy tools=5000");
+    let (mut count, mut cursor) = (0, Value::Null);
+    loop {
+        let page = served.ask("/mcp/server/a", "tools/list", json!({"cursor": cursor}));
+        count += names(&page).len();
+        cursor = page["result"]["nextCursor"].clone();
+        if cursor.is_null() {
+            break;
+        }
+    }
+    assert_eq!(count, 1999);
+    let logs = served.logs("a");
+    assert!(logs.contains("lists more than 2000 tools") && logs.contains("lists the tool `echo` twice"), "{logs}");
+}
+
+#[test]
+fn a_server_that_is_down_is_said_to_be() {
+    let site = Site::new();
+    let servers = format!("    a: {}}}\n    down: {{command: [/nonexistent/x]}}\n", server("legacy"));
+    let served = Served::start(site, &servers, "  anonymous_calls: true\n");
+    served.await_server("a");
+    // What was never listed holds nothing up, once it is known to be down.
+    wait_until("the failure", || served.daemon.admin("GET", "/-/mcp", b"").text().contains("is not there"));
+    assert_eq!(names(&served.ask("/mcp/server/down", "tools/list", json!({}))), Vec::<String>::new());
+    assert_eq!(text(&served.call("a_echo", json!({"text": "1"}))), "1");
+}
+
+#[test]
+fn a_definition_that_changed_is_refused_by_name() {
+    let with = |says: &str| format!("    a: {}, on_change: block}}\n", server(&format!("legacy says={says}")));
+    let served = Served::new(&with("old"), "  anonymous_calls: true\n");
+    super::served::configure(&served.site, &with("new"), "  anonymous_calls: true\n");
+    assert_eq!(served.daemon.admin("POST", "/-/reload", b"").status, 200);
+    wait_until("the change", || served.daemon.metric(r#"almanac_mcp_blocked_tools{server="a"}"#) == Some(6.0));
+    let refused = served.call("a_echo", json!({}));
+    assert_eq!(refused["isError"], true);
+    assert!(text(&refused).contains("almanacd ctl mcp approve a echo"), "{refused}");
+    let listed = served.ask("/mcp/server/a", "tools/list", json!({})).to_string();
+    assert!(listed.contains(r#""description":"old""#) && !listed.contains(r#""description":"new""#));
+    assert_eq!(served.recorded("a_echo"), 0);
+    assert_eq!(served.daemon.admin("POST", "/-/mcp/a/approve?tool=echo", b"").status, 200);
+    wait_until("the approval", || served.call("a_echo", json!({"text": "1"}))["isError"] == false);
+}
+
+#[test]
+fn a_client_that_reads_nothing_is_closed_and_its_call_cancelled() {
+    let site = Site::new();
+    let servers = format!("    a: {}}}\n", server("legacy more"));
+    let more = "  anonymous_calls: true\n";
+    super::served::configure(&site, &servers, more);
+    let text = std::fs::read_to_string(site.path("almanac.yaml")).unwrap();
+    site.configure(&format!("{text}http: {{stall_timeout: 1s}}\n"));
+    let served = Served { daemon: site.start(), site };
+    served.await_server("a");
+    let mut call = meta();
+    call["progressToken"] = json!(1);
+    let params = json!({"name": "a_flood", "arguments": {}, "_meta": call});
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+    let headers = [
+        ("content-type", "application/json"),
+        BOTH,
+        ("mcp-protocol-version", MODERN),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", "a_flood"),
+    ];
+    let mut connection = served.daemon.connect();
+    connection.request("POST", "/mcp", &headers, body.as_bytes());
+    let cancelled = r#"almanac_mcp_calls_total{outcome="cancelled",server="a"}"#;
+    wait_until("the cancellation", || served.daemon.metric(cancelled) == Some(1.0));
+    drop(connection);
+}
+
+#[test]
+fn a_store_that_takes_nothing_stops_no_call() {
+    let served = Served::one("legacy");
+    let database = served.site.path("state/almanac.db");
+    // What the store says of a file that is gone.
+    for file in ["almanac.db", "almanac.db-wal", "almanac.db-shm"] {
+        let _ = std::fs::remove_file(database.with_file_name(file));
+    }
+    let journals = std::fs::read_dir(served.site.path("state")).unwrap().filter_map(Result::ok);
+    for journal in journals.filter(|file| file.file_name().to_string_lossy().contains("journal")) {
+        let _ = std::fs::remove_file(journal.path());
+    }
+    let result = wait_for("the trouble", || {
+        let result = served.call("a_echo", json!({"text": "on"}));
+        assert_eq!(text(&result), "on", "{result}");
+        let told = &result["_meta"]["dev.almanac/metadata"]["call"];
+        (told["recorded"] == false).then_some(result)
+    });
+    assert_eq!(result["isError"], false);
+    assert!(served.daemon.metric("almanac_mcp_unrecorded_total").unwrap() >= 1.0);
+}
+
+#[test]
+fn after_a_kill_handles_are_lost_and_said_to_be() {
+    let mut served = Served::one("legacy");
+    let pid = served.call("a_echo", json!({}))["pid"].as_u64().unwrap();
+    let before = served.ask("/mcp/all", "tools/list", json!({}));
+    let arguments = json!({"name": "a_sleep", "arguments": {"ms": 60_000}, "wait_seconds": 0});
+    let handle = served.call("call_tool", arguments)["structuredContent"]["handle"].clone();
+    served.daemon.signal("KILL");
+    served.daemon.wait();
+    let gone = || !std::path::Path::new(&format!("/proc/{pid}/stat")).exists();
+    wait_until("the end of the server", gone);
+    let served = Served { daemon: served.site.start(), site: served.site };
+    assert_eq!(served.ask("/mcp/all", "tools/list", json!({})), before);
+    let lost = served.call("get_result", json!({"handle": handle}));
+    assert_eq!(lost["isError"], true);
+    assert!(text(&lost).contains("not over a restart of the daemon; call the tool anew"), "{lost}");
+}

@@ -1,0 +1,142 @@
+//! What each view lists, how much of it, and who is told when it changes.
+
+use serde_json::json;
+
+use super::client::{LEGACY, Session};
+use super::served::{Served, configure, names};
+use crate::daemon::{Site, wait_until};
+use crate::mcp_fixture::server;
+
+/// What the default list may weigh, in bytes: 1,500 tokens of four.
+const BUDGET: usize = 6000;
+
+#[test]
+fn a_view_lists_what_it_selects() {
+    let servers = format!("    a: {}}}\n    b_c: {}, category: files}}\n", server("legacy"), server("legacy more"));
+    let views = "  anonymous_calls: true\n  views:\n    \
+        work: {servers: [b_c], tools: ['*_read', '*_write', a_*], own: [recall]}\n    \
+        meta: {meta: true, pinned: [a_echo]}\n    \
+        files: {categories: [files], tools: ['*_echo']}\n";
+    let served = Served::new(&servers, views);
+    let check = |path: &str, expected: &[&str]| {
+        assert_eq!(names(&served.ask(path, "tools/list", json!({}))), expected, "{path}");
+    };
+    check("/mcp/work", &["recall", "b-c_read", "b-c_write"]);
+    check("/mcp/meta", &["find_tools", "call_tool", "call_tool_read_only", "get_result", "a_echo"]);
+    check("/mcp/files", &["b-c_echo"]);
+    check("/mcp/server/a", &["ask", "die", "echo", "noise", "progress", "sleep"]);
+    let all = names(&served.ask("/mcp/all", "tools/list", json!({})));
+    assert!(all.contains(&"remember".to_owned()) && all.contains(&"b-c_long".to_owned()), "{all:?}");
+    assert!(!all.contains(&"call_tool".to_owned()));
+    // What a view has not is not called by it, and is not found by it.
+    let foreign = served.ask("/mcp/work", "tools/call", json!({"name": "a_echo"}));
+    assert_eq!(foreign["error"]["code"], -32602, "{foreign}");
+    let own = served.ask("/mcp/server/a", "tools/call", json!({"name": "echo", "arguments": {"text": "x"}}));
+    assert_eq!(own["result"]["content"][0]["text"], "x", "{own}");
+    wait_until("the record", || served.recorded("a_echo") == 1);
+    let instructions = served.ask("/mcp", "server/discover", json!({}))["result"]["instructions"].clone();
+    let said = instructions.as_str().unwrap();
+    assert!(said.contains("a, b_c") && said.chars().count() <= 600, "{said}");
+    assert_eq!(served.ask("/mcp/server/a", "server/discover", json!({}))["result"]["instructions"], "legacy fixture");
+}
+
+#[test]
+fn the_default_list_stays_small_and_others_come_in_pages() {
+    let served = Served::one("legacy tools=1200");
+    let listed = served.ask("/mcp", "tools/list", json!({}));
+    assert_eq!(names(&listed), ["find_tools", "call_tool", "call_tool_read_only", "get_result"]);
+    assert!(listed["result"]["tools"].to_string().len() <= BUDGET, "{}", listed["result"]["tools"].to_string().len());
+    let (mut all, mut cursor, mut pages) = (Vec::new(), json!(null), 0);
+    loop {
+        let page = served.ask("/mcp/server/a", "tools/list", json!({"cursor": cursor}));
+        all.extend(names(&page));
+        pages += 1;
+        cursor = page["result"]["nextCursor"].clone();
+        if cursor.is_null() {
+            break;
+        }
+    }
+    assert_eq!((all.len(), pages), (1206, 3));
+    assert!(all.is_sorted());
+    let wrong = served.ask("/mcp/server/a", "tools/list", json!({"cursor": "nonsense"}));
+    assert_eq!(wrong["error"]["code"], -32602, "{wrong}");
+}
+
+#[test]
+fn only_who_sees_another_list_is_told() {
+    let pair =
+        |says: &str| format!("    a: {}}}\n    b: {}}}\n", server("legacy"), server(&format!("legacy says={says}")));
+    let views = "  anonymous_calls: true\n  views:\n    work: {servers: [a]}\n";
+    let served = Served::new(&pair("old"), views);
+    let session = Session::begin(&served.daemon, &[], LEGACY);
+    let mut told = session.listen(&served.daemon);
+    let before = served.ask("/mcp/work", "tools/list", json!({}));
+    configure(&served.site, &pair("new"), views);
+    assert_eq!(served.daemon.admin("POST", "/-/reload", b"").status, 200);
+    assert_eq!(told.next().unwrap()["method"], "notifications/tools/list_changed");
+    let all = served.ask("/mcp/all", "tools/list", json!({})).to_string();
+    assert!(all.contains(r#""description":"new""#), "{all}");
+    assert_eq!(served.ask("/mcp/work", "tools/list", json!({})), before);
+    // A view that is added is there, one that is removed is not.
+    configure(&served.site, &pair("new"), "  anonymous_calls: true\n  views:\n    other: {servers: [b]}\n");
+    assert_eq!(served.daemon.admin("POST", "/-/reload", b"").status, 200);
+    wait_until("the view", || served.ask("/mcp/other", "tools/list", json!({}))["result"].is_object());
+    assert!(served.ask("/mcp/work", "tools/list", json!({}))["error"].is_object());
+}
+
+#[test]
+fn lists_are_there_before_a_server_answers() {
+    let site = Site::new();
+    let fast = format!("    a: {}}}\n", server("legacy"));
+    let slow = format!("    a: {}}}\n", server("legacy start=3000"));
+    let mut served = Served::start(site, &fast, "  anonymous_calls: true\n");
+    served.await_server("a");
+    let before = served.ask("/mcp/all", "tools/list", json!({}));
+    served.daemon.signal("TERM");
+    assert!(served.daemon.wait().success());
+    let served = Served::start(served.site, &slow, "  anonymous_calls: true\n");
+    assert_eq!(served.ask("/mcp/all", "tools/list", json!({})), before);
+    assert_eq!(served.daemon.json("/v1/tools/a_echo")["backend"], "mcp:a");
+    // A call waits for the server.
+    assert_eq!(served.call("a_echo", json!({"text": "there"}))["content"][0]["text"], "there");
+}
+
+#[test]
+fn a_servers_own_address_has_all_that_it_offers() {
+    let served = Served::one("legacy");
+    let at = |method: &str, params: serde_json::Value| served.ask("/mcp/server/a", method, params);
+    let can = at("server/discover", json!({}))["result"]["capabilities"].clone();
+    assert!(can["prompts"].is_object() && can["resources"].is_object() && can["completions"].is_null(), "{can}");
+    assert_eq!(at("prompts/list", json!({}))["result"]["prompts"], json!([{"name": "greet"}]));
+    let resources = at("resources/list", json!({}))["result"].clone();
+    assert_eq!(resources["resources"], json!([{"uri": "test://a", "name": "a"}]));
+    assert_eq!((&resources["resultType"], &resources["ttlMs"]), (&json!("complete"), &json!(300_000)));
+    let templates = at("resources/templates/list", json!({}))["result"]["resourceTemplates"].clone();
+    assert_eq!(templates, json!([{"uriTemplate": "test://{x}", "name": "x"}]));
+    let prompt = at("prompts/get", json!({"name": "greet", "arguments": {"who": "you"}}))["result"].clone();
+    assert_eq!(prompt["messages"][0]["content"]["text"], "hello you", "{prompt}");
+    let read = super::served::ask_about(&served.daemon, "/mcp/server/a", "resources/read", "test://a");
+    assert_eq!(read["result"]["contents"][0]["text"], "content of test://a", "{read}");
+    assert_eq!((&read["result"]["ttlMs"], &read["result"]["cacheScope"]), (&json!(0), &json!("private")));
+    let missing = super::served::ask_about(&served.daemon, "/mcp/server/a", "resources/read", "test://none");
+    assert_eq!(missing["error"]["code"], -32602, "{missing}");
+    for method in ["completion/complete", "nonsense"] {
+        assert_eq!(at(method, json!({}))["error"]["code"], -32601, "{method}");
+    }
+    assert_eq!(served.ask("/mcp", "prompts/list", json!({}))["error"]["code"], -32601);
+}
+
+#[test]
+fn two_tools_of_one_name_are_told_apart() {
+    let servers = format!("    a: {}, prefix: x}}\n    b: {}, prefix: x}}\n", server("legacy"), server("legacy"));
+    let served = Served::new(&servers, "  anonymous_calls: true\n");
+    wait_until("the finding", || {
+        let found = served.daemon.json("/v1/catalog")["diagnostics"].to_string();
+        found.contains("mcp:b") && found.contains("another tool is called `x_echo` already")
+    });
+    // As its server's alone it is called all the same.
+    let hidden = served.ask("/mcp/server/b", "tools/call", json!({"name": "echo", "arguments": {"text": "2"}}));
+    assert_eq!(hidden["result"]["_meta"]["dev.almanac/metadata"]["call"]["server"], "b", "{hidden}");
+    let called = served.call("x_echo", json!({"text": "1"}));
+    assert_eq!(called["_meta"]["dev.almanac/metadata"]["call"]["server"], "a");
+}
