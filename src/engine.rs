@@ -9,6 +9,7 @@ pub mod memory;
 pub mod memory_relations;
 pub mod memory_wrappers;
 pub mod proposer;
+mod published;
 pub mod publisher;
 mod qualifier;
 pub mod recorder;
@@ -176,6 +177,13 @@ impl Engine {
         let Some(query) = &filter.query else { return generation.tools(filter) };
         let selector = self.qualifier.selector(generation);
         generation.ranked(selector.index(), &self.qualifier.usage(tenant), query, filter)
+    }
+
+    /// Is ranking for `text` done in some 100 µs? Not in a large catalog, for a pasted text, or without an index.
+    pub fn ranks_shortly(&self, text: &str) -> bool {
+        const MAX_TOOLS: usize = 500;
+        const MAX_TEXT_BYTES: usize = 512;
+        text.len() <= MAX_TEXT_BYTES && self.qualifier.indexed_tools().is_some_and(|tools| tools <= MAX_TOOLS)
     }
 
     /// Makes a new index if there is one that is no longer that of the catalog. Called by the thread that publishes.

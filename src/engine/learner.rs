@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
-use parking_lot::Mutex;
-
+use super::published::Published;
 use crate::catalog::Catalog;
 use crate::session::Sessions;
 use crate::store::History;
@@ -81,21 +79,20 @@ impl ForecastVerdict {
 /// The owner of what is learnt.
 #[derive(Debug)]
 pub struct Learner {
-    /// Held only while records are learnt, after they are durable; no question waits for it.
-    learning: Mutex<Learnt>,
-    published: ArcSwap<Learnt>,
+    /// Replaced after records are durable.
+    learnt: Published<Learnt>,
     defaults: Defaults,
 }
 
 impl Learner {
     /// A learner that knows nothing yet.
     pub fn new(defaults: Defaults) -> Self {
-        Self { learning: Mutex::default(), published: ArcSwap::default(), defaults }
+        Self { learnt: Published::default(), defaults }
     }
 
     /// What is known now.
     pub fn learnt(&self) -> Arc<Learnt> {
-        self.published.load_full()
+        self.learnt.snapshot()
     }
 
     /// The durations that stand in for history.
@@ -105,19 +102,19 @@ impl Learner {
 
     /// Learns again what the store remembers.
     pub fn replay(&self, history: &History, catalog: &Catalog) {
-        let mut learning = self.learning.lock();
-        self.learn(&mut learning, &history.executions, &[], catalog);
-        for transition in &history.transitions {
-            learning.transitions.put(transition);
-        }
-        for call in &history.calls {
-            learning.sessions.called(&call.tenant, &call.session, &call.tool);
-        }
-        for count in &history.counts {
-            let mode = count.mode.as_deref().unwrap_or_default();
-            learning.model.set_samples(Key { tool: &count.tool, mode, failed: count.failed }, count.samples);
-        }
-        self.published.store(Arc::new(learning.clone()));
+        self.learnt.update(|learnt| {
+            self.learn(learnt, &history.executions, &[], catalog);
+            for transition in &history.transitions {
+                learnt.transitions.put(transition);
+            }
+            for call in &history.calls {
+                learnt.sessions.called(&call.tenant, &call.session, &call.tool);
+            }
+            for count in &history.counts {
+                let mode = count.mode.as_deref().unwrap_or_default();
+                learnt.model.set_samples(Key { tool: &count.tool, mode, failed: count.failed }, count.samples);
+            }
+        });
     }
 
     /// Learns from calls that ended, in their order, and publishes. `samples` are the lifetime counts of their keys as
@@ -130,18 +127,18 @@ impl Learner {
         transitions: &[Transition],
         catalog: &Catalog,
     ) -> Vec<Option<ForecastVerdict>> {
-        let mut learning = self.learning.lock();
-        let verdicts = self.learn(&mut learning, executions, samples, catalog);
-        for execution in executions {
-            if let Some(session) = &execution.session {
-                learning.sessions.called(&execution.tenant, session, &execution.tool);
+        self.learnt.update(|learnt| {
+            let verdicts = self.learn(learnt, executions, samples, catalog);
+            for execution in executions {
+                if let Some(session) = &execution.session {
+                    learnt.sessions.called(&execution.tenant, session, &execution.tool);
+                }
             }
-        }
-        for transition in transitions {
-            learning.transitions.put(transition);
-        }
-        self.published.store(Arc::new(learning.clone()));
-        verdicts
+            for transition in transitions {
+                learnt.transitions.put(transition);
+            }
+            verdicts
+        })
     }
 
     /// Learns how long calls took. `samples` are as many as are known: a key that was forgotten and comes back has them

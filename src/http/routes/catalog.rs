@@ -1,5 +1,7 @@
 //! Routes of the catalog.
 
+use std::sync::Arc;
+
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, HeaderValue};
 use serde_json::Value;
@@ -13,7 +15,7 @@ use crate::engine::generation::Cursor;
 use crate::engine::{Generation, ListedTools, ToolFilter};
 use crate::http::answer::{self, Answer, JSON};
 use crate::http::etag;
-use crate::http::handler::{Context, Request};
+use crate::http::handler::{Answering, Context, Request, blocking_unless_short};
 use crate::http::operation::{Operation, Parameter, path, query};
 use crate::http::problem::Problem;
 use crate::wire::catalog::{
@@ -56,7 +58,17 @@ pub(super) fn list_operation() -> Operation {
         .answering::<ToolPage>("A page of summaries.")
 }
 
-pub(super) fn list(context: &Context, request: &mut Request) -> Result<Answer, Problem> {
+pub(super) fn list(context: Arc<Context>, request: Request) -> Answering {
+    Box::pin(async move {
+        let text = request.query.get("q").unwrap_or_default();
+        let is_short = request.query.number("limit", PAGE, 1, LARGEST_PAGE)? <= PAGE
+            && FACETS.iter().all(|(name, _)| request.query.get(name).is_none())
+            && (text.is_empty() || context.engine.ranks_shortly(text));
+        blocking_unless_short(is_short, move || listed(&context, &request)).await
+    })
+}
+
+fn listed(context: &Context, request: &Request) -> Result<Answer, Problem> {
     let query = &request.query;
     let facets = FACETS.iter().filter_map(|&(name, facet)| Some((facet, query.get(name)?.to_owned()))).collect();
     let text = query.get("q").map(str::to_owned);
