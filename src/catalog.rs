@@ -17,6 +17,7 @@ pub mod load;
 mod loader;
 pub mod next;
 pub mod plan;
+pub mod price;
 pub mod relations;
 pub mod reload;
 pub mod scanner;

@@ -28,6 +28,8 @@ use crate::usage::PriceTable;
 pub enum Need {
     Catalog,
     Listeners,
+    /// What was recorded before the start. Questions are answered without.
+    History,
     /// That the catalog's thread comes to an end with what it does.
     Pass,
     /// That every rule library is ready or has failed.
@@ -50,6 +52,11 @@ impl Readiness {
     /// What is missing; nothing means ready.
     pub fn missing(&self) -> Arc<Vec<Need>> {
         self.0.load_full()
+    }
+
+    /// Are questions answered? What was recorded before may be missing.
+    pub fn is_ready(&self) -> bool {
+        self.missing().iter().all(|need| *need == Need::History)
     }
 
     /// It is there now.
@@ -164,6 +171,8 @@ pub struct Status {
     pub plugins: (usize, usize),
     pub errors: usize,
     pub warnings: usize,
+    /// Are questions answered?
+    pub is_ready: bool,
     pub missing: Arc<Vec<Need>>,
 }
 
@@ -192,6 +201,11 @@ impl Control {
             metrics,
             readiness,
         }
+    }
+
+    /// What is asked.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
     }
 
     pub fn plugins(&self) -> &Arc<Host> {
@@ -328,6 +342,7 @@ impl Control {
             plugins: self.plugins.counts(),
             errors,
             warnings: loaded.diagnostics.len() - errors,
+            is_ready: self.readiness.is_ready(),
             missing: self.readiness.missing(),
         }
     }
@@ -343,6 +358,9 @@ impl Status {
             if count > 0 {
                 line.push_str(&format!(", {count} {what}"));
             }
+        }
+        if self.missing.contains(&Need::History) {
+            line.push_str(", without what was recorded before");
         }
         line
     }
@@ -360,8 +378,12 @@ mod tests {
         readiness.met(Need::Catalog);
         readiness.met(Need::Listeners);
         assert!(readiness.missing().is_empty());
+        readiness.lost(Need::History);
+        assert!(readiness.is_ready());
+        readiness.met(Need::History);
         readiness.lost(Need::Running);
         readiness.lost(Need::Running);
+        assert!(!readiness.is_ready());
         assert_eq!(*readiness.missing(), [Need::Running]);
     }
 }

@@ -130,7 +130,9 @@ pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<
     let (reloader, catalog_thread) = start_catalog(&config, &engine, &metrics)?;
     readiness.met(Need::Catalog);
     let upstreams = start_upstreams(&config, &metrics, runtime.handle())?;
-    replay(&engine);
+    if !replay(&engine) {
+        readiness.lost(Need::History);
+    }
     prepare_selection(&engine)?;
     let control = Arc::new(Control::new(Parts {
         reconfigure: said.reconfigure(overrides.clone(), daemon_overrides.clone()),
@@ -198,11 +200,31 @@ fn start_engine(config: &Config, metrics: &Arc<Metrics>) -> Result<Arc<Engine>, 
     Ok(Arc::new(engine))
 }
 
-fn replay(engine: &Engine) {
+/// Learns again what the store remembers. Did that work?
+fn replay(engine: &Engine) -> bool {
     let start = Instant::now();
     let outcome = engine.replay().map_err(|error| error.to_string());
     HistoryReplayed { outcome: outcome.as_ref().map(|calls| *calls).map_err(String::as_str), took: start.elapsed() }
         .emit();
+    outcome.is_ok()
+}
+
+/// Between two looks whether a store that could not be opened has come back; it tries once a second itself.
+const HISTORY_LOOK: Duration = Duration::from_millis(250);
+
+/// Reads the history of a store that could not be opened, once it can be.
+async fn await_history(control: Arc<Control>) {
+    let mut ticks = tokio::time::interval(HISTORY_LOOK);
+    while control.engine().store().trouble().is_some() {
+        ticks.tick().await;
+    }
+    let replayed = blocking::run({
+        let control = Arc::clone(&control);
+        move || replay(control.engine())
+    });
+    if replayed.await.is_ok_and(|is_known| is_known) {
+        control.readiness().met(Need::History);
+    }
 }
 
 /// The model that is asked for its opinion, if one is configured and can be.
@@ -270,6 +292,10 @@ async fn serve(
     control.readiness().met(Need::Listeners);
     let mcp_path = mcp.as_ref().map(ToString::to_string).unwrap_or_default();
     Listening { http: &addresses, admin: &admin.to_string(), mcp: &mcp_path }.emit();
+    if control.readiness().missing().contains(&Need::History) {
+        // It comes to its end with the store's trouble, or is dropped with the runtime.
+        tokio::spawn(await_history(Arc::clone(control)));
+    }
     let background = [
         tokio::spawn(await_plugins(Arc::clone(control))),
         tokio::spawn(tokens::follow(Arc::clone(control))),

@@ -58,6 +58,8 @@ pub enum Facet {
     Alternative,
     /// A tool it names as complement.
     Complement,
+    /// A tool that has to be called before.
+    Needed,
 }
 
 impl Facet {
@@ -76,6 +78,7 @@ impl Facet {
             Self::Backend => 'b',
             Self::Alternative => '~',
             Self::Complement => '+',
+            Self::Needed => '<',
         }
     }
 
@@ -244,6 +247,9 @@ fn facets(document: &ToolMetadata) -> String {
     }
     for value in &document.complements {
         add(Facet::Complement, &value.tool);
+    }
+    for value in document.prerequisites.iter().filter(|prerequisite| !prerequisite.tool.is_empty()) {
+        add(Facet::Needed, &value.tool);
     }
     lines
 }

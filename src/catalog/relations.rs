@@ -183,8 +183,12 @@ pub fn findings(catalog: &Catalog, is_expected: impl Fn(&str) -> bool) -> Vec<Re
 /// Dangling relations for which a near name is looked for.
 const SUGGESTED: usize = 100;
 
-const LISTS: [(Facet, &str); 3] =
-    [(Facet::Conflict, "conflicts"), (Facet::Alternative, "alternatives"), (Facet::Complement, "complements")];
+const LISTS: [(Facet, &str); 4] = [
+    (Facet::Conflict, "conflicts"),
+    (Facet::Alternative, "alternatives"),
+    (Facet::Complement, "complements"),
+    (Facet::Needed, "prerequisites"),
+];
 
 /// What is wrong with the conflict that `entry` declares with `target`.
 fn contradictions<'c>(
@@ -226,6 +230,7 @@ impl RelationFinding<'_> {
         let position = match self.list {
             "conflicts" => document.conflicts.iter().position(|conflict| conflict.tool == self.target),
             "alternatives" => document.alternatives.iter().position(|other| other.tool == self.target),
+            "prerequisites" => document.prerequisites.iter().position(|needed| needed.tool == self.target),
             _ => document.complements.iter().position(|other| other.tool == self.target),
         };
         let list = Segment::Key(self.list.to_owned());
@@ -295,7 +300,9 @@ mod tests {
         let [a, b] = both("low", "low");
         let b = format!("{b}\ncomplements: [{{tool: a, scenario: s}}]");
         check(&[&a, &b], &[("a.yaml", "contradictory-relation"), ("b.yaml", "contradictory-relation")]);
+        check(&["name: a\nprerequisites: [{name: n, tool: gone, how_to_get: h}]"], &[("a.yaml", "dangling-relation")]);
         check(&["name: a\ncomplements: [{tool: 'mcp:s', scenario: s}]"], &[("a.yaml", "dangling-relation")]);
+        check(&["name: a\nprerequisites: [{name: n, tool: gone, how_to_get: h}]"], &[("a.yaml", "dangling-relation")]);
         check(&["name: a\ncomplements: [{tool: 'mcp:s', scenario: s}]", "name: b\nbackend: mcp:s"], &[]);
     }
 

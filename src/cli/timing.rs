@@ -115,6 +115,9 @@ fn print(tool: &str, timing: &Timing, out: &mut Output) {
         out.line(&format!("left of it: half under {}, nine in ten under {}", time(left.p50_ms), time(left.p90_ms)));
     }
     out.line(&format!("from {} samples ({})", timing.samples, timing.basis));
+    if let Some(why) = &timing.degraded {
+        out.line(why);
+    }
     if !timing.known {
         let hint =
             if timing.near.is_empty() { String::new() } else { format!("; near names: {}", timing.near.join(", ")) };

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::catalog::check::{self, SetReview};
 use crate::catalog::entry::{Facet, FacetFilter};
 use crate::catalog::load::Loaded;
-use crate::catalog::plan::{self, Review};
+use crate::catalog::plan::{self, PlannedCall, Review};
 use crate::catalog::relations::{self, Relations};
 use crate::catalog::{Catalog, Entry};
 use crate::qualify::{Categories, Index, Message, Ranking, Usage};
@@ -199,9 +199,9 @@ impl Generation {
         check::check(self.catalog(), tools, env_vars)
     }
 
-    /// Is this sequence of tools a good one for the goal?
-    pub fn review(&self, steps: &[String], goal: &str) -> Review {
-        plan::review(self.catalog(), steps, goal)
+    /// Is this sequence of calls a good one for the goal, after those that the session made earlier?
+    pub fn review(&self, steps: &[PlannedCall<'_>], earlier: &[impl AsRef<str>], goal: &str) -> Review {
+        plan::review(self.catalog(), steps, earlier, goal)
     }
 
     /// Which names may have been meant by one that is not there?

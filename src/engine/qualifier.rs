@@ -102,16 +102,23 @@ impl Qualifier {
         }
     }
 
-    /// Remembers what the store does. Called once, before anything is asked.
+    /// Remembers what the store does: before anything is asked, or late, and then what is known since stands.
     pub(super) fn restore(&self, notes: Notes) {
-        self.turns.update(|turns| {
-            for TurnNote { tenant, session, state } in notes.turns {
-                if let Ok(turn) = serde_json::from_str(&state) {
-                    turns.set(&tenant, &session, turn);
-                }
+        let mut restored = Turns::default();
+        for TurnNote { tenant, session, state } in notes.turns {
+            if let Ok(turn) = serde_json::from_str(&state) {
+                restored.set(&tenant, &session, turn);
             }
+        }
+        self.turns.update(|turns| {
+            restored.take_over(turns);
+            *turns = restored;
         });
-        *self.making.lock() = notes.choices;
+        let mut earlier = self.making.lock();
+        match self.selector.load_full() {
+            Some(selector) => self.learn_again(&selector, notes.choices),
+            None => *earlier = notes.choices,
+        }
     }
 
     fn learn_again(&self, selector: &Selector, choices: Vec<ChoiceNote>) {

@@ -14,6 +14,7 @@ mod plugin;
 mod presets;
 mod qualify;
 mod stream;
+mod stream_usage;
 mod timing;
 mod upstream;
 mod usage;

@@ -300,7 +300,7 @@ impl Registered<'_> {
         Ok(Suggest {
             tools: self.counter_vec(
                 "almanac_suggestions_total",
-                "Tools suggested, by where the suggestion came from: rule, observed, complement.",
+                "Tools suggested, by where the suggestion came from: rule, observed, complement, preset.",
                 &["source"],
             )?,
             degraded: self.counter(

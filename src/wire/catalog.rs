@@ -230,7 +230,8 @@ pub struct Live {
 pub struct Ready {
     /// Are questions answered?
     pub ready: bool,
-    /// What is missing: catalog, listeners, plugins, running.
+    /// What is missing: catalog, listeners, plugins, running; or history, what was recorded before the start, without
+    /// which questions are answered.
     pub missing: Vec<String>,
 }
 

@@ -6,6 +6,7 @@
 mod access;
 mod calibrate;
 mod cli;
+mod clocks;
 mod conversations;
 mod counterparts;
 mod daemon;

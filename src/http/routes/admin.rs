@@ -34,8 +34,8 @@ pub(super) fn ready_operation() -> Operation {
 
 pub(super) fn ready(context: &Context, _: &mut Request) -> Result<Answer, Problem> {
     context.control.check_catalog_thread();
-    let missing = context.control.readiness().missing();
-    let ready = Ready { ready: missing.is_empty(), missing: names(&missing) };
+    let readiness = context.control.readiness();
+    let ready = Ready { ready: readiness.is_ready(), missing: names(&readiness.missing()) };
     let mut answer = answer::json(&ready);
     if !ready.ready {
         *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
@@ -117,7 +117,7 @@ pub(super) fn status(context: &Context, _: &mut Request) -> Result<Answer, Probl
     Ok(answer::json(&StatusAnswer {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         status: status.line(),
-        ready: status.missing.is_empty(),
+        ready: status.is_ready,
         missing: names(&status.missing),
         uptime_seconds: status.uptime_seconds,
         generation: status.generation,
