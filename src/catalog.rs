@@ -12,7 +12,9 @@
 pub mod check;
 pub mod document;
 pub mod entry;
+pub mod errors;
 pub mod files;
+mod foreign;
 pub mod load;
 mod loader;
 pub mod next;
@@ -21,7 +23,9 @@ pub mod price;
 pub mod relations;
 pub mod reload;
 pub mod scanner;
+pub mod schema;
 mod settings;
+mod shipped;
 pub mod snapshot;
 mod table;
 

@@ -153,6 +153,16 @@ pub enum ReloadError {
 pub struct ReloadedAll {
     pub catalog: Report,
     pub plugins: Reloaded,
+    /// Keys of the configuration that changed and need a restart.
+    pub waiting: Vec<&'static str>,
+}
+
+/// What of a configuration that was read is still to be acted on.
+struct Applied {
+    sources: Sources,
+    plugins: plugin_host::Settings,
+    upstreams: upstream::Settings,
+    waiting: Vec<&'static str>,
 }
 
 /// How the daemon is.
@@ -270,21 +280,22 @@ impl Control {
         let (send, receive) = oneshot::channel();
         let (control, runtime) = (Arc::clone(self), Handle::current());
         let configured = blocking::run(move || {
-            let (sources, settings) = control.reload_config().map_err(ReloadError::Config)?;
+            let Applied { sources, plugins, upstreams, waiting } =
+                control.reload_config().map_err(ReloadError::Config)?;
             control.reloader.reload(trigger, Some(sources), |report| {
                 // Whoever asked may have gone; the reload holds all the same.
                 let _ = send.send(report.clone());
             })?;
             // Hot, and nobody waits for a server to start.
-            runtime.block_on(control.upstreams.reload(settings.1));
-            control.look_at_tokens(true).map_err(ReloadError::Tokens).map(|()| settings.0)
+            runtime.block_on(control.upstreams.reload(upstreams));
+            control.look_at_tokens(true).map_err(ReloadError::Tokens).map(|()| (plugins, waiting))
         });
         match configured.await? {
-            Ok(plugin_settings) => {
+            Ok((plugin_settings, waiting)) => {
                 let catalog = receive.await.map_err(|_| ReloadThreadEnded)?;
                 // After the catalog, so that what starts knows the new one.
                 let plugins = self.plugins.reload(Some(plugin_settings)).await?;
-                Ok(ReloadedAll { catalog, plugins })
+                Ok(ReloadedAll { catalog, plugins, waiting })
             }
             Err(error @ ReloadError::Tokens(_)) => {
                 receive.await.map_err(|_| ReloadThreadEnded)?;
@@ -294,7 +305,7 @@ impl Control {
         }
     }
 
-    fn reload_config(&self) -> Result<(Sources, (plugin_host::Settings, upstream::Settings)), LoadError> {
+    fn reload_config(&self) -> Result<Applied, LoadError> {
         let reconfigured = (self.reconfigure)().inspect_err(|error| {
             ConfigReloaded { error: Some(&error.describe("; ")), fixed: &[] }.emit(&self.metrics);
         })?;
@@ -308,7 +319,7 @@ impl Control {
         self.tokens.configure(auth);
         self.engine.set_qualifier(selection);
         ConfigReloaded { error: None, fixed: &fixed }.emit(&self.metrics);
-        Ok((sources, (plugins, upstreams)))
+        Ok(Applied { sources, plugins, upstreams, waiting: fixed })
     }
 
     /// Brings the tokens in line with their file, if that changed or `is_asked`. If it is faulty, the old ones hold for
@@ -341,7 +352,7 @@ impl Control {
             stale: loaded.stale.len(),
             plugins: self.plugins.counts(),
             errors,
-            warnings: loaded.diagnostics.len() - errors,
+            warnings: diagnostic::warnings(&loaded.diagnostics),
             is_ready: self.readiness.is_ready(),
             missing: self.readiness.missing(),
         }

@@ -25,6 +25,7 @@ use signals::{SignalRequest, Signals};
 pub use sockets::SocketError;
 pub use state::StateError;
 pub(crate) use state::lock as lock_state;
+pub use tokens::FirstTokenError;
 
 use crate::access::TokenKeeper;
 use crate::blocking;
@@ -66,6 +67,9 @@ pub enum DaemonError {
     /// The key of MCP sessions cannot be used.
     #[error(transparent)]
     SessionKey(#[from] SessionKeyError),
+    /// The first token cannot be let in.
+    #[error(transparent)]
+    FirstToken(#[from] FirstTokenError),
     /// Something the system refused.
     #[error("cannot {what}")]
     System { what: &'static str, source: io::Error },
@@ -78,7 +82,7 @@ impl DaemonError {
     /// Is it for the operator to mend in the configuration?
     pub fn is_configuration(&self) -> bool {
         match self {
-            Self::Config(_) | Self::Log(LogError::Level(_)) => true,
+            Self::Config(_) | Self::Log(LogError::Level(_)) | Self::FirstToken(_) => true,
             Self::Socket(error) => matches!(error, SocketError::Exposed { .. }),
             _ => false,
         }
@@ -119,6 +123,9 @@ pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<
     }
     let metrics = Arc::new(Metrics::new().map_err(|error| DaemonError::Build(error.to_string()))?);
     ConfigReloaded { error: None, fixed: &[] }.emit(&metrics);
+    if let Some(token) = &daemon_overrides.first_token {
+        tokens::make_first(&config, token)?;
+    }
     let tokens = load_tokens(&config, &metrics)?;
     let sockets = sockets::open(&config, tokens.load().are_required())?;
     let engine = start_engine(&config, &metrics)?;

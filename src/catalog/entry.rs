@@ -10,6 +10,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use super::document::{ConflictSeverity, ToolMetadata};
+use super::errors;
 
 /// A tool of a catalog, immutable.
 #[derive(Debug)]
@@ -42,7 +43,8 @@ pub enum Facet {
     Provider,
     /// An environment variable of its prerequisites.
     EnvVar,
-    /// A part of one of its common errors; ignores case. Rarely asked for, so it is looked for in the document.
+    /// A message that one of its common errors stands in, or a part of one; ignores case. Rarely asked for, so it is
+    /// looked for in the document.
     Error,
     /// A tool it names as conflict.
     Conflict,
@@ -110,7 +112,7 @@ pub struct FacetFilter {
 }
 
 impl FacetFilter {
-    /// Entries whose `facet` is `value`, or for [`Facet::Error`] contains it.
+    /// Entries whose `facet` is `value`, or for [`Facet::Error`] goes with it.
     pub fn new(facet: Facet, value: &str) -> Self {
         let value = facet.fold(value);
         let line = format!("\n{}{value}\n", facet.mark());
@@ -188,10 +190,7 @@ impl Entry {
             Facet::Category => is_meant(&self.summary_fields().category),
             Facet::Capability => self.summary_fields().capabilities.iter().any(|value| is_meant(value)),
             Facet::Keyword => self.summary_fields().keywords.iter().any(|value| is_meant(value)),
-            Facet::Error => {
-                let contains = |error: &str| wanted.facet.fold(error).contains(&wanted.value);
-                self.document().common_errors.iter().any(|known| contains(&known.error))
-            }
+            Facet::Error => errors::matching(&self.document().common_errors, &wanted.value).next().is_some(),
             _ => self.facets.contains(&wanted.line),
         }
     }

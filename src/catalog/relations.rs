@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::document::{Alternative, Complement, Conflict, ConflictSeverity};
 use super::entry::{Facet, FacetFilter};
-use super::{Catalog, Entry};
+use super::{Catalog, Entry, Severity, shipped};
 use crate::strict::Segment;
 use crate::text::near;
 
@@ -146,6 +146,7 @@ pub struct RelationFinding<'c> {
     pub list: &'static str,
     pub target: &'c str,
     pub code: &'static str,
+    pub severity: Severity,
     pub message: String,
     /// What to do about it.
     pub hint: Option<String>,
@@ -160,10 +161,18 @@ pub fn findings(catalog: &Catalog, is_expected: impl Fn(&str) -> bool) -> Vec<Re
     for entry in catalog.iter() {
         for (facet, list) in LISTS {
             for target in entry.values(facet) {
-                let finding = |code, message| RelationFinding { entry, list, target, code, message, hint: None };
+                let severity = Severity::Warning;
+                let finding =
+                    |code, message| RelationFinding { entry, list, target, code, severity, message, hint: None };
                 if target == &**entry.name() {
                     findings.push(finding("self-relation", "the tool names itself".to_owned()));
                 } else if !servers.knows(catalog, target) && !is_expected(target) {
+                    if shipped::ships(target) {
+                        let message = format!("`{target}` ships with Almanac and is not in the catalog");
+                        let severity = Severity::Hint;
+                        findings.push(RelationFinding { severity, ..finding("dangling-relation", message) });
+                        continue;
+                    }
                     suggested += 1;
                     let names = catalog.iter().map(|other| &**other.name());
                     let near = if suggested > SUGGESTED { None } else { near::nearest(target, names) };
@@ -198,7 +207,8 @@ fn contradictions<'c>(
     findings: &mut Vec<RelationFinding<'c>>,
 ) {
     let mut add = |code, message, hint| {
-        findings.push(RelationFinding { entry, list: "conflicts", target, code, message, hint });
+        let severity = Severity::Warning;
+        findings.push(RelationFinding { entry, list: "conflicts", target, code, severity, message, hint });
     };
     if entry.has(&FacetFilter::new(Facet::Complement, target)) {
         add("contradictory-relation", format!("`{target}` is both a conflict and a complement"), None);

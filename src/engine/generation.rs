@@ -194,9 +194,9 @@ impl Generation {
         self.tool(name).map(|entry| relations::of(self.catalog(), entry))
     }
 
-    /// Is this set of tools a good one?
-    pub fn check(&self, tools: &[String], env_vars: &[String]) -> SetReview {
-        check::check(self.catalog(), tools, env_vars)
+    /// Is this set of tools a good one, for a caller that has these variables and calls by that provider?
+    pub fn check(&self, tools: &[String], env_vars: &[String], provider: Option<&str>) -> SetReview {
+        check::check(self.catalog(), tools, env_vars, provider)
     }
 
     /// Is this sequence of calls a good one for the goal, after those that the session made earlier?

@@ -54,6 +54,7 @@ pub(super) fn table() -> Vec<Route> {
         get("/v1/timing/{name}", read, Blocking(timing::tool), timing::tool_operation),
         get("/v1/sessions/{name}", read, Now(timing::session), timing::session_operation),
         get("/v1/plugins", read, Now(plugin::list), plugin::list_operation),
+        get("/", Access::Open, Now(admin::landing), admin::landing_operation),
         get("/live", Access::Open, Now(admin::live), admin::live_operation),
         get("/ready", Access::Open, Now(admin::ready), admin::ready_operation),
         get("/metrics", read, Now(admin::metrics), admin::metrics_operation),

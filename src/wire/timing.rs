@@ -58,7 +58,7 @@ fn check_one_or_steps(request: &EstimateRequest, fields: &mut Fields<'_>) {
     match (&request.tool_name, &request.steps) {
         (Some(_), Some(_)) => fields.bad_value("steps", "either `tool_name` or `steps`, not both"),
         // What is there and wrong was said already.
-        (None, None) if fields.faults() == 0 => {
+        (None, None) if !fields.was_given("tool_name") && !fields.was_given("steps") => {
             fields.bad_value("tool_name", "either `tool_name` or `steps` is needed");
         }
         _ => {}
