@@ -1,6 +1,6 @@
 # The two that matter: `make run` and `make test`.
 
-.PHONY: run test fuzz soak fault bench bench-memories eval lint deny minimum deb assets client clean
+.PHONY: run test fuzz soak fault bench bench-memories eval lint deny minimum deb assets dist client clean
 
 HISTORIES ?= ../shared/data/timing
 SELECTIONS ?= ../shared/data/selection
@@ -77,6 +77,10 @@ assets: ## Manual pages and completions
 
 deb: assets ## Build the Debian package (needs cargo-deb: cargo install cargo-deb)
 	cargo deb --no-build --output target/debian/
+
+dist: ## Make an archive of a release with its checksum, in target/archives
+	cargo build --profile dist --package almanacd --package almanac-reasoning
+	packaging/dist.sh target/dist $$(rustc -vV | sed -n 's/^host: //p') target/archives
 
 client: ## Make the TypeScript client's types anew, after a change of the daemon's calls (needs npm)
 	cargo build

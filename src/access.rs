@@ -4,6 +4,7 @@
 
 pub mod issue;
 mod keeper;
+pub mod revoke;
 mod tokens;
 
 use std::path::PathBuf;
@@ -93,6 +94,11 @@ impl Grant {
     /// May it speak for any tenant? Only whoever can open the admin socket may.
     pub fn is_for_any_tenant(&self) -> bool {
         self.any_tenant
+    }
+
+    /// What it allows, as its entry says.
+    pub fn scopes(&self) -> &[Scope] {
+        &self.scopes
     }
 
     /// Does it allow that?

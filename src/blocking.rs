@@ -61,7 +61,15 @@ pub async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -
     outcome(begin(work)?.await)
 }
 
-/// The same, but the work must have begun in time. Needs a runtime with timers.
+/// The same, but work that is short is done at once: to hand over some 100 µs of it costs as much as doing it.
+pub async fn run_unless_short<T: Send + 'static>(
+    is_short: bool,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, NoThread> {
+    if is_short { Ok(work()) } else { run(work).await }
+}
+
+/// The same as [`run`], but the work must have begun in time. Needs a runtime with timers.
 pub async fn run_soon<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, NoThread> {
     run_within(PATIENCE, work).await
 }

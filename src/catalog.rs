@@ -12,16 +12,21 @@
 pub mod check;
 pub mod document;
 pub mod entry;
+pub mod errors;
 pub mod files;
+mod foreign;
 pub mod load;
 mod loader;
 pub mod next;
 pub mod offer;
 pub mod plan;
+pub mod price;
 pub mod relations;
 pub mod reload;
 pub mod scanner;
+pub mod schema;
 mod settings;
+mod shipped;
 pub mod snapshot;
 mod table;
 

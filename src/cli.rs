@@ -1,6 +1,7 @@
 //! The command line: translates arguments to [`Engine`](crate::Engine) calls, here or in the running daemon, and back
 //! to text.
 
+mod bar;
 mod calibrate;
 mod check;
 mod client;
@@ -8,8 +9,10 @@ mod ctl;
 mod ctl_mcp;
 mod documents;
 mod eval;
+mod examples;
 mod file;
 mod import;
+mod man;
 mod mcp;
 mod memory;
 mod memory_door;
@@ -17,18 +20,21 @@ mod output;
 mod plot;
 mod plugin;
 mod qualify;
+mod show;
 mod suggest;
 mod timing;
+mod token;
 mod tools;
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::access::{self, DEFAULT_TENANT, Scope};
+use crate::access;
+use crate::catalog::schema;
 use crate::config::{DaemonOverrides, Overrides, default_admin_socket};
 use crate::daemon::{self, DaemonError, Ending};
 use crate::mcp::stdio::WayError;
@@ -76,6 +82,8 @@ enum Command {
     Check(check::CheckArgs),
     /// List tools, or rank them for a query
     Tools(tools::ToolsArgs),
+    /// Show one tool's document
+    Show(show::ShowArgs),
     /// Say which tools fit a message, and why
     Qualify(qualify::QualifyArgs),
     /// Say how long a call will take
@@ -84,6 +92,10 @@ enum Command {
     Suggest(suggest::SuggestArgs),
     /// Record a call that ended
     Record(timing::RecordArgs),
+    /// Show what was learnt of tools' durations
+    Timing(show::TimingArgs),
+    /// List the workflows that can be run
+    Presets(show::PresetsArgs),
     /// Measure how long the tools take here; records the calls, and writes defaults
     Calibrate(calibrate::CalibrateArgs),
     /// Measure what is said against what happened
@@ -94,6 +106,8 @@ enum Command {
     Remember(memory::RememberArgs),
     /// Find memories
     Recall(memory::RecallArgs),
+    /// Copy the whole store while it is in use
+    Backup(memory::BackupArgs),
     /// Move, save and remove memories
     Memory(memory::MemoryArgs),
     /// Take over what others know of tools
@@ -102,8 +116,10 @@ enum Command {
     Mcp(mcp::McpArgs),
     /// Control the running daemon
     Ctl(ctl::CtlArgs),
-    /// Make tokens
-    Token(TokenArgs),
+    /// Make tokens, list them and take them back
+    Token(token::TokenArgs),
+    /// Print the JSON Schema of a tool document, for editors and generators
+    Schema,
     /// Print completions for a shell
     Completions {
         /// The shell
@@ -123,31 +139,6 @@ struct ServeArgs {
     overrides: Overrides,
     #[command(flatten)]
     daemon: DaemonOverrides,
-}
-
-#[derive(Debug, Args)]
-struct TokenArgs {
-    #[command(subcommand)]
-    command: TokenCommand,
-}
-
-#[derive(Debug, Subcommand)]
-enum TokenCommand {
-    /// Make a token; prints it once, and the entry that lets it in
-    New {
-        /// A name for logs
-        #[arg(long)]
-        name: String,
-        /// What it allows
-        #[arg(long, value_enum, value_delimiter = ',', default_value = "read")]
-        scopes: Vec<Scope>,
-        /// Whose memories and sessions it sees
-        #[arg(long, default_value = DEFAULT_TENANT)]
-        tenant: String,
-        /// Add the entry to this file, which is made if it is not there
-        #[arg(long, value_name = "FILE")]
-        file: Option<PathBuf>,
-    },
 }
 
 /// Which daemon to ask.
@@ -194,6 +185,10 @@ enum CliError {
     Write { file: String, source: io::Error },
     #[error("cannot add a token to {file}")]
     AddToken { file: String, source: access::issue::AddError },
+    #[error("cannot take a token out of {file}")]
+    RevokeToken { file: String, source: access::revoke::RevokeError },
+    #[error("there is a token called `{name}` in {file} already; choose another name, or revoke that one first")]
+    TokenExists { name: String, file: String },
     #[error("cannot read {file}")]
     Read { file: String, source: Box<dyn std::error::Error + Send + Sync> },
     #[error("cannot evaluate {file}")]
@@ -257,7 +252,9 @@ impl CliError {
 
 /// Parses the command line and does what it says.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let command = examples::with_examples(Cli::command());
+    let parsed = command.try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
             let wrong = error.use_stderr();
@@ -288,6 +285,13 @@ fn run(command: Command, output: &mut Output) -> Result<Exit, CliError> {
         },
         Command::Check(args) => check::run(&args, output),
         Command::Tools(args) => tools::run(&args, output),
+        Command::Show(args) => show::show(&args, output),
+        Command::Timing(args) => show::timing(&args, output),
+        Command::Presets(args) => show::presets(&args, output),
+        Command::Schema => {
+            output.raw(schema::text().as_bytes());
+            Ok(Exit::Success)
+        }
         Command::Qualify(args) => qualify::run(&args, output),
         Command::Estimate(args) => timing::estimate(&args, output),
         Command::Suggest(args) => suggest::run(&args, output),
@@ -297,59 +301,20 @@ fn run(command: Command, output: &mut Output) -> Result<Exit, CliError> {
         Command::Plugin(args) => plugin::run(&args, output),
         Command::Remember(args) => memory::remember(&args, output),
         Command::Recall(args) => memory::recall(&args, output),
+        Command::Backup(args) => memory::backup(&args, output),
         Command::Memory(args) => memory::run(&args, output),
         Command::Import(args) => import::run(&args, output),
         Command::Mcp(args) => mcp::run(&args),
         Command::Ctl(args) => ctl::run(&args, output),
-        Command::Token(TokenArgs { command: TokenCommand::New { name, scopes, tenant, file } }) => {
-            token(&name, &tenant, &scopes, file.as_deref(), output)
-        }
+        Command::Token(args) => token::run(&args, output),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "almanacd", &mut text);
             output.raw(&text);
             Ok(Exit::Success)
         }
-        Command::Man { out } => man(out, output),
+        Command::Man { out } => man::man(examples::with_examples(Cli::command()), out.as_deref(), output),
     }
-}
-
-fn token(
-    name: &str,
-    tenant: &str,
-    scopes: &[Scope],
-    file: Option<&Path>,
-    output: &mut Output,
-) -> Result<Exit, CliError> {
-    let (token, entry) = access::issue::new_token(name, tenant, scopes)?;
-    if let Some(file) = file {
-        let add = |source| CliError::AddToken { file: file.display().to_string(), source };
-        access::issue::add_to_file(file, &entry).map_err(add)?;
-    }
-    output.show(&serde_json::json!({"token": token, "entry": entry.trim()}), |out| {
-        out.line(&token);
-        match file {
-            Some(file) => out.note(&format!("added to {}; the token is not shown again", file.display())),
-            None => out.note(&format!("let it in by this entry of the tokens file:\ntokens:\n{}", entry.trim_end())),
-        }
-    });
-    Ok(Exit::Success)
-}
-
-fn man(out: Option<PathBuf>, output: &mut Output) -> Result<Exit, CliError> {
-    let command = Cli::command();
-    if let Some(directory) = out {
-        let write = |source| CliError::Write { file: directory.display().to_string(), source };
-        std::fs::create_dir_all(&directory).map_err(write)?;
-        clap_mangen::generate_to(command, &directory).map_err(write)?;
-        return Ok(Exit::Success);
-    }
-    let mut page = Vec::new();
-    clap_mangen::Man::new(command)
-        .render(&mut page)
-        .map_err(|source| CliError::Write { file: "standard output".to_owned(), source })?;
-    output.raw(&page);
-    Ok(Exit::Success)
 }
 
 /// Runs a question to a daemon to its end.

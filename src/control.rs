@@ -28,6 +28,8 @@ use crate::usage::PriceTable;
 pub enum Need {
     Catalog,
     Listeners,
+    /// What was recorded before the start. Questions are answered without.
+    History,
     /// That the catalog's thread comes to an end with what it does.
     Pass,
     /// That every rule library is ready or has failed.
@@ -50,6 +52,11 @@ impl Readiness {
     /// What is missing; nothing means ready.
     pub fn missing(&self) -> Arc<Vec<Need>> {
         self.0.load_full()
+    }
+
+    /// Are questions answered? What was recorded before may be missing.
+    pub fn is_ready(&self) -> bool {
+        self.missing().iter().all(|need| *need == Need::History)
     }
 
     /// It is there now.
@@ -146,6 +153,16 @@ pub enum ReloadError {
 pub struct ReloadedAll {
     pub catalog: Report,
     pub plugins: Reloaded,
+    /// Keys of the configuration that changed and need a restart.
+    pub waiting: Vec<&'static str>,
+}
+
+/// What of a configuration that was read is still to be acted on.
+struct Applied {
+    sources: Sources,
+    plugins: plugin_host::Settings,
+    upstreams: upstream::Settings,
+    waiting: Vec<&'static str>,
 }
 
 /// How the daemon is.
@@ -164,6 +181,8 @@ pub struct Status {
     pub plugins: (usize, usize),
     pub errors: usize,
     pub warnings: usize,
+    /// Are questions answered?
+    pub is_ready: bool,
     pub missing: Arc<Vec<Need>>,
 }
 
@@ -192,6 +211,11 @@ impl Control {
             metrics,
             readiness,
         }
+    }
+
+    /// What is asked.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
     }
 
     pub fn plugins(&self) -> &Arc<Host> {
@@ -256,21 +280,22 @@ impl Control {
         let (send, receive) = oneshot::channel();
         let (control, runtime) = (Arc::clone(self), Handle::current());
         let configured = blocking::run(move || {
-            let (sources, settings) = control.reload_config().map_err(ReloadError::Config)?;
+            let Applied { sources, plugins, upstreams, waiting } =
+                control.reload_config().map_err(ReloadError::Config)?;
             control.reloader.reload(trigger, Some(sources), |report| {
                 // Whoever asked may have gone; the reload holds all the same.
                 let _ = send.send(report.clone());
             })?;
             // Hot, and nobody waits for a server to start.
-            runtime.block_on(control.upstreams.reload(settings.1));
-            control.look_at_tokens(true).map_err(ReloadError::Tokens).map(|()| settings.0)
+            runtime.block_on(control.upstreams.reload(upstreams));
+            control.look_at_tokens(true).map_err(ReloadError::Tokens).map(|()| (plugins, waiting))
         });
         match configured.await? {
-            Ok(plugin_settings) => {
+            Ok((plugin_settings, waiting)) => {
                 let catalog = receive.await.map_err(|_| ReloadThreadEnded)?;
                 // After the catalog, so that what starts knows the new one.
                 let plugins = self.plugins.reload(Some(plugin_settings)).await?;
-                Ok(ReloadedAll { catalog, plugins })
+                Ok(ReloadedAll { catalog, plugins, waiting })
             }
             Err(error @ ReloadError::Tokens(_)) => {
                 receive.await.map_err(|_| ReloadThreadEnded)?;
@@ -280,7 +305,7 @@ impl Control {
         }
     }
 
-    fn reload_config(&self) -> Result<(Sources, (plugin_host::Settings, upstream::Settings)), LoadError> {
+    fn reload_config(&self) -> Result<Applied, LoadError> {
         let reconfigured = (self.reconfigure)().inspect_err(|error| {
             ConfigReloaded { error: Some(&error.describe("; ")), fixed: &[] }.emit(&self.metrics);
         })?;
@@ -294,7 +319,7 @@ impl Control {
         self.tokens.configure(auth);
         self.engine.set_qualifier(selection);
         ConfigReloaded { error: None, fixed: &fixed }.emit(&self.metrics);
-        Ok((sources, (plugins, upstreams)))
+        Ok(Applied { sources, plugins, upstreams, waiting: fixed })
     }
 
     /// Brings the tokens in line with their file, if that changed or `is_asked`. If it is faulty, the old ones hold for
@@ -327,7 +352,8 @@ impl Control {
             stale: loaded.stale.len(),
             plugins: self.plugins.counts(),
             errors,
-            warnings: loaded.diagnostics.len() - errors,
+            warnings: diagnostic::warnings(&loaded.diagnostics),
+            is_ready: self.readiness.is_ready(),
             missing: self.readiness.missing(),
         }
     }
@@ -343,6 +369,9 @@ impl Status {
             if count > 0 {
                 line.push_str(&format!(", {count} {what}"));
             }
+        }
+        if self.missing.contains(&Need::History) {
+            line.push_str(", without what was recorded before");
         }
         line
     }
@@ -360,8 +389,12 @@ mod tests {
         readiness.met(Need::Catalog);
         readiness.met(Need::Listeners);
         assert!(readiness.missing().is_empty());
+        readiness.lost(Need::History);
+        assert!(readiness.is_ready());
+        readiness.met(Need::History);
         readiness.lost(Need::Running);
         readiness.lost(Need::Running);
+        assert!(!readiness.is_ready());
         assert_eq!(*readiness.missing(), [Need::Running]);
     }
 }

@@ -26,6 +26,7 @@ use signals::{SignalRequest, Signals};
 pub use sockets::SocketError;
 pub use state::StateError;
 pub(crate) use state::lock as lock_state;
+pub use tokens::FirstTokenError;
 
 use crate::access::TokenKeeper;
 use crate::blocking;
@@ -67,6 +68,9 @@ pub enum DaemonError {
     /// The key of MCP sessions cannot be used.
     #[error(transparent)]
     SessionKey(#[from] SessionKeyError),
+    /// The first token cannot be let in.
+    #[error(transparent)]
+    FirstToken(#[from] FirstTokenError),
     /// Something the system refused.
     #[error("cannot {what}")]
     System { what: &'static str, source: io::Error },
@@ -79,7 +83,7 @@ impl DaemonError {
     /// Is it for the operator to mend in the configuration?
     pub fn is_configuration(&self) -> bool {
         match self {
-            Self::Config(_) | Self::Log(LogError::Level(_)) => true,
+            Self::Config(_) | Self::Log(LogError::Level(_)) | Self::FirstToken(_) => true,
             Self::Socket(error) => matches!(error, SocketError::Exposed { .. }),
             _ => false,
         }
@@ -120,6 +124,9 @@ pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<
     }
     let metrics = Arc::new(Metrics::new().map_err(|error| DaemonError::Build(error.to_string()))?);
     ConfigReloaded { error: None, fixed: &[] }.emit(&metrics);
+    if let Some(token) = &daemon_overrides.first_token {
+        tokens::make_first(&config, token)?;
+    }
     let tokens = load_tokens(&config, &metrics)?;
     let sockets = sockets::open(&config, tokens.load().are_required())?;
     let engine = start_engine(&config, &metrics)?;
@@ -147,7 +154,9 @@ pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<
     // What servers listed last is there before anybody asks, whether they run or not.
     mcp.offer_first(&reloader);
     runtime.spawn(Arc::clone(&mcp).follow(reloader.clone()));
-    replay(&engine);
+    if !replay(&engine) {
+        readiness.lost(Need::History);
+    }
     prepare_selection(&engine)?;
     let control = Arc::new(Control::new(Parts {
         reconfigure: said.reconfigure(overrides.clone(), daemon_overrides.clone(), door_settings),
@@ -208,11 +217,31 @@ fn start_engine(config: &Config, metrics: &Arc<Metrics>) -> Result<Arc<Engine>, 
     Ok(Arc::new(engine))
 }
 
-fn replay(engine: &Engine) {
+/// Learns again what the store remembers. Did that work?
+fn replay(engine: &Engine) -> bool {
     let start = Instant::now();
     let outcome = engine.replay().map_err(|error| error.to_string());
     HistoryReplayed { outcome: outcome.as_ref().map(|calls| *calls).map_err(String::as_str), took: start.elapsed() }
         .emit();
+    outcome.is_ok()
+}
+
+/// Between two looks whether a store that could not be opened has come back; it tries once a second itself.
+const HISTORY_LOOK: Duration = Duration::from_millis(250);
+
+/// Reads the history of a store that could not be opened, once it can be.
+async fn await_history(control: Arc<Control>) {
+    let mut ticks = tokio::time::interval(HISTORY_LOOK);
+    while control.engine().store().trouble().is_some() {
+        ticks.tick().await;
+    }
+    let replayed = blocking::run({
+        let control = Arc::clone(&control);
+        move || replay(control.engine())
+    });
+    if replayed.await.is_ok_and(|is_known| is_known) {
+        control.readiness().met(Need::History);
+    }
 }
 
 /// The model that is asked for its opinion, if one is configured and can be.
@@ -280,6 +309,10 @@ async fn serve(
     control.readiness().met(Need::Listeners);
     let mcp_path = mcp.as_ref().map(ToString::to_string).unwrap_or_default();
     Listening { http: &addresses, admin: &admin.to_string(), mcp: &mcp_path }.emit();
+    if control.readiness().missing().contains(&Need::History) {
+        // It comes to its end with the store's trouble, or is dropped with the runtime.
+        tokio::spawn(await_history(Arc::clone(control)));
+    }
     let background = [
         tokio::spawn(await_plugins(Arc::clone(control))),
         tokio::spawn(tokens::follow(Arc::clone(control))),

@@ -9,6 +9,7 @@ pub mod memory;
 pub mod memory_relations;
 pub mod memory_wrappers;
 pub mod proposer;
+mod published;
 pub mod publisher;
 mod qualifier;
 pub mod recorder;
@@ -21,7 +22,7 @@ mod told;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio::sync::watch;
 
 pub use estimate::{Acquaintance, Asked, Estimate};
@@ -58,6 +59,7 @@ pub struct Engine {
     qualifier: Arc<Qualifier>,
     store: Arc<dyn Store>,
     learner: Learner,
+    missing_history: ArcSwapOption<String>,
     /// Whoever proposes next tools by rules, once there is one.
     proposer: OnceLock<Arc<dyn Proposer>>,
     /// The model that is asked for its opinion on selections, if there is one.
@@ -103,6 +105,7 @@ impl Engine {
             qualifier: Arc::default(),
             store,
             learner: Learner::new(defaults),
+            missing_history: ArcSwapOption::empty(),
             proposer: OnceLock::new(),
             llm: OnceLock::new(),
             metrics,
@@ -184,6 +187,13 @@ impl Engine {
         generation.ranked(selector.index(), &self.qualifier.usage(tenant), query, filter)
     }
 
+    /// Is ranking for `text` done in some 100 µs? Not in a large catalog, for a pasted text, or without an index.
+    pub fn ranks_shortly(&self, text: &str) -> bool {
+        const MAX_TOOLS: usize = 500;
+        const MAX_TEXT_BYTES: usize = 512;
+        text.len() <= MAX_TEXT_BYTES && self.qualifier.indexed_tools().is_some_and(|tools| tools <= MAX_TOOLS)
+    }
+
     /// Makes a new index if there is one that is no longer that of the catalog. Called by the thread that publishes.
     pub fn renew_search(&self) {
         self.qualifier.renew(&self.current.load());
@@ -240,12 +250,22 @@ impl Engine {
         self.qualifier.turn(tenant, session)
     }
 
-    /// Learns again what the store remembers. Called once, when the first catalog is published.
+    /// Learns again what the store remembers. Called when the first catalog is published; and if it fails then, when
+    /// the store has come back.
     pub fn replay(&self) -> Result<usize, StoreError> {
-        let history = self.store.replay(ReplayLimits::default())?;
+        let history = self.store.replay(ReplayLimits::default()).inspect_err(|error| {
+            self.learner.await_history();
+            self.missing_history.store(Some(Arc::new(error.to_string())));
+        })?;
         self.learner.replay(&history, self.current.load().catalog());
         self.qualifier.restore(history.notes);
+        self.missing_history.store(None);
         Ok(history.executions.len())
+    }
+
+    /// Why what was recorded before the start is not known, if it is not.
+    pub fn missing_history(&self) -> Option<Arc<String>> {
+        self.missing_history.load_full()
     }
 
     /// What was learnt so far. Whoever answers from one state answers consistently.
@@ -258,7 +278,8 @@ impl Engine {
         let Asked { tool, mode, complexity, .. } = asked;
         let key = Key::new(tool, mode.as_deref().unwrap_or_default());
         let forecast = self.forecast_key(generation, learnt, key, complexity);
-        Estimate::new(forecast, asked, self.factory_timeout_ms, self.acquaintance(generation, learnt, tool))
+        let acquaintance = self.acquaintance(generation, learnt, tool);
+        Estimate::new(forecast, asked, self.factory_timeout_ms, acquaintance, self.missing_history())
     }
 
     /// What is known of a tool's calls in one mode, or of those that failed?

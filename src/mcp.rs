@@ -44,7 +44,7 @@ use tokio::sync::{Semaphore, watch};
 
 pub use address::Address;
 pub use http::{HttpAnswer, HttpRequest, MAX_MESSAGE_BYTES};
-pub(crate) use offering::document_of;
+pub(crate) use offering::{document_of, document_of_value};
 use relay::Relay;
 pub use request::Waits;
 use running::Running;

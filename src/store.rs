@@ -34,19 +34,21 @@ pub use sqlite::Sqlite;
 /// How much of the history a start reads back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplayLimits {
-    /// Latest rows of each tool, mode and failure.
+    /// Tools in their modes, failures apart: those that were called last.
+    pub keys: u32,
+    /// Latest rows of each of them at most.
     pub per_key: u32,
-    /// Latest rows of each tool.
-    pub per_tool: u32,
+    /// Rows of all of them; where that is less, each has fewer, and none has none.
+    pub in_all: u32,
     /// Latest calls that belong to a session.
     pub of_sessions: u32,
 }
 
 impl Default for ReplayLimits {
-    /// 50 rows of a key restore the quality of its forecasts in full; 400 of a tool its mode-independent part; 20,000
-    /// calls the sessions that are likely to go on.
+    /// As many keys as a model holds; 50 rows of a key restore the quality of its forecasts in full; 100,000 rows are
+    /// learnt in a second; 20,000 calls are the sessions that are likely to go on.
     fn default() -> Self {
-        Self { per_key: 50, per_tool: 400, of_sessions: 20_000 }
+        Self { keys: 20_000, per_key: 50, in_all: 100_000, of_sessions: 20_000 }
     }
 }
 
@@ -99,6 +101,9 @@ pub enum StoreError {
     /// A memory cannot be read; trying again does not help.
     #[error("the memory `{0}` is damaged in the database; restore a backup, or purge it")]
     Damaged(String),
+    /// An idempotency key was used for something else; nothing of the batch was stored.
+    #[error("the idempotency key `{0}` was used for another body; use a new key for another call")]
+    KeyReused(String),
     /// The daemon is stopping.
     #[error("the store is closed")]
     Closed,
@@ -137,7 +142,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Takes notes. Who has nothing to acknowledge need not wait for them.
     fn note(&self, notes: Vec<Note>) -> Result<NotesPending, StoreError>;
 
-    /// Reads back what a start needs, before anything is appended.
+    /// Reads back what a start needs, before anything is appended. Of a store that opened late it is what it had when
+    /// it opened, whatever was appended since.
     fn replay(&self, limits: ReplayLimits) -> Result<History, StoreError>;
 
     /// Recorded calls, those that were acknowledged before this included.

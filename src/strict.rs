@@ -21,9 +21,12 @@ pub mod load;
 pub mod locate;
 mod mask;
 pub mod node;
+mod number;
 pub mod read;
 pub mod spelling;
+mod surrogates;
 pub mod values;
+pub mod write;
 
 pub use almanac_macros::{FromNode, Word};
 pub use bounds::Violation;

@@ -27,7 +27,7 @@ pub use defaults::Defaults;
 pub use estimator::histogram::Fading;
 pub use estimator::prior::{Prior, PriorSource};
 pub use estimator::survival::Durations;
-pub use execution::{Execution, KeyCount, Measures};
+pub use execution::{CallKey, Execution, KeyCount, Measures};
 pub use forecast::{Basis, Confidence, Forecast, Quantiles, Remaining, Timeout};
 pub use key::Key;
 pub use model::{Model, ModelLimits, Question};

@@ -13,6 +13,12 @@ pub fn new_token(name: &str, tenant: &str, scopes: &[Scope]) -> Result<(String, 
     let mut secret = [0_u8; 32];
     getrandom::fill(&mut secret)?;
     let token = format!("alm_{}", hex::encode(secret));
+    let entry = entry_of(&token, name, tenant, scopes);
+    Ok((token, entry))
+}
+
+/// The entry for the file that lets this token in.
+pub fn entry_of(token: &str, name: &str, tenant: &str, scopes: &[Scope]) -> String {
     let scopes: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
     let entry = serde_json::json!({
         "name": name,
@@ -20,7 +26,7 @@ pub fn new_token(name: &str, tenant: &str, scopes: &[Scope]) -> Result<(String, 
         "scopes": scopes,
         "tenant": tenant,
     });
-    Ok((token, format!("  - {entry}\n")))
+    format!("  - {entry}\n")
 }
 
 /// Adds an entry made by [`new_token`] to a file, which is made if it is not there. The file is replaced as a whole,
@@ -45,7 +51,7 @@ pub fn add_to_file(file: &Path, entry: &str) -> Result<(), AddError> {
 }
 
 /// Puts `content` in the place of `file`, in one step and under a name that nobody can have prepared.
-fn replace(file: &Path, content: &[u8]) -> io::Result<()> {
+pub(super) fn replace(file: &Path, content: &[u8]) -> io::Result<()> {
     let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
     let mut number = [0_u8; 8];
     getrandom::fill(&mut number).map_err(io::Error::other)?;

@@ -99,6 +99,11 @@ impl Tokens {
         self.file.as_ref().map_or(&[], |file| &file.tokens)
     }
 
+    /// Whom the tokens let in, in the order of the file.
+    pub fn grants(&self) -> impl Iterator<Item = &Grant> {
+        self.entries().iter().map(|entry| &entry.grant)
+    }
+
     /// Whose token it is. Takes the same time whichever it is.
     pub fn find(&self, token: &str) -> Option<&Grant> {
         let presented = Sum::of(token.as_bytes());

@@ -200,6 +200,9 @@ pub struct CommonError {
 pub struct Prerequisite {
     /// What is needed.
     pub name: String,
+    /// The tool that gives it, to be called before (added by Almanac).
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub tool: String,
     /// Providers or modes that need it; empty means all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub required_for: Vec<String>,

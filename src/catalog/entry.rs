@@ -10,6 +10,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use super::document::{ConflictSeverity, ToolMetadata};
+use super::errors;
 
 /// A tool of a catalog, immutable.
 #[derive(Debug)]
@@ -42,7 +43,8 @@ pub enum Facet {
     Provider,
     /// An environment variable of its prerequisites.
     EnvVar,
-    /// A part of one of its common errors; ignores case. Rarely asked for, so it is looked for in the document.
+    /// A message that one of its common errors stands in, or a part of one; ignores case. Rarely asked for, so it is
+    /// looked for in the document.
     Error,
     /// A tool it names as conflict.
     Conflict,
@@ -58,6 +60,8 @@ pub enum Facet {
     Alternative,
     /// A tool it names as complement.
     Complement,
+    /// A tool that has to be called before.
+    Needed,
 }
 
 impl Facet {
@@ -76,6 +80,7 @@ impl Facet {
             Self::Backend => 'b',
             Self::Alternative => '~',
             Self::Complement => '+',
+            Self::Needed => '<',
         }
     }
 
@@ -107,7 +112,7 @@ pub struct FacetFilter {
 }
 
 impl FacetFilter {
-    /// Entries whose `facet` is `value`, or for [`Facet::Error`] contains it.
+    /// Entries whose `facet` is `value`, or for [`Facet::Error`] goes with it.
     pub fn new(facet: Facet, value: &str) -> Self {
         let value = facet.fold(value);
         let line = format!("\n{}{value}\n", facet.mark());
@@ -185,10 +190,7 @@ impl Entry {
             Facet::Category => is_meant(&self.summary_fields().category),
             Facet::Capability => self.summary_fields().capabilities.iter().any(|value| is_meant(value)),
             Facet::Keyword => self.summary_fields().keywords.iter().any(|value| is_meant(value)),
-            Facet::Error => {
-                let contains = |error: &str| wanted.facet.fold(error).contains(&wanted.value);
-                self.document().common_errors.iter().any(|known| contains(&known.error))
-            }
+            Facet::Error => errors::matching(&self.document().common_errors, &wanted.value).next().is_some(),
             _ => self.facets.contains(&wanted.line),
         }
     }
@@ -244,6 +246,9 @@ fn facets(document: &ToolMetadata) -> String {
     }
     for value in &document.complements {
         add(Facet::Complement, &value.tool);
+    }
+    for value in document.prerequisites.iter().filter(|prerequisite| !prerequisite.tool.is_empty()) {
+        add(Facet::Needed, &value.tool);
     }
     lines
 }

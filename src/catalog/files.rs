@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Diagnostic;
-use crate::strict::FileStamp;
+use crate::strict::{FileStamp, file};
 use crate::watch::{Directories, Interest};
 
 /// Directories below a root; a tree as deep as this is a mistake.
@@ -38,6 +38,15 @@ pub struct Listing {
     pub diagnostics: Vec<Diagnostic>,
 }
 
+impl Listing {
+    /// Leaves the documents of the root `examples`, the last one, if another has any.
+    pub fn leave_examples(&mut self, examples: usize) {
+        if self.documents.keys().any(|place| place.root < examples) {
+            self.documents.retain(|place, _| place.root < examples);
+        }
+    }
+}
+
 /// Where a document stands: the number of its root, and its path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
@@ -49,8 +58,7 @@ pub struct Place {
 
 /// Is it named like a document?
 pub fn is_document(path: &Path) -> bool {
-    let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-    !hidden && path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
+    file::is_structured(path)
 }
 
 /// Lists all documents below `roots`. A root may be a single file.
@@ -192,5 +200,31 @@ impl Walk<'_> {
         };
         self.listing.diagnostics.push(diagnostic.with_hint(hint));
         self.listing.blind.push(path.to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn examples_stand_in_where_there_are_no_others() {
+        let directory = tempfile::tempdir().unwrap();
+        let (own, examples) = (directory.path().join("own"), directory.path().join("examples"));
+        let found = || {
+            let mut listing = list(&[own.clone(), examples.clone()]);
+            listing.leave_examples(1);
+            let name = |place: &Place| place.path.file_stem().unwrap().to_string_lossy().into_owned();
+            listing.documents.keys().map(name).collect::<Vec<_>>()
+        };
+        for path in [&own, &examples] {
+            fs::create_dir(path).unwrap();
+        }
+        fs::write(examples.join("example.yaml"), "").unwrap();
+        assert_eq!(found(), ["example"]);
+        fs::write(own.join("mine.yaml"), "").unwrap();
+        assert_eq!(found(), ["mine"]);
+        fs::remove_file(own.join("mine.yaml")).unwrap();
+        assert_eq!(found(), ["example"]);
     }
 }

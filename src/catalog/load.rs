@@ -4,12 +4,15 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::Diagnostic;
+use sha2::{Digest, Sha256};
+
 use super::document::ToolMetadata;
 use super::scanner::Scanner;
 use super::settings::Settings;
 use super::snapshot::Catalog;
-use crate::strict::{Limits, load};
+use super::{Diagnostic, Entry, foreign};
+use crate::strict::read::yaml;
+use crate::strict::{Limits, Node, load};
 
 /// How documents are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +24,9 @@ pub struct LoadOptions {
     pub max_document_bytes: usize,
     /// Are the directories places to look in, of which one may not be there yet?
     pub is_search_path: bool,
+    /// On a search path, do the documents of its last directory count beside those of the others? Else they stand in
+    /// where the others have none.
+    pub are_examples_beside: bool,
 }
 
 impl LoadOptions {
@@ -30,6 +36,7 @@ impl LoadOptions {
             roots: vec![root.into()],
             max_document_bytes: Settings::default().max_document_bytes,
             is_search_path: false,
+            are_examples_beside: true,
         }
     }
 }
@@ -56,9 +63,23 @@ pub struct Loaded {
     /// Tools served in their last good version because their file is faulty now, by name.
     pub stale: Arc<[Arc<str>]>,
     pub documents: Documents,
+    /// Faulty documents that never were good, by the name that they give their tool, with their file.
+    pub faulty: Arc<[(String, String)]>,
 }
 
 impl Loaded {
+    /// What is wrong with the document of a tool that is not there: of that which says its name, or is called after it.
+    pub fn faults_of(&self, tool: &str) -> Vec<&Diagnostic> {
+        let is_named = |file: &str| {
+            let mut claimed = self.faulty.iter().filter(|(_, claimed)| claimed == file).peekable();
+            match claimed.peek() {
+                Some(_) => claimed.any(|(name, _)| name == tool),
+                None => Path::new(file).file_stem().is_some_and(|stem| stem == tool),
+            }
+        };
+        self.diagnostics.iter().filter(|found| found.is_error() && is_named(&found.file)).collect()
+    }
+
     /// Adds what was found wrong beside the documents.
     pub fn add(&mut self, found: Vec<Diagnostic>) {
         if !found.is_empty() {
@@ -88,18 +109,61 @@ pub fn parse(path: &Path, content: &[u8], limit: usize) -> Result<ToolMetadata, 
     if load::is_blank(content) {
         return Err(vec![Diagnostic::error(path, "empty-document", "the document is empty")]);
     }
-    load::parse(path, content, &Limits::of_bytes(limit)).map_err(|mut faults| {
-        for fault in faults.iter_mut().filter(|fault| fault.code == "too-large") {
-            fault.hint = Some("raise catalog.max_document_bytes, or shorten it".to_owned());
-        }
-        faults
-    })
+    load::parse_unless(path, content, &Limits::of_bytes(limit), |node| foreign::fault(path, node)).map_err(
+        |mut faults| {
+            for fault in faults.iter_mut().filter(|fault| fault.code == "too-large") {
+                fault.hint = Some("raise catalog.max_document_bytes, or shorten it".to_owned());
+            }
+            faults
+        },
+    )
+}
+
+/// The name that a faulty document gives its tool, if that much of it can be read.
+pub fn claimed_name(content: &[u8], limit: usize) -> Option<String> {
+    let limits = Limits::of_bytes(limit);
+    if let Ok(Node::Map(entries)) = yaml(content, &limits) {
+        return entries.into_iter().find_map(|(key, value)| match value {
+            Node::String(name) if key == "name" => Some(name),
+            _ => None,
+        });
+    }
+    let text = String::from_utf8_lossy(content);
+    let name = text.lines().find_map(|line| line.strip_prefix("name:"))?;
+    let name = name.split(" #").next().unwrap_or_default().trim().trim_matches(['"', '\'']);
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+/// A hash of a file's content, to compare.
+pub(super) fn digest(content: &[u8]) -> u128 {
+    let sum = Sha256::digest(content);
+    u128::from_be_bytes(sum[..16].try_into().expect("a SHA-256 sum has 32 bytes"))
+}
+
+/// What is wrong with a document whose tool another one describes.
+pub(super) fn shadowed(entry: &Entry, first: &Entry) -> Diagnostic {
+    let message =
+        format!("the tool `{}` is already described in {}, which serves", entry.name(), first.file().display());
+    Diagnostic::error(entry.file(), "duplicate-tool", message).with_hint("rename one of the two, or remove it")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::text::edits::edited;
+
+    #[test]
+    fn a_faulty_document_says_whose_it_is() {
+        let check = |text: &str, expected: Option<&str>| {
+            assert_eq!(claimed_name(text.as_bytes(), 10_000).as_deref(), expected, "{text:?}");
+        };
+        check("name: x\ncategry: y\n", Some("x"));
+        check("title: t\nname: 'x y' # why\nbad: [\n", Some("x y"));
+        check("{\"name\": \"x\"}", Some("x"));
+        check("name: 1\n", None);
+        check("name:\n: [", None);
+        check("a: [", None);
+    }
 
     /// Any bytes are a document, or faults whose places are in them.
     #[test]

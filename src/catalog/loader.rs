@@ -1,7 +1,7 @@
 //! The catalog for a Rust program without the daemon.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -9,7 +9,7 @@ use parking_lot::RwLock;
 
 use super::load::Loaded;
 use super::reload::{Reloader, Sources};
-use super::{Diagnostic, Entry, Severity, ToolMetadata};
+use super::{Diagnostic, Entry, ToolMetadata};
 
 /// Loads tool metadata from a directory, and keeps up with it.
 ///
@@ -129,12 +129,8 @@ impl Started {
     }
 }
 
-/// A missing tool is an error only if a file of its name is at fault.
+/// A missing tool is an error only if a document that says its name, or a file called after it, is at fault.
 fn refuse_faulty(loaded: &Loaded, name: &str) -> Result<Option<Arc<ToolMetadata>>, LoaderError> {
-    let is_its = |diagnostic: &&Diagnostic| {
-        diagnostic.severity == Severity::Error
-            && Path::new(&diagnostic.file).file_stem().is_some_and(|stem| stem == name)
-    };
-    let faults: Vec<Diagnostic> = loaded.diagnostics.iter().filter(is_its).cloned().collect();
+    let faults: Vec<Diagnostic> = loaded.faults_of(name).into_iter().cloned().collect();
     if faults.is_empty() { Ok(None) } else { Err(LoaderError::Faulty(faults)) }
 }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::entry::Facet;
+use super::entry::{Facet, FacetFilter};
 use super::relations::{SERVER, Servers, names_of};
 use super::{Catalog, Entry};
 
@@ -23,6 +23,34 @@ pub fn complements(catalog: &Catalog, tool: &str) -> Vec<(String, String)> {
         .into_iter()
         .flat_map(|other| resolve(&other.tool).into_iter().map(move |tool| (tool.to_string(), other.scenario.clone())))
         .collect()
+}
+
+/// Tools that other documents lead to from this one, each with why: those that need it to be called before them, then
+/// those that name it as a complement; by their names.
+pub fn led_to(catalog: &Catalog, tool: &str) -> Vec<(String, String)> {
+    let Some(entry) = catalog.get(tool) else { return Vec::new() };
+    let names = names_of(entry);
+    let wanted = |facet| names.iter().map(|name| FacetFilter::new(facet, name)).collect::<Vec<_>>();
+    let (needed, complement) = (wanted(Facet::Needed), wanted(Facet::Complement));
+    let (mut after, mut beside) = (Vec::new(), Vec::new());
+    for other in catalog.iter().filter(|other| other.name() != entry.name()) {
+        let has = |any: &[FacetFilter]| any.iter().any(|wanted| other.has(wanted));
+        if has(&needed) {
+            let document = other.document();
+            let named = document.prerequisites.into_iter().find(|prerequisite| prerequisite.tool == tool);
+            let what = named.map_or_else(String::new, |prerequisite| format!(": {}", prerequisite.name));
+            after.push((other.name().to_string(), format!("needs {tool} before it{what}")));
+        } else if has(&complement) {
+            let document = other.document();
+            let named = document.complements.into_iter().find(|complement| names.contains(&complement.tool.as_str()));
+            let why = named.map_or_else(String::new, |complement| format!(": {}", complement.scenario));
+            beside.push((other.name().to_string(), format!("documented to go with {tool}{why}")));
+        }
+    }
+    after.sort();
+    beside.sort();
+    after.extend(beside);
+    after
 }
 
 /// Is one of the two in high conflict with the other, whichever document says so?
@@ -67,6 +95,21 @@ mod tests {
         let found: Vec<(&str, &str)> = found.iter().map(|(tool, why)| (tool.as_str(), why.as_str())).collect();
         assert_eq!(found, [("b", "one"), ("c", "all"), ("d", "all")]);
         assert!(complements(&catalog, "b").is_empty() && complements(&catalog, "gone").is_empty());
+    }
+
+    #[test]
+    fn others_lead_to_a_tool_as_well() {
+        let catalog = catalog(&[
+            "name: a\ncomplements: [{tool: b, scenario: s}]",
+            "name: b",
+            "name: c\ncomplements: [{tool: a, scenario: one}]",
+            "name: d\nprerequisites: [{name: An id, tool: a, how_to_get: h}]\ncomplements: [{tool: a, scenario: two}]",
+        ]);
+        let found = led_to(&catalog, "a");
+        let found: Vec<(&str, &str)> = found.iter().map(|(tool, why)| (tool.as_str(), why.as_str())).collect();
+        assert_eq!(found, [("d", "needs a before it: An id"), ("c", "documented to go with a: one")]);
+        assert_eq!(led_to(&catalog, "b").len(), 1);
+        assert!(led_to(&catalog, "d").is_empty() && led_to(&catalog, "gone").is_empty());
     }
 
     #[test]

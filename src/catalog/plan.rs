@@ -1,14 +1,22 @@
 //! Is this sequence of tools a good one? Unknown tools, conflicts, steps that come before what they need, and other
-//! tools that the documents themselves would rather have.
+//! tools that the documents themselves would rather have, with what these say of keys and limits.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::Catalog;
 use super::check::near_names;
-use super::document::{Alternative, Conflict, UseCase};
+use super::document::{Alternative, Conflict, Prerequisite, UseCase};
+use super::price::{Price, PriceDifference};
 use super::relations::Servers;
-use super::{Catalog, Entry};
 use crate::text::analysis;
+
+/// A call of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlannedCall<'p> {
+    pub tool: &'p str,
+    pub mode: Option<&'p str>,
+}
 
 /// What speaks against a plan, by step (0-based).
 #[derive(Debug, Default, PartialEq)]
@@ -33,45 +41,58 @@ pub struct Instead {
     pub benefits: String,
     /// What the step's own document says it is not for, if the goal reads like that.
     pub not_for: Option<String>,
+    /// Is it documented to cost more or less?
+    pub price: Option<PriceDifference>,
 }
 
-/// Reviews `steps` for a `goal`, which may be empty.
-pub fn review(catalog: &Catalog, steps: &[String], goal: &str) -> Review {
+/// Reviews `steps` for a `goal`, which may be empty, after calls that were made `earlier`.
+pub fn review(catalog: &Catalog, steps: &[PlannedCall<'_>], earlier: &[impl AsRef<str>], goal: &str) -> Review {
     let servers = Servers::of(catalog);
     let goal = terms(goal);
     let mut review = Review::default();
     for (number, step) in steps.iter().enumerate() {
-        let Some(entry) = catalog.get(step) else {
-            review.unknown.push((number, near_names(catalog, step)));
+        let Some(entry) = catalog.get(step.tool) else {
+            review.unknown.push((number, near_names(catalog, step.tool)));
             continue;
         };
         let document = entry.document();
+        let price = Price::of(&document);
         for conflict in document.conflicts {
             for other in servers.resolve(catalog, &conflict.tool) {
-                let others = steps.iter().enumerate().filter(|(_, name)| **name == *other);
+                let others = steps.iter().enumerate().filter(|(_, step)| *step.tool == *other);
                 for (with, _) in others {
                     add_conflict(&mut review.conflicts, number, with, &conflict);
                 }
             }
         }
-        let needed = document.prerequisites.iter().filter_map(|prerequisite| catalog.get(&prerequisite.name));
-        let comes_before = |needed: &&Arc<Entry>| steps[..number].iter().any(|name| **name == **needed.name());
-        review
-            .missing
-            .extend(needed.filter(|needed| !comes_before(needed)).map(|needed| (number, Arc::clone(needed.name()))));
+        let comes_before = |needed: &str| {
+            steps[..number].iter().any(|step| step.tool == needed) || earlier.iter().any(|call| call.as_ref() == needed)
+        };
+        for prerequisite in document.prerequisites.iter().filter(|needed| concerns(needed, step.mode)) {
+            let named = if prerequisite.tool.is_empty() { &prerequisite.name } else { &prerequisite.tool };
+            let needed = catalog.get(named).map(|entry| entry.name()).filter(|needed| **needed != *entry.name());
+            review.missing.extend(needed.filter(|needed| !comes_before(needed)).map(|name| (number, Arc::clone(name))));
+        }
         let not_for = unfit(&document.use_cases, &goal);
         for alternative in document.alternatives {
             let Some(tool) =
-                catalog.get(&alternative.tool).filter(|tool| !steps.iter().any(|name| **name == **tool.name()))
+                catalog.get(&alternative.tool).filter(|tool| !steps.iter().any(|step| *step.tool == **tool.name()))
             else {
                 continue;
             };
             let Alternative { when, benefits, .. } = alternative;
-            let tool = Arc::clone(tool.name());
-            review.instead.push(Instead { step: number, tool, when, benefits, not_for: not_for.clone() });
+            let (other, tool) = (Price::of(&tool.document()), Arc::clone(tool.name()));
+            let price = price.difference(&other, step.tool, &tool);
+            review.instead.push(Instead { step: number, tool, when, benefits, not_for: not_for.clone(), price });
         }
     }
     review
+}
+
+/// Does a call in this mode need it?
+fn concerns(prerequisite: &Prerequisite, mode: Option<&str>) -> bool {
+    let of_modes = &prerequisite.required_for;
+    of_modes.is_empty() || mode.is_some_and(|mode| of_modes.iter().any(|of| of == mode))
 }
 
 /// A conflict that both declare, or that holds between repeated steps, is said once for each pair.
@@ -105,6 +126,7 @@ fn terms(text: &str) -> BTreeSet<String> {
 mod tests {
     use std::path::Path;
 
+    use super::super::Entry;
     use super::super::load::parse;
     use super::*;
 
@@ -117,6 +139,8 @@ mod tests {
             "name: b\nuse_cases: []\nconflicts: [{tool: a, reason: r, when_prefer_this: y, when_prefer_other: x}]",
             "name: c\nuse_cases: []\nprerequisites: [{name: b, how_to_get: call it first}, {name: A key, how_to_get: \
              h}]",
+            "name: d\nuse_cases: []\nprerequisites: [{name: An id, tool: a, how_to_get: h}, {name: More, tool: c, \
+             required_for: [deep], how_to_get: h}, {name: It, tool: d, how_to_get: h}]",
         ];
         let mut catalog = Catalog::default();
         for text in documents {
@@ -126,8 +150,17 @@ mod tests {
         catalog
     }
 
-    fn of(steps: &[&str], goal: &str) -> Review {
-        review(&catalog(), &steps.iter().map(|&step| step.to_owned()).collect::<Vec<_>>(), goal)
+    fn of(steps: &[&'static str], goal: &str) -> Review {
+        after(&[], steps, goal)
+    }
+
+    /// A step may have a mode, after a colon.
+    fn after(earlier: &[&str], steps: &[&'static str], goal: &str) -> Review {
+        let call = |step: &&'static str| {
+            let (tool, mode) = step.split_once(':').map_or((*step, None), |(tool, mode)| (tool, Some(mode)));
+            PlannedCall { tool, mode }
+        };
+        review(&catalog(), &steps.iter().map(call).collect::<Vec<_>>(), earlier, goal)
     }
 
     #[test]
@@ -142,6 +175,10 @@ mod tests {
     fn what_is_needed_must_come_before() {
         assert_eq!(of(&["c", "b"], "").missing, [(0, "b".into())]);
         assert_eq!(of(&["b", "c"], "").missing, []);
+        assert_eq!(after(&["b"], &["c"], "").missing, [], "the session called it");
+        assert_eq!(of(&["d"], "").missing, [(0, "a".into())]);
+        assert_eq!(of(&["a", "d:deep"], "").missing, [(1, "c".into())]);
+        assert_eq!(of(&["a", "d:quick"], "").missing, []);
     }
 
     #[test]

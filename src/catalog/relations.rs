@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::document::{Alternative, Complement, Conflict, ConflictSeverity};
 use super::entry::{Facet, FacetFilter};
-use super::{Catalog, Entry};
+use super::{Catalog, Entry, Severity, shipped};
 use crate::strict::Segment;
 use crate::text::near;
 
@@ -146,6 +146,7 @@ pub struct RelationFinding<'c> {
     pub list: &'static str,
     pub target: &'c str,
     pub code: &'static str,
+    pub severity: Severity,
     pub message: String,
     /// What to do about it.
     pub hint: Option<String>,
@@ -160,10 +161,18 @@ pub fn findings(catalog: &Catalog, is_expected: impl Fn(&str) -> bool) -> Vec<Re
     for entry in catalog.iter() {
         for (facet, list) in LISTS {
             for target in entry.values(facet) {
-                let finding = |code, message| RelationFinding { entry, list, target, code, message, hint: None };
+                let severity = Severity::Warning;
+                let finding =
+                    |code, message| RelationFinding { entry, list, target, code, severity, message, hint: None };
                 if target == &**entry.name() {
                     findings.push(finding("self-relation", "the tool names itself".to_owned()));
                 } else if !servers.knows(catalog, target) && !is_expected(target) {
+                    if shipped::ships(target) {
+                        let message = format!("`{target}` ships with Almanac and is not in the catalog");
+                        let severity = Severity::Hint;
+                        findings.push(RelationFinding { severity, ..finding("dangling-relation", message) });
+                        continue;
+                    }
                     suggested += 1;
                     let names = catalog.iter().map(|other| &**other.name());
                     let near = if suggested > SUGGESTED { None } else { near::nearest(target, names) };
@@ -183,8 +192,12 @@ pub fn findings(catalog: &Catalog, is_expected: impl Fn(&str) -> bool) -> Vec<Re
 /// Dangling relations for which a near name is looked for.
 const SUGGESTED: usize = 100;
 
-const LISTS: [(Facet, &str); 3] =
-    [(Facet::Conflict, "conflicts"), (Facet::Alternative, "alternatives"), (Facet::Complement, "complements")];
+const LISTS: [(Facet, &str); 4] = [
+    (Facet::Conflict, "conflicts"),
+    (Facet::Alternative, "alternatives"),
+    (Facet::Complement, "complements"),
+    (Facet::Needed, "prerequisites"),
+];
 
 /// What is wrong with the conflict that `entry` declares with `target`.
 fn contradictions<'c>(
@@ -194,7 +207,8 @@ fn contradictions<'c>(
     findings: &mut Vec<RelationFinding<'c>>,
 ) {
     let mut add = |code, message, hint| {
-        findings.push(RelationFinding { entry, list: "conflicts", target, code, message, hint });
+        let severity = Severity::Warning;
+        findings.push(RelationFinding { entry, list: "conflicts", target, code, severity, message, hint });
     };
     if entry.has(&FacetFilter::new(Facet::Complement, target)) {
         add("contradictory-relation", format!("`{target}` is both a conflict and a complement"), None);
@@ -226,6 +240,7 @@ impl RelationFinding<'_> {
         let position = match self.list {
             "conflicts" => document.conflicts.iter().position(|conflict| conflict.tool == self.target),
             "alternatives" => document.alternatives.iter().position(|other| other.tool == self.target),
+            "prerequisites" => document.prerequisites.iter().position(|needed| needed.tool == self.target),
             _ => document.complements.iter().position(|other| other.tool == self.target),
         };
         let list = Segment::Key(self.list.to_owned());
@@ -295,7 +310,9 @@ mod tests {
         let [a, b] = both("low", "low");
         let b = format!("{b}\ncomplements: [{{tool: a, scenario: s}}]");
         check(&[&a, &b], &[("a.yaml", "contradictory-relation"), ("b.yaml", "contradictory-relation")]);
+        check(&["name: a\nprerequisites: [{name: n, tool: gone, how_to_get: h}]"], &[("a.yaml", "dangling-relation")]);
         check(&["name: a\ncomplements: [{tool: 'mcp:s', scenario: s}]"], &[("a.yaml", "dangling-relation")]);
+        check(&["name: a\nprerequisites: [{name: n, tool: gone, how_to_get: h}]"], &[("a.yaml", "dangling-relation")]);
         check(&["name: a\ncomplements: [{tool: 'mcp:s', scenario: s}]", "name: b\nbackend: mcp:s"], &[]);
     }
 

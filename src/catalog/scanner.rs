@@ -10,15 +10,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 use std::{io, thread};
 
-use sha2::{Digest, Sha256};
-
 use super::files::{self, Listing, Place};
-use super::load::{Documents, LoadOptions, Loaded, parse};
+use super::load::{Documents, LoadOptions, Loaded, claimed_name, digest, parse, shadowed};
 use super::offer::{Offer, Offers};
 use super::relations::{self, RelationFinding};
 use super::{Diagnostic, Entry};
 use crate::strict::locate::locate;
-use crate::strict::{FileStamp, file};
+use crate::strict::{FileStamp, file, load};
 use crate::watch::Directories;
 
 /// A listing that keeps moving is taken as it is after so many tries; the events of the next move bring the next
@@ -47,7 +45,7 @@ pub struct Scanner {
     refused: Option<Diagnostic>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct Record {
     stamp: Option<FileStamp>,
     /// Could the file have changed since without its stamp showing it?
@@ -55,6 +53,8 @@ struct Record {
     digest: u128,
     /// The document, or its last good version if there are faults.
     entry: Option<Arc<Entry>>,
+    /// The name that a document which never was good gives its tool.
+    claimed: Option<String>,
     faults: Vec<Diagnostic>,
 }
 
@@ -171,6 +171,9 @@ impl Scanner {
         if self.options.is_search_path && !self.options.roots.iter().all(|root| is_absent(root)) {
             listing.diagnostics.retain(|finding| !is_absent(Path::new(&finding.file)));
             listing.blind.retain(|path| !is_absent(path));
+        }
+        if self.options.is_search_path && !self.options.are_examples_beside {
+            listing.leave_examples(self.options.roots.len().saturating_sub(1));
         }
         listing
     }
@@ -296,13 +299,14 @@ impl Scanner {
             Err(error) => {
                 let fault = Diagnostic::error(&place.path, "unreadable", format!("cannot be read: {error}"))
                     .with_hint("let the daemon's user read it");
-                return Record { stamp: None, settled, digest: 0, entry: last_good, faults: vec![fault] };
+                return Record { settled, entry: last_good, faults: vec![fault], ..Record::default() };
             }
         };
         let digest = digest(&content);
         if let Some(old) = old.filter(|old| old.digest == digest && old.stamp.is_some()) {
             return Record { stamp: Some(stamp), settled, ..old.clone() };
         }
+        let mut claimed = None;
         let (entry, faults) = match parse(&place.path, &content, self.options.max_document_bytes) {
             Ok(document) => {
                 let entry = Arc::new(Entry::new(&document, Arc::clone(&place.path)));
@@ -310,16 +314,26 @@ impl Scanner {
                 let same = last_good.filter(|held| held.digest() == entry.digest());
                 (Some(same.unwrap_or(entry)), Vec::new())
             }
-            Err(faults) => (last_good, self.shown(place, faults)),
+            Err(faults) => {
+                if last_good.is_none() && !self.is_elsewhere(place) {
+                    claimed = claimed_name(&content, self.options.max_document_bytes);
+                }
+                (last_good, self.shown(place, faults))
+            }
         };
-        Record { stamp: Some(stamp), settled, digest, entry, faults }
+        Record { stamp: Some(stamp), settled, digest, entry, claimed, faults }
+    }
+
+    /// Does a link lead to it from outside the directory?
+    fn is_elsewhere(&self, place: &Place) -> bool {
+        let root = self.options.roots.get(place.root).map_or(&*place.path, PathBuf::as_path);
+        file::leads_outside(&place.path, root)
     }
 
     /// The faults as everybody may read them: of a file that a link leads to outside the directory, which may be
     /// anything, only that there are some; and of any file no more than so many.
     fn shown(&self, place: &Place, mut faults: Vec<Diagnostic>) -> Vec<Diagnostic> {
-        let root = self.options.roots.get(place.root).map_or(&*place.path, PathBuf::as_path);
-        if file::leads_outside(&place.path, root) {
+        if self.is_elsewhere(place) {
             return Diagnostic::concealed(&place.path, &faults);
         }
         if faults.len() > MAX_FAULTS {
@@ -375,6 +389,8 @@ impl Scanner {
         if *self.current.stale != *stale {
             self.current.stale = stale.into();
         }
+        let claimed = |record: &Record| Some((record.claimed.clone()?, record.faults.first()?.file.clone()));
+        self.current.faulty = self.records.values().filter_map(claimed).collect();
         self.current.documents = documents;
     }
 }
@@ -395,12 +411,12 @@ impl Scanner {
         let findings = relations::findings(&self.current.catalog, faulty);
         let place = |(number, finding): (usize, &RelationFinding<'_>)| {
             let file = finding.entry.file();
-            let mut diagnostic = Diagnostic::warning(file, finding.code, &finding.message);
+            let mut diagnostic = Diagnostic::new(file, finding.severity, finding.code, &finding.message);
             diagnostic.hint.clone_from(&finding.hint);
             let text = (number < PLACED_FINDINGS && file.is_absolute())
                 .then(|| (self.read_file)(file, self.options.max_document_bytes).ok())
                 .flatten()
-                .and_then(|content| String::from_utf8(content).ok());
+                .map(|content| load::text_of(file, &content));
             match text.as_deref().and_then(|text| Some((text, locate(text, &finding.path(), false)?))) {
                 Some((text, at)) => diagnostic.at(text, at),
                 None => diagnostic,
@@ -408,17 +424,6 @@ impl Scanner {
         };
         findings.iter().enumerate().map(place).collect()
     }
-}
-
-fn digest(content: &[u8]) -> u128 {
-    let sum = Sha256::digest(content);
-    u128::from_be_bytes(sum[..16].try_into().expect("a SHA-256 sum has 32 bytes"))
-}
-
-fn shadowed(entry: &Entry, first: &Entry) -> Diagnostic {
-    let message =
-        format!("the tool `{}` is already described in {}, which serves", entry.name(), first.file().display());
-    Diagnostic::error(entry.file(), "duplicate-tool", message).with_hint("rename one of the two, or remove it")
 }
 
 #[cfg(test)]
@@ -569,7 +574,7 @@ mod tests {
         std::os::unix::fs::symlink(path("key"), path("tools/a.yaml")).unwrap();
         fs::write(path("tools/b.yaml"), "password: swordfish-9\n").unwrap();
         let many: String = (0..200).map(|number| format!("unknown_{number}: 1\n")).collect();
-        fs::write(path("tools/c.yaml"), many).unwrap();
+        fs::write(path("tools/c.yaml"), format!("name: c\n{many}")).unwrap();
         let loaded = load(LoadOptions::directory(path("tools")));
         let of = |name: &str| loaded.diagnostics.iter().filter(|fault| fault.file.ends_with(name)).collect::<Vec<_>>();
         let linked = format!("{:?}", of("a.yaml"));

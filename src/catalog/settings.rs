@@ -15,6 +15,8 @@ pub struct Settings {
     pub poll_interval: Duration,
     /// Use file events.
     pub watch: bool,
+    /// Serve the documents of the package beside one's own, too. They stand in where there are none of one's own.
+    pub examples: bool,
     /// Reject a whole generation for one faulty document.
     pub strict_reload: bool,
 }
@@ -25,6 +27,7 @@ impl Default for Settings {
             max_document_bytes: 256 * 1024,
             poll_interval: Duration::from_secs(30),
             watch: true,
+            examples: false,
             strict_reload: false,
         }
     }

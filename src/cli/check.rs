@@ -1,10 +1,14 @@
 //! `almanacd check`: everything that is wrong with the configuration and the documents, with its lines.
 
+mod explain;
+mod lint;
+
 use std::fs;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
 
-use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use clap::Args;
 use serde_json::json;
 
@@ -12,58 +16,166 @@ use super::output::Output;
 use super::{CliError, Exit};
 use crate::access::Tokens;
 use crate::access::issue::service_group;
-use crate::catalog::load::{LoadOptions, Loaded, load};
+use crate::catalog::load::{self as documents, Documents, LoadOptions, Loaded};
+use crate::catalog::reload::{Reloader, Sources};
+use crate::catalog::{self, Settings};
 use crate::config::{self, DaemonOverrides, Overrides};
 use crate::daemon::Config;
 use crate::qualify::categories::file::CategoryFile;
-use crate::strict::LoadError;
 use crate::strict::diagnostic::{self, Diagnostic};
+use crate::strict::{LoadError, Severity, load};
 use crate::suggest::presets::directory::PresetDirectory;
 use crate::upstream;
 
+/// The path that stands for standard input, as elsewhere.
+const STDIN: &str = "-";
+
+/// What standard input is called in findings.
+const STDIN_NAME: &str = "<stdin>";
+
 #[derive(Debug, Args)]
 pub(super) struct CheckArgs {
-    /// Directory of documents, or one document [default: the configuration and all it names]
-    path: Option<PathBuf>,
+    /// Directories of documents, documents, or `-` for standard input [default: the configuration and all it names]
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Check again whenever something changes, until interrupted
+    #[arg(long)]
+    watch: bool,
     #[command(flatten)]
     overrides: Overrides,
 }
 
+/// What was looked at, and what is wrong with it.
+#[derive(Debug, Clone, PartialEq)]
+struct Found {
+    documents: usize,
+    tools: usize,
+    diagnostics: Vec<Diagnostic>,
+    /// What came from standard input, if anything did.
+    given: Option<String>,
+}
+
 pub(super) fn run(args: &CheckArgs, output: &mut Output) -> Result<Exit, CliError> {
-    let (loaded, mut diagnostics) = match &args.path {
-        Some(path) => {
-            let loaded = load(LoadOptions::directory(path));
-            let diagnostics = loaded.diagnostics.to_vec();
-            (loaded, diagnostics)
-        }
-        None => configured(&args.overrides)?,
-    };
-    // One document alone cannot have the tools it speaks of beside it.
-    if args.path.as_ref().is_some_and(|path| path.is_file()) {
-        diagnostics.retain(|finding| finding.code != "dangling-relation");
+    let is_given = args.paths.iter().any(|path| path.as_os_str() == STDIN);
+    if is_given && (args.paths.len() > 1 || args.watch) {
+        let message = "`-` is one document from standard input: it stands alone, and cannot be watched";
+        return Err(CliError::Arguments(message.to_owned()));
     }
-    let documents = loaded.documents.good + loaded.documents.bad;
-    if documents == 0 && diagnostics.is_empty() {
-        let place = args.path.clone().unwrap_or_default();
-        diagnostics.push(Diagnostic::warning(&place, "no-documents", "no document (.yaml or .yml) was found"));
+    if args.watch {
+        return watch(args, output);
     }
-    shorten(&mut diagnostics);
-    let errors = diagnostic::errors(&diagnostics);
-    let warnings = diagnostics.len() - errors;
-    let tools = loaded.catalog.len();
+    let found = if is_given { from_stdin()? } else { look(args)? };
+    Ok(show(&found, output))
+}
+
+fn show(found: &Found, output: &mut Output) -> Exit {
+    let Found { documents, tools, diagnostics, given } = found;
+    let errors = diagnostic::errors(diagnostics);
+    let warnings = diagnostic::warnings(diagnostics);
+    let hints = diagnostic::of(diagnostics, Severity::Hint);
     let report = json!({
-        "documents": documents, "tools": tools, "errors": errors, "warnings": warnings, "diagnostics": diagnostics,
+        "documents": documents, "tools": tools, "errors": errors, "warnings": warnings, "hints": hints,
+        "diagnostics": diagnostics,
     });
     output.show(&report, |out| {
-        for finding in &diagnostics {
-            out.line(&explain(finding, out.has_colour()));
+        for finding in diagnostics {
+            let given = given.as_deref().filter(|_| finding.file == STDIN_NAME);
+            out.line(&explain::explain(finding, out.has_colour(), given));
         }
         let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
-        let counts =
-            [count(documents, "document"), count(tools, "tool"), count(errors, "error"), count(warnings, "warning")];
+        let mut counts = vec![
+            count(*documents, "document"),
+            count(*tools, "tool"),
+            count(errors, "error"),
+            count(warnings, "warning"),
+        ];
+        counts.extend((hints > 0).then(|| count(hints, "hint")));
         out.line(&out.bold(&counts.join(", ")));
     });
-    Ok(if errors == 0 { Exit::Success } else { Exit::Failure })
+    if errors == 0 { Exit::Success } else { Exit::Failure }
+}
+
+fn look(args: &CheckArgs) -> Result<Found, CliError> {
+    let (loaded, mut diagnostics) = if args.paths.is_empty() {
+        configured(&args.overrides)?
+    } else {
+        let loaded = documents::load(LoadOptions { roots: args.paths.clone(), ..LoadOptions::directory("") });
+        let diagnostics = loaded.diagnostics.to_vec();
+        (loaded, diagnostics)
+    };
+    // Documents alone cannot have the tools they speak of beside them.
+    if !args.paths.is_empty() && args.paths.iter().all(|path| path.is_file()) {
+        diagnostics.retain(|finding| finding.code != "dangling-relation");
+    }
+    diagnostics.extend(left_out(&loaded));
+    let Documents { good, bad, .. } = loaded.documents;
+    let documents = good + bad;
+    if documents == 0 && diagnostics.is_empty() {
+        let place = args.paths.first().cloned().unwrap_or_default();
+        let warning = Diagnostic::warning(&place, "no-documents", "no document (.yaml or .yml) was found");
+        diagnostics.push(warning.with_hint("JSON is read from files that end in .json"));
+    }
+    shorten(&mut diagnostics);
+    diagnostics.sort_by(|a, b| (&a.file, a.severity, a.line, a.column).cmp(&(&b.file, b.severity, b.line, b.column)));
+    Ok(Found { documents, tools: loaded.catalog.len(), diagnostics, given: None })
+}
+
+/// What the documents leave out that they are found by.
+fn left_out(loaded: &Loaded) -> Vec<Diagnostic> {
+    let of = |entry: &catalog::Entry| {
+        let content = fs::read(entry.file()).unwrap_or_default();
+        lint::lint(&entry.document(), entry.file(), &load::text_of(entry.file(), &content))
+    };
+    loaded.catalog.iter().flat_map(|entry| of(entry)).collect()
+}
+
+fn from_stdin() -> Result<Found, CliError> {
+    let limit = Settings::default().max_document_bytes;
+    let mut content = Vec::new();
+    let read = io::stdin().lock().take(limit as u64 + 1).read_to_end(&mut content);
+    read.map_err(|error| CliError::Read { file: STDIN_NAME.to_owned(), source: error.into() })?;
+    let file = Path::new(STDIN_NAME);
+    let text = load::text_of(file, &content);
+    let (tools, diagnostics) = match documents::parse(file, &content, limit) {
+        Ok(document) => (1, lint::lint(&document, file, &text)),
+        Err(faults) => (0, faults),
+    };
+    Ok(Found { documents: 1, tools, diagnostics, given: Some(text) })
+}
+
+/// Looks again after every change, and says what it found if that is something else.
+fn watch(args: &CheckArgs, output: &mut Output) -> Result<Exit, CliError> {
+    let roots = if args.paths.is_empty() { named(&args.overrides) } else { args.paths.clone() };
+    let sources = Sources { options: LoadOptions { roots, ..LoadOptions::directory("") }, ..Sources::directory("") };
+    let (sender, changes) = mpsc::channel();
+    // Kept, since the watch ends with it.
+    let (_reloader, _) = Reloader::start(sources, move |_| {
+        // If it fails, nobody watches any more.
+        let _ = sender.send(());
+    })
+    .map_err(CliError::Runtime)?;
+    let mut last = None;
+    while changes.recv().is_ok() {
+        let found = look(args)?;
+        if last.as_ref() != Some(&found) {
+            show(&found, output);
+            if output.failure().is_some() {
+                break;
+            }
+        }
+        last = Some(found);
+    }
+    Ok(Exit::Success)
+}
+
+/// The files and directories that the configuration is made of.
+fn named(overrides: &Overrides) -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> = config::file(overrides).into_iter().collect();
+    if let Ok(config) = Config::load(overrides, &DaemonOverrides::default()) {
+        paths.extend(config.documents().roots);
+        paths.extend(config.presets.clone().into_iter().chain(config.categories.clone()).chain(config.auth.file()));
+    }
+    paths
 }
 
 /// The configuration, its tokens, presets, categories and documents. A faulty configuration is an error of its own
@@ -74,7 +186,7 @@ fn configured(overrides: &Overrides) -> Result<(Loaded, Vec<Diagnostic>), CliErr
         Err(LoadError::Faulty { diagnostics, .. }) => return Ok((Loaded::default(), diagnostics)),
         Err(error) => return Err(error.into()),
     };
-    let loaded = load(config.documents());
+    let loaded = documents::load(config.documents());
     let mut diagnostics = loaded.diagnostics.to_vec();
     let mut presets = PresetDirectory::new(config.presets.clone());
     presets.read();
@@ -111,51 +223,5 @@ fn shorten(diagnostics: &mut [Diagnostic]) {
         if let Ok(short) = Path::new(&finding.file).strip_prefix(&here) {
             finding.file = short.display().to_string();
         }
-    }
-}
-
-/// The finding with the line it is about.
-fn explain(finding: &Diagnostic, colour: bool) -> String {
-    let level = if finding.is_error() { Level::ERROR } else { Level::WARNING };
-    let title = level.primary_title(finding.message.as_str()).id(finding.code.as_str());
-    let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
-    let text = if finding.line == 0 { None } else { fs::read_to_string(&finding.file).ok() };
-    let place = text.as_deref().and_then(|text| span(text, finding.line, finding.column));
-    let group = match (&text, place) {
-        (Some(text), Some(span)) => title.element(
-            Snippet::source(text.as_str()).path(finding.file.as_str()).annotation(AnnotationKind::Primary.span(span)),
-        ),
-        _ => title.element(annotate_snippets::Origin::path(finding.file.as_str())),
-    };
-    let group = match &finding.hint {
-        Some(hint) => group.element(Level::HELP.message(hint.as_str())),
-        None => group,
-    };
-    renderer.render(&[group])
-}
-
-/// The word at a 1-based place, as a range of bytes.
-fn span(text: &str, line: usize, column: usize) -> Option<std::ops::Range<usize>> {
-    let start_of_line: usize = text.split_inclusive('\n').take(line - 1).map(str::len).sum();
-    let line = text.get(start_of_line..)?.lines().next().unwrap_or_default();
-    let before: usize = line.chars().take(column.saturating_sub(1)).map(char::len_utf8).sum();
-    let word = line[before..].find([' ', ':', ',', ']', '}']).unwrap_or(line.len() - before);
-    let start = start_of_line + before;
-    Some(start..start + word.max(usize::from(before < line.len())))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_place_becomes_the_word_there() {
-        let text = "name: x\ncategorie: ünü web\n";
-        let check = |line, column, expected: &str| assert_eq!(&text[span(text, line, column).unwrap()], expected);
-        check(1, 1, "name");
-        check(2, 1, "categorie");
-        check(2, 16, "web");
-        check(2, 19, "");
-        check(9, 1, "");
     }
 }

@@ -73,6 +73,9 @@ pub(super) fn run(args: &CtlArgs, output: &mut Output) -> Result<Exit, CliError>
                 for failed in &answer.plugins_failed {
                     out.note(&format!("rule library {}: {}", failed.id, failed.reason));
                 }
+                if !answer.waiting.is_empty() {
+                    out.note(&format!("waits for a restart: {}", answer.waiting.join(", ")));
+                }
                 let ReloadAnswer { outcome, generation, tools, errors, plugins_ready, plugins_failed, .. } = &answer;
                 let mut line = format!("{outcome}: generation {generation}, {tools} tools, {errors} errors");
                 if plugins_ready + plugins_failed.len() > 0 {
@@ -127,11 +130,19 @@ fn list_plugins(client: &Client, output: &mut Output) -> Result<Exit, CliError> 
             // What does not run is in no sandbox, which would look like a fault of it.
             let runs = item.state == "ready" || item.pid.is_some();
             let sandbox = if runs { format!(", sandbox: {}", item.sandbox) } else { String::new() };
+            let state = match &item.update_refused {
+                Some(_) => format!("{}, update refused", item.state),
+                None => item.state.clone(),
+            };
             out.line(&format!(
                 "{:<12} {}{version}, {} calls, {missed} missed, {} restarts{sandbox}",
-                item.state, item.id, calls.answered, item.restarts
+                state, item.id, calls.answered, item.restarts
             ));
-            let reason = item.refusal.as_ref().or(item.last_fault.as_ref().map(|fault| &fault.message));
+            let reason = item
+                .update_refused
+                .as_ref()
+                .or(item.refusal.as_ref())
+                .or(item.last_fault.as_ref().map(|fault| &fault.message));
             if let Some(reason) = reason {
                 out.line(&format!("             {reason}"));
             }
@@ -140,6 +151,6 @@ fn list_plugins(client: &Client, output: &mut Output) -> Result<Exit, CliError> 
             out.note("this kernel has no Landlock: rule libraries can read every file that the daemon can");
         }
     });
-    let all_ready = answer.items.iter().all(|item| item.state == "ready");
+    let all_ready = answer.items.iter().all(|item| item.state == "ready" && item.update_refused.is_none());
     Ok(if all_ready { Exit::Success } else { Exit::Failure })
 }

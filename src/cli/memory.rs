@@ -151,6 +151,18 @@ pub(super) struct RecallArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(long_about = "Copy the whole store while it is in use\n\n\
+The copy holds recorded calls, what was learnt of messages, and memories. To restore, stop the daemon, put the copy in
+the place of almanac.db in the state directory, and remove almanac.journal, almanac.db-wal and almanac.db-shm there.")]
+pub(super) struct BackupArgs {
+    /// The copy, which must not be there yet
+    file: PathBuf,
+    /// Where the store is [default: ./state, else /var/lib/almanac]
+    #[arg(long, env = "ALMANAC_STATE_DIR", value_name = "DIR")]
+    state_dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct MemoryArgs {
     #[command(subcommand)]
     command: MemoryCommand,
@@ -176,7 +188,7 @@ enum MemoryCommand {
         #[command(flatten)]
         at: Where,
     },
-    /// Copy the database while it is in use
+    /// Copy the database while it is in use; the same as `almanacd backup`
     Backup {
         /// The copy, which must not be there yet
         file: PathBuf,
@@ -339,6 +351,20 @@ fn print(memory: &MemoryAnswer, out: &mut Output) {
     out.line(&format!("{score}{id}  {}  {word}{who}: {first}", when.replace('T', " ")));
 }
 
+/// Copies all that the store keeps, memories and records alike, while it is in use.
+pub(super) fn backup(args: &BackupArgs, output: &mut Output) -> Result<Exit, CliError> {
+    copy(&args.file, args.state_dir.as_deref(), output)
+}
+
+fn copy(file: &Path, state: Option<&Path>, output: &mut Output) -> Result<Exit, CliError> {
+    let from = file_in(&state_dir(state)?);
+    let bytes = backup::backup(&from, file).map_err(MemoryCliError::from)?;
+    output.show(&json!({"file": file, "bytes": bytes}), |out| {
+        out.line(&format!("{bytes} bytes to {}", file.display()));
+    });
+    Ok(Exit::Success)
+}
+
 pub(super) fn run(args: &MemoryArgs, output: &mut Output) -> Result<Exit, CliError> {
     match &args.command {
         MemoryCommand::Export { file, at } => {
@@ -349,14 +375,7 @@ pub(super) fn run(args: &MemoryArgs, output: &mut Output) -> Result<Exit, CliErr
             at.for_administrators("import")?;
             import(file, *legacy, at, output)
         }
-        MemoryCommand::Backup { file, state_dir: given } => {
-            let from = file_in(&state_dir(given.as_deref())?);
-            let bytes = backup::backup(&from, file).map_err(MemoryCliError::from)?;
-            output.show(&json!({"file": file, "bytes": bytes}), |out| {
-                out.line(&format!("{bytes} bytes to {}", file.display()));
-            });
-            Ok(Exit::Success)
-        }
+        MemoryCommand::Backup { file, state_dir: given } => copy(file, given.as_deref(), output),
         MemoryCommand::Purge { ids, user, deleted_before, all, at } => {
             at.for_administrators("purge")?;
             let request = PurgeRequest {

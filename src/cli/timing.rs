@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 
+use super::bar::{Marks, bar};
 use super::output::Output;
 use super::{CliError, DaemonArgs, Exit, block_on};
 use crate::wire::timing::{EstimateAnswer, RecordAnswer, Timing};
@@ -19,6 +20,9 @@ pub(super) struct EstimateArgs {
     /// How long the call has run already, in ms
     #[arg(long, value_name = "MS")]
     elapsed_ms: Option<u64>,
+    /// Draw the forecast and the limit on a line
+    #[arg(long)]
+    plot: bool,
     #[command(flatten)]
     daemon: DaemonArgs,
 }
@@ -99,8 +103,25 @@ pub(super) fn estimate(args: &EstimateArgs, output: &mut Output) -> Result<Exit,
     let more = json!({"timeout_ms": args.timeout_ms, "elapsed_ms": args.elapsed_ms});
     let body = args.call.body(&args.tool, more).to_string().into();
     let answer: EstimateAnswer = block_on(args.daemon.client()?.ask("POST", "/v1/estimate", Some(body)))?;
-    output.show(&answer, |out| print(&args.tool, &answer.timing, out));
+    output.show(&answer, |out| {
+        print(&args.tool, &answer.timing, out);
+        if args.plot {
+            draw(&answer.timing, out);
+        }
+    });
     Ok(Exit::Success)
+}
+
+fn draw(timing: &Timing, out: &mut Output) {
+    let marks = Marks {
+        interval: timing.interval_ms,
+        median: timing.p50_ms,
+        p90: timing.p90_ms,
+        limit: timing.factory_timeout_ms,
+    };
+    for line in bar(&marks) {
+        out.line(&line);
+    }
 }
 
 fn print(tool: &str, timing: &Timing, out: &mut Output) {
@@ -115,6 +136,9 @@ fn print(tool: &str, timing: &Timing, out: &mut Output) {
         out.line(&format!("left of it: half under {}, nine in ten under {}", time(left.p50_ms), time(left.p90_ms)));
     }
     out.line(&format!("from {} samples ({})", timing.samples, timing.basis));
+    if let Some(why) = &timing.degraded {
+        out.line(why);
+    }
     if !timing.known {
         let hint =
             if timing.near.is_empty() { String::new() } else { format!("; near names: {}", timing.near.join(", ")) };

@@ -136,6 +136,9 @@ impl Config {
         if daemon.mcp_socket.is_some() {
             config.mcp.door.socket.clone_from(&daemon.mcp_socket);
         }
+        if daemon.token_file.is_some() {
+            config.auth.tokens_file.clone_from(&daemon.token_file);
+        }
         config.until_idle = daemon.until_idle;
         if let Some(format) = daemon.log_format {
             config.log.format = format;
@@ -164,6 +167,7 @@ impl Config {
             roots: self.tool_metadata.clone(),
             max_document_bytes: self.catalog.max_document_bytes,
             is_search_path: self.tool_metadata == config::default_tool_metadata(),
+            are_examples_beside: self.catalog.examples,
         }
     }
 

@@ -1,5 +1,7 @@
 //! An estimate as it is asked for and given.
 
+use std::sync::Arc;
+
 use super::learner::Learnt;
 use super::{Engine, Generation};
 use crate::text::near;
@@ -30,6 +32,8 @@ pub struct Estimate {
     pub remaining: Option<Remaining>,
     /// Is the tool known?
     pub acquaintance: Acquaintance,
+    /// Why what was recorded before the start is not in it, if it is not.
+    pub missing_history: Option<Arc<String>>,
 }
 
 /// Was a tool ever heard of?
@@ -92,9 +96,16 @@ impl Engine {
 const NEAR: usize = 3;
 
 impl Estimate {
-    pub(super) fn new(forecast: Forecast, asked: &Asked, factory_timeout_ms: u64, acquaintance: Acquaintance) -> Self {
+    pub(super) fn new(
+        forecast: Forecast,
+        asked: &Asked,
+        factory_timeout_ms: u64,
+        acquaintance: Acquaintance,
+        missing_history: Option<Arc<String>>,
+    ) -> Self {
         let remaining = asked.elapsed_ms.map(|elapsed| forecast.remaining(elapsed));
-        Self { limit_ms: asked.timeout_ms.unwrap_or(factory_timeout_ms), remaining, forecast, acquaintance }
+        let limit_ms = asked.timeout_ms.unwrap_or(factory_timeout_ms);
+        Self { limit_ms, remaining, forecast, acquaintance, missing_history }
     }
 
     /// Is the call expected to take longer than its caller waits? A call that runs already is judged by what is left of

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::catalog::check::{self, SetReview};
 use crate::catalog::entry::{Facet, FacetFilter};
 use crate::catalog::load::Loaded;
-use crate::catalog::plan::{self, Review};
+use crate::catalog::plan::{self, PlannedCall, Review};
 use crate::catalog::relations::{self, Relations};
 use crate::catalog::{Catalog, Entry};
 use crate::qualify::{Categories, Index, Message, Ranking, Usage};
@@ -194,14 +194,14 @@ impl Generation {
         self.tool(name).map(|entry| relations::of(self.catalog(), entry))
     }
 
-    /// Is this set of tools a good one?
-    pub fn check(&self, tools: &[String], env_vars: &[String]) -> SetReview {
-        check::check(self.catalog(), tools, env_vars)
+    /// Is this set of tools a good one, for a caller that has these variables and calls by that provider?
+    pub fn check(&self, tools: &[String], env_vars: &[String], provider: Option<&str>) -> SetReview {
+        check::check(self.catalog(), tools, env_vars, provider)
     }
 
-    /// Is this sequence of tools a good one for the goal?
-    pub fn review(&self, steps: &[String], goal: &str) -> Review {
-        plan::review(self.catalog(), steps, goal)
+    /// Is this sequence of calls a good one for the goal, after those that the session made earlier?
+    pub fn review(&self, steps: &[PlannedCall<'_>], earlier: &[impl AsRef<str>], goal: &str) -> Review {
+        plan::review(self.catalog(), steps, earlier, goal)
     }
 
     /// Which names may have been meant by one that is not there?

@@ -1,11 +1,11 @@
 //! What is learnt from calls that ended: one owner observes and publishes, readers hold what was published last.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
+use super::published::Published;
 use crate::catalog::Catalog;
 use crate::session::Sessions;
 use crate::store::History;
@@ -22,6 +22,39 @@ pub struct Learnt {
     pub transitions: Transitions,
     /// How the forecasts of each tool and mode came true.
     pub accuracy: imbl::HashMap<Arc<str>, Accuracy>,
+}
+
+impl Learnt {
+    /// Learns what sessions called, and what the store counted of it.
+    fn follow(&mut self, executions: &[Execution], transitions: &[Transition]) {
+        for execution in executions {
+            if let Some(session) = &execution.session {
+                self.sessions.called(&execution.tenant, session, &execution.tool);
+            }
+        }
+        for transition in transitions {
+            self.transitions.put(transition);
+        }
+    }
+}
+
+/// Records that were learnt while the history before them is missing, with the counts of their keys.
+#[derive(Debug, Default)]
+struct Since {
+    executions: VecDeque<(Execution, u64)>,
+    transitions: VecDeque<Transition>,
+}
+
+/// Records, and transitions, of such a time that are kept: it ends soon after the first of them.
+const MAX_SINCE: usize = 20_000;
+
+impl Since {
+    fn note(&mut self, executions: &[Execution], samples: &[u64], transitions: &[Transition]) {
+        self.executions.extend(executions.iter().cloned().zip(samples.iter().copied()));
+        self.transitions.extend(transitions.iter().cloned());
+        self.executions.drain(..self.executions.len().saturating_sub(MAX_SINCE));
+        self.transitions.drain(..self.transitions.len().saturating_sub(MAX_SINCE));
+    }
 }
 
 /// How forecasts came true, of late: older calls fade.
@@ -81,21 +114,22 @@ impl ForecastVerdict {
 /// The owner of what is learnt.
 #[derive(Debug)]
 pub struct Learner {
-    /// Held only while records are learnt, after they are durable; no question waits for it.
-    learning: Mutex<Learnt>,
-    published: ArcSwap<Learnt>,
+    /// Replaced after records are durable.
+    learnt: Published<Learnt>,
+    /// What was learnt while the history that comes before it is missing.
+    since: Mutex<Option<Since>>,
     defaults: Defaults,
 }
 
 impl Learner {
     /// A learner that knows nothing yet.
     pub fn new(defaults: Defaults) -> Self {
-        Self { learning: Mutex::default(), published: ArcSwap::default(), defaults }
+        Self { learnt: Published::default(), since: Mutex::default(), defaults }
     }
 
     /// What is known now.
     pub fn learnt(&self) -> Arc<Learnt> {
-        self.published.load_full()
+        self.learnt.snapshot()
     }
 
     /// The durations that stand in for history.
@@ -103,21 +137,34 @@ impl Learner {
         &self.defaults
     }
 
-    /// Learns again what the store remembers.
+    /// The history is missing: what is learnt until it comes is learnt again after it.
+    pub fn await_history(&self) {
+        self.since.lock().get_or_insert_default();
+    }
+
+    /// Learns again what the store remembers, and after it what came while that was missing.
     pub fn replay(&self, history: &History, catalog: &Catalog) {
-        let mut learning = self.learning.lock();
-        self.learn(&mut learning, &history.executions, &[], catalog);
+        // Beside what is known now, so that nobody who records waits.
+        let mut learnt = Learnt::default();
+        self.learn(&mut learnt, &history.executions, &[], catalog);
         for transition in &history.transitions {
-            learning.transitions.put(transition);
+            learnt.transitions.put(transition);
         }
         for call in &history.calls {
-            learning.sessions.called(&call.tenant, &call.session, &call.tool);
+            learnt.sessions.called(&call.tenant, &call.session, &call.tool);
         }
         for count in &history.counts {
             let mode = count.mode.as_deref().unwrap_or_default();
-            learning.model.set_samples(Key { tool: &count.tool, mode, failed: count.failed }, count.samples);
+            learnt.model.set_samples(Key { tool: &count.tool, mode, failed: count.failed }, count.samples);
         }
-        self.published.store(Arc::new(learning.clone()));
+        self.learnt.update(|known| {
+            if let Some(mut since) = self.since.lock().take() {
+                let (executions, samples): (Vec<Execution>, Vec<u64>) = since.executions.into_iter().unzip();
+                self.learn(&mut learnt, &executions, &samples, catalog);
+                learnt.follow(&executions, since.transitions.make_contiguous());
+            }
+            *known = learnt;
+        });
     }
 
     /// Learns from calls that ended, in their order, and publishes. `samples` are the lifetime counts of their keys as
@@ -130,18 +177,14 @@ impl Learner {
         transitions: &[Transition],
         catalog: &Catalog,
     ) -> Vec<Option<ForecastVerdict>> {
-        let mut learning = self.learning.lock();
-        let verdicts = self.learn(&mut learning, executions, samples, catalog);
-        for execution in executions {
-            if let Some(session) = &execution.session {
-                learning.sessions.called(&execution.tenant, session, &execution.tool);
+        self.learnt.update(|learnt| {
+            let verdicts = self.learn(learnt, executions, samples, catalog);
+            learnt.follow(executions, transitions);
+            if let Some(since) = &mut *self.since.lock() {
+                since.note(executions, samples, transitions);
             }
-        }
-        for transition in transitions {
-            learning.transitions.put(transition);
-        }
-        self.published.store(Arc::new(learning.clone()));
-        verdicts
+            verdicts
+        })
     }
 
     /// Learns how long calls took. `samples` are as many as are known: a key that was forgotten and comes back has them

@@ -1,10 +1,12 @@
 //! What becomes of a reload: catalog, presets and categories are published as one generation, and whoever keeps a view
 //! of the catalog is told.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Engine;
+use crate::catalog::Diagnostic;
 use crate::catalog::load::Loaded;
 use crate::catalog::reload::{ReloadOutcome, Report, Trigger};
 use crate::qualify::categories::file::CategoryFile;
@@ -61,14 +63,15 @@ impl Publisher {
         if generation != before.number() {
             self.engine.announce_catalog(generation, catalog);
         }
-        self.log(report, generation, news);
+        let mended = mended(&before.loaded().diagnostics, &report.loaded);
+        self.log(report, generation, news, mended);
         // The first message of a start makes the index, or the thread beside the start.
         if report.trigger != Trigger::Start {
             self.engine.renew_search();
         }
     }
 
-    fn log(&mut self, report: &Report, generation: u64, news: bool) {
+    fn log(&mut self, report: &Report, generation: u64, news: bool, mended: Vec<(String, bool)>) {
         let Loaded { catalog, diagnostics, documents, .. } = &report.loaded;
         CatalogReloaded {
             labels: [report.trigger.as_str(), report.outcome.as_str()],
@@ -78,6 +81,7 @@ impl Publisher {
             took: report.took,
             diagnostics,
             news,
+            mended,
         }
         .emit(&self.metrics);
         let noticed = report.polling.clone().map_or(Ok(()), Err);
@@ -86,4 +90,22 @@ impl Publisher {
             self.announced = Some(noticed);
         }
     }
+}
+
+/// Files with errors before that have none now; each with whether its document is served.
+fn mended(before: &[Diagnostic], now: &Loaded) -> Vec<(String, bool)> {
+    let faulty = |found: &[Diagnostic]| -> BTreeSet<String> {
+        found.iter().filter(|fault| fault.is_error()).map(|fault| fault.file.clone()).collect()
+    };
+    let (before, faulty_now) = (faulty(before), faulty(&now.diagnostics));
+    let mended: Vec<String> = before.difference(&faulty_now).cloned().collect();
+    if mended.is_empty() {
+        return Vec::new();
+    }
+    let served: BTreeSet<String> = now.catalog.iter().map(|entry| entry.file().display().to_string()).collect();
+    let with_state = |file: String| {
+        let is_served = served.contains(&file);
+        (file, is_served)
+    };
+    mended.into_iter().map(with_state).collect()
 }

@@ -13,6 +13,7 @@ use imbl::HashMap;
 use parking_lot::Mutex;
 
 use super::Generation;
+use super::published::Published;
 use super::told::{Allowance, Told};
 use crate::qualify::{self, Adaptation, IntentContext, Message, Qualification, Question, Selector, Trust, Usage};
 use crate::session::turns::{MAX_MESSAGE_BYTES, Used};
@@ -36,12 +37,8 @@ pub(super) struct Qualifier {
     /// Held while a selector is made. Choices of earlier days, until there is one to learn them with.
     making: Mutex<Vec<ChoiceNote>>,
     settings: ArcSwap<qualify::Settings>,
-    /// Held while a turn is replaced.
-    taking_turns: Mutex<()>,
-    turns: ArcSwap<Turns>,
-    /// Held while choices are learnt.
-    learning: Mutex<()>,
-    usages: ArcSwap<HashMap<Arc<str>, Arc<Usage>>>,
+    turns: Published<Turns>,
+    usages: Published<HashMap<Arc<str>, Arc<Usage>>>,
     allowance: Mutex<Allowance>,
 }
 
@@ -82,6 +79,11 @@ impl Qualifier {
         self.selector.load_full().unwrap_or_else(|| self.make(generation))
     }
 
+    /// How many tools are indexed, if there is an index.
+    pub(super) fn indexed_tools(&self) -> Option<usize> {
+        self.selector.load().as_ref().map(|selector| selector.index().len())
+    }
+
     fn make(&self, generation: &Generation) -> Arc<Selector> {
         let mut earlier = self.making.lock();
         if let Some(made) = self.selector.load_full().filter(|selector| is_of(selector, generation)) {
@@ -100,25 +102,30 @@ impl Qualifier {
         }
     }
 
-    /// Remembers what the store does. Called once, before anything is asked.
+    /// Remembers what the store does: before anything is asked, or late, and then what is known since stands.
     pub(super) fn restore(&self, notes: Notes) {
-        let mut turns = Turns::default();
+        let mut restored = Turns::default();
         for TurnNote { tenant, session, state } in notes.turns {
             if let Ok(turn) = serde_json::from_str(&state) {
-                turns.set(&tenant, &session, turn);
+                restored.set(&tenant, &session, turn);
             }
         }
-        self.turns.store(Arc::new(turns));
-        *self.making.lock() = notes.choices;
+        self.turns.update(|turns| {
+            restored.take_over(turns);
+            *turns = restored;
+        });
+        let mut earlier = self.making.lock();
+        match self.selector.load_full() {
+            Some(selector) => self.learn_again(&selector, notes.choices),
+            None => *earlier = notes.choices,
+        }
     }
 
     fn learn_again(&self, selector: &Selector, choices: Vec<ChoiceNote>) {
         if choices.is_empty() {
             return;
         }
-        let _one_at_a_time = self.learning.lock();
-        let learnt = learnt(selector, choices).into_iter().take(MAX_TENANTS);
-        self.usages.store(Arc::new(learnt.map(|(tenant, usage)| (Arc::from(tenant), Arc::new(usage))).collect()));
+        self.usages.update(|usages| usages.extend(shared(learnt(selector, choices)).take(MAX_TENANTS)));
     }
 
     /// Forgets sessions, and learns a tenant's choices anew from those that are left. It takes as long as learning them
@@ -132,23 +139,19 @@ impl Qualifier {
             earlier.extend(choices);
             return;
         };
-        let _one_at_a_time = self.learning.lock();
-        let mut usages = HashMap::clone(&self.usages.load());
-        if usages.remove(tenant).is_none() {
-            return;
-        }
-        usages
-            .extend(learnt(&selector, choices).into_iter().map(|(tenant, usage)| (Arc::from(tenant), Arc::new(usage))));
-        self.usages.store(Arc::new(usages));
+        self.usages.update(|usages| {
+            if usages.remove(tenant).is_some() {
+                usages.extend(shared(learnt(&selector, choices)));
+            }
+        });
     }
 
     fn forget_turns(&self, tenant: &str, sessions: &[String]) {
-        let _one_at_a_time = self.taking_turns.lock();
-        let mut turns = Turns::clone(&self.turns.load());
-        for session in sessions {
-            turns.forget(tenant, session);
-        }
-        self.turns.store(Arc::new(turns));
+        self.turns.update(|turns| {
+            for session in sessions {
+                turns.forget(tenant, session);
+            }
+        });
     }
 
     /// What the tenant's choices taught.
@@ -206,14 +209,13 @@ impl Qualifier {
         session: &str,
         next: impl FnOnce(Option<&Arc<Turn>>) -> Turn,
     ) {
-        let _one_at_a_time = self.taking_turns.lock();
-        let mut turns = Turns::clone(&self.turns.load());
-        let turn = next(turns.get(tenant, session));
-        let state = serde_json::to_string(&turn).expect("a turn has only strings and finite numbers");
-        let note = TurnNote { tenant: tenant.to_owned(), session: session.to_owned(), state };
-        notes.note(Note::Turn(note));
-        turns.set(tenant, session, turn);
-        self.turns.store(Arc::new(turns));
+        self.turns.update(|turns| {
+            let turn = next(turns.get(tenant, session));
+            let state = serde_json::to_string(&turn).expect("a turn has only strings and finite numbers");
+            let note = TurnNote { tenant: tenant.to_owned(), session: session.to_owned(), state };
+            notes.note(Note::Turn(note));
+            turns.set(tenant, session, turn);
+        });
     }
 
     /// Takes over what a session's stream told: its intent, if it told one, and what it used.
@@ -290,28 +292,26 @@ impl Qualifier {
             // "Yes, do that" says nothing of the tool.
             return false;
         }
-        let _one_at_a_time = self.learning.lock();
-        let mut usages = HashMap::clone(&self.usages.load());
-        if usages.len() >= MAX_TENANTS && !usages.contains_key(tenant) {
-            return false;
-        }
-        let mut usage = usages.get(tenant).map(|usage| Usage::clone(usage)).unwrap_or_default();
-        let trust = match evidence {
-            Evidence::Call => usage.learn(selector.index(), &message, tool),
-            Evidence::Word => usage.hear(selector.index(), &message, tool),
-        };
-        let Some(trust) = trust else { return false };
-        let note = ChoiceNote {
-            tenant: tenant.to_owned(),
-            tool: tool.to_owned(),
-            message: text.to_owned(),
-            trust: trust.get(),
-            adaptation: usage.adaptation().to_bytes(),
-        };
-        notes.note(Note::Choice(note));
-        usages.insert(tenant.into(), Arc::new(usage));
-        self.usages.store(Arc::new(usages));
-        true
+        self.usages.update(|usages| {
+            if usages.len() >= MAX_TENANTS && !usages.contains_key(tenant) {
+                return false;
+            }
+            let mut usage = usages.get(tenant).map(|usage| Usage::clone(usage)).unwrap_or_default();
+            let trust = match evidence {
+                Evidence::Call => usage.learn(selector.index(), &message, tool),
+                Evidence::Word => usage.hear(selector.index(), &message, tool),
+            };
+            let Some(trust) = trust else { return false };
+            notes.note(Note::Choice(ChoiceNote {
+                tenant: tenant.to_owned(),
+                tool: tool.to_owned(),
+                message: text.to_owned(),
+                trust: trust.get(),
+                adaptation: usage.adaptation().to_bytes(),
+            }));
+            usages.insert(tenant.into(), Arc::new(usage));
+            true
+        })
     }
 
     /// A tool was needed and not offered: its category joins the session's context, and the choice is learnt.
@@ -362,6 +362,11 @@ impl Qualifier {
 fn meant(turn: &Turn) -> String {
     let before = turn.said.last().filter(|_| !Message::new(&turn.message).is_telling());
     before.unwrap_or(&turn.message).clone()
+}
+
+/// What was learnt of each tenant, as it is published.
+fn shared(learnt: BTreeMap<String, Usage>) -> impl Iterator<Item = (Arc<str>, Arc<Usage>)> {
+    learnt.into_iter().map(|(tenant, usage)| (Arc::from(tenant), Arc::new(usage)))
 }
 
 /// What choices taught each tenant.

@@ -83,8 +83,8 @@ impl Engine {
     pub async fn select(self: &Arc<Self>, selection: Selection) -> Result<Qualification, SelectError> {
         let start = Instant::now();
         let (engine, message) = (Arc::clone(self), selection.message.clone());
-        // Ranking takes some hundred microseconds on large catalogs.
-        let mut found = blocking::run(move || engine.rank(&selection)).await??;
+        let is_short = self.ranks_shortly(&message);
+        let mut found = blocking::run_unless_short(is_short, move || engine.rank(&selection)).await??;
         if let Some(llm) = self.llm.get() {
             ask(llm, &message, &mut found).await;
         }

@@ -8,7 +8,7 @@ use super::{Asked, Engine, Generation};
 use crate::catalog::next;
 use crate::engine::learner::Learnt;
 use crate::plugin_host::Ask;
-use crate::suggest::blend::{self, Known};
+use crate::suggest::blend::{self, Known, MIN_SUGGESTIONS};
 use crate::suggest::predict::predict;
 use crate::suggest::presets::matching;
 use crate::suggest::{Preset, Source};
@@ -93,12 +93,18 @@ impl Engine {
             followers: learnt.transitions.after(&ask.tool),
             likely: &likely,
             complements: &complements,
+            others: &[],
         };
         let used: BTreeSet<&str> = history.iter().rev().take(HISTORY).map(String::as_str).collect();
         let catalog = generation.catalog();
         let is_valid =
             |tool: &str| catalog.get(tool).is_some() && !used.iter().any(|call| next::clash(catalog, tool, call));
-        let next_tools = blend::blend(&known, is_valid).into_iter().map(|suggestion| NextTool {
+        let mut suggested = blend::blend(&known, is_valid);
+        if suggested.len() < MIN_SUGGESTIONS {
+            let others = others(generation, &ask.tool);
+            suggested = blend::blend(&Known { others: &others, ..known }, is_valid);
+        }
+        let next_tools = suggested.into_iter().map(|suggestion| NextTool {
             estimated_duration_ms: self.expected(generation, learnt, slice::from_ref(&suggestion.tool)),
             tool: suggestion.tool,
             reason: suggestion.reason,
@@ -152,6 +158,14 @@ impl Engine {
         let forecasts: Vec<Forecast> = asked.map(|asked| self.estimate(generation, learnt, &asked).forecast).collect();
         Plan::estimate_of(&forecasts)
     }
+}
+
+/// What leads on from a tool beside its own document: presets, and documents that name it.
+fn others(generation: &Generation, tool: &str) -> Vec<(String, String, Source)> {
+    let steps = matching::steps_after(generation.presets(), tool);
+    let steps = steps.map(|(next, preset)| (next.to_owned(), format!("the next step of {preset}"), Source::Preset));
+    let led_to = next::led_to(generation.catalog(), tool).into_iter();
+    steps.chain(led_to.map(|(next, why)| (next, why, Source::Complement))).collect()
 }
 
 #[cfg(test)]

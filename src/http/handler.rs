@@ -149,3 +149,11 @@ pub(super) async fn blocking<T: Send + 'static>(
 ) -> Result<T, Problem> {
     blocking::run_soon(work).await.unwrap_or_else(|no_thread| Err(no_thread.into()))
 }
+
+/// The same, but what is short is done at once.
+pub(super) async fn blocking_unless_short<T: Send + 'static>(
+    is_short: bool,
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    if is_short { work() } else { blocking(work).await }
+}

@@ -15,6 +15,7 @@ mod plugin;
 mod presets;
 mod qualify;
 mod stream;
+mod stream_usage;
 mod timing;
 mod upstream;
 mod usage;
@@ -32,29 +33,30 @@ pub(super) fn table() -> Vec<Route> {
     use Handler::{Async, Blocking, Now, Upload};
     let (read, record) = (Access::Scope(Scope::Read), Access::Scope(Scope::Record));
     let mut routes = vec![
-        get("/v1/tools", read, Blocking(catalog::list), catalog::list_operation),
+        get("/v1/tools", read, Async(catalog::list), catalog::list_operation),
         get(TOOL, read, Now(catalog::tool), catalog::tool_operation),
-        get("/v1/tools/{name}/relations", read, Blocking(catalog::relations), catalog::relations_operation),
-        post("/v1/tools/check", read, Blocking(catalog::check), catalog::check_operation),
+        get("/v1/tools/{name}/relations", read, Now(catalog::relations), catalog::relations_operation),
+        post("/v1/tools/check", read, Now(catalog::check), catalog::check_operation),
         get("/v1/catalog", read, Now(catalog::report), catalog::report_operation),
         // A model may be asked, and nobody else needs its opinion.
         Route { is_abandoned: true, ..post("/v1/qualify", read, Async(qualify::qualify), qualify::qualify_operation) },
         post("/v1/qualify/miss", record, Async(qualify::miss), qualify::miss_operation),
-        post("/v1/estimate", read, Blocking(timing::estimate), timing::estimate_operation),
+        post("/v1/estimate", read, Now(timing::estimate), timing::estimate_operation),
         post("/v1/metadata", read, Async(metadata::metadata), metadata::metadata_operation),
         post("/v1/enrich", read, Async(metadata::enrich), metadata::enrich_operation),
         get("/v1/executions", read, Blocking(audit::list), audit::list_operation),
         post("/v1/executions", record, Async(timing::record), timing::record_operation),
         post("/v1/streams", record, Upload(stream::read), stream::operation),
-        post("/v1/usage", read, Blocking(usage::usage), usage::operation),
+        post("/v1/usage", read, Now(usage::usage), usage::operation),
         post("/v1/plans/check", read, Blocking(plan::check), plan::check_operation),
         get("/v1/presets", read, Blocking(presets::list), presets::list_operation),
-        get("/v1/presets/{name}", read, Blocking(presets::preset), presets::preset_operation),
+        get("/v1/presets/{name}", read, Now(presets::preset), presets::preset_operation),
         post("/v1/presets/match", read, Blocking(presets::fitting), presets::fitting_operation),
         get("/v1/timing", read, Blocking(timing::list), timing::list_operation),
         get("/v1/timing/{name}", read, Blocking(timing::tool), timing::tool_operation),
         get("/v1/sessions/{name}", read, Now(timing::session), timing::session_operation),
         get("/v1/plugins", read, Now(plugin::list), plugin::list_operation),
+        get("/", Access::Open, Now(admin::landing), admin::landing_operation),
         get("/live", Access::Open, Now(admin::live), admin::live_operation),
         get("/ready", Access::Open, Now(admin::ready), admin::ready_operation),
         get("/metrics", read, Now(admin::metrics), admin::metrics_operation),

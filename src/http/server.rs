@@ -3,6 +3,7 @@
 pub mod accept;
 pub(super) mod body;
 mod connection;
+mod cors;
 mod guard;
 mod places;
 pub mod probe;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::strict::FromNode;
+use crate::strict::{FromNode, Violation};
 
 /// The section `http` of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, FromNode)]
@@ -39,6 +39,25 @@ pub struct Settings {
     pub stream_idle_timeout: Duration,
     /// Further values of `Host` that are let in on a loopback address; with any, the only ones elsewhere.
     pub allowed_hosts: Vec<String>,
+    /// Origins, such as <https://app.example>, whose pages may ask and read the answers (CORS).
+    #[node(check = check_origins)]
+    pub allowed_origins: Vec<String>,
+}
+
+/// An origin is a scheme and an authority, as browsers send it. There is no word for all of them: on a loopback address
+/// every page that is looked at on this machine could read everything.
+fn check_origins(origins: &[String]) -> Result<(), Violation> {
+    let is_origin = |origin: &str| {
+        let host = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://")).unwrap_or_default();
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || ".-:[]_".contains(c);
+        !host.is_empty() && host.chars().all(is_plain)
+    };
+    match origins.iter().find(|origin| !is_origin(origin)) {
+        Some(origin) => {
+            Err(format!("`{origin}` is no origin, such as https://app.example or http://localhost:3000").into())
+        }
+        None => Ok(()),
+    }
 }
 
 impl Default for Settings {
@@ -56,6 +75,7 @@ impl Default for Settings {
             max_stream_bytes: 64 << 20,
             stream_idle_timeout: Duration::from_secs(15 * 60),
             allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
         }
     }
 }

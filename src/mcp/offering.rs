@@ -195,7 +195,11 @@ impl ServedTool {
 
 /// What a server says of a tool, as a document of this name.
 pub(crate) fn document_of(name: &str, server: &str, definition: &RawValue) -> ToolMetadata {
-    let value: Value = serde_json::from_str(definition.get()).unwrap_or_default();
+    document_of_value(name, server, &serde_json::from_str(definition.get()).unwrap_or_default())
+}
+
+/// The same of a definition that was read. Without a server's name it has no backend.
+pub(crate) fn document_of_value(name: &str, server: &str, value: &Value) -> ToolMetadata {
     let text = |value: &Value| value.as_str().map(str::trim).filter(|text| !text.is_empty()).map(ToOwned::to_owned);
     let schema: Option<Map<String, Value>> = value["inputSchema"].as_object().cloned();
     ToolMetadata {
@@ -205,7 +209,7 @@ pub(crate) fn document_of(name: &str, server: &str, definition: &RawValue) -> To
             .or_else(|| text(&value["name"]))
             .unwrap_or_else(|| name.to_owned()),
         description: text(&value["description"]).unwrap_or_default(),
-        backend: format!("mcp:{server}"),
+        backend: if server.is_empty() { String::new() } else { format!("mcp:{server}") },
         input_schema: schema,
         ..ToolMetadata::default()
     }

@@ -24,7 +24,7 @@ use tokio::time::{Instant, sleep_until};
 
 pub(super) use arguments::faults as argument_faults;
 pub(super) use handles::{Fetch, schema as handle_schema};
-use ongoing::{CallEnd, CallFailure, CallKey, CallOwner, OngoingCall, OngoingCalls, Waiting};
+use ongoing::{CallEnd, CallFailure, CallOwner, OngoingCall, OngoingCalls, SameCall, Waiting};
 pub(super) use outgoing::passed_on;
 pub(super) use patience::Patience;
 use patience::{LearntLimits, PatientClient};
@@ -115,7 +115,7 @@ impl Mcp {
         }
         let owner = CallOwner { token: Arc::clone(&caller.grant.name), tenant: Arc::clone(&caller.grant.tenant) };
         let session = session_of(request);
-        let key = session.as_ref().map(|session| CallKey {
+        let key = session.as_ref().map(|session| SameCall {
             token: Arc::clone(&owner.token),
             tenant: Arc::clone(&owner.tenant),
             session: session.clone(),

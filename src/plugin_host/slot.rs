@@ -18,7 +18,7 @@ use super::state::{CallFigures, LibraryStatus, PastFault, State};
 use super::wire::Hello;
 use crate::sum::Sum;
 use crate::telemetry::Metrics;
-use crate::telemetry::events::PluginGone;
+use crate::telemetry::events::{PluginGone, PluginUpdateRefused};
 
 /// What is held against contents.
 pub(super) type Records = HashMap<Sum, Record>;
@@ -124,6 +124,14 @@ impl Slot {
     pub(super) fn wanted(&self, records: &Records, now: Instant) -> Option<&Library> {
         let is_put_aside = |library: &&Library| put_aside_until(library, records, now).is_some();
         [&self.library, &self.good].into_iter().flatten().find(|library| !is_put_aside(library))
+    }
+
+    /// Takes note that the file must not be run. Said once: a refusal where nothing serves is a state of its own.
+    pub(super) fn refuse(&mut self, reason: String, metrics: &Metrics) {
+        if self.serving.is_some() && self.refusal.as_ref() != Some(&reason) {
+            PluginUpdateRefused { plugin: &self.id, reason: &reason }.emit(metrics);
+        }
+        self.refusal = Some(reason);
     }
 
     /// Does what is wanted serve?

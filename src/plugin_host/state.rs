@@ -62,6 +62,8 @@ pub struct PastFault {
     pub at: SystemTime,
     /// The content that was at fault.
     pub hash: Sum,
+    /// Its version, if its note told.
+    pub version: Option<String>,
 }
 
 /// A library as it is now.

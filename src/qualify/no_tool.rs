@@ -33,8 +33,12 @@ const SIMILARITY: f32 = 5.0;
 /// hundred are beyond it.
 const LEAST: f32 = 0.0;
 
-/// A tool that is this likely is needed, whatever the message sounds like.
+/// A tool that is this likely is needed, whatever the message sounds like, unless it is one that is [`KNOWN`].
 const SURE: f32 = 0.6;
+
+/// From this similarity on a message is one of those that are known to need none, said again: a rare word of it that a
+/// tool's document happens to have ("thanks a lot") is then no sign. The messages that need a tool have .8 at most.
+const KNOWN: f32 = 0.95;
 
 static SHIPPED: LazyLock<Judge> = LazyLock::new(|| {
     let mut numbers = WEIGHTS.lines().map(|line| line.parse().expect("a test reads all lines"));
@@ -99,17 +103,18 @@ impl Judge {
 
     /// How much speaks for needing no tool; unbounded. `similarity` is the best tool's.
     fn log_odds_of_none(&self, message: &Message, similarity: f32) -> f32 {
-        let nearer = similarity_to(&self.alone, message) - similarity_to(&self.tools, message);
+        let nearer = mean(nearest(&self.alone, message)) - mean(nearest(&self.tools, message));
         self.plane.log_odds(message) + NEAREST * nearer - SIMILARITY * similarity
     }
 
     fn needs_no_tool(&self, message: &Message, similarity: f32, confidence: f32) -> bool {
-        confidence < SURE && self.log_odds_of_none(message, similarity) >= LEAST
+        let may = confidence < SURE || nearest(&self.alone, message)[0] >= KNOWN;
+        may && self.log_odds_of_none(message, similarity) >= LEAST
     }
 }
 
-/// The mean similarity to the nearest of a side.
-fn similarity_to(side: &[Quantized], message: &Message) -> f32 {
+/// The similarities to the nearest of a side, the largest first.
+fn nearest(side: &[Quantized], message: &Message) -> [f32; NEIGHBOURS] {
     let mut nearest = [0.0_f32; NEIGHBOURS];
     for known in side {
         let mut similarity = known.dot(&message.quantized);
@@ -119,6 +124,10 @@ fn similarity_to(side: &[Quantized], message: &Message) -> f32 {
             }
         }
     }
+    nearest
+}
+
+fn mean(nearest: [f32; NEIGHBOURS]) -> f32 {
     nearest.iter().sum::<f32>() / NEIGHBOURS as f32
 }
 

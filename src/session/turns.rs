@@ -67,8 +67,9 @@ pub struct Used {
     pub tokens_out: u64,
     /// Input tokens read from a cache.
     pub cached_tokens: u64,
-    /// US dollars, of those turns that told it.
-    pub cost_usd: f64,
+    /// US dollars, of those turns that told it; nothing if none did.
+    #[serde(default)]
+    pub cost_usd: Option<f64>,
 }
 
 impl Used {
@@ -79,7 +80,10 @@ impl Used {
             tokens_in: self.tokens_in.saturating_add(other.tokens_in),
             tokens_out: self.tokens_out.saturating_add(other.tokens_out),
             cached_tokens: self.cached_tokens.saturating_add(other.cached_tokens),
-            cost_usd: self.cost_usd + other.cost_usd,
+            cost_usd: match (self.cost_usd, other.cost_usd) {
+                (Some(one), Some(two)) => Some(one + two),
+                (one, two) => one.or(two),
+            },
         }
     }
 }
@@ -97,6 +101,15 @@ impl Turns {
         while self.by_name.len() > MAX_SESSIONS {
             let Some(oldest) = self.by_age.remove_quietest() else { break };
             self.by_name.remove(&oldest);
+        }
+    }
+
+    /// Takes all turns of `later`, in their order.
+    pub fn take_over(&mut self, later: &Self) {
+        let mut turns: Vec<_> = later.by_name.iter().collect();
+        turns.sort_unstable_by_key(|(_, (age, _))| *age);
+        for (name, (_, turn)) in turns {
+            self.set(&name.0, &name.1, Turn::clone(turn));
         }
     }
 

@@ -257,7 +257,7 @@ mod tests {
             measures: Measures { num_branches: Some(3), ..Measures::default() },
             session: None,
             at_ms: -1,
-            idempotency_key: Some("k".to_owned()),
+            idempotency_key: Some("k".into()),
         }
     }
 

@@ -1,10 +1,12 @@
 //! The store on SQLite: a file in the state directory, in WAL mode.
 
+mod ageing;
 mod audit;
 pub mod backup;
 mod condition;
 mod database;
 mod erasure;
+mod history;
 mod memories;
 mod migrations;
 mod notes;
@@ -27,19 +29,19 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
-use std::{io, thread};
+use std::{io, mem, thread};
 
 use arc_swap::ArcSwapOption;
-use rusqlite::{Connection, OpenFlags, Row};
+use parking_lot::Mutex;
+use rusqlite::{Connection, OpenFlags};
 use tokio::sync::oneshot;
 
 use super::memories::Memories;
 use super::notes::NotesPending;
 use super::{
-    Durability, ExecutionFilter, ExecutionPage, History, Note, Pending, ReplayLimits, SessionCall, Settings, Store,
-    StoreError,
+    Durability, ExecutionFilter, ExecutionPage, History, Note, Pending, ReplayLimits, Settings, Store, StoreError,
 };
-use crate::timing::{Execution, KeyCount, Measures, Outcome};
+use crate::timing::Execution;
 use migrations::{MigrationError, migrate};
 use notes::Noting;
 use readers::Readers;
@@ -72,11 +74,24 @@ pub struct Sqlite {
     trouble: Arc<ArcSwapOption<String>>,
     /// Set once the database was opened, or was found not to be usable.
     opened: Arc<OnceLock<()>>,
+    late_history: Arc<Mutex<LateHistory>>,
     writer: Option<JoinHandle<()>>,
     readers: Readers,
     row_caches: RowCaches,
     /// Files that stay open until no connection is.
     _kept: Arc<KeptFiles>,
+}
+
+/// What a start reads back of a database that could not be opened at first. It is read when the database opens, before
+/// anything is added, so that nothing that was recorded since is in it.
+#[derive(Debug, Default)]
+enum LateHistory {
+    /// It opened at once, or what it had was read.
+    #[default]
+    Unneeded,
+    /// It did not open yet.
+    Awaited,
+    Read(rusqlite::Result<History>),
 }
 
 /// Files that are open beside SQLite's own connections to them. Closing one gives up all of a process's locks on it.
@@ -96,9 +111,11 @@ impl Sqlite {
         let mut writer =
             Writer::new(options.clone(), Arc::clone(&queued), Arc::clone(&trouble), Arc::clone(&kept), on_commit);
         let done = Arc::clone(&opened);
+        let late_history = Arc::clone(&writer.late_history);
         // Opening flushes the disk, which need not be waited for while documents are read.
         let thread = Builder::new().name("store".into()).spawn(move || {
             writer.open();
+            writer.await_history();
             done.get_or_init(|| ());
             writer.run(&jobs);
         })?;
@@ -109,6 +126,7 @@ impl Sqlite {
             queued,
             trouble,
             opened,
+            late_history,
             writer: Some(thread),
             readers,
             row_caches,
@@ -150,23 +168,20 @@ impl Store for Sqlite {
     }
 
     fn replay(&self, limits: ReplayLimits) -> Result<History, StoreError> {
-        let read = || -> Result<History, rusqlite::Error> {
-            let connection = Connection::open_with_flags(
-                &self.options.path,
-                OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
-            )?;
-            Ok(History {
-                executions: executions(&connection, limits)?,
-                counts: counts(&connection)?,
-                calls: calls(&connection, limits.of_sessions)?,
-                transitions: projection::read_trails(&connection)?,
-                notes: notes::read_all(&connection)?,
-            })
+        let trouble = self.trouble();
+        let mut late_history = self.late_history.lock();
+        let read = match mem::take(&mut *late_history) {
+            LateHistory::Read(read) => read,
+            awaited @ LateHistory::Awaited => {
+                *late_history = awaited;
+                return Err(StoreError::Unavailable(trouble.unwrap_or_default()));
+            }
+            LateHistory::Unneeded => match trouble {
+                Some(trouble) => return Err(StoreError::Unavailable(trouble)),
+                None => history::read(&self.options.path, limits),
+            },
         };
-        if let Some(trouble) = self.trouble() {
-            return Err(StoreError::Unavailable(trouble));
-        }
-        read().map_err(|error| StoreError::Unavailable(error.to_string()))
+        read.map_err(|error| StoreError::Unavailable(error.to_string()))
     }
 
     fn note(&self, notes: Vec<Note>) -> Result<NotesPending, StoreError> {
@@ -230,84 +245,6 @@ fn open(options: &Options) -> Result<(Connection, bool), MigrationError> {
 /// The file where a state directory keeps the database.
 pub fn file_in(state_dir: &Path) -> PathBuf {
     state_dir.join("almanac.db")
-}
-
-fn executions(connection: &Connection, limits: ReplayLimits) -> rusqlite::Result<Vec<Execution>> {
-    // Each tool's keys are found in the index; of each the latest rows, without sorting the whole table.
-    let mut select = connection.prepare(
-        "WITH latest (id) AS (
-            SELECT ranked.id FROM (
-                SELECT id, row_number() OVER (PARTITION BY tool, mode, failed ORDER BY id DESC) AS of_key,
-                           row_number() OVER (PARTITION BY tool ORDER BY id DESC) AS of_tool
-                FROM executions WHERE duration_ms >= 0
-            ) AS ranked
-            WHERE of_key <= ?1 AND of_tool <= ?2
-        )
-        SELECT tenant, tool, mode, duration_ms, outcome, content_length, num_perspectives, num_branches,
-               thinking_budget, context_tokens, session, at_ms
-        FROM executions JOIN latest USING (id) ORDER BY id",
-    )?;
-    let rows = select.query_map([limits.per_key, limits.per_tool], execution)?;
-    rows.collect()
-}
-
-fn execution(row: &Row<'_>) -> rusqlite::Result<Execution> {
-    let outcome: String = row.get(4)?;
-    Ok(Execution {
-        tenant: row.get(0)?,
-        tool: row.get(1)?,
-        mode: row.get(2)?,
-        duration_ms: u64::try_from(row.get::<_, i64>(3)?).ok(),
-        // Only names that it parses are ever written.
-        outcome: Outcome::parse(&outcome).unwrap_or(Outcome::Success),
-        measures: Measures {
-            content_length: measure(row, 5)?,
-            num_perspectives: measure(row, 6)?,
-            num_branches: measure(row, 7)?,
-            thinking_budget: measure(row, 8)?,
-            context_tokens: measure(row, 9)?,
-        },
-        session: row.get(10)?,
-        at_ms: row.get(11)?,
-        idempotency_key: None,
-    })
-}
-
-fn measure(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<u64>> {
-    Ok(row.get::<_, Option<i64>>(index)?.map(i64::cast_unsigned))
-}
-
-/// How many rows are looked at for one that belongs to a session.
-const SPARSITY: u32 = 10;
-
-fn calls(connection: &Connection, limit: u32) -> rusqlite::Result<Vec<SessionCall>> {
-    let mut select = connection.prepare(
-        "SELECT tenant, session, tool FROM executions
-         WHERE id > (SELECT coalesce(max(id), 0) FROM executions) - ?2 AND session IS NOT NULL
-         ORDER BY id DESC LIMIT ?1",
-    )?;
-    let rows = select.query_map([limit, limit.saturating_mul(SPARSITY)], |row| {
-        Ok(SessionCall { tenant: row.get(0)?, session: row.get(1)?, tool: row.get(2)? })
-    })?;
-    let mut calls: Vec<SessionCall> = rows.collect::<rusqlite::Result<_>>()?;
-    calls.reverse();
-    Ok(calls)
-}
-
-fn counts(connection: &Connection) -> rusqlite::Result<Vec<KeyCount>> {
-    let mut select = connection.prepare(
-        "SELECT tool, mode, failed, samples FROM execution_keys WHERE samples > 0 ORDER BY tool, mode, failed",
-    )?;
-    let rows = select.query_map([], |row| {
-        let mode: String = row.get(1)?;
-        Ok(KeyCount {
-            tool: row.get(0)?,
-            mode: Some(mode).filter(|mode| !mode.is_empty()),
-            failed: row.get(2)?,
-            samples: row.get::<_, i64>(3)?.cast_unsigned(),
-        })
-    })?;
-    rows.collect()
 }
 
 #[cfg(test)]
@@ -386,17 +323,27 @@ mod tests {
     #[test]
     fn old_records_go_and_their_count_stays() {
         let directory = TempDir::new().unwrap();
-        let options = Options::file(file_in(directory.path()));
-        let store = start(options.clone());
-        append(&store, vec![execution("a", None, 1, Some("k"))]).unwrap();
-        drop(store);
-        let store = start(options);
-        append(&store, vec![Execution { at_ms: i64::MAX / 2, ..execution("b", None, 1, None) }]).unwrap();
-        drop(store);
-        let store = start(Options::file(file_in(directory.path())));
-        let history = store.replay(ReplayLimits::default()).unwrap();
-        assert_eq!(history.executions.iter().map(|row| row.tool.as_str()).collect::<Vec<_>>(), ["b"]);
-        assert_eq!(history.counts.len(), 2);
+        let path = file_in(directory.path());
+        let options = Options::file(&path);
+        let day = |days: u64| Duration::from_secs(days * 24 * 60 * 60);
+        append(&start(options.clone()), vec![execution("a", None, 1, Some("k"))]).unwrap();
+        ageing::let_pass(&path, day(1));
+        append(&start(options.clone()), vec![Execution { at_ms: i64::MAX / 2, ..execution("b", None, 1, None) }])
+            .unwrap();
+        let left = || -> Vec<String> {
+            // Whoever writes looks for what is old before anything else is done.
+            append(&start(options.clone()), Vec::new()).unwrap();
+            let history = start(options.clone()).replay(ReplayLimits::default()).unwrap();
+            assert_eq!(history.counts.len(), 2);
+            history.executions.into_iter().map(|row| row.tool).collect()
+        };
+        assert_eq!(left(), ["a", "b"], "however old their stamps say that they are, they came just now");
+        ageing::let_pass(&path, day(181));
+        assert_eq!(left(), ["a", "b"]);
+        ageing::let_pass(&path, day(1));
+        assert_eq!(left(), ["b"]);
+        ageing::let_pass(&path, day(1));
+        assert_eq!(left(), [""; 0]);
     }
 
     #[test]
@@ -406,6 +353,7 @@ mod tests {
         let store = start(recent(&options));
         append(&store, (0..6000).map(|i| execution("a", None, i, None)).collect()).unwrap();
         drop(store);
+        ageing::let_pass(&file_in(directory.path()), Duration::from_secs(184 * 24 * 60 * 60));
         let _store = start(options.clone());
         let connection = Connection::open(&options.path).unwrap();
         let deadline = std::time::Instant::now() + Duration::from_secs(30);

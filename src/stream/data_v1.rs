@@ -52,7 +52,7 @@ pub(super) fn read(line: &str, mut sink: impl FnMut(Part)) -> Result<(), PartErr
             let name = if code == 'd' { "finish_message" } else { "finish_step" };
             let reason = field(&value, "finishReason")
                 .ok_or_else(|| expects(name, r#"an object with a "finishReason" property"#))?;
-            let (reason, usage) = (Some(reason), usage(&value));
+            let (reason, usage) = (Some(reason), value.get("usage").and_then(StepUsage::of));
             sink(match code {
                 'd' => Part::Finish { reason, usage },
                 _ => Part::FinishStep { reason, usage, is_continued: value["isContinued"].as_bool().unwrap_or(false) },
@@ -128,15 +128,6 @@ pub(super) fn field(value: &Value, key: &str) -> Option<String> {
     value.get(key).and_then(Value::as_str).map(str::to_owned)
 }
 
-/// `promptTokens` as the protocol has it, `prompt_tokens` as some servers do.
-fn usage(value: &Value) -> Option<StepUsage> {
-    let usage = value.get("usage")?.as_object()?;
-    let tokens = |camel: &str, snake: &str| usage.get(camel).or_else(|| usage.get(snake)).and_then(Value::as_u64);
-    let prompt_tokens = tokens("promptTokens", "prompt_tokens");
-    let completion_tokens = tokens("completionTokens", "completion_tokens");
-    Some(StepUsage { prompt_tokens, completion_tokens })
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -164,7 +155,7 @@ mod tests {
         check(r#"a:{"toolCallId":"c","result":null}"#, result);
         check(r#"b:{"toolCallId":"c","toolName":"t"}"#, Part::ToolInputStart { call: call(), tool: tool() });
         check(r#"c:{"toolCallId":"c","argsTextDelta":"{"}"#, Part::ToolInputDelta { call: call(), delta: "{".into() });
-        let usage = Some(StepUsage { prompt_tokens: Some(3), completion_tokens: None });
+        let usage = Some(StepUsage { prompt_tokens: Some(3), ..StepUsage::default() });
         check(
             r#"d:{"finishReason":"stop","usage":{"promptTokens":3,"completionTokens":null}}"#,
             Part::Finish { reason: Some("stop".into()), usage },

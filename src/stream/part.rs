@@ -91,8 +91,67 @@ pub enum Part {
 /// Tokens of a step or message, where they were said as numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct StepUsage {
-    /// Tokens of the prompt.
+    /// Tokens of the prompt, cached or not.
     pub prompt_tokens: Option<u64>,
     /// Tokens of the answer.
     pub completion_tokens: Option<u64>,
+    /// Tokens of the prompt that were read from a cache.
+    pub cached_tokens: Option<u64>,
+}
+
+impl StepUsage {
+    /// What a `usage` says: `promptTokens` as AI SDK 4 has it, `inputTokens` as later ones, either in snake case as
+    /// some servers do. Nothing if it is no object.
+    pub fn of(usage: &Value) -> Option<Self> {
+        let usage = usage.as_object()?;
+        let tokens = |names: &[&str]| names.iter().find_map(|name| usage.get(*name)).and_then(Value::as_u64);
+        let details = ["inputTokenDetails", "input_token_details"].iter().find_map(|name| usage.get(*name));
+        let in_details = || details.and_then(|details| details["cacheReadTokens"].as_u64());
+        Some(Self {
+            prompt_tokens: tokens(&["promptTokens", "inputTokens", "prompt_tokens", "input_tokens"]),
+            completion_tokens: tokens(&["completionTokens", "outputTokens", "completion_tokens", "output_tokens"]),
+            cached_tokens: tokens(&["cachedInputTokens", "cachedTokens", "cached_input_tokens"]).or_else(in_details),
+        })
+    }
+
+    /// Does it say nothing?
+    pub fn is_empty(&self) -> bool {
+        self.prompt_tokens.is_none() && self.completion_tokens.is_none()
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        let sum = |a: Option<u64>, b: Option<u64>| {
+            (a.is_some() || b.is_some()).then(|| a.unwrap_or_default().saturating_add(b.unwrap_or_default()))
+        };
+        Self {
+            prompt_tokens: sum(self.prompt_tokens, other.prompt_tokens),
+            completion_tokens: sum(self.completion_tokens, other.completion_tokens),
+            cached_tokens: sum(self.cached_tokens, other.cached_tokens),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn usage_is_read_in_every_spelling() {
+        let check = |usage: Value, expected: [Option<u64>; 3]| {
+            let read = StepUsage::of(&usage).unwrap();
+            assert_eq!([read.prompt_tokens, read.completion_tokens, read.cached_tokens], expected, "{usage}");
+        };
+        check(json!({"promptTokens": 3, "completionTokens": 4}), [Some(3), Some(4), None]);
+        check(json!({"prompt_tokens": 3, "completion_tokens": null}), [Some(3), None, None]);
+        check(json!({"inputTokens": 3, "outputTokens": 4, "cachedInputTokens": 2}), [Some(3), Some(4), Some(2)]);
+        check(json!({"inputTokens": 3, "inputTokenDetails": {"cacheReadTokens": 1}}), [Some(3), None, Some(1)]);
+        assert!(StepUsage::of(&json!({"totalTokens": 7})).unwrap().is_empty());
+        assert_eq!(StepUsage::of(&json!(null)), None);
+        let step = |tokens| StepUsage { prompt_tokens: Some(tokens), ..StepUsage::default() };
+        assert_eq!(step(3).and(step(4)), step(7));
+    }
 }

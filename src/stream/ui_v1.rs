@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::data_v1::field;
-use super::part::Part;
+use super::part::{Part, StepUsage};
 use super::part_error::PartError;
 
 /// Assembles events from lines, as the HTML standard has it ("9.2.6 Interpreting an event stream").
@@ -84,11 +84,16 @@ pub(super) fn read(data: &str, mut sink: impl FnMut(Part)) -> Result<(), PartErr
         |key: &str| field(&value, key).ok_or_else(|| PartError::NoString { chunk: kind.clone(), key: key.to_owned() });
     let any = |key: &str| value.get(key).cloned().unwrap_or(Value::Null);
     let either = |one: &str, two: &str| value.get(one).or_else(|| value.get(two)).cloned().unwrap_or(Value::Null);
+    let usage = || ["usage", "totalUsage"].iter().find_map(|key| value.get(*key)).and_then(StepUsage::of);
+    // The first and the last event of a message may bring some of what belongs to all of it.
+    if let ("start" | "finish", Some(metadata)) = (kind.as_str(), value.get("messageMetadata")) {
+        sink(Part::Metadata(metadata.clone()));
+    }
     sink(match kind.as_str() {
         "start" => Part::Start { message_id: field(&value, "messageId") },
         "start-step" => Part::StartStep { message_id: None },
-        "finish-step" => Part::FinishStep { reason: None, usage: None, is_continued: false },
-        "finish" => Part::Finish { reason: field(&value, "finishReason"), usage: None },
+        "finish-step" => Part::FinishStep { reason: None, usage: usage(), is_continued: false },
+        "finish" => Part::Finish { reason: field(&value, "finishReason"), usage: usage() },
         "abort" => Part::Abort { reason: field(&value, "reason") },
         "error" => Part::Error(string("errorText")?),
         "message-metadata" => Part::Metadata(any("messageMetadata")),
@@ -158,6 +163,10 @@ mod tests {
         let check = |data: Value, expected: Part| assert_eq!(parts(&data), Ok(vec![expected]), "{data}");
         let (call, tool) = (|| "c".to_owned(), || "t".to_owned());
         check(json!({"type": "start", "messageId": "m"}), Part::Start { message_id: Some("m".into()) });
+        let usage = Some(StepUsage { prompt_tokens: Some(3), ..StepUsage::default() });
+        let finish = json!({"type": "finish", "messageMetadata": {"a": 1}, "totalUsage": {"inputTokens": 3}});
+        let parts_of_it = [Part::Metadata(json!({"a": 1})), Part::Finish { reason: None, usage }];
+        assert_eq!(parts(&finish), Ok(parts_of_it.to_vec()));
         check(json!({"type": "start-step"}), Part::StartStep { message_id: None });
         check(json!({"type": "text-delta", "id": "1", "delta": "[1]"}), Part::Text("[1]".into()));
         check(json!({"type": "text-delta", "delta": "x"}), Part::Text("x".into()));

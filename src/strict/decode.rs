@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use super::{Node, Word, spelling};
 use crate::text::near;
@@ -71,8 +71,8 @@ impl Fault {
 pub struct At {
     path: Vec<Segment>,
     faults: Vec<Fault>,
-    /// Is each key taken in its own spelling only?
-    is_exact: bool,
+    /// Is it a file that people keep? Then each key has its own spelling only, and nothing is an empty list or mapping.
+    is_file: bool,
 }
 
 /// A value of no more than this many faults is reported in full; beyond it, more would not help.
@@ -90,7 +90,7 @@ pub fn decode_with<T>(node: Node, read: impl FnOnce(Node, &mut At) -> Option<T>)
 
 /// Decodes a file that people keep: unlike a request it has one spelling of each key, which editors can complete.
 pub fn decode_file<T: FromNode>(node: Node) -> Result<T, Vec<Fault>> {
-    decode_at(At { is_exact: true, ..At::default() }, node, T::from_node)
+    decode_at(At { is_file: true, ..At::default() }, node, T::from_node)
 }
 
 fn decode_at<T>(mut at: At, node: Node, read: impl FnOnce(Node, &mut At) -> Option<T>) -> Result<T, Vec<Fault>> {
@@ -166,10 +166,15 @@ impl At {
             self.wrong_type("a mapping", &node);
             return None;
         };
-        let mut fields = Fields { entries, asked: Vec::new(), renamed: Vec::new(), at: self };
+        let mut fields = Fields { entries, asked: Vec::new(), given: Vec::new(), renamed: Vec::new(), at: self };
         let value = body(&mut fields);
         fields.refuse_the_rest();
         Some(value)
+    }
+
+    /// Who writes a key and nothing behind it means that there are none.
+    fn takes_nothing(&self, node: &Node) -> bool {
+        self.is_file && *node == Node::Null
     }
 
     fn push(&mut self, fault: Fault) {
@@ -184,6 +189,8 @@ impl At {
 pub struct Fields<'a> {
     entries: Vec<(String, Node)>,
     asked: Vec<&'static str>,
+    /// What was asked for and was there.
+    given: Vec<&'static str>,
     /// What stood there under another name: the key, and how it was written.
     renamed: Vec<(&'static str, String)>,
     at: &'a mut At,
@@ -212,7 +219,7 @@ impl Fields<'_> {
 
     /// Lets the field `key` also be written as `alias`, in requests. Comes before the field is asked for.
     pub fn alias(&mut self, key: &'static str, alias: &str) {
-        if self.at.is_exact {
+        if self.at.is_file {
             return;
         }
         if let Some(index) = self.entries.iter().position(|(name, _)| name == alias) {
@@ -250,6 +257,11 @@ impl Fields<'_> {
         if let Some(value) = self.optional(key) {
             *slot = value;
         }
+    }
+
+    /// Was the field `key` there, and not null? Known once it was asked for.
+    pub fn was_given(&self, key: &str) -> bool {
+        self.given.contains(&key)
     }
 
     /// How many faults were found so far, here and elsewhere.
@@ -293,8 +305,16 @@ impl Fields<'_> {
 
     fn take(&mut self, key: &'static str) -> Option<Node> {
         self.asked.push(key);
+        let node = self.find(key)?;
+        if node != Node::Null {
+            self.given.push(key);
+        }
+        Some(node)
+    }
+
+    fn find(&mut self, key: &'static str) -> Option<Node> {
         let index = self.entries.iter().position(|(name, _)| name == key);
-        let other = if self.at.is_exact { None } else { self.other_spelling(key) };
+        let other = if self.at.is_file { None } else { self.other_spelling(key) };
         match (index, other) {
             // Order is kept, so that unknown keys are reported as they stand.
             (Some(index), None) => Some(self.entries.remove(index).1),
@@ -359,12 +379,20 @@ impl FromNode for u64 {
     fn from_node(node: Node, at: &mut At) -> Option<Self> {
         match &node {
             Node::Number(number) if number.as_u64().is_some() => number.as_u64(),
+            Node::Number(number) if at.is_file && whole(number).is_some() => whole(number),
             other => {
                 at.wrong_type("a whole number of 0 or more", other);
                 None
             }
         }
     }
+}
+
+/// What JSON Schema takes for an integer as well: a number without a fraction, such as 1.0.
+fn whole(number: &Number) -> Option<u64> {
+    // Beyond this, not every whole number is one that a float can be.
+    const EXACT: f64 = (1_u64 << 53) as f64;
+    number.as_f64().filter(|number| number.fract() == 0.0 && (0.0..=EXACT).contains(number)).map(|number| number as u64)
 }
 
 impl FromNode for f64 {
@@ -392,6 +420,9 @@ impl FromNode for Value {
 
 impl FromNode for Map<String, Value> {
     fn from_node(node: Node, at: &mut At) -> Option<Self> {
+        if at.takes_nothing(&node) {
+            return Some(Self::new());
+        }
         match Value::from(node) {
             Value::Object(map) => Some(map),
             other => {
@@ -405,6 +436,9 @@ impl FromNode for Map<String, Value> {
 
 impl<T: FromNode> FromNode for Vec<T> {
     fn from_node(node: Node, at: &mut At) -> Option<Self> {
+        if at.takes_nothing(&node) {
+            return Some(Self::new());
+        }
         let Node::List(items) = node else {
             at.wrong_type("a list", &node);
             return None;
@@ -416,6 +450,9 @@ impl<T: FromNode> FromNode for Vec<T> {
 
 impl<T: FromNode> FromNode for BTreeMap<String, T> {
     fn from_node(node: Node, at: &mut At) -> Option<Self> {
+        if at.takes_nothing(&node) {
+            return Some(Self::new());
+        }
         let Node::Map(entries) = node else {
             at.wrong_type("a mapping", &node);
             return None;

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::mask::masked;
-use super::{Fault, Unreadable, UnreadableKind, locate};
+use super::{Fault, Unreadable, UnreadableKind, load, locate};
 
 /// One finding about one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -39,6 +39,8 @@ pub enum Severity {
     Error,
     /// The document is served.
     Warning,
+    /// The document is served, and nothing need be wrong with it.
+    Hint,
 }
 
 impl Diagnostic {
@@ -65,6 +67,11 @@ impl Diagnostic {
     /// A warning about the whole of `file`.
     pub fn warning(file: &Path, code: &str, message: impl Into<String>) -> Self {
         Self::new(file, Severity::Warning, code, message)
+    }
+
+    /// Something about the whole of `file` that is worth knowing.
+    pub fn hint(file: &Path, code: &str, message: impl Into<String>) -> Self {
+        Self::new(file, Severity::Hint, code, message)
     }
 
     /// The same with what to do about it.
@@ -94,7 +101,7 @@ impl Diagnostic {
             UnreadableKind::TooManyNodes => "too-many-values",
             UnreadableKind::DuplicateKey => "duplicate-key",
         };
-        Self::error(file, code, &error.message).at(&String::from_utf8_lossy(text), (error.line, error.column))
+        Self::error(file, code, &error.message).at(&load::text_of(file, text), (error.line, error.column))
     }
 
     /// The finding that a value read from `text` is not what it should be.
@@ -145,7 +152,16 @@ pub fn count(diagnostics: &[Diagnostic]) -> String {
 }
 
 pub fn errors(diagnostics: &[Diagnostic]) -> usize {
-    diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count()
+    of(diagnostics, Severity::Error)
+}
+
+pub fn warnings(diagnostics: &[Diagnostic]) -> usize {
+    of(diagnostics, Severity::Warning)
+}
+
+/// How many of them are as bad as that.
+pub fn of(diagnostics: &[Diagnostic], severity: Severity) -> usize {
+    diagnostics.iter().filter(|diagnostic| diagnostic.severity == severity).count()
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Files that others write while we read: their identity, and reading them without ever waiting.
 
+use std::ffi::OsStr;
 use std::fs::{self, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -40,6 +41,18 @@ impl FileStamp {
     }
 }
 
+/// Is it named like a file of YAML or JSON, and not hidden? Editors keep their temporary files behind a dot.
+pub fn is_structured(path: &Path) -> bool {
+    let is_hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+    let is_one = |extension: &OsStr| ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known));
+    !is_hidden && path.extension().is_some_and(is_one)
+}
+
+/// Is it named like a file of JSON?
+pub fn is_json(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
+}
+
 /// Does the name, or a link on the way to it below `root`, lead out of that directory? Also if that cannot be told.
 pub fn leads_outside(path: &Path, root: &Path) -> bool {
     match (path.canonicalize(), root.canonicalize()) {
@@ -70,4 +83,26 @@ pub fn read_with_metadata(path: &Path, limit: usize) -> io::Result<(Vec<u8>, Met
 fn regular(metadata: &Metadata) -> io::Result<()> {
     let refused = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
     if metadata.is_file() { Ok(()) } else { Err(refused()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_told_by_their_names() {
+        let check = |name: &str, structured: bool, json: bool| {
+            let path = Path::new(name);
+            assert_eq!((is_structured(path), is_json(path)), (structured, json), "{name}");
+        };
+        check("d/a.yaml", true, false);
+        check("d/a.YAML", true, false);
+        check("a.Yml", true, false);
+        check("a.json", true, true);
+        check("A.JSON", true, true);
+        check(".a.yaml", false, false);
+        check("yaml", false, false);
+        check("a.yaml~", false, false);
+        check("a.jsonl", false, false);
+    }
 }

@@ -37,7 +37,7 @@ impl<T: FromNode> LastGood<T> {
             }
         };
         match load::parse(&self.path, &content, &self.limits) {
-            Ok(good) => self.good = Some((good, String::from_utf8_lossy(&content).into_owned())),
+            Ok(good) => self.good = Some((good, load::text_of(&self.path, &content))),
             Err(faults) if self.leads_elsewhere() => self.faults = Diagnostic::concealed(&self.path, &faults),
             Err(faults) => self.faults = faults,
         }

@@ -4,10 +4,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::fmt;
 
-use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 
-use super::Node;
+use super::{Node, number, surrogates};
 
 /// What one input may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,53 +64,37 @@ const MAX_DIRECTIVES: usize = 16;
 
 /// Reads one YAML document. JSON that writes a character as two escapes is one, too.
 pub fn yaml(text: &[u8], limits: &Limits) -> Result<Node, Unreadable> {
-    let text = utf8(text, limits)?;
+    let text = without_mark(utf8(text, limits)?);
     refuse_brackets(text)?;
     refuse_directives(text)?;
-    yaml_text(text, limits).or_else(|unreadable| match join_surrogates(text) {
+    yaml_text(text, limits).or_else(|unreadable| match surrogates::join(text) {
         Some(joined) if unreadable.kind == UnreadableKind::Syntax => yaml_text(&joined, limits),
         _ => Err(unreadable),
     })
 }
 
 fn yaml_text(text: &str, limits: &Limits) -> Result<Node, Unreadable> {
-    let budget = Budget::new(limits);
-    Seed { budget: &budget, depth: 0 }.deserialize(serde_yaml::Deserializer::from_str(text)).map_err(|error| {
+    let budget = Budget::new(limits, Notation::Yaml);
+    let node = Seed { budget: &budget, depth: 0 }.deserialize(serde_yaml::Deserializer::from_str(text));
+    let mut node = node.map_err(|error| {
         let (line, column) = error.location().map_or_else(|| second_document(text), |at| (at.line(), at.column()));
         budget.explain(&error.to_string(), line, column)
-    })
-}
-
-/// Two escapes for one character (`\ud83d\ude00`), as JSON has them and YAML has not, become YAML's one; nothing if
-/// there are none.
-fn join_surrogates(text: &str) -> Option<String> {
-    let mut joined = String::new();
-    let mut done = 0;
-    for (at, _) in text.match_indices("\\u") {
-        let backslashes = text[..at].bytes().rev().take_while(|&byte| byte == b'\\').count();
-        let Some(char) = (backslashes % 2 == 0 && at >= done).then(|| surrogates(&text[at..])).flatten() else {
-            continue;
-        };
-        joined.push_str(&text[done..at]);
-        joined.push_str(&format!("\\U{:08x}", u32::from(char)));
-        done = at + 2 * ESCAPE;
+    })?;
+    if budget.has_floats.get() {
+        number::restore(&mut node, text);
     }
-    (done > 0).then(|| joined + &text[done..])
+    Ok(node)
 }
 
-/// Bytes of an escape of four digits.
-const ESCAPE: usize = 6;
-
-/// The character that the two escapes at the beginning of `text` stand for.
-fn surrogates(text: &str) -> Option<char> {
-    let unit = |at: usize| u16::from_str_radix(text.get(at..)?.strip_prefix("\\u")?.get(..4)?, 16).ok();
-    char::decode_utf16([unit(0)?, unit(ESCAPE)?]).next()?.ok().filter(|char| u32::from(*char) > 0xFFFF)
+/// Editors of some systems begin a text with a byte order mark, which says nothing in UTF-8.
+pub(super) fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
 /// Reads one JSON value; nothing but white space may follow it.
 pub fn json(text: &[u8], limits: &Limits) -> Result<Node, Unreadable> {
-    let text = utf8(text, limits)?;
-    let budget = Budget::new(limits);
+    let text = without_mark(utf8(text, limits)?);
+    let budget = Budget::new(limits, Notation::Json);
     let mut deserializer = serde_json::Deserializer::from_str(text);
     Seed { budget: &budget, depth: 0 }
         .deserialize(&mut deserializer)
@@ -174,18 +158,29 @@ fn utf8<'t>(text: &'t [u8], limits: &Limits) -> Result<&'t str, Unreadable> {
     })
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Notation {
+    Yaml,
+    Json,
+}
+
 /// What is left to spend, and the reason if it ran out: the deserializers carry only text in their errors.
 struct Budget {
+    notation: Notation,
     depth: usize,
+    /// Were there numbers that the parser has no exact value of?
+    has_floats: Cell<bool>,
     nodes: Cell<usize>,
     bytes: Cell<usize>,
     refusal: RefCell<Option<(UnreadableKind, String)>>,
 }
 
 impl Budget {
-    fn new(limits: &Limits) -> Self {
+    fn new(limits: &Limits, notation: Notation) -> Self {
         Self {
+            notation,
             depth: limits.depth,
+            has_floats: Cell::new(false),
             nodes: Cell::new(limits.nodes),
             // An honest text yields fewer scalar bytes than it has; aliases may repeat some of them.
             bytes: Cell::new(limits.bytes.saturating_mul(2)),
@@ -197,6 +192,10 @@ impl Budget {
         let error = E::custom(&message);
         self.refusal.replace(Some((kind, message)));
         error
+    }
+
+    fn reserved<E: de::Error>(&self, key: &str) -> E {
+        self.refuse(UnreadableKind::Syntax, format!("the key `{key}` is taken by the parser"))
     }
 
     fn spend<E: de::Error>(&self, bytes: usize) -> Result<(), E> {
@@ -289,8 +288,17 @@ impl<'de> Visitor<'de> for Seed<'_> {
         Ok(Node::Number(value.into()))
     }
 
+    fn visit_i128<E: de::Error>(self, value: i128) -> Result<Node, E> {
+        self.number(&value.to_string())
+    }
+
+    fn visit_u128<E: de::Error>(self, value: u128) -> Result<Node, E> {
+        self.number(&value.to_string())
+    }
+
     fn visit_f64<E: de::Error>(self, value: f64) -> Result<Node, E> {
         self.budget.spend(0)?;
+        self.budget.has_floats.set(true);
         Number::from_f64(value)
             .map(Node::Number)
             .ok_or_else(|| self.budget.refuse(UnreadableKind::Syntax, format!("{value} is not a finite number")))
@@ -317,17 +325,39 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Node, A::Error> {
-        self.budget.spend(0)?;
-        let inner = self.deeper()?;
         let mut entries: Vec<(String, Node)> = Vec::new();
         let mut seen = Seen::default();
-        while let Some(key) =
-            access.next_key_seed(KeySeed { budget: self.budget, entries: &entries, seen: &mut seen })?
-        {
+        let mut next = access.next_key_seed(KeySeed { budget: self.budget, entries: &entries, seen: &mut seen })?;
+        if let Some(Key::Number) = next {
+            return self.exact(access);
+        }
+        self.budget.spend(0)?;
+        let inner = self.deeper()?;
+        while let Some(Key::Name(key)) = next {
             let value = access.next_value_seed(inner)?;
             entries.push((key, value));
+            next = access.next_key_seed(KeySeed { budget: self.budget, entries: &entries, seen: &mut seen })?;
         }
         Ok(Node::Map(entries))
+    }
+}
+
+impl Seed<'_> {
+    fn number<E: de::Error>(self, text: &str) -> Result<Node, E> {
+        self.budget.spend(text.len())?;
+        let refuse =
+            || self.budget.refuse(UnreadableKind::Syntax, format!("{} is not a finite number", head(text, 40)));
+        number::exact(text).map(Node::Number).ok_or_else(refuse)
+    }
+
+    /// The number that the JSON parser hands over as a mapping of one key.
+    fn exact<'de, A: MapAccess<'de>>(self, mut access: A) -> Result<Node, A::Error> {
+        let text: String = access.next_value()?;
+        let node = self.number(&text)?;
+        match access.next_key::<IgnoredAny>()? {
+            None => Ok(node),
+            Some(_) => Err(self.budget.reserved(number::TOKEN)),
+        }
     }
 }
 
@@ -353,30 +383,51 @@ struct KeySeed<'s, 'b> {
     seen: &'s mut Seen,
 }
 
-impl<'de> DeserializeSeed<'de> for KeySeed<'_, '_> {
-    type Value = String;
+enum Key {
+    Name(String),
+    /// No key of the text: a number follows.
+    Number,
+}
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<String, D::Error> {
+impl<'de> DeserializeSeed<'de> for KeySeed<'_, '_> {
+    type Value = Key;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Key, D::Error> {
         deserializer.deserialize_str(self)
     }
 }
 
 impl Visitor<'_> for KeySeed<'_, '_> {
-    type Value = String;
+    type Value = Key;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("a string as key")
     }
 
-    fn visit_str<E: de::Error>(self, key: &str) -> Result<String, E> {
+    fn visit_str<E: de::Error>(self, key: &str) -> Result<Key, E> {
+        let notation = self.budget.notation;
+        if key == number::TOKEN && notation == Notation::Json && self.entries.is_empty() {
+            return Ok(Key::Number);
+        }
+        if number::RESERVED.contains(&key) {
+            return Err(self.budget.reserved(key));
+        }
+        if key == "<<" && notation == Notation::Yaml {
+            let message = "merge keys (`<<`) are not read: write the keys out, or give a whole value an alias";
+            return Err(self.budget.refuse(UnreadableKind::Syntax, message.to_owned()));
+        }
         self.budget.spend(key.len())?;
         if !self.seen.is_new(key, self.entries) {
             return Err(self
                 .budget
                 .refuse(UnreadableKind::DuplicateKey, format!("the key `{key}` stands here a second time")));
         }
-        Ok(key.to_owned())
+        Ok(Key::Name(key.to_owned()))
     }
+}
+
+fn head(text: &str, characters: usize) -> String {
+    text.chars().take(characters).collect()
 }
 
 #[cfg(test)]
@@ -444,6 +495,24 @@ mod tests {
     }
 
     #[test]
+    fn a_byte_order_mark_says_nothing() {
+        let map = || Ok(Node::Map(vec![("a".to_owned(), Node::Number(1.into()))]));
+        check("\u{feff}a: 1", map());
+        check("\u{feff}a: 1\nb: [", Err((UnreadableKind::Syntax, 3)));
+        check("\u{feff}{\"a\": 1}", map());
+        assert_eq!(json("\u{feff}{\"a\": 1}".as_bytes(), &LIMITS).map_err(|error| (error.kind, error.line)), map());
+    }
+
+    #[test]
+    fn merge_keys_are_refused_by_one_sentence() {
+        let text = "a: &a {x: 1}\nb:\n  <<: *a\n  y: 2\n";
+        let error = yaml(text.as_bytes(), &LIMITS).unwrap_err();
+        assert_eq!((error.kind, error.line, error.column), (UnreadableKind::Syntax, 3, 3));
+        assert!(error.message.contains("merge keys"), "{}", error.message);
+        assert!(json(br#"{"<<": 1}"#, &LIMITS).is_ok(), "JSON has none, so the key is one like others");
+    }
+
+    #[test]
     fn a_repeated_long_string_is_charged_by_its_length() {
         let text = format!("a: &a {}\nb: [{}]", "x".repeat(200_000), vec!["*a"; 1000].join(","));
         assert_eq!(yaml(text.as_bytes(), &LIMITS).unwrap_err().kind, UnreadableKind::TooManyNodes);
@@ -481,11 +550,24 @@ mod tests {
         })
     }
 
+    /// serde_json's numbers are of no use to another library.
+    fn as_yaml(node: &Node) -> serde_yaml::Value {
+        match node {
+            Node::Number(number) => number.as_i64().unwrap().into(),
+            Node::List(items) => items.iter().map(as_yaml).collect(),
+            Node::Map(entries) => {
+                let entries = entries.iter().map(|(key, value)| (key.as_str().into(), as_yaml(value)));
+                serde_yaml::Value::Mapping(entries.collect())
+            }
+            scalar => serde_yaml::to_value(serde_json::Value::from(scalar.clone())).unwrap(),
+        }
+    }
+
     proptest! {
         #[test]
         fn what_is_written_is_read_back(node in node()) {
             let value = serde_json::Value::from(node.clone());
-            let text = serde_yaml::to_string(&value).unwrap();
+            let text = serde_yaml::to_string(&as_yaml(&node)).unwrap();
             prop_assert_eq!(yaml(text.as_bytes(), &LIMITS).unwrap(), node.clone());
             prop_assert_eq!(json(value.to_string().as_bytes(), &LIMITS).unwrap(), node);
         }

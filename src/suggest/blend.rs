@@ -2,9 +2,10 @@
 //!
 //! What sessions do again and again, with success, goes first; then rules, which know what the last call gave; then the
 //! rest of what was observed often; then complements, which are always there; and places that are left go to what the
-//! prediction tells from less, each with its probability. Where neither a rule nor a document says anything, the
-//! prediction's order stands as it is. What fails again and again is left out, whoever proposes it. The constants are
-//! those of the published reasoning server.
+//! prediction tells from less, each with its probability. A list of fewer than three is filled with the next steps of
+//! presets, and with tools whose own documents lead to them from this one. Where neither a rule nor a document says
+//! anything, the prediction's order stands as it is. What fails again and again is left out, whoever proposes it. The
+//! constants are those of the published reasoning server.
 
 use std::cmp::Ordering;
 
@@ -14,6 +15,9 @@ use crate::suggest::transitions::Followers;
 
 /// Most tools of a list.
 pub const MAX_SUGGESTIONS: usize = 5;
+
+/// From so many tools on nothing else is looked for to fill a list.
+pub const MIN_SUGGESTIONS: usize = 3;
 
 /// How often a tool must have followed before that means anything.
 pub const MIN_SAMPLES: u64 = 3;
@@ -43,8 +47,10 @@ pub struct Candidate {
 pub enum Source {
     Rule,
     Observed,
-    /// The document of the tool that was called.
+    /// The document of the tool that was called, or one that names it.
     Complement,
+    /// A preset of which the tool is a step.
+    Preset,
 }
 
 /// A tool that may come next.
@@ -70,6 +76,8 @@ pub struct Known<'a> {
     pub likely: &'a [Likely<'a>],
     /// Complements of the tool with their scenarios, in the document's order.
     pub complements: &'a [(String, String)],
+    /// What else leads on from the tool, with why: for a list that is too short.
+    pub others: &'a [(String, String, Source)],
 }
 
 /// The proposals of several libraries as one list: the stronger first, of equal ones those of the first library, each
@@ -114,6 +122,15 @@ pub fn blend(known: &Known<'_>, is_valid: impl Fn(&str) -> bool) -> Vec<Suggesti
     }
     for likely in known.likely {
         offer(likely.tool, known.observation(likely.tool), Source::Observed);
+    }
+    for (tool, reason, source) in known.others {
+        if list.suggestions.len() >= MIN_SUGGESTIONS {
+            break;
+        }
+        if tool != known.current && !fails(tool) && is_valid(tool) {
+            let confidence = known.confidence(tool);
+            list.add(Suggestion { tool: tool.clone(), reason: reason.clone(), source: *source, confidence });
+        }
     }
     list.suggestions
 }
@@ -226,6 +243,7 @@ mod tests {
             followers: Some(&followers),
             likely: &likely,
             complements: &complements,
+            others: &[],
         };
         let suggestions = blend(&known, |tool| tool != "invalid");
         let tools: Vec<&str> = suggestions.iter().map(|suggestion| suggestion.tool.as_str()).collect();
@@ -243,6 +261,32 @@ mod tests {
         );
         check(&[], &[], &["a", "b", "c", "d", "e", "f"], &["a", "b", "c", "d", "e"]);
         check(&["now", "invalid", "a"], &[], &["now", "a"], &["a"]);
+    }
+
+    #[test]
+    fn a_short_list_is_filled_with_what_leads_on() {
+        let others = ["x", "now", "invalid", "a", "y", "z"].map(|tool| {
+            let reason = format!("leads to {tool}");
+            (tool.to_owned(), reason, Source::Preset)
+        });
+        let check = |complements: &[&str], expected: &[&str]| {
+            let complements: Vec<_> = complements.iter().map(|tool| ((*tool).to_owned(), String::new())).collect();
+            let known = Known {
+                current: "now",
+                proposals: &[],
+                followers: None,
+                likely: &[],
+                complements: &complements,
+                others: &others,
+            };
+            let suggestions = blend(&known, |tool| tool != "invalid");
+            let tools: Vec<&str> = suggestions.iter().map(|suggestion| suggestion.tool.as_str()).collect();
+            assert_eq!(tools, expected);
+            assert!(suggestions.iter().all(|each| (each.source == Source::Preset) == !each.reason.starts_with("doc")));
+        };
+        check(&[], &["x", "a", "y"]);
+        check(&["a"], &["a", "x", "y"]);
+        check(&["a", "b", "c", "d"], &["a", "b", "c", "d"]);
     }
 
     #[test]
@@ -296,6 +340,7 @@ mod tests {
                 followers: Some(&followers),
                 likely: &likely,
                 complements: &complements,
+                others: &[("b".into(), "o".into(), Source::Preset), ("c".into(), "o".into(), Source::Preset)],
             };
             let suggestions = blend(&known, |tool| tool != "b");
             prop_assert!(suggestions.len() <= MAX_SUGGESTIONS);

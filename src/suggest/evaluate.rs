@@ -155,6 +155,7 @@ fn served(transitions: &Transitions, history: &[String], is_valid: impl Fn(&str)
         followers: transitions.after(current),
         likely: &predict(transitions, history),
         complements: &[],
+        others: &[],
     };
     blend(&known, is_valid).into_iter().map(|suggestion| suggestion.tool).collect()
 }

@@ -13,14 +13,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub use llm::{LlmAsked, LlmBreaker, LlmBreakerChanged, LlmOutcome};
 pub use memory::MemoryOperated;
 pub use plugin::{
-    PluginFaulted, PluginGone, PluginReplaced, PluginSaid, PluginState, PluginStateChanged, SandboxMissing,
+    PluginFaulted, PluginGone, PluginReplaced, PluginSaid, PluginState, PluginStateChanged, PluginUpdateRefused,
+    SandboxMissing,
 };
 pub use qualify::{MessageQualified, ToolMissed};
 pub use relay::ToolRelayed;
 
 use super::Metrics;
 use super::labels::OTHER;
-use crate::strict::diagnostic::{self, Diagnostic};
+use crate::strict::diagnostic::{self, Diagnostic, Severity};
 
 /// Diagnostics that one reload writes to the log; the others are in `/v1/catalog`.
 const LOGGED_DIAGNOSTICS: usize = 20;
@@ -50,6 +51,8 @@ pub struct CatalogReloaded<'r> {
     pub diagnostics: &'r [Diagnostic],
     /// Are the diagnostics others than after the reload before?
     pub news: bool,
+    /// Files that were faulty before and are not any more; each with whether its document is served now.
+    pub mended: Vec<(String, bool)>,
 }
 
 impl CatalogReloaded<'_> {
@@ -65,13 +68,32 @@ impl CatalogReloaded<'_> {
             metrics.catalog_documents.with_label_values(&[state]).set(count as i64);
         }
         metrics.catalog_reload.record(errors == 0, now());
-        let (took_ms, warnings) = (millis(took), diagnostics.len() - errors);
+        let (took_ms, warnings) = (millis(took), diagnostic::warnings(diagnostics));
         match outcome {
+            // What was wrong is not, or something else is: the last line of it must be true.
+            "unchanged" if self.news => {
+                tracing::info!(
+                    generation,
+                    tools,
+                    errors,
+                    warnings,
+                    trigger,
+                    took_ms,
+                    "catalog unchanged, findings new"
+                );
+            }
             "unchanged" => tracing::debug!(generation, tools, trigger, took_ms, "catalog unchanged"),
             "rejected" => {
                 tracing::error!(generation, tools, errors, trigger, "catalog rejected; the old one is served");
             }
             _ => tracing::info!(generation, tools, errors, warnings, trigger, took_ms, "catalog reloaded"),
+        }
+        for (file, is_served) in &self.mended {
+            if *is_served {
+                tracing::info!(file, "document mended; it is served as it stands");
+            } else {
+                tracing::info!(file, "faulty document is gone");
+            }
         }
         if self.news {
             self.list_faults();
@@ -83,6 +105,8 @@ impl CatalogReloaded<'_> {
             let (place, hint) = (fault.place(), fault.hint.as_deref());
             if fault.is_error() {
                 tracing::warn!(place, code = fault.code, hint, "document not taken: {}", fault.message);
+            } else if fault.severity == Severity::Hint {
+                tracing::debug!(place, code = fault.code, hint, "worth knowing: {}", fault.message);
             } else {
                 tracing::info!(place, code = fault.code, hint, "document questionable: {}", fault.message);
             }

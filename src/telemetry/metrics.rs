@@ -4,8 +4,12 @@ mod llm;
 mod mcp;
 mod memory;
 mod plugin;
+mod process;
+mod reference;
 mod relay;
 mod upstream;
+
+use std::cell::RefCell;
 
 use prometheus::core::Collector;
 use prometheus::{
@@ -21,6 +25,8 @@ pub use relay::RelayMetrics;
 pub use upstream::UpstreamMetrics;
 
 use super::labels::Capped;
+use process::ProcessMetrics;
+use reference::{DescribedMetric, MetricKind};
 
 /// Seconds; from the fastest answer to the slowest allowed request.
 const REQUEST_BUCKETS: [f64; 14] =
@@ -32,6 +38,7 @@ const RELOAD_BUCKETS: [f64; 12] = [1e-4, 2.5e-4, 1e-3, 2.5e-3, 1e-2, 2.5e-2, 0.1
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
+    described: Vec<DescribedMetric>,
     pub http_requests: IntCounterVec,
     pub http_duration: HistogramVec,
     pub http_connections: IntGauge,
@@ -119,11 +126,13 @@ impl Metrics {
     /// If two metrics share a name, which a test rules out.
     pub fn new() -> Result<Self, prometheus::Error> {
         let registry = Registry::new();
-        let made = Registered(&registry);
+        let made = Registered { registry: &registry, described: RefCell::default() };
         let build =
             made.gauge_vec("almanac_build_info", "Constant 1, labelled with the build.", &["version", "rustc"])?;
-        build.with_label_values(&[env!("CARGO_PKG_VERSION"), option_env!("RUSTC_VERSION").unwrap_or("unknown")]).set(1);
-        registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
+        build.with_label_values(&[env!("CARGO_PKG_VERSION"), env!("RUSTC_VERSION")]).set(1);
+        let process = ProcessMetrics::of_this_one();
+        made.described.borrow_mut().extend(DescribedMetric::of(&process.desc(), "gauge"));
+        registry.register(Box::new(process))?;
         let metrics = Self {
             http_requests: made.counter_vec(
                 "almanac_http_requests_total",
@@ -214,6 +223,7 @@ impl Metrics {
             relay: RelayMetrics::new(&made)?,
             plugins: PluginMetrics::new(&made)?,
             upstream: UpstreamMetrics::new(&made)?,
+            described: made.described.take(),
             registry,
         };
         metrics.announce();
@@ -246,6 +256,11 @@ impl Metrics {
         }
     }
 
+    /// All metrics as a page for people.
+    pub fn reference(&self) -> String {
+        reference::page(&self.described)
+    }
+
     /// The text exposition format, version 0.0.4.
     pub fn render(&self) -> Vec<u8> {
         let mut text = Vec::with_capacity(16 * 1024);
@@ -262,11 +277,15 @@ impl Metrics {
 }
 
 /// Makes metrics and registers them.
-struct Registered<'r>(&'r Registry);
+struct Registered<'r> {
+    registry: &'r Registry,
+    described: RefCell<Vec<DescribedMetric>>,
+}
 
 impl Registered<'_> {
-    fn register<C: Collector + Clone + 'static>(&self, collector: C) -> Result<C, prometheus::Error> {
-        self.0.register(Box::new(collector.clone()))?;
+    fn register<C: MetricKind + Clone + 'static>(&self, collector: C) -> Result<C, prometheus::Error> {
+        self.registry.register(Box::new(collector.clone()))?;
+        self.described.borrow_mut().extend(DescribedMetric::of(&collector.desc(), C::KIND));
         Ok(collector)
     }
 
@@ -304,7 +323,7 @@ impl Registered<'_> {
         Ok(Suggest {
             tools: self.counter_vec(
                 "almanac_suggestions_total",
-                "Tools suggested, by where the suggestion came from: rule, observed, complement.",
+                "Tools suggested, by where the suggestion came from: rule, observed, complement, preset.",
                 &["source"],
             )?,
             degraded: self.counter(

@@ -34,7 +34,7 @@ use super::model::Question;
 use super::outcome::Observation;
 use conformal::{Levels, MISSES, Offsets};
 use experts::{Expert, Panel};
-use grid::{Distribution, ln_ms};
+use grid::{BINS, Distribution, WIDTH, ln_ms};
 use histogram::Fading;
 use sizes::Each;
 use state::{KeyState, Shared, ToolState};
@@ -60,6 +60,8 @@ pub(crate) struct Tuning {
     pub(crate) evidence_kept: f64,
     /// How fast a key's calls fade.
     pub(crate) key_fading: Fading,
+    /// Bins of the axis; what lies beyond counts as in the last.
+    pub(crate) axis: usize,
 }
 
 impl Default for Tuning {
@@ -67,13 +69,13 @@ impl Default for Tuning {
     /// after 12, pinball loss came to .749 and .753 of the running median's on tools, from .767, and to .961 on model
     /// turns, from .962; keeping less loses more of what calls that were given up had to say (.957 and .969 are left).
     fn default() -> Self {
-        Self { evidence_kept: 0.4, key_fading: Fading::BRISK_KEY }
+        Self { evidence_kept: 0.4, key_fading: Fading::BRISK_KEY, axis: BINS }
     }
 }
 
 impl Tuning {
     /// The reference implementation's.
-    pub(crate) const REFERENCE: Self = Self { evidence_kept: 0.75, key_fading: Fading::KEY };
+    pub(crate) const REFERENCE: Self = Self { evidence_kept: 0.75, key_fading: Fading::KEY, axis: 330 };
 }
 
 /// Where a forecast located its call: what its key learns the deviation from.
@@ -137,13 +139,26 @@ fn unsaid(covariates: &Covariates, key: &KeyState, tool: &ToolState) -> Vec<f64>
     if unsaid.iter().all(|unsaid| !unsaid) {
         return Vec::new();
     }
-    key.sizes.differences(&key.usual, unsaid).map(|difference| tool.regression.shift(&difference)).collect()
+    let mut shifts: Vec<f64> =
+        key.sizes.differences(&key.usual, unsaid).map(|difference| tool.regression.full_shift(&difference)).collect();
+    let (count, mean) = (shifts.len() as f64, mean_of(&shifts));
+    // A few calls reach less far than those to come will: the next one is beyond the outermost of n in two of n + 1.
+    let reach = ((count + 1.0) / (count - 1.0).max(1.0)).min(MOST_REACH);
+    shifts.iter_mut().for_each(|shift| *shift = mean + (*shift - mean) * reach);
+    shifts
+}
+
+/// How much further than a key's last calls its sizes may shift the next, as a factor.
+const MOST_REACH: f64 = 2.0;
+
+/// The mean; 0 of nothing.
+fn mean_of(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
 /// The standard deviation; 0 of nothing.
 fn deviation_of(values: &[f64]) -> f64 {
-    let count = values.len().max(1) as f64;
-    let mean = values.iter().sum::<f64>() / count;
+    let (count, mean) = (values.len().max(1) as f64, mean_of(values));
     (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count).sqrt()
 }
 
@@ -153,6 +168,7 @@ pub(crate) fn forecast(
     key: Option<&KeyState>,
     tool: Option<&ToolState>,
     shared: &Shared,
+    tuning: Tuning,
 ) -> Forecast {
     let blank = ToolState::default();
     let tool = tool.unwrap_or(&blank);
@@ -170,6 +186,7 @@ pub(crate) fn forecast(
         tool: &tool.durations,
         prior: question.prior.mass(&shared.durations),
         fleet: question.fleet,
+        axis: tuning.axis,
     });
     let evidence = key.map(|key| key.evidence).unwrap_or_default();
     let weights = shared.weights.weigh(location.experience, &evidence, |expert| match expert {
@@ -221,7 +238,7 @@ impl Learning<'_> {
         let Workings { panel, weights, location, .. } = forecast.workings();
         let Self { key, tool, shared, tuning } = self;
         let present = |expert| is_present(question, expert);
-        let densities = panel.densities(ln);
+        let densities = panel.densities(ln.min((tuning.axis as f64 - 0.5) * WIDTH));
         key.evidence.add(&densities, tuning.evidence_kept, present);
         let contributions = std::array::from_fn(|expert| weights[expert] * densities[expert]);
         shared.weights.learn(location.experience, &contributions, present);

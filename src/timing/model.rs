@@ -83,7 +83,7 @@ impl Model {
     pub fn forecast(&self, question: &Question<'_>) -> Forecast {
         let key = self.keys.get(question.key);
         let tool = self.tools.get(tool_of(question.key));
-        estimator::forecast(question, key, tool, &self.shared)
+        estimator::forecast(question, key, tool, &self.shared, self.tuning)
     }
 
     /// Learns how the call went that `forecast` was made for by [`Model::forecast`] from the same `question`, whose key
@@ -302,7 +302,7 @@ mod tests {
         let [p05, p50, _, p95] = bare.quantiles().whole_ms();
         assert!((500..750).contains(&p50), "{p50}");
         let covered = sizes_matter(60).filter(|(_, ms)| (p05..=p95).contains(ms)).count();
-        assert!(covered >= 44, "of 60 calls, {covered} are in {:?}", bare.interval_ms());
+        assert!((53..=59).contains(&covered), "of 60 calls, {covered} are in {:?}", bare.interval_ms());
         assert!(p05 > 200 && p95 < 1600, "{:?}", bare.interval_ms());
         let at = |length| {
             let sizes = Complexity { content_length: Some(length), ..Complexity::default() };
@@ -351,6 +351,7 @@ mod tests {
 
     #[test]
     fn a_day_is_on_the_axis() {
+        let mut totals = Vec::new();
         for hours in [3, 4, 5, 11, 23, 24] {
             let question = question("train", "");
             let duration = hours * HOUR_MS - HOUR_MS / 100 * (hours % 5);
@@ -362,9 +363,9 @@ mod tests {
             assert_eq!(Timeout::of(forecast.timeout_probability(duration * 4 / 5)), Timeout::Likely, "{hours} h");
             assert_eq!(Timeout::of(forecast.timeout_probability(duration * 5 / 4)), Timeout::Unlikely, "{hours} h");
             let plan = Plan::of(vec![&forecast; 100]).unwrap();
-            let total = plan.estimated_duration_ms() as f64 / (100 * duration) as f64;
-            assert!(total.ln().abs() < 0.3, "{total} of a hundred steps of {hours} h");
+            totals.push(plan.estimated_duration_ms() as f64 / (100 * duration) as f64);
         }
+        assert!(totals.iter().all(|total| total.ln().abs() < 0.1), "a hundred steps, of those foreseen: {totals:?}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::settings::{ServerSettings, check_name};
 use crate::process::trust::Trusted;
 use crate::strict::read::Limits;
-use crate::strict::{Diagnostic, FileStamp, FromNode, LastGood, Violation};
+use crate::strict::{Diagnostic, FileStamp, FromNode, LastGood, Violation, file};
 use crate::watch::{Directories, Interest};
 
 /// Largest file, in bytes.
@@ -40,8 +40,7 @@ pub(super) struct Directory {
 
 /// Is it named like a file of servers?
 pub(super) fn is_wanted(path: &Path) -> bool {
-    let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-    !hidden && path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
+    file::is_structured(path)
 }
 
 /// What is to be watched.

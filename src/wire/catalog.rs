@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::Diagnostic;
-use crate::catalog::document::ConflictSeverity;
+use crate::catalog::document::{CommonError, ConflictSeverity};
 use crate::catalog::reload::ReloadOutcome;
 use crate::strict::FromNode;
 
@@ -41,6 +41,9 @@ pub struct ToolSummary {
     /// How well it fits `q`, above 0; comparable within one answer only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f32>,
+    /// Its errors that `error` goes with, each with its cause and what to do; absent if `error` was not asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub common_errors: Vec<CommonError>,
 }
 
 /// `GET /v1/tools/{name}/relations`.
@@ -116,18 +119,21 @@ pub struct ComplementRelation {
 #[derive(Debug, Default, JsonSchema, FromNode)]
 #[schemars(deny_unknown_fields)]
 pub struct CheckRequest {
-    /// Names of tools to load together, at most 1,000.
+    /// Names of tools to load together, at most 1,000; `mcp:server` means all tools of that server.
     #[schemars(length(max = MAX_CHECKED))]
     pub tools: Vec<String>,
     /// Names of the environment variables that the caller has.
     #[schemars(default)]
     pub env_vars: Vec<String>,
+    /// The provider, or mode, that the tools will be called with, where they have several.
+    #[schemars(default)]
+    pub provider: Option<String>,
 }
 
 /// Answer of `POST /v1/tools/check`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct CheckAnswer {
-    /// Is nothing unknown, missing or in conflict?
+    /// Is nothing unknown or in conflict, and nothing missing but what is optional?
     pub ok: bool,
     /// Names that the catalog does not have.
     pub unknown: Vec<UnknownTool>,
@@ -187,6 +193,8 @@ pub struct MissingPrerequisite {
     /// What works without it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub fallback: String,
+    /// Does the tool work without: by another provider, in another mode, or with less?
+    pub optional: bool,
 }
 
 /// A tool that serves some scenario better.
@@ -230,7 +238,8 @@ pub struct Live {
 pub struct Ready {
     /// Are questions answered?
     pub ready: bool,
-    /// What is missing: catalog, listeners, plugins, running.
+    /// What is missing: catalog, listeners, plugins, running; or history, what was recorded before the start, without
+    /// which questions are answered.
     pub missing: Vec<String>,
 }
 
@@ -252,6 +261,9 @@ pub struct ReloadAnswer {
     pub plugins_ready: usize,
     /// Rule libraries whose file is not what serves.
     pub plugins_failed: Vec<FailedPlugin>,
+    /// Keys of the configuration that changed and take effect at the next start only.
+    #[serde(default)]
+    pub waiting: Vec<String>,
 }
 
 /// A rule library that failed.

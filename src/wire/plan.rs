@@ -18,7 +18,7 @@ pub struct PlanRequest {
     /// What the plan is for; what the session is about by default.
     #[schemars(default)]
     pub goal: Option<String>,
-    /// The session it belongs to.
+    /// The session it belongs to, whose calls count as made before.
     #[schemars(default, length(max = MAX_LABEL))]
     #[node(read = label)]
     pub session_id: Option<String>,
@@ -37,8 +37,11 @@ pub struct PlanAnswer {
     pub faults: Vec<PlanFault>,
     /// Tools that may serve better than a step's.
     pub instead: Vec<PlanInstead>,
-    /// The same plan with one step replaced, where that is expected to be faster; fastest first.
+    /// The same plan with one step replaced, where that is expected to be faster; fastest first, and last what is
+    /// documented to cost more.
     pub faster: Vec<FasterPlan>,
+    /// The same plan with one step replaced, where that is documented to cost less; fastest first.
+    pub cheaper: Vec<CheaperPlan>,
     /// What the whole plan will take.
     pub timing: Timing,
 }
@@ -91,4 +94,20 @@ pub struct FasterPlan {
     pub estimated_duration_ms: u64,
     /// How much less that is, in ms.
     pub saves_ms: u64,
+    /// What it costs more, by the documents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dearer: Option<String>,
+}
+
+/// A plan that is documented to cost less.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CheaperPlan {
+    /// Its steps.
+    pub steps: Vec<String>,
+    /// When the other tool serves as well.
+    pub when: String,
+    /// What it costs less: a key, or a limit of requests.
+    pub why: String,
+    /// How long it will take, in ms.
+    pub estimated_duration_ms: u64,
 }

@@ -63,6 +63,9 @@ pub struct PluginItem {
     /// Why the file is not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<String>,
+    /// Why the file's content does not serve, while an earlier one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub update_refused: Option<String>,
     /// Its last fault.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_fault: Option<PluginFault>,
@@ -89,6 +92,9 @@ pub struct PluginFault {
     pub at: String,
     /// SHA-256 of the content that was at fault.
     pub hash: String,
+    /// Its version, if it told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
 }
 
 /// Calls of a rule library by how they came out.

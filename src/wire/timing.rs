@@ -58,7 +58,7 @@ fn check_one_or_steps(request: &EstimateRequest, fields: &mut Fields<'_>) {
     match (&request.tool_name, &request.steps) {
         (Some(_), Some(_)) => fields.bad_value("steps", "either `tool_name` or `steps`, not both"),
         // What is there and wrong was said already.
-        (None, None) if fields.faults() == 0 => {
+        (None, None) if !fields.was_given("tool_name") && !fields.was_given("steps") => {
             fields.bad_value("tool_name", "either `tool_name` or `steps` is needed");
         }
         _ => {}
@@ -219,6 +219,9 @@ pub struct Timing {
     /// What is left of a call that runs already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remaining: Option<RemainingTime>,
+    /// Why what was recorded before the daemon's start is not in it, if it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub degraded: Option<String>,
 }
 
 impl EstimateAnswer {
@@ -235,7 +238,8 @@ impl EstimateAnswer {
         let tools = steps.iter().map(|step| step.tool.as_str());
         let acquaintance = Acquaintance::of_all(tools.map(|tool| engine.acquaintance(&generation, &learnt, tool)));
         let limit_ms = timeout_ms.unwrap_or(engine.factory_timeout_ms());
-        Some(Self { timing: Timing::of_plan(&plan, limit_ms, &acquaintance) })
+        let degraded = engine.missing_history().map(|why| degraded(&why));
+        Some(Self { timing: Timing { degraded, ..Timing::of_plan(&plan, limit_ms, &acquaintance) } })
     }
 }
 
@@ -248,7 +252,7 @@ impl From<PlanStep> for Asked {
 
 impl From<&Estimate> for Timing {
     fn from(estimate: &Estimate) -> Self {
-        let Estimate { forecast, limit_ms, remaining, acquaintance } = estimate;
+        let Estimate { forecast, limit_ms, remaining, acquaintance, missing_history } = estimate;
         let [_, p50_ms, p90_ms, p95_ms] = forecast.quantiles().whole_ms();
         let timeout_probability = estimate.timeout_probability();
         Self {
@@ -270,6 +274,7 @@ impl From<&Estimate> for Timing {
                 let [_, p50_ms, p90_ms, p95_ms] = remaining.quantiles_ms();
                 RemainingTime { p50_ms, p90_ms, p95_ms }
             }),
+            degraded: missing_history.as_ref().map(|why| degraded(why)),
         }
     }
 }
@@ -296,8 +301,14 @@ impl Timing {
             known: acquaintance.is_known(),
             near: acquaintance.near().to_vec(),
             remaining: None,
+            degraded: None,
         }
     }
+}
+
+/// What is said of an estimate without what was recorded before.
+pub(crate) fn degraded(why: &str) -> String {
+    format!("what was recorded before the start is not known yet: {why}")
 }
 
 /// What is left of a running call, in ms.
@@ -456,8 +467,9 @@ pub struct SessionUsage {
     pub tokens_out: u64,
     /// Input tokens read from a cache.
     pub cached_tokens: u64,
-    /// US dollars, of those turns that told it.
-    pub cost_usd: f64,
+    /// US dollars, of those turns that told it; absent if none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
 }
 
 impl From<Used> for SessionUsage {

@@ -102,7 +102,7 @@ fn a_tool_that_was_missed_is_offered_when_it_is_asked_for_again() {
         ("swap 2 SOL for USDC", "getDefillamaYieldPools"),
         ("what's the floor price of Pudgy Penguins on OpenSea?", "baseSwapTokens"),
         ("find news about the election", "file_write"),
-        ("ok thanks", "openseaGetListings"),
+        ("thanks a lot", "openseaGetListings"),
     ];
     for (number, (message, tool)) in cases.into_iter().enumerate() {
         let session = format!("session {number}");

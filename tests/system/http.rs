@@ -202,3 +202,146 @@ fn metrics_count_by_route_and_not_by_path() {
     assert!(daemon.metric("process_resident_memory_bytes").unwrap() > 0.0);
     assert!(daemon.metric("process_start_time_seconds").unwrap() > 0.0);
 }
+
+#[test]
+fn a_page_of_another_origin_asks_as_configured() {
+    let site = Site::new();
+    site.configure("http: {allowed_origins: [https://app.example]}\n").save("a.yaml", &document("a", "t"));
+    let daemon = site.start();
+    let origin = |origin: &str| daemon.send("GET", "/v1/tools/a", &[("origin", origin)], b"");
+    let reply = origin("https://app.example");
+    assert_eq!((reply.status, reply.header("access-control-allow-origin")), (200, Some("https://app.example")));
+    assert_eq!(reply.header("vary"), Some("origin"));
+    assert!(reply.header("access-control-expose-headers").unwrap().contains("etag"));
+    assert_eq!(
+        (origin("https://evil.example").status, origin("https://evil.example").code().as_str()),
+        (403, "foreign-origin")
+    );
+    // A page of this machine may ask, and may not read.
+    let local = origin("http://localhost:3000");
+    assert_eq!((local.status, local.header("access-control-allow-origin")), (200, None));
+    let preflight = |path: &str, origin: &str| {
+        let headers = [
+            ("origin", origin),
+            ("access-control-request-method", "POST"),
+            ("access-control-request-headers", "authorization,content-type"),
+        ];
+        daemon.send("OPTIONS", path, &headers, b"")
+    };
+    let reply = preflight("/v1/estimate", "https://app.example");
+    assert_eq!((reply.status, reply.header("access-control-allow-methods")), (204, Some("POST")));
+    assert!(reply.header("access-control-allow-headers").unwrap().contains("authorization"));
+    assert_eq!(reply.header("access-control-allow-origin"), Some("https://app.example"));
+    assert!(reply.header("access-control-max-age").is_some());
+    assert_eq!(
+        preflight("/v1/tools/a", "https://app.example").header("access-control-allow-methods"),
+        Some("GET, HEAD")
+    );
+    assert_eq!(preflight("/v1/estimate", "https://evil.example").status, 403);
+    assert_eq!(preflight("/nowhere", "https://app.example").status, 404);
+    // Refusals can be read as well.
+    let refused = daemon.send("GET", "/v1/tools/none", &[("origin", "https://app.example")], b"");
+    assert_eq!((refused.status, refused.header("access-control-allow-origin")), (404, Some("https://app.example")));
+}
+
+#[test]
+fn without_origins_nothing_is_said_to_pages() {
+    let (_site, daemon) = start();
+    let headers = [("origin", "http://localhost:3000"), ("access-control-request-method", "POST")];
+    assert_eq!(daemon.send("OPTIONS", "/v1/estimate", &headers, b"").status, 405);
+    let reply = daemon.send("GET", "/v1/tools", &headers[..1], b"");
+    assert_eq!((reply.status, reply.header("access-control-allow-origin"), reply.header("vary")), (200, None, None));
+    let site = Site::new();
+    site.configure("http: {allowed_origins: ['*']}\n");
+    let (code, said) = site.fail(&[]);
+    assert!(code == 78 && said.contains("is no origin"), "{said}");
+}
+
+#[test]
+fn the_root_is_a_page_with_links() {
+    let (_site, daemon) = start();
+    let reply = daemon.get("/");
+    assert_eq!((reply.status, reply.header("content-type")), (200, Some("text/html; charset=utf-8")));
+    let page = reply.text();
+    let links: Vec<&str> = page.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    assert!(links.len() >= 8, "{links:?}");
+    for link in links {
+        assert_eq!(daemon.get(link).status, 200, "{link}");
+    }
+}
+
+#[test]
+fn a_received_error_finds_what_to_do() {
+    let (_site, daemon) = start();
+    let page = daemon.json("/v1/tools?error=HTTP%20401%20MISSING_API_KEY&limit=1000");
+    let items = page["items"].as_array().unwrap();
+    assert!(items.iter().any(|tool| tool["name"] == "web_search"), "{page:#}");
+    for tool in items {
+        let errors = tool["common_errors"].as_array().unwrap();
+        assert!(
+            !errors.is_empty() && errors.iter().all(|error| !error["solution"].as_str().unwrap().is_empty()),
+            "{tool:#}"
+        );
+    }
+    let plain = daemon.json("/v1/tools?limit=1");
+    assert!(plain["items"][0].get("common_errors").is_none());
+    let output = crate::daemon::almanacd()
+        .args(["tools", "--error", "HTTP 401 MISSING_API_KEY", "--socket"])
+        .arg(&daemon.admin)
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("web_search") && text.contains("MISSING_API_KEY:") && text.contains(" → "), "{text}");
+}
+
+#[test]
+fn a_set_is_good_when_one_provider_is() {
+    let (_site, daemon) = start();
+    let check = |body: serde_json::Value| daemon.post("/v1/tools/check", &body.to_string()).json();
+    let free = check(json!({"tools": ["web_search"]}));
+    assert_eq!(free["ok"], true, "{free:#}");
+    let missing = free["missing_prerequisites"].as_array().unwrap();
+    assert!(!missing.is_empty() && missing.iter().all(|missing| missing["optional"] == true), "{free:#}");
+    let named = check(json!({"tools": ["web_search"], "provider": "tavily"}));
+    assert_eq!(
+        (&named["ok"], &named["missing_prerequisites"][0]["optional"]),
+        (&json!(false), &json!(false)),
+        "{named:#}"
+    );
+    assert_eq!(
+        check(json!({"tools": ["web_search"], "provider": "tavily", "env_vars": ["TAVILY_API_KEY"]}))["ok"],
+        true
+    );
+}
+
+#[test]
+fn a_faulty_new_document_is_told_by_its_name() {
+    let site = Site::new();
+    site.save("some_file.yaml", &document("fresh", "t").replace("category", "categry"));
+    let daemon = site.start();
+    let reply = daemon.get("/v1/tools/fresh");
+    assert_eq!((reply.status, reply.code().as_str()), (404, "unknown-tool"));
+    let detail = reply.json()["detail"].as_str().unwrap().to_owned();
+    assert!(detail.contains("some_file.yaml:1:1: the key `category` is missing"), "{detail}");
+    assert!(!daemon.get("/v1/tools/some_file").json()["detail"].as_str().unwrap().contains("faulty"));
+    let loader = almanac::catalog::Loader::new(site.tools());
+    let error = loader.load("fresh").unwrap_err().to_string();
+    assert!(error.contains("some_file.yaml:") && error.contains("categry"), "{error}");
+    assert!(loader.load("other").unwrap().is_none());
+}
+
+#[test]
+fn a_reload_says_which_keys_wait_for_a_restart() {
+    let site = Site::new();
+    site.save("a.yaml", &document("a", "t"));
+    site.configure("workers: 1\n");
+    let daemon = site.start();
+    let reload = || {
+        let mut command = crate::daemon::almanacd();
+        let output = command.args(["ctl", "reload", "--wait", "--socket"]).arg(&daemon.admin).output().unwrap();
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert_eq!(reload(), "");
+    site.configure("workers: 2\n");
+    assert_eq!(reload(), "waits for a restart: workers\n");
+}

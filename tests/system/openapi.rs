@@ -94,6 +94,7 @@ const REQUESTS: &[(&str, &str, &str)] = &[
         r#"{"memories":[{"content":"d","metadata":{"source":"web","agentId":"agent:agent:a"}}]}"#,
     ),
     ("purgeMemories", "/-/memories/purge", r#"{"ids":["none"]}"#),
+    ("getLanding", "/", ""),
     ("getLive", "/live", ""),
     ("getReady", "/ready", ""),
     ("getMetrics", "/metrics", ""),

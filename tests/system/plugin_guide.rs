@@ -58,3 +58,15 @@ fn the_guide_leads_from_nothing_to_an_answer() {
     check(&blocks[0], "src/lib.rs", "cargo build --release", "target/release/libmy_rules.so");
     check(&blocks[1], "rules.c", "make", "libmy_rules.so");
 }
+
+/// The files of the tutorial are those that `plugin new` writes, which the test above builds.
+#[test]
+fn the_tutorial_shows_what_the_command_writes() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("docs/RULES-TUTORIAL.md")).unwrap();
+    for (language, file) in [("rust", "lib.rs"), ("c", "rules.c"), ("make", "Makefile.in")] {
+        let text = fs::read_to_string(root.join("src/cli/plugin/template").join(file)).unwrap();
+        let text = text.replace("{{name}}", "my-rules").replace("{{lib}}", "my_rules");
+        assert!(page.contains(&format!("```{language}\n{text}```\n")), "docs/RULES-TUTORIAL.md has another {file}");
+    }
+}

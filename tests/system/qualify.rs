@@ -196,6 +196,16 @@ fn what_is_selected_by_hand_holds() {
     // Those that are always offered are never cut.
     assert_eq!((&fewer["toolCount"], &fewer["cutTools"].as_array().map(Vec::len)), (&json!(14), &Some(5)), "{fewer:#}");
     assert!(!names(&fewer["availableTools"]).contains(&"getPolyMarketEvents"));
+    let required = daemon.json("/v1/tools?category=required&limit=1000");
+    let required: Vec<&str> =
+        required["items"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    for most in [1_usize, 2, 3, 5, 8, 12, 14, 20, 40] {
+        let answer = ask(&daemon, &json!({"message": message, "maxTools": most}));
+        let offered = names(&answer["availableTools"]);
+        assert!(required.iter().all(|name| offered.contains(name)), "{most}: {answer:#}");
+        let others = offered.len() - required.len();
+        assert!((1..=most.saturating_sub(required.len()).max(most.min(5))).contains(&others), "{most}: {answer:#}");
+    }
     let sure = ask(&daemon, &json!({"message": "What's hot?", "minConfidence": 1.0}));
     assert_eq!(sure["categories"], json!(["required"]), "{sure:#}");
 }

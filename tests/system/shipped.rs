@@ -7,8 +7,9 @@ use almanac::catalog::load::{LoadOptions, load};
 use almanac::catalog::relations;
 use almanac::engine::proposer::RuleAnswers;
 use almanac::plugin_host::Ask;
+use serde_json::json;
 
-use crate::daemon::shipped;
+use crate::daemon::{ask, serve_shipped, shipped};
 
 #[test]
 fn nothing_is_wrong_with_them() {
@@ -67,6 +68,24 @@ fn each_reasoning_tool_is_followed_by_three_suggestions_without_any_rule() {
             assert!(suggestion.estimated_duration_ms > 0 && !suggestion.reason.is_empty());
         }
     }
+}
+
+/// The ranking of users leads to little else.
+const FEW: [&str; 1] = ["getLeaderboard"];
+
+#[test]
+fn each_shipped_tool_is_followed_by_three_suggestions_before_anything_is_learnt() {
+    let (_site, daemon) = serve_shipped();
+    let tools = daemon.json("/v1/tools?limit=1000");
+    let tools: Vec<&str> =
+        tools["items"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert_eq!(tools.len(), 210);
+    let next_of =
+        |tool: &str| ask(&daemon, "/v1/metadata", &json!({"tool_name": tool}))["suggestions"]["next_tools"].clone();
+    let few: Vec<&str> = tools.into_iter().filter(|tool| next_of(tool).as_array().unwrap().len() < 3).collect();
+    assert_eq!(few, FEW);
+    let next = next_of("bridgeTokens");
+    assert!(next.as_array().unwrap().iter().any(|next| next["tool"] == "getBridgeStatus"), "{next:#}");
 }
 
 #[test]

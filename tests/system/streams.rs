@@ -106,6 +106,57 @@ fn events_of_the_newer_protocol_are_heard_as_well() {
     assert_eq!(daemon.json("/v1/sessions/s")["usage"]["turns"], turns);
 }
 
+/// The stream of AI SDK 4 tells a failure without its call, and its own usage at the end.
+#[test]
+fn a_failed_tool_is_learnt_as_one() {
+    let site = Site::new();
+    let daemon = site.start();
+    let end = r#"{"finishReason":"error","usage":{"promptTokens":30,"completionTokens":4}}"#;
+    let pieces = [
+        &call("1", "alpha")[..],
+        "3:\"An error occurred.\"\n",
+        &call("2", "beta"),
+        &result("2"),
+        &format!("e:{end}\nd:{end}\n"),
+    ];
+    let (reply, calls) = timed(&daemon, "protocol=data-v1&session_id=s", &pieces);
+    let told: Vec<_> = calls.iter().map(|call| (&call["tool_name"], &call["outcome"])).collect();
+    assert_eq!(told, [(&json!("beta"), &json!("success")), (&json!("alpha"), &json!("error"))]);
+    let learnt = daemon.json("/v1/timing/alpha");
+    let modes: Vec<_> = learnt["items"].as_array().unwrap().iter().map(|key| &key["mode"]).collect();
+    assert_eq!(modes, ["#error"], "{learnt}");
+    assert_eq!(reply.json()["usage"], json!([{"type": "token_usage", "tokensIn": 30, "tokensOut": 4}]));
+    let used = daemon.json("/v1/sessions/s")["usage"].clone();
+    assert_eq!(
+        (&used["tokensIn"], used.get("costUsd")),
+        (&json!(30 * used["turns"].as_u64().unwrap()), None),
+        "{used}"
+    );
+}
+
+#[test]
+fn the_usage_of_the_newer_protocol_is_read() {
+    let site = Site::new();
+    let daemon = site.start();
+    let event = |value: Value| format!("data: {value}\n\n");
+    let usage = json!({"inputTokens": 30, "outputTokens": 4, "cachedInputTokens": 10});
+    let tell = |session: &str, stream: &str| {
+        let path = format!("/v1/streams?protocol=ui-v1&session_id={session}");
+        assert_eq!(daemon.send("POST", &path, &[], stream.as_bytes()).status, 200);
+        daemon.json(&format!("/v1/sessions/{session}"))["usage"].clone()
+    };
+    let expected = json!({"turns": 1, "tokensIn": 30, "tokensOut": 4, "cachedTokens": 10});
+    let finish = event(json!({"type": "finish", "messageMetadata": {"totalUsage": usage}}));
+    assert_eq!(tell("a", &finish), expected);
+    let apart = event(json!({"type": "message-metadata", "messageMetadata": {"usage": usage, "costUsd": 0.5}}));
+    let mut priced = expected.clone();
+    priced["costUsd"] = json!(0.5);
+    assert_eq!(tell("b", &apart), priced);
+    // The application's own account is the account.
+    let own = event(json!({"type": "data-token-usage", "data": {"type": "token_usage", "tokensIn": 3}}));
+    assert_eq!(tell("c", &(own + &finish))["tokensIn"], 3);
+}
+
 #[test]
 fn a_result_that_comes_with_its_call_has_no_duration() {
     let site = Site::new();

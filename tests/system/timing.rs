@@ -60,6 +60,58 @@ fn five_recorded_calls_move_the_sixth_and_survive_a_kill() {
 }
 
 #[test]
+fn a_store_that_opens_late_has_its_history_then() {
+    let site = Site::new();
+    let daemon = serve_shipped_on(&site);
+    record(&daemon, "file_read", &[4000; 20]);
+    let asked = json!({"tool_name": "file_read"});
+    ask(&daemon, "/v1/executions", &json!({"tool_name": "file_read", "duration_ms": 4000, "session_id": "s"}));
+    let learnt = estimate(&daemon, &asked);
+    let mut daemon = daemon;
+    // So that nothing is left in the log of the database.
+    daemon.signal("TERM");
+    daemon.wait();
+    drop(daemon);
+    let (database, aside) = (site.path("state/almanac.db"), site.path("aside.db"));
+    fs::rename(&database, &aside).unwrap();
+    fs::write(&database, "this is no database. ".repeat(100)).unwrap();
+    let daemon = serve_shipped_on(&site);
+    let ready = json!({"ready": true, "missing": ["history"]});
+    wait_until("the plugins", || daemon.get("/ready").json() == ready);
+    let without = estimate(&daemon, &asked);
+    assert_eq!(without["basis"], "hint");
+    assert!(without["degraded"].as_str().unwrap().contains("not a database"), "{without}");
+    let plan = estimate(&daemon, &json!({"steps": ["file_read"]}));
+    assert!(plan["degraded"].is_string(), "{plan}");
+    let timed = json!({"tool_name": "file_read", "duration_ms": 1});
+    assert_eq!(daemon.post("/v1/executions", &timed.to_string()).status, 503);
+    fs::rename(&aside, &database).unwrap();
+    wait_until("the history", || daemon.json("/ready")["missing"] == json!([]));
+    assert_eq!(estimate(&daemon, &asked), learnt, "as if it had been there from the start");
+    assert_eq!(daemon.json("/v1/sessions/s")["toolHistory"], json!(["file_read"]));
+    record(&daemon, "file_read", &[4000]);
+    assert_eq!(daemon.json("/v1/timing/file_read")["items"][0]["samples"], 22);
+}
+
+#[test]
+fn every_mode_of_a_tool_survives_a_restart() {
+    let site = Site::new();
+    let daemon = serve_shipped_on(&site);
+    let call = |mode: String, ms: u64| json!({"tool_name": "shell", "mode_name": mode, "duration_ms": ms});
+    let early: Vec<Value> = (0..251).map(|_| call("early".into(), 5000)).collect();
+    ask(&daemon, "/v1/executions", &Value::from(early));
+    for _ in 0..6 {
+        let others: Vec<Value> = (0..170).map(|mode| call(format!("m{mode}"), 50)).collect();
+        ask(&daemon, "/v1/executions", &Value::from(others));
+    }
+    drop(daemon);
+    let daemon = serve_shipped_on(&site);
+    assert_eq!(daemon.json("/v1/timing/shell")["total"], 171);
+    let early = daemon.json("/v1/timing/shell?mode=early");
+    assert_eq!((&early["items"][0]["samples"], &early["items"][0]["confidence"]), (&json!(251), &json!("high")));
+}
+
+#[test]
 fn failures_and_timeouts_are_samples() {
     let (_site, daemon) = serve_shipped();
     record(&daemon, "a", &[1000; 20]);
@@ -130,6 +182,41 @@ fn a_call_told_twice_is_recorded_once() {
     let second = daemon.post("/v1/executions", &call.to_string());
     assert_eq!((second.status, &second.json()["recorded"]), (200, &json!(0)));
     assert_eq!(daemon.json("/v1/timing/a")["items"][0]["samples"], 1);
+    let other = json!({"tool_name": "a", "duration_ms": 8, "idempotency_key": "k1"});
+    let refused = daemon.post("/v1/executions", &other.to_string());
+    assert_eq!((refused.status, refused.code()), (422, "idempotency-key-reused".to_owned()));
+}
+
+#[test]
+fn a_request_told_twice_is_recorded_once() {
+    let site = Site::new();
+    let daemon = serve_shipped_on(&site);
+    let call = |ms: u64| json!({"tool_name": "b", "duration_ms": ms});
+    fn tell(daemon: &Daemon, key: &str, body: &Value) -> (u16, Value) {
+        let headers = [("content-type", "application/json"), ("idempotency-key", key)];
+        let reply = daemon.send("POST", "/v1/executions", &headers, body.to_string().as_bytes());
+        let said = reply.json();
+        (reply.status, if reply.status < 400 { said["recorded"].clone() } else { said["code"].clone() })
+    }
+    let reused = (422, json!("idempotency-key-reused"));
+    assert_eq!(tell(&daemon, "one", &call(5)), (201, json!(1)));
+    assert_eq!(tell(&daemon, "one", &call(5)), (200, json!(0)));
+    assert_eq!(tell(&daemon, "one", &call(6)), reused);
+    // The header and the field are one thing.
+    let mut keyed = call(5);
+    keyed["idempotency_key"] = json!("one");
+    assert_eq!(daemon.post("/v1/executions", &keyed.to_string()).json()["recorded"], 0);
+    let batch = |calls: u64| Value::from((0..calls).map(|_| call(5)).collect::<Vec<_>>());
+    assert_eq!(tell(&daemon, "many", &batch(3)), (201, json!(3)), "equal calls are calls of their own");
+    assert_eq!(tell(&daemon, "many", &batch(3)), (200, json!(0)));
+    assert_eq!(tell(&daemon, "many", &batch(4)), reused);
+    assert_eq!(tell(&daemon, "many", &batch(2)), reused);
+    assert_eq!(tell(&daemon, "", &call(5)), (400, json!("invalid-idempotency-key")));
+    drop(daemon);
+    let daemon = serve_shipped_on(&site);
+    assert_eq!(tell(&daemon, "many", &batch(4)), reused);
+    assert_eq!(tell(&daemon, "many", &batch(3)), (200, json!(0)));
+    assert_eq!(daemon.json("/v1/timing/b")["items"][0]["samples"], 4);
 }
 
 #[test]
@@ -362,4 +449,39 @@ fn a_plan_is_reviewed() {
         good["timing"]["estimated_duration_ms"].as_u64().unwrap(),
     );
     assert_eq!(daemon.post("/v1/plans/check", r#"{"steps":[]}"#).status, 422);
+}
+
+#[test]
+fn a_plan_knows_what_was_called_before_it() {
+    let (_site, daemon) = serve_shipped();
+    let faults = |body: Value| ask(&daemon, "/v1/plans/check", &body)["faults"].clone();
+    let missing = faults(json!({"steps": ["getBridgeStatus"], "session_id": "s"}));
+    assert_eq!((&missing[0]["code"], &missing[0]["near"]), (&json!("missing-predecessor"), &json!(["bridgeTokens"])));
+    let order = json!({"steps": [{"tool": "bridgeTokens", "mode_name": "fast", "complexity": {}}, "getBridgeStatus"]});
+    assert_eq!(faults(order), json!([]));
+    ask(&daemon, "/v1/executions", &json!({"tool_name": "bridgeTokens", "duration_ms": 900, "session_id": "s"}));
+    assert_eq!(faults(json!({"steps": ["getBridgeStatus"], "session_id": "s"})), json!([]));
+    assert_eq!(faults(json!({"steps": ["getBridgeStatus"], "session_id": "other"})).as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_plan_that_costs_less_is_offered() {
+    let site = Site::new();
+    let key = "prerequisites: [{name: Key, env_vars: [A_KEY], how_to_get: h}]\ntiming: {estimated_duration_ms: 900}\n";
+    let alternatives =
+        "alternatives: [{tool: free, when: always}, {tool: dear, when: never}, {tool: quick, when: w}]\n";
+    let limited = format!("rate_limit: {{limits: {{p: 100}}}}\n{key}");
+    site.save("paid.yaml", &(document("paid", "t") + key + alternatives));
+    site.save("free.yaml", &(document("free", "t") + "timing: {estimated_duration_ms: 2000}\n"));
+    site.save("dear.yaml", &(document("dear", "t") + &limited.replace("900", "99")));
+    site.save("quick.yaml", &(document("quick", "t") + &key.replace("900", "500")));
+    let daemon = site.start();
+    let plan = ask(&daemon, "/v1/plans/check", &json!({"steps": ["paid"]}));
+    let cheaper = json!([{
+        "steps": ["free"], "when": "always", "why": "paid needs A_KEY, free no key", "estimated_duration_ms": 2000,
+    }]);
+    assert_eq!(plan["cheaper"], cheaper);
+    let faster: Vec<_> = plan["faster"].as_array().unwrap().iter().map(|plan| &plan["steps"][0]).collect();
+    assert_eq!(faster, ["quick", "dear"], "what costs more comes last: {plan:#}");
+    assert!(plan["faster"][1]["dearer"].as_str().unwrap().contains("100 requests a month"), "{plan:#}");
 }

@@ -94,7 +94,7 @@ export interface CatalogReport {
 
 /** Answer of `POST /v1/tools/check`. */
 export interface CheckAnswer {
-  /** Is nothing unknown, missing or in conflict? */
+  /** Is nothing unknown or in conflict, and nothing missing but what is optional? */
   ok: boolean;
   /** Names that the catalog does not have. */
   unknown: UnknownTool[];
@@ -108,10 +108,12 @@ export interface CheckAnswer {
 
 /** Body of `POST /v1/tools/check`. */
 export interface CheckRequest {
-  /** Names of tools to load together, at most 1,000. */
+  /** Names of tools to load together, at most 1,000; `mcp:server` means all tools of that server. */
   tools: string[];
   /** Names of the environment variables that the caller has. */
   env_vars?: string[];
+  /** The provider, or mode, that the tools will be called with, where they have several. */
+  provider?: string | null;
 }
 
 /** Two tools of the set that should not be used together. */
@@ -919,6 +921,8 @@ export interface MissingPrerequisite {
   how_to_get: string;
   /** What works without it. */
   fallback?: string;
+  /** Does the tool work without: by another provider, in another mode, or with less? */
+  optional: boolean;
 }
 
 /** A moment as its writer spelt it, in RFC 3339. */
@@ -1068,6 +1072,8 @@ export interface PluginFault {
   at: string;
   /** SHA-256 of the content that was at fault. */
   hash: string;
+  /** Its version, if it told. */
+  version?: string | null;
 }
 
 /** A rule library. */
@@ -1104,6 +1110,8 @@ export interface PluginItem {
   sandbox: 'none' | 'system_calls' | 'partial' | 'full';
   /** Why the file is not run. */
   refusal?: string | null;
+  /** Why the file's content does not serve, while an earlier one does. */
+  update_refused?: string | null;
   /** Its last fault. */
   last_fault?: PluginFault | null;
   /** When it is tried again, if it is put aside. */
@@ -1413,6 +1421,8 @@ export interface ReloadAnswer {
   plugins_ready: number;
   /** Rule libraries whose file is not what serves. */
   plugins_failed: FailedPlugin[];
+  /** Keys of the configuration that changed and take effect at the next start only. */
+  waiting?: string[];
 }
 
 /** Answer of `POST /-/reload?wait=false`. */
@@ -1536,8 +1546,9 @@ export interface SessionUsage {
  *
  * - `error`: The document is not served, or its last good version is.
  * - `warning`: The document is served.
+ * - `hint`: The document is served, and nothing need be wrong with it.
  */
-export type Severity = 'error' | 'warning';
+export type Severity = 'error' | 'warning' | 'hint';
 
 /** A share, 0 to 1. */
 export type Share = number;
@@ -1904,6 +1915,8 @@ export interface ToolSummary {
   keywords: string[];
   /** How well it fits `q`, above 0; comparable within one answer only. */
   score?: number | null;
+  /** Its errors that `error` goes with, each with its cause and what to do; absent if `error` was not asked for. */
+  common_errors?: CommonError[];
 }
 
 /** A call without a result. */
@@ -2173,6 +2186,11 @@ export interface Operations {
     request: Record<never, never>;
     answer: CatalogReport;
   };
+  /** A page for people, with links. */
+  getLanding: {
+    request: Record<never, never>;
+    answer: string;
+  };
   /** Whether the process answers. */
   getLive: {
     request: Record<never, never>;
@@ -2412,7 +2430,7 @@ export interface Operations {
         provider?: string;
         /** Tools with a prerequisite in this environment variable. */
         env_var?: string;
-        /** Tools with a common error that contains this. */
+        /** Tools with a common error that this message, or a part of one, goes with. */
         error?: string;
         /** Rank by this message as `POST /v1/qualify` does, and list only what may be meant. */
         q?: string;
@@ -2643,6 +2661,7 @@ export const OPERATIONS = {
   estimate: { method: 'POST', path: '/v1/estimate', sends: 'application/json' },
   exportMemories: { method: 'GET', path: '/-/memories/export' },
   getCatalog: { method: 'GET', path: '/v1/catalog' },
+  getLanding: { method: 'GET', path: '/', isText: true },
   getLive: { method: 'GET', path: '/live' },
   getMemory: { method: 'GET', path: '/v1/memories/{id}' },
   getMemoryHistory: { method: 'GET', path: '/v1/memories/{id}/history' },

@@ -60,7 +60,7 @@ test('a refusal names what was meant, and each fault where it is', async () => {
   const body = { utility: 'web_search', timeout_ms: 'long' } as unknown as { tool_name: string };
   const faulty = await failure(client.estimate({ body }));
   assert.deepEqual([faulty.status, faulty.code], [422, 'invalid-body']);
-  assert.deepEqual(faulty.errors.map(({ pointer }) => pointer).sort(), ['/timeout_ms', '/utility']);
+  assert.deepEqual(faulty.errors.map(({ pointer }) => pointer).sort(), ['/timeout_ms', '/tool_name', '/utility']);
   assert.match(faulty.message, /\n {2}\/timeout_ms: /);
 });
 

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::cli::output::Output;
 use crate::cli::{CliError, Exit};
+use crate::strict::write;
 use crate::upstream::is_secret_key;
 
 /// Keys that clients keep their servers under: Claude and Cursor, VS Code, Codex, opencode.
@@ -29,7 +30,7 @@ pub(super) fn import(files: &[PathBuf], output: &mut Output) -> Result<Exit, Cli
         taken.file(file)?;
     }
     let section = json!({"mcp": {"servers": taken.servers}});
-    let text = serde_yaml::to_string(&section).map_err(|error| CliError::Arguments(error.to_string()))?;
+    let text = write::yaml(&section);
     let report = json!({"configuration": text, "secrets": taken.secrets, "left": taken.left});
     output.show(&report, |out| {
         out.raw(text.as_bytes());

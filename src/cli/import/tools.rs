@@ -6,19 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::Value;
 
+use super::documents::Written;
 use crate::catalog::document::ToolMetadata;
 use crate::cli::output::Output;
 use crate::cli::{CliError, Exit};
 use crate::mcp::document_of;
-use crate::strict::load;
-use crate::strict::read::Limits;
 use crate::telemetry::Metrics;
 use crate::upstream::{Listed, ListedTool, MAX_NAME, ServerSettings, Settings, Upstreams, public_name};
-
-/// Largest document, in bytes.
-const MAX_DOCUMENT: usize = 1 << 20;
 
 /// How long the server may take to end.
 const GRACE: Duration = Duration::from_millis(100);
@@ -32,27 +28,8 @@ pub(super) fn import(
 ) -> Result<Exit, CliError> {
     let server = name.map_or_else(|| server_name(command), ToOwned::to_owned);
     let listed = listed(&server, command)?;
-    fs::create_dir_all(out).map_err(|source| CliError::Write { file: out.display().to_string(), source })?;
-    let mut written: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for tool in &listed.tools {
-        let fresh = document(&server, tool);
-        let file = out.join(format!("{}.yaml", fresh.name));
-        let outcome = save(fresh, &file, is_update)?;
-        written.entry(outcome).or_default().push(file.display().to_string());
-    }
-    let counts = |what: &str| written.get(what).map_or(0, Vec::len);
-    let report = json!({
-        "server": server, "written": counts("written"), "updated": counts("updated"), "unchanged": counts("unchanged"),
-        "kept": written.get("kept").cloned().unwrap_or_default(),
-    });
-    output.show(&report, |out| {
-        for file in written.get("kept").into_iter().flatten() {
-            out.note(&format!("{file} is there already; --update brings it up to date"));
-        }
-        let line = ["written", "updated", "unchanged"].map(|what| format!("{} {what}", counts(what)));
-        out.line(&format!("{server}: {}", line.join(", ")));
-    });
-    Ok(if counts("kept") == 0 { Exit::Success } else { Exit::Failure })
+    let documents = listed.tools.iter().map(|tool| document(&server, tool)).collect();
+    Ok(Written::write(documents, out, is_update)?.tell(&server, output))
 }
 
 /// What is left of the program's name as a server's.
@@ -102,37 +79,19 @@ fn listed(server: &str, command: &[String]) -> Result<Arc<Listed>, CliError> {
 }
 
 fn document(server: &str, tool: &ListedTool) -> ToolMetadata {
-    let name = public_name(&server.replace('_', "-"), &tool.name, MAX_NAME);
-    document_of(&name, server, &tool.json)
+    document_of(&public_name(&server.replace('_', "-"), &tool.name, MAX_NAME), server, &tool.json)
 }
 
-/// Writes a document, or what the server owns of one that is there. Says what was done.
-fn save(fresh: ToolMetadata, file: &Path, is_update: bool) -> Result<&'static str, CliError> {
-    let (document, outcome) = if file.exists() {
-        let known: ToolMetadata = load::load(file, &Limits::of_bytes(MAX_DOCUMENT)).map_err(CliError::Config)?;
-        let (description, backend) = (fresh.description.clone(), fresh.backend.clone());
-        let updated = ToolMetadata { description, backend, input_schema: fresh.input_schema.clone(), ..known.clone() };
-        // Not touched, so that comments stay.
-        if updated == known {
-            return Ok("unchanged");
-        }
-        if !is_update {
-            return Ok("kept");
-        }
-        (updated, "updated")
-    } else {
-        (fresh, "written")
-    };
-    let write = |source| CliError::Write { file: file.display().to_string(), source };
-    let text = serde_yaml::to_string(&document).map_err(|error| write(std::io::Error::other(error)))?;
-    fs::write(file, text).map_err(write)?;
-    Ok(outcome)
+/// The document of a tool that a server describes by `value`. Without a server's name it has no backend.
+pub(super) fn described(server: &str, tool: &str, value: &Value) -> ToolMetadata {
+    crate::mcp::document_of_value(&public_name(&server.replace('_', "-"), tool, MAX_NAME), server, value)
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::value::RawValue;
 
+    use super::super::documents::save;
     use super::*;
 
     #[test]
@@ -166,6 +125,7 @@ mod tests {
         assert_eq!(save(tool("new"), &file, false).unwrap(), "kept");
         assert_eq!(save(tool("new"), &file, true).unwrap(), "updated");
         let text = fs::read_to_string(&file).unwrap();
-        assert!(text.contains("- mine") && text.contains("description: new"), "{text}");
+        assert!(text.starts_with("# by hand") && text.contains("keywords: [mine]"), "{text}");
+        assert!(text.contains("description: new"), "{text}");
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hyper::StatusCode;
-use hyper::header::HeaderValue;
+use hyper::header::{CONTENT_SECURITY_POLICY, HeaderValue};
 use serde_json::{Map, Value};
 
 use crate::catalog::reload::Trigger;
@@ -17,6 +17,20 @@ use crate::wire::catalog::{
     FailedPlugin, Live, LogLevelAnswer, LogLevelRequest, Ready, ReloadAnswer, ReloadStarted, StatusAnswer,
 };
 use crate::wire::problem::Code;
+
+pub(super) fn landing_operation() -> Operation {
+    Operation::new("getLanding", "A page for people, with links.").answering_text(200, "HTML.", "text/html")
+}
+
+pub(super) fn landing(_: &Context, _: &mut Request) -> Result<Answer, Problem> {
+    const PAGE: &str = include_str!("landing.html");
+    let content_type = HeaderValue::from_static("text/html; charset=utf-8");
+    let mut answer = answer::bytes(StatusCode::OK, content_type, PAGE);
+    // Nothing of it comes from elsewhere, and nothing of it runs.
+    let policy = HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'");
+    answer.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
+    Ok(answer)
+}
 
 pub(super) fn live_operation() -> Operation {
     Operation::new("getLive", "Whether the process answers.").answering::<Live>("It does.")
@@ -34,8 +48,8 @@ pub(super) fn ready_operation() -> Operation {
 
 pub(super) fn ready(context: &Context, _: &mut Request) -> Result<Answer, Problem> {
     context.control.check_catalog_thread();
-    let missing = context.control.readiness().missing();
-    let ready = Ready { ready: missing.is_empty(), missing: names(&missing) };
+    let readiness = context.control.readiness();
+    let ready = Ready { ready: readiness.is_ready(), missing: names(&readiness.missing()) };
     let mut answer = answer::json(&ready);
     if !ready.ready {
         *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
@@ -95,7 +109,7 @@ pub(super) fn reload(context: Arc<Context>, request: Request) -> Answering {
                 Problem::unavailable(Code::Stopping, error.to_string())
             }
         })?;
-        let ReloadedAll { catalog: report, plugins } = outcome;
+        let ReloadedAll { catalog: report, plugins, waiting } = outcome;
         Ok(answer::json(&ReloadAnswer {
             outcome: report.outcome.as_str().to_owned(),
             generation: context.engine.generation().number(),
@@ -104,6 +118,7 @@ pub(super) fn reload(context: Arc<Context>, request: Request) -> Answering {
             diagnostics: report.loaded.diagnostics.to_vec(),
             plugins_ready: plugins.ready,
             plugins_failed: plugins.failed.into_iter().map(|(id, reason)| FailedPlugin { id, reason }).collect(),
+            waiting: waiting.into_iter().map(str::to_owned).collect(),
         }))
     })
 }
@@ -117,7 +132,7 @@ pub(super) fn status(context: &Context, _: &mut Request) -> Result<Answer, Probl
     Ok(answer::json(&StatusAnswer {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         status: status.line(),
-        ready: status.missing.is_empty(),
+        ready: status.is_ready,
         missing: names(&status.missing),
         uptime_seconds: status.uptime_seconds,
         generation: status.generation,

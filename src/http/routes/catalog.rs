@@ -1,19 +1,22 @@
 //! Routes of the catalog.
 
+use std::sync::Arc;
+
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, HeaderValue};
 use serde_json::Value;
 
 use crate::catalog::check::{Clash, Missing, SetReview};
-use crate::catalog::document::check_name;
+use crate::catalog::document::{CommonError, check_name};
 use crate::catalog::entry::Facet;
+use crate::catalog::errors;
 use crate::catalog::relations::Related;
 use crate::catalog::{Entry, ToolMetadata};
 use crate::engine::generation::Cursor;
 use crate::engine::{Generation, ListedTools, ToolFilter};
 use crate::http::answer::{self, Answer, JSON};
 use crate::http::etag;
-use crate::http::handler::{Context, Request};
+use crate::http::handler::{Answering, Context, Request, blocking_unless_short};
 use crate::http::operation::{Operation, Parameter, path, query};
 use crate::http::problem::Problem;
 use crate::wire::catalog::{
@@ -46,7 +49,7 @@ pub(super) fn list_operation() -> Operation {
         query("keyword", "string", "Tools with this keyword."),
         query("provider", "string", "Tools with this provider."),
         query("env_var", "string", "Tools with a prerequisite in this environment variable."),
-        query("error", "string", "Tools with a common error that contains this."),
+        query("error", "string", "Tools with a common error that this message, or a part of one, goes with."),
         query("q", "string", "Rank by this message as `POST /v1/qualify` does, and list only what may be meant."),
         query("limit", "integer", "At most so many, 1 to 1000; 100 by default."),
         query("cursor", "string", "`next_cursor` of the page before."),
@@ -56,7 +59,17 @@ pub(super) fn list_operation() -> Operation {
         .answering::<ToolPage>("A page of summaries.")
 }
 
-pub(super) fn list(context: &Context, request: &mut Request) -> Result<Answer, Problem> {
+pub(super) fn list(context: Arc<Context>, request: Request) -> Answering {
+    Box::pin(async move {
+        let text = request.query.get("q").unwrap_or_default();
+        let is_short = request.query.number("limit", PAGE, 1, LARGEST_PAGE)? <= PAGE
+            && FACETS.iter().all(|(name, _)| request.query.get(name).is_none())
+            && (text.is_empty() || context.engine.ranks_shortly(text));
+        blocking_unless_short(is_short, move || listed(&context, &request)).await
+    })
+}
+
+fn listed(context: &Context, request: &Request) -> Result<Answer, Problem> {
     let query = &request.query;
     let facets = FACETS.iter().filter_map(|&(name, facet)| Some((facet, query.get(name)?.to_owned()))).collect();
     let text = query.get("q").map(str::to_owned);
@@ -64,11 +77,12 @@ pub(super) fn list(context: &Context, request: &mut Request) -> Result<Answer, P
     let limit = query.number("limit", PAGE, 1, LARGEST_PAGE)?;
     let filter = ToolFilter { facets, query: text, limit, cursor };
     let listed = context.engine.tools(&request.generation, &request.grant.tenant, &filter);
-    Ok(answer::bytes(StatusCode::OK, JSON, render(&listed)))
+    let error = query.get("error");
+    Ok(answer::bytes(StatusCode::OK, JSON, render(&listed, error)))
 }
 
 /// Summaries stand rendered in the entries; parsing them to render them again would cost more than all else.
-fn render(listed: &ListedTools) -> Vec<u8> {
+fn render(listed: &ListedTools, error: Option<&str>) -> Vec<u8> {
     let mut body =
         Vec::with_capacity(64 + listed.items.iter().map(|(entry, _)| entry.summary().len() + 32).sum::<usize>());
     body.extend_from_slice(b"{\"items\":[");
@@ -79,6 +93,12 @@ fn render(listed: &ListedTools) -> Vec<u8> {
         body.extend_from_slice(entry.summary());
         if let Some(score) = score {
             body.extend_from_slice(format!(",\"score\":{}", Value::from(*score)).as_bytes());
+        }
+        if let Some(message) = error {
+            let document = entry.document();
+            let known: Vec<&CommonError> = errors::matching(&document.common_errors, message).collect();
+            let known = serde_json::to_string(&known).expect("errors are strings");
+            body.extend_from_slice(format!(",\"common_errors\":{known}").as_bytes());
         }
         body.push(b'}');
     }
@@ -130,7 +150,15 @@ fn find<'g>(generation: &'g Generation, name: &str) -> Result<&'g Entry, Problem
     }
     check_name(name).map_err(|fault| Problem::bad_request(Code::InvalidName, fault.to_string()))?;
     let near = generation.near_names(name);
-    let detail = format!("there is no tool `{name}` in the catalog");
+    let detail = match generation.loaded().faults_of(name)[..] {
+        [] => format!("there is no tool `{name}` in the catalog"),
+        [first, ..] => format!(
+            "there is no tool `{name}` in the catalog: its document is faulty, first at {}: {}; /v1/catalog lists all \
+             faults",
+            first.place(),
+            first.message
+        ),
+    };
     Err(Problem::not_found(Code::UnknownTool, detail).with_near(near))
 }
 
@@ -187,9 +215,9 @@ pub(super) fn check_operation() -> Operation {
 pub(super) fn check(context: &Context, request: &mut Request) -> Result<Answer, Problem> {
     let body: CheckRequest = request.take_body()?;
     let SetReview { unknown, conflicts, missing, alternatives } =
-        context.engine.generation().check(&body.tools, &body.env_vars);
+        context.engine.generation().check(&body.tools, &body.env_vars, body.provider.as_deref());
     Ok(answer::json(&CheckAnswer {
-        ok: unknown.is_empty() && conflicts.is_empty() && missing.is_empty(),
+        ok: unknown.is_empty() && conflicts.is_empty() && missing.iter().all(|missing| missing.is_optional),
         unknown: unknown.into_iter().map(|(tool, near)| UnknownTool { tool, near }).collect(),
         conflicts: conflicts.into_iter().map(checked_conflict).collect(),
         missing_prerequisites: missing.into_iter().map(missing_prerequisite).collect(),
@@ -217,7 +245,7 @@ fn checked_conflict(Clash { tool, other, conflict }: Clash) -> CheckedConflict {
     }
 }
 
-fn missing_prerequisite(Missing { tool, env_vars, prerequisite }: Missing) -> MissingPrerequisite {
+fn missing_prerequisite(Missing { tool, env_vars, prerequisite, is_optional }: Missing) -> MissingPrerequisite {
     MissingPrerequisite {
         tool: tool.to_string(),
         name: prerequisite.name,
@@ -225,6 +253,7 @@ fn missing_prerequisite(Missing { tool, env_vars, prerequisite }: Missing) -> Mi
         required_for: prerequisite.required_for,
         how_to_get: prerequisite.how_to_get,
         fallback: prerequisite.fallback,
+        optional: is_optional,
     }
 }
 

@@ -55,7 +55,9 @@ impl From<RecallError> for MemoryProblem {
                 }
                 MemoryError::Taken { .. } => Problem::new(StatusCode::CONFLICT, Code::PositionTaken, said),
                 MemoryError::Exists(_) => Problem::new(StatusCode::CONFLICT, Code::MemoryExists, said),
-                MemoryError::KeyReused(_) => Problem::invalid(Code::IdempotencyKeyReused, said),
+                MemoryError::KeyReused(_) | MemoryError::Store(StoreError::KeyReused(_)) => {
+                    Problem::invalid(Code::IdempotencyKeyReused, said)
+                }
                 MemoryError::Store(StoreError::Busy(_)) => Problem::too_many(Code::StoreBusy, said),
                 MemoryError::Store(StoreError::Unavailable(_) | StoreError::Closed) => {
                     Problem::unavailable(Code::StoreUnavailable, said)

@@ -21,7 +21,7 @@ pub(super) fn metadata(context: Arc<Context>, mut request: Request) -> Answering
     Box::pin(async move {
         let body: MetadataRequest = request.take_body()?;
         let (ask, proposals) = propose(&context, &request, &body).await;
-        blocking(move || Ok(answer::json(&CallMetadata::of(&context.engine, body, &ask, proposals)))).await
+        Ok(answer::json(&CallMetadata::of(&context.engine, body, &ask, proposals)))
     })
 }
 

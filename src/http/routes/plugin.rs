@@ -6,7 +6,7 @@ use crate::http::answer::{self, Answer};
 use crate::http::handler::{Context, Request};
 use crate::http::operation::{Operation, Parameter, path};
 use crate::http::problem::Problem;
-use crate::plugin_host::{CallOutcome, Confined, ListedLibrary, PastFault, State};
+use crate::plugin_host::{CallOutcome, Confined, LibraryStatus, ListedLibrary, PastFault, State};
 use crate::wire::plugin::{PluginCalls, PluginFault, PluginItem, PluginLatency, PluginList, PluginReset};
 use crate::wire::problem::Code;
 
@@ -49,6 +49,7 @@ fn item(listed: &ListedLibrary) -> PluginItem {
         sandboxed: matches!(sandbox, Confined::Partly | Confined::Fully),
         sandbox: sandbox.as_str().to_owned(),
         refusal: status.refusal.clone(),
+        update_refused: update_refused(status),
         last_fault: status.last_fault.as_ref().map(fault),
         retry_in_seconds: status.retry_in.map(|time| time.as_secs_f64()),
         restarts: status.restarts,
@@ -64,12 +65,23 @@ fn item(listed: &ListedLibrary) -> PluginItem {
     }
 }
 
+/// Why what the file holds does not serve although it was tried, while an earlier content does.
+fn update_refused(status: &LibraryStatus) -> Option<String> {
+    let (serving, _) = status.serving.as_ref()?;
+    if let Some(refusal) = &status.refusal {
+        return Some(refusal.clone());
+    }
+    let (file, _) = status.file.as_ref().filter(|(file, _)| file != serving)?;
+    status.last_fault.as_ref().filter(|fault| fault.hash == *file).map(|fault| fault.message.clone())
+}
+
 fn fault(fault: &PastFault) -> PluginFault {
     PluginFault {
         kind: fault.kind.to_owned(),
         message: fault.message.clone(),
         at: timestamp(fault.at),
         hash: fault.hash.to_string(),
+        version: fault.version.clone(),
     }
 }
 

@@ -13,6 +13,7 @@ use hyper::header::HeaderMap;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use super::stream_usage::{Account, used};
 use super::timing::store_problem;
 use crate::access::Grant;
 use crate::catalog::document::check_name;
@@ -23,12 +24,10 @@ use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::server::body::check_encoding;
 use crate::qualify::IntentContext;
-use crate::session::turns::Used;
 use crate::stream::{Arrival, Calls, EndedCall, Parser, Part, Protocol, Read, Seen};
 use crate::strict::values::check_label;
 use crate::timing::execution::MAX_DURATION_MS;
 use crate::timing::{Execution, Measures, Outcome};
-use crate::usage::MAX_TOKENS;
 use crate::wire::problem::Code;
 use crate::wire::qualify::IntentContextBody;
 use crate::wire::stream::{StreamAnswer, StreamFault, StreamedCall, UnfinishedCall};
@@ -186,6 +185,9 @@ struct Heard {
     /// Parts that could be read.
     read: u64,
     gave_up: bool,
+    /// Is the stream over with an error? That of AI SDK 4 goes on.
+    errors_end_it: bool,
+    account: Account,
     answer: StreamAnswer,
 }
 
@@ -202,12 +204,12 @@ impl Listener {
             session,
             recorder,
             parser: Parser::new(protocol),
-            calls: Calls::default(),
+            calls: Calls::of(protocol),
             began: Instant::now(),
             lulls: connection.lulls(),
             connection,
             burst: 0,
-            heard: Heard::default(),
+            heard: Heard { errors_end_it: protocol == Protocol::UiV1, ..Heard::default() },
         }
     }
 
@@ -237,6 +239,9 @@ impl Listener {
         let Self { parser, calls, heard, .. } = &mut self;
         let mut ended = Vec::new();
         parser.finish(|read| ended.extend(heard.take(read, calls, arrival)));
+        let failed = calls.settle();
+        failed.iter().for_each(|call| heard.list(call));
+        ended.extend(failed);
         if broke_off || heard.gave_up {
             let given_up = calls.give_up(arrival);
             for call in &given_up {
@@ -244,6 +249,7 @@ impl Listener {
             }
             ended.extend(given_up);
         }
+        heard.close_account();
         heard.answer.unfinished = calls
             .open()
             .map(|(call, tool)| UnfinishedCall { tool_call_id: call.to_owned(), tool_name: tool.to_owned() })
@@ -281,24 +287,6 @@ impl Listener {
     }
 }
 
-/// What the events of a stream add up to. Its token_usage events are the account; path_info is one only where there is
-/// no other.
-fn used(events: &[Value]) -> Used {
-    let of = |kind: &str| events.iter().filter(|event| event["type"] == kind).collect::<Vec<_>>();
-    let accounts = Some(of("token_usage")).filter(|accounts| !accounts.is_empty()).unwrap_or_else(|| of("path_info"));
-    accounts.into_iter().fold(Used::default(), |used, event| {
-        let tokens = |key: &str| event[key].as_u64().unwrap_or_default().min(MAX_TOKENS);
-        let cost_usd = event["costUsd"].as_f64().filter(|cost| (0.0..=1e6).contains(cost)).unwrap_or_default();
-        used.and(Used {
-            turns: 1,
-            tokens_in: tokens("tokensIn"),
-            tokens_out: tokens("tokensOut"),
-            cached_tokens: tokens("cachedTokens"),
-            cost_usd,
-        })
-    })
-}
-
 fn outcome(how: Seen) -> Outcome {
     match how {
         Seen::Result => Outcome::Success,
@@ -320,8 +308,8 @@ impl Heard {
         }
     }
 
-    /// Takes note of what was read; the call that it ended.
-    fn take(&mut self, read: Read, calls: &mut Calls, arrival: Arrival) -> Option<EndedCall> {
+    /// Takes note of what was read; the calls that it ended.
+    fn take(&mut self, read: Read, calls: &mut Calls, arrival: Arrival) -> Vec<EndedCall> {
         let part = match read {
             Ok(part) => part,
             Err(fault) => {
@@ -329,16 +317,25 @@ impl Heard {
                     let message = fault.message.chars().take(MAX_MESSAGE_CHARS).collect();
                     self.answer.faults.push(StreamFault { line: fault.line, message });
                 }
-                return None;
+                return Vec::new();
             }
         };
         self.read += 1;
-        self.gave_up |= matches!(part, Part::Abort { .. } | Part::Error(_));
+        self.gave_up |= matches!(part, Part::Abort { .. }) || (self.errors_end_it && matches!(part, Part::Error(_)));
+        self.account.take(&part);
         let ended = calls.take(&part, arrival);
         if let Part::Data { name, value, .. } = part {
             self.take_data(name.as_deref(), value);
         }
-        ended.inspect(|call| self.list(call))
+        ended.iter().for_each(|call| self.list(call));
+        ended
+    }
+
+    /// Where the application told nothing of tokens, what the protocol did counts.
+    fn close_account(&mut self) {
+        if self.answer.usage.is_empty() {
+            self.answer.usage.extend(self.account.event());
+        }
     }
 
     fn take_data(&mut self, name: Option<&str>, mut value: Value) {

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hyper::StatusCode;
 
+use super::memory::idempotency_key;
 use crate::access::Grant;
 use crate::engine::Generation;
 use crate::engine::learner::{Learnt, accuracy_name};
@@ -13,7 +14,7 @@ use crate::http::handler::{Answering, Context, Request};
 use crate::http::operation::{Operation, Parameter, path, query};
 use crate::http::problem::Problem;
 use crate::store::StoreError;
-use crate::timing::{Complexity, Execution, Key};
+use crate::timing::{CallKey, Complexity, Execution, Key, Measures};
 use crate::wire::problem::Code;
 use crate::wire::qualify::IntentContextBody;
 use crate::wire::timing::{
@@ -40,23 +41,31 @@ pub(super) fn estimate(context: &Context, request: &mut Request) -> Result<Answe
 }
 
 pub(super) fn record_operation() -> Operation {
-    Operation::new("recordExecutions", "Record calls that ended.")
-        .with_body::<RecordRequest>()
-        .answering_with::<RecordAnswer>(201, "They are durable.")
-        .answering_with::<RecordAnswer>(200, "All of them were told before.")
+    Operation::new(
+        "recordExecutions",
+        "Record calls that ended. With an `Idempotency-Key`, telling the same again changes nothing.",
+    )
+    .with_body::<RecordRequest>()
+    .answering_with::<RecordAnswer>(201, "They are durable.")
+    .answering_with::<RecordAnswer>(200, "All of them were told before.")
 }
 
 pub(super) fn record(context: Arc<Context>, mut request: Request) -> Answering {
     Box::pin(async move {
+        let key = idempotency_key(request.headers())?;
         let body: RecordRequest = request.take_body()?;
-        let bodies = match body {
-            RecordRequest::One(one) => vec![*one],
-            RecordRequest::Batch(batch) => batch,
+        let (bodies, is_batch) = match body {
+            RecordRequest::One(one) => (vec![*one], false),
+            RecordRequest::Batch(batch) => (batch, true),
         };
+        let keys = call_keys(&bodies, key.as_deref(), is_batch);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let latest = (now + FAR_AHEAD).as_millis() as i64;
-        let batch: Vec<Execution> =
-            bodies.into_iter().map(|body| execution(body, &request.grant, now.as_millis() as i64)).collect();
+        let execution = |(body, idempotency_key)| Execution {
+            idempotency_key,
+            ..execution(body, &request.grant, now.as_millis() as i64)
+        };
+        let batch: Vec<Execution> = bodies.into_iter().zip(keys).map(execution).collect();
         if let Some(index) = batch.iter().position(|execution| execution.at_ms > latest) {
             let detail = format!("record {index}: the timestamp is more than a year in the future; is it in ms?");
             return Err(Problem::invalid(Code::FutureTimestamp, detail));
@@ -73,6 +82,7 @@ pub(super) fn record(context: Arc<Context>, mut request: Request) -> Answering {
 /// Why calls are not recorded.
 pub(super) fn store_problem(error: &StoreError) -> Problem {
     match error {
+        StoreError::KeyReused(_) => Problem::invalid(Code::IdempotencyKeyReused, error.to_string()),
         StoreError::Busy(_) => Problem::too_many(Code::StoreBusy, error.to_string()),
         StoreError::Unavailable(_) | StoreError::Closed | StoreError::TooLong(_) | StoreError::Damaged(_) => {
             Problem::unavailable(Code::StoreUnavailable, error.to_string())
@@ -90,8 +100,30 @@ fn execution(body: ExecutionBody, grant: &Grant, now_ms: i64) -> Execution {
         measures: body.complexity.into(),
         session: body.session_id,
         at_ms: body.timestamp.map_or(now_ms, |Timestamp::Millis(millis)| millis),
-        idempotency_key: body.idempotency_key,
+        idempotency_key: None,
     }
+}
+
+/// The keys of calls, with what is told under them: a call's own, or else its place under the request's `key`, which
+/// stands for the whole batch.
+fn call_keys(bodies: &[ExecutionBody], key: Option<&str>, is_batch: bool) -> Vec<Option<CallKey>> {
+    let request = key.map(|key| CallKey::of(key, &bodies.iter().map(told).collect::<String>()));
+    let key_of = |(place, body): (usize, &ExecutionBody)| match (&body.idempotency_key, &request) {
+        (Some(own), _) => Some(CallKey::of(own, &told(body))),
+        (None, Some(request)) if is_batch => Some(request.at(place)),
+        (None, request) => request.clone(),
+    };
+    bodies.iter().enumerate().map(key_of).collect()
+}
+
+/// What a body says, apart from its key, as one line of JSON: the same of two bodies that say the same.
+fn told(body: &ExecutionBody) -> String {
+    let ExecutionBody { tool_name, mode_name, duration_ms, outcome, complexity, session_id, timestamp, .. } = body;
+    let stamp = timestamp.map(|Timestamp::Millis(millis)| millis);
+    let measures = Measures::from(*complexity);
+    let said = (tool_name, mode_name, duration_ms, outcome.unwrap_or_default(), measures, session_id, stamp);
+    // Plain data, all of which JSON can hold.
+    serde_json::to_string(&said).unwrap_or_default() + "\n"
 }
 
 pub(super) fn list_operation() -> Operation {

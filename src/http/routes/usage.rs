@@ -48,7 +48,7 @@ fn used(event: &UsageEvent) -> Used {
         tokens_in: event.tokens_in,
         tokens_out: event.tokens_out,
         cached_tokens: event.cached_tokens,
-        cost_usd: event.cost_usd.unwrap_or_default(),
+        cost_usd: event.cost_usd,
     }
 }
 

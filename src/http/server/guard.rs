@@ -7,6 +7,7 @@ use std::sync::Arc;
 use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue, ORIGIN};
 use hyper::{StatusCode, Version};
 
+use super::cors::Cors;
 use crate::access::{Grant, Scope, TokenKeeper};
 use crate::http::handler::{Access, Revoked};
 use crate::http::problem::Problem;
@@ -38,20 +39,27 @@ impl Door {
 pub(super) struct Guard {
     tokens: Arc<TokenKeeper>,
     allowed_hosts: Vec<String>,
+    cors: Cors,
     anonymous: Grant,
     administrator: Grant,
     client: Grant,
 }
 
 impl Guard {
-    pub(super) fn new(tokens: Arc<TokenKeeper>, allowed_hosts: &[String]) -> Self {
+    pub(super) fn new(tokens: Arc<TokenKeeper>, allowed_hosts: &[String], cors: Cors) -> Self {
         Self {
             tokens,
             allowed_hosts: allowed_hosts.iter().map(|host| host.to_lowercase()).collect(),
+            cors,
             anonymous: Grant::anonymous(),
             administrator: Grant::administrator(),
             client: Grant::client(),
         }
+    }
+
+    /// Pages of other origins.
+    pub(super) fn cors(&self) -> &Cors {
+        &self.cors
     }
 
     /// Refuses a request that was addressed to another host, or that a page of another origin sent.
@@ -83,7 +91,8 @@ impl Guard {
         }
         match headers.get(ORIGIN) {
             Some(origin) if !self.is_allowed_origin(origin, loopback) => {
-                let detail = "requests from pages of this origin are refused";
+                let detail =
+                    "requests from pages of this origin are refused; http.allowed_origins names those that may ask";
                 Err(Problem::new(StatusCode::FORBIDDEN, Code::ForeignOrigin, detail).and_close())
             }
             _ => Ok(()),
@@ -91,6 +100,9 @@ impl Guard {
     }
 
     fn is_allowed_origin(&self, origin: &HeaderValue, loopback: bool) -> bool {
+        if self.cors.allows(origin) {
+            return true;
+        }
         let origin = origin.to_str().unwrap_or_default();
         let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
         host.is_some_and(|host| self.is_allowed(host, loopback))
@@ -202,7 +214,7 @@ mod tests {
 
     fn check(door: Door, allowed: &[&str], headers: &[(&'static str, &str)], expected: bool) {
         let allowed: Vec<String> = allowed.iter().map(|&host| host.to_owned()).collect();
-        let guard = Guard::new(Arc::default(), &allowed);
+        let guard = Guard::new(Arc::default(), &allowed, Cors::new(&["https://app.example".to_owned()]));
         let map: HeaderMap = headers
             .iter()
             .map(|(name, value)| (hyper::header::HeaderName::from_static(name), HeaderValue::from_str(value).unwrap()))
@@ -224,6 +236,8 @@ mod tests {
         check(local, &["Almanac.example"], &[("host", "almanac.example:443")], true);
         check(local, &[], &[("host", "localhost"), ("origin", "http://localhost:3000")], true);
         check(local, &[], &[("host", "localhost"), ("origin", "https://evil.example")], false);
+        check(local, &[], &[("host", "localhost"), ("origin", "https://app.example")], true);
+        check(local, &[], &[("host", "localhost"), ("origin", "https://app.example:1")], false);
         check(local, &[], &[("host", "localhost"), ("origin", "null")], false);
     }
 

@@ -18,6 +18,7 @@ use prometheus::{Histogram, IntCounter};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 
+use super::cors::{self, Cors};
 use super::guard::{Door, Guard};
 use super::progress::Progress;
 use super::{body, request_id};
@@ -153,6 +154,8 @@ struct Arrived {
     method: Method,
     id: HeaderValue,
     traceparent: Option<HeaderValue>,
+    /// Of a page that may read the answer.
+    origin: Option<HeaderValue>,
     generation: Arc<Generation>,
     started: Instant,
 }
@@ -178,7 +181,7 @@ impl Service {
         }
         let tool = routes.iter().position(|counted| counted.route.path == TOOL).unwrap_or_default();
         Ok(Self {
-            guard: Arc::new(Guard::new(tokens, &settings.allowed_hosts)),
+            guard: Arc::new(Guard::new(tokens, &settings.allowed_hosts, Cors::new(&settings.allowed_origins))),
             sent_streams: Arc::new(Semaphore::new(settings.max_streams)),
             read_streams: Arc::new(Semaphore::new(settings.max_streams)),
             large: Semaphore::new(LARGE_AT_ONCE),
@@ -238,6 +241,7 @@ impl Service {
             method: parts.method.clone(),
             id: request_id::of(&parts.headers),
             traceparent: parts.headers.get(request_id::TRACEPARENT).cloned(),
+            origin: self.guard.cors().origin(&parts.headers),
             generation: Arc::clone(&self.context.engine.generation()),
             started,
         };
@@ -245,6 +249,9 @@ impl Service {
         progress.set_unread(!incoming.is_end_stream());
         if let Some(answer) = self.tool_document(door, &parts, &arrived.generation) {
             return ResponseFuture::now(self.finish(&arrived, Some(self.tool), answer, progress));
+        }
+        if let Some(answer) = self.preflight(door, &parts) {
+            return ResponseFuture::now(self.finish(&arrived, None, answer, progress));
         }
         let routed = match self.route(door, &parts) {
             Ok(routed) => routed,
@@ -293,6 +300,26 @@ impl Service {
         Some(answer)
     }
 
+    /// What a browser asks before a page may ask: the methods of that path, whoever would send them.
+    fn preflight(&self, door: Door, parts: &Parts) -> Option<Answer> {
+        if !matches!(door, Door::Tcp { .. }) || !self.guard.cors().is_preflight(parts) {
+            return None;
+        }
+        let authority = parts.uri.authority().map(hyper::http::uri::Authority::as_str);
+        self.guard.check_host(door, parts.version, authority, &parts.headers).ok()?;
+        let matched = self.paths.at(parts.uri.path()).ok()?;
+        Some(cors::preflight(&self.methods(matched.value)))
+    }
+
+    /// The methods of these routes, as a header lists them.
+    fn methods(&self, routes: &[usize]) -> String {
+        let mut methods: Vec<&str> = routes.iter().map(|&index| self.routes[index].route.method.as_str()).collect();
+        if methods.contains(&"GET") {
+            methods.push("HEAD");
+        }
+        methods.join(", ")
+    }
+
     /// The route that is meant, if the sender may take it; else the one, if any, that counts the refusal.
     fn route(&self, door: Door, parts: &Parts) -> Result<Routed, (Option<usize>, Problem)> {
         let Parts { method, uri, headers, version, .. } = parts;
@@ -308,12 +335,7 @@ impl Service {
             meant == method || is_head && meant == Method::GET
         };
         let Some(&index) = matched.value.iter().find(is_meant) else {
-            let mut allowed: Vec<&str> =
-                matched.value.iter().map(|&index| self.routes[index].route.method.as_str()).collect();
-            if allowed.contains(&"GET") {
-                allowed.push("HEAD");
-            }
-            return Err((None, Problem::method_not_allowed(&allowed.join(", ")).and_close()));
+            return Err((None, Problem::method_not_allowed(&self.methods(matched.value)).and_close()));
         };
         let access = self.routes[index].route.access;
         let grant = self.guard.check_access(door, access, headers).map_err(|problem| (Some(index), problem))?;
@@ -403,12 +425,13 @@ impl Service {
         mut answer: Answer,
         progress: &Arc<Progress>,
     ) -> Answer {
-        let Arrived { method, id, traceparent, generation, started } = arrived;
+        let Arrived { method, id, traceparent, origin, generation, started } = arrived;
         let (status, is_stream) = (answer.status(), answer.body().is_stream());
         let headers = answer.headers_mut();
         headers.insert(request_id::REQUEST_ID, id.clone());
         let label = HeaderValue::from_maybe_shared(generation.label().clone()).expect("a number is visible ASCII");
         headers.insert(GENERATION, label);
+        self.guard.cors().mark(origin.as_ref(), headers);
         // A stream's connection has given up its place among those that ask.
         if is_stream || self.stopping.load(Ordering::Relaxed) {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));

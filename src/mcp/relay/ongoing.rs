@@ -32,7 +32,7 @@ const SWEEP_FROM: usize = 64;
 
 /// What makes two calls the same.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct CallKey {
+pub(super) struct SameCall {
     pub(super) token: Arc<str>,
     pub(super) tenant: Arc<str>,
     pub(super) session: String,
@@ -76,7 +76,7 @@ pub(super) struct CallEnd {
 pub(super) struct OngoingCall {
     pub(super) tool: Arc<ServedTool>,
     pub(super) owner: CallOwner,
-    pub(super) key: Option<CallKey>,
+    pub(super) key: Option<SameCall>,
     pub(super) forecast: Forecast,
     /// When it was sent to its server, once it was.
     pub(super) sent: Arc<OnceLock<std::time::Instant>>,
@@ -102,7 +102,7 @@ impl Callers {
 }
 
 impl OngoingCall {
-    pub(super) fn new(tool: Arc<ServedTool>, owner: CallOwner, key: Option<CallKey>, forecast: Forecast) -> Self {
+    pub(super) fn new(tool: Arc<ServedTool>, owner: CallOwner, key: Option<SameCall>, forecast: Forecast) -> Self {
         Self {
             tool,
             owner,
@@ -248,7 +248,7 @@ pub(super) struct OngoingCalls(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
-    joinable: HashMap<CallKey, Arc<OngoingCall>>,
+    joinable: HashMap<SameCall, Arc<OngoingCall>>,
     handles: HashMap<String, Arc<OngoingCall>>,
 }
 
@@ -259,7 +259,7 @@ pub(super) struct TooManyKept;
 
 impl OngoingCalls {
     /// The call that answers the same question, if there is one.
-    pub(super) fn join(&self, key: &CallKey) -> Option<Arc<OngoingCall>> {
+    pub(super) fn join(&self, key: &SameCall) -> Option<Arc<OngoingCall>> {
         self.0.lock().joinable.get(key).filter(|call| call.is_joinable()).cloned()
     }
 

@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout};
 use super::super::Mcp;
 use super::super::request::McpRequest;
 use super::metadata::{self, CallFacts};
-use super::ongoing::{CallEnd, CallFailure, CallKey, CallOwner, OngoingCall};
+use super::ongoing::{CallEnd, CallFailure, CallOwner, OngoingCall, SameCall};
 use super::{CallWay, WantedCall, outgoing, says_error, session_of};
 use crate::jsonrpc::{Members, meta, object};
 use crate::telemetry::events::ToolRelayed;
@@ -57,7 +57,7 @@ pub(super) fn begin(
     request: &McpRequest,
     wanted: &WantedCall,
     owner: CallOwner,
-    key: Option<CallKey>,
+    key: Option<SameCall>,
     patience: Duration,
 ) -> Arc<OngoingCall> {
     let WantedCall { tool, arguments, way } = wanted;

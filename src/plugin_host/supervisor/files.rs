@@ -56,7 +56,7 @@ impl Supervisor {
                 }
                 Err(error) => {
                     slot.library = None;
-                    slot.refusal = Some(error.to_string());
+                    slot.refuse(error.to_string(), &self.metrics);
                 }
                 Ok(library) => {
                     if before != Some(library.hash) {
@@ -97,7 +97,7 @@ impl Supervisor {
             None
         };
         if let Some(refusal) = refusal {
-            slot.refusal = Some(refusal);
+            slot.refuse(refusal, &self.metrics);
             (slot.library, slot.good) = (None, None);
         } else if slot.serving.is_none() {
             // What serves keeps its name until the other takes its place.

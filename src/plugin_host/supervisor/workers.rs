@@ -240,8 +240,10 @@ impl Supervisor {
         let old_serves = slot.serving.is_some();
         PluginFaulted { plugin: &slot.id, kind: fault.label(), fault: &fault, hash: &text, old_serves }
             .emit(&self.metrics);
+        let known = [&slot.library, &slot.good].into_iter().flatten().find(|library| library.hash == hash);
+        let version = known.map(|library| library.identity.version.clone());
         slot.last_fault =
-            Some(PastFault { kind: fault.label(), message: fault.to_string(), at: SystemTime::now(), hash });
+            Some(PastFault { kind: fault.label(), message: fault.to_string(), at: SystemTime::now(), hash, version });
         // At once: until then, calls would go to a worker that is not there.
         self.announce(now);
     }

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, params};
 
-use super::execution;
+use super::history::execution;
 use crate::store::{ExecutionFilter, ExecutionPage};
 use crate::timing::Outcome;
 

@@ -1,13 +1,14 @@
 //! The open database: records are durable in the journal first, everything else in a transaction that takes them over.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::{io, mem};
 
-use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, TransactionBehavior, params};
 
+use super::ageing::{Ageing, ClockReading};
 use super::erasure::{Erasure, STEP};
 use super::migrations::MigrationError;
 use super::projection::Projection;
@@ -16,7 +17,7 @@ use super::writer::{Batch, Clock, Task};
 use super::{KeptFiles, Options, notes, open, row_cache};
 use crate::store::file_identity::FileIdentity;
 use crate::store::journal::{self, Journal, JournalError};
-use crate::store::{Durability, Stored};
+use crate::store::{Durability, StoreError, Stored};
 use crate::timing::{Execution, Outcome};
 
 /// Records in the journal that are taken over although there is no pause: so many that a transaction's own cost is
@@ -113,6 +114,9 @@ fn is_of_work(error: &rusqlite::Error) -> bool {
     })
 }
 
+/// What was told under the keys of tenants.
+type ToldKeys = HashMap<(String, String), String>;
+
 /// The database, the journal before it, and what follows from the records of both.
 pub(super) struct Database {
     connection: Connection,
@@ -123,10 +127,11 @@ pub(super) struct Database {
     scrubber: Scrubber,
     journal: Journal,
     backlog: Vec<(i64, Execution)>,
-    /// Their idempotency keys, by tenant.
-    journalled_keys: HashSet<(String, String)>,
+    /// Their idempotency keys, with what was told under them.
+    journalled_keys: ToldKeys,
     /// Nothing after a failure: it is read anew.
     projection: Option<Projection>,
+    ageing: Ageing,
     /// The last transaction failed, so the next must succeed before more is taken.
     is_stuck: bool,
 }
@@ -155,7 +160,7 @@ impl Database {
             tracing::info!(records = backlog.len(), first, "records of the journal are taken over");
         }
         let projection = backlog.is_empty().then_some(projection);
-        let (durability, journalled_keys) = (options.settings.durability, HashSet::new());
+        let (durability, journalled_keys) = (options.settings.durability, ToldKeys::new());
         let mut database = Self {
             connection,
             identity,
@@ -166,6 +171,7 @@ impl Database {
             backlog,
             journalled_keys,
             projection,
+            ageing: Ageing::default(),
             is_stuck: false,
         };
         // What is read back at the start has it as of the last record.
@@ -249,29 +255,35 @@ impl Database {
         self.projection.as_ref().is_some_and(Projection::is_unwritten)
     }
 
-    /// Stores the records of all batches, or with an error none. They are durable when this returns.
-    pub(super) fn record(&mut self, batches: &mut [Batch]) -> Result<Vec<Stored>, WriteError> {
+    /// Stores the records of all batches, or with an error none; of a batch that uses a key again for something else,
+    /// none. They are durable when this returns.
+    pub(super) fn record(&mut self, batches: &mut [Batch]) -> Result<Vec<Result<Stored, StoreError>>, WriteError> {
         if self.is_full() {
             self.apply_journal()?;
         }
         let mut projection = self.take_projection()?;
         let first = projection.next_id();
-        let (mut new, mut new_keys) = (Vec::new(), HashSet::new());
-        let mut samples = Vec::with_capacity(batches.len());
+        let (mut new, mut new_keys) = (Vec::new(), ToldKeys::new());
+        let mut outcomes = Vec::with_capacity(batches.len());
         for batch in batches {
-            let mut of_batch = Vec::with_capacity(batch.executions.len());
-            for execution in mem::take(&mut batch.executions) {
-                if let Some(key) = &execution.idempotency_key {
-                    let key = (execution.tenant.clone(), key.clone());
-                    if self.journalled_keys.contains(&key) || self.is_known(&key)? || !new_keys.insert(key) {
-                        of_batch.push(None);
-                        continue;
-                    }
+            let executions = mem::take(&mut batch.executions);
+            let told = match self.told(&executions, &mut new_keys)? {
+                Ok(told) => told,
+                Err(reused) => {
+                    outcomes.push(Err(reused));
+                    continue;
                 }
-                of_batch.push(Some(projection.add(&self.connection, &execution)?));
-                new.push(execution);
+            };
+            let mut samples = Vec::with_capacity(executions.len());
+            for (execution, told) in executions.into_iter().zip(told) {
+                if told {
+                    samples.push(None);
+                } else {
+                    samples.push(Some(projection.add(&self.connection, &execution)?));
+                    new.push(execution);
+                }
             }
-            samples.push(of_batch);
+            outcomes.push(Ok(samples));
         }
         if !new.is_empty() {
             self.journal.append(first, &new)?;
@@ -280,7 +292,34 @@ impl Database {
         self.projection = Some(projection);
         self.journalled_keys.extend(new_keys);
         self.backlog.extend((first..).zip(new));
-        Ok(samples.into_iter().map(|samples| Stored { samples, transitions: Arc::clone(&transitions) }).collect())
+        let stored = |samples| Stored { samples, transitions: Arc::clone(&transitions) };
+        Ok(outcomes.into_iter().map(|samples| samples.map(stored)).collect())
+    }
+
+    /// Which of a batch's records were told before? The keys of the others are `new` from then on.
+    fn told(&self, batch: &[Execution], new: &mut ToldKeys) -> rusqlite::Result<Result<Vec<bool>, StoreError>> {
+        let mut of_batch = ToldKeys::new();
+        let mut told = Vec::with_capacity(batch.len());
+        for execution in batch {
+            let Some(key) = &execution.idempotency_key else {
+                told.push(false);
+                continue;
+            };
+            let name = (execution.tenant.clone(), key.name.clone());
+            let recent = [&of_batch, &*new, &self.journalled_keys].into_iter().find_map(|keys| keys.get(&name));
+            let known = match recent {
+                Some(digest) => Some(digest.clone()),
+                None => self.told_under(&name)?,
+            };
+            told.push(known.is_some());
+            match known {
+                Some(digest) if !key.agrees(&digest) => return Ok(Err(StoreError::KeyReused(key.shown().to_owned()))),
+                Some(_) => {}
+                None => drop(of_batch.insert(name, key.digest.clone())),
+            }
+        }
+        new.extend(of_batch);
+        Ok(Ok(told))
     }
 
     /// The projection of all records, the journal's included, which is put back once nothing went wrong.
@@ -295,9 +334,10 @@ impl Database {
         Ok(projection)
     }
 
-    fn is_known(&self, (tenant, key): &(String, String)) -> rusqlite::Result<bool> {
-        let query = "SELECT 1 FROM idempotency_keys WHERE tenant = ?1 AND key = ?2";
-        self.connection.prepare_cached(query)?.exists([tenant, key])
+    /// The digest of what was told under a key of a tenant, if it was.
+    fn told_under(&self, (tenant, key): &(String, String)) -> rusqlite::Result<Option<String>> {
+        let query = "SELECT digest FROM idempotency_keys WHERE tenant = ?1 AND key = ?2";
+        self.connection.prepare_cached(query)?.query_row([tenant, key], |row| row.get(0)).optional()
     }
 
     /// Runs all tasks, or with an error none. An error of theirs alone is no error of the database.
@@ -389,23 +429,43 @@ impl Database {
         }
     }
 
-    /// Removes what is older than the retention, and all that is beyond the bounds. Is there more to remove?
-    pub(super) fn prune(&mut self, retention: Duration) -> Result<bool, WriteError> {
-        let before = |age: Duration| now().saturating_sub(age).as_millis() as i64;
-        // Records that the written projection does not have must stay.
+    /// Notes how much time has passed, for what is kept to grow old by.
+    pub(super) fn mark_age(&mut self, retention: Duration) -> Result<(), WriteError> {
         self.write_projection()?;
-        let Self { connection, projection: Some(projection), .. } = self else { return Ok(false) };
-        let old =
-            "DELETE FROM executions WHERE id IN (SELECT id FROM executions WHERE at_ms < ?1 ORDER BY id LIMIT ?2)";
-        // One transaction, so that the log is not begun anew before its pages are noted.
+        let Self { connection, projection: Some(projection), ageing, .. } = self else { return Ok(()) };
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let removed = transaction.execute(old, params![before(retention), PRUNED_AT_ONCE])?;
-        transaction.execute("DELETE FROM idempotency_keys WHERE at_ms < ?1", [before(IDEMPOTENCY)])?;
-        transaction.execute("DELETE FROM memory_keys WHERE at_ms < ?1", [before(IDEMPOTENCY)])?;
-        projection.prune(&transaction)?;
-        notes::prune(&transaction, before(retention).saturating_mul(1000))?;
+        ageing.mark(&transaction, ClockReading::now(), projection.next_id() - 1, retention)?;
         transaction.commit()?;
         self.scrubber.note();
+        Ok(())
+    }
+
+    /// Removes what came before the retention, and all that is beyond the bounds. Is there more to remove?
+    pub(super) fn prune(&mut self, retention: Duration) -> Result<bool, WriteError> {
+        // Records that the written projection does not have must stay.
+        self.mark_age(retention)?;
+        let Self { connection, projection: Some(projection), ageing, .. } = self else { return Ok(false) };
+        // One transaction, so that the log is not begun anew before its pages are noted.
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut removed = 0;
+        if let Some(old) = ageing.old(&transaction, retention)? {
+            let oldest = "DELETE FROM executions WHERE id IN (SELECT id FROM executions WHERE id <= ?1 ORDER BY id \
+                          LIMIT ?2)";
+            removed = transaction.execute(oldest, params![old.through, PRUNED_AT_ONCE])?;
+            notes::prune_old(&transaction, old.before_ms.saturating_mul(1000))?;
+        }
+        if let Some(old) = ageing.old(&transaction, IDEMPOTENCY)? {
+            transaction.execute("DELETE FROM idempotency_keys WHERE at_ms < ?1", [old.before_ms])?;
+            transaction.execute("DELETE FROM memory_keys WHERE at_ms < ?1", [old.before_ms])?;
+        }
+        projection.prune(&transaction)?;
+        notes::prune(&transaction)?;
+        ageing.prune(&transaction, retention.max(IDEMPOTENCY))?;
+        transaction.commit()?;
+        self.scrubber.note();
+        if removed > 0 {
+            tracing::info!(removed, "records that came before the retention are removed");
+        }
         Ok(removed >= PRUNED_AT_ONCE as usize)
     }
 }
@@ -450,13 +510,13 @@ fn insert(transaction: &Transaction<'_>, records: &[(i64, Execution)]) -> rusqli
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
     )?;
     let mut remember = transaction.prepare_cached(
-        "INSERT INTO idempotency_keys (tenant, key, at_ms) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+        "INSERT INTO idempotency_keys (tenant, key, digest, at_ms) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
     )?;
     for (id, execution) in records {
         let Execution { tenant, tool, mode, duration_ms, outcome, measures, session, at_ms, idempotency_key } =
             execution;
         if let Some(key) = idempotency_key {
-            remember.execute(params![tenant, key, now])?;
+            remember.execute(params![tenant, key.name, key.digest, now])?;
         }
         let number = |measure: Option<u64>| measure.map(u64::cast_signed);
         insert.execute(params![

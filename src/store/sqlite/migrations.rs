@@ -12,6 +12,9 @@ const STEPS: &[&str] = &[
     include_str!("migrations/memory_words.sql"),
     include_str!("migrations/untimed.sql"),
     include_str!("migrations/memory_index.sql"),
+    include_str!("migrations/ageing.sql"),
+    include_str!("migrations/call_keys.sql"),
+    include_str!("migrations/key_order.sql"),
 ];
 
 /// The schema cannot be brought up to date.

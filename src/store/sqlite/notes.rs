@@ -195,12 +195,16 @@ impl Noted {
     }
 }
 
-/// Forgets sessions that were quiet since `before`, microseconds since the epoch, and all but the latest of everything.
-pub(super) fn prune(connection: &Connection, before: i64) -> rusqlite::Result<()> {
+/// Forgets sessions that were quiet, and choices that were made, before this, in microseconds since the epoch.
+pub(super) fn prune_old(connection: &Connection, before: i64) -> rusqlite::Result<()> {
     connection.execute("DELETE FROM turns WHERE at_us < ?1", [before])?;
+    connection.execute("DELETE FROM choices WHERE at_us < ?1", [before]).map(drop)
+}
+
+/// Forgets all but the latest of everything.
+pub(super) fn prune(connection: &Connection) -> rusqlite::Result<()> {
     let beyond = "DELETE FROM turns WHERE at_us <= (SELECT at_us FROM turns ORDER BY at_us DESC LIMIT 1 OFFSET ?1)";
     connection.execute(beyond, [MAX_TURNS])?;
-    connection.execute("DELETE FROM choices WHERE at_us < ?1", [before])?;
     connection.execute(
         "DELETE FROM choices WHERE id <= (SELECT id FROM choices ORDER BY id DESC LIMIT 1 OFFSET ?1)",
         [MAX_CHOICES],

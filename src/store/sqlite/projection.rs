@@ -61,6 +61,7 @@ struct CountedKey {
 #[derive(Debug)]
 struct Count {
     samples: i64,
+    last_id: i64,
     is_written: bool,
 }
 
@@ -128,14 +129,15 @@ impl Projection {
         if let Some(session) = call.session {
             self.follow(connection, id, session, call)?;
         }
-        self.count(connection, call)
+        self.count(connection, id, call)
     }
 
-    fn count(&mut self, connection: &Connection, call: Call<'_>) -> rusqlite::Result<i64> {
+    fn count(&mut self, connection: &Connection, id: i64, call: Call<'_>) -> rusqlite::Result<i64> {
         let failed = call.outcome == Outcome::Error;
         let key = CountedKey { tool: call.tool.to_owned(), mode: call.mode.to_owned(), failed };
         if let Some(count) = self.counts.get_mut(&key) {
             count.samples += i64::from(call.is_timed);
+            count.last_id = id;
             count.is_written = false;
             return Ok(count.samples);
         }
@@ -144,7 +146,7 @@ impl Projection {
             .query_row(params![call.tool, call.mode, failed], |row| row.get(0))
             .optional()?;
         let samples = known.unwrap_or_default() + i64::from(call.is_timed);
-        self.counts.insert(key, Count { samples, is_written: false });
+        self.counts.insert(key, Count { samples, last_id: id, is_written: false });
         Ok(samples)
     }
 
@@ -225,11 +227,11 @@ impl Projection {
             state.is_written = true;
         }
         let mut put = connection.prepare_cached(
-            "INSERT INTO execution_keys (tool, mode, failed, samples) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT DO UPDATE SET samples = excluded.samples",
+            "INSERT INTO execution_keys (tool, mode, failed, samples, last_id) VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT DO UPDATE SET samples = excluded.samples, last_id = excluded.last_id",
         )?;
         for (key, count) in self.counts.iter_mut().filter(|(_, count)| !count.is_written) {
-            put.execute(params![key.tool, key.mode, key.failed, count.samples])?;
+            put.execute(params![key.tool, key.mode, key.failed, count.samples, count.last_id])?;
             count.is_written = true;
         }
         connection.execute("UPDATE fold SET through = ?1, tick = ?2", [self.through, self.tick])?;

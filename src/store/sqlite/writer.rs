@@ -8,14 +8,15 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
 use rusqlite::Transaction;
 use tokio::sync::oneshot;
 
 use super::database::{Database, WriteError, now};
 use super::erasure::Erasure;
 use super::scrub::ScrubProgress;
-use super::{KeptFiles, OnCommit, Options};
-use crate::store::{StoreError, Stored};
+use super::{KeptFiles, LateHistory, OnCommit, Options, history};
+use crate::store::{ReplayLimits, StoreError, Stored};
 use crate::timing::Execution;
 
 /// Records of one group; more would make the first of them wait for the last.
@@ -105,6 +106,8 @@ pub(super) struct Writer {
     queued: Arc<AtomicUsize>,
     trouble: Arc<ArcSwapOption<String>>,
     kept: Arc<KeptFiles>,
+    /// What the database had when it opened, if it did not at first.
+    pub(super) late_history: Arc<Mutex<LateHistory>>,
     on_commit: OnCommit,
     /// What is to be removed, one after the other.
     erasures: VecDeque<Box<Erasure>>,
@@ -133,6 +136,7 @@ impl Writer {
             queued,
             trouble,
             kept,
+            late_history: Arc::default(),
             on_commit,
             erasures: VecDeque::new(),
             removed: Vec::new(),
@@ -147,9 +151,21 @@ impl Writer {
             Ok(database) => {
                 self.clock.pass(database.latest_stamp().unwrap_or_default());
                 self.database = Some(database);
+                let mut late = self.late_history.lock();
+                if matches!(*late, LateHistory::Awaited) {
+                    *late = LateHistory::Read(history::read(&self.options.path, ReplayLimits::default()));
+                }
+                drop(late);
                 self.report(None);
             }
             Err(error) => self.report(Some(error.to_string())),
+        }
+    }
+
+    /// If the database is not open, what it has is read once it is.
+    pub(super) fn await_history(&self) {
+        if self.database.is_none() {
+            *self.late_history.lock() = LateHistory::Awaited;
         }
     }
 
@@ -164,7 +180,8 @@ impl Writer {
                     self.attempt(Database::tidy);
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    self.attempt(|database| Ok(database.write_projection()?));
+                    let retention = self.options.settings.retention;
+                    self.attempt(|database| database.mark_age(retention));
                     return;
                 }
             }
@@ -289,7 +306,7 @@ impl Writer {
             Ok(stored) => {
                 for (batch, stored) in batches.into_iter().zip(stored) {
                     // Whoever does not wait any more knows that it does not know.
-                    let _ = batch.reply.send(Ok(stored));
+                    let _ = batch.reply.send(stored);
                 }
             }
             Err(refused) => {

@@ -1,9 +1,11 @@
 //! What every store does with records.
 
+use std::collections::BTreeSet;
+
 use super::Sites;
 use crate::store::{ExecutionFilter, ReplayLimits, Store, StoreError, Stored};
 use crate::suggest::transitions::{Prefix, Transition};
-use crate::timing::{Execution, KeyCount, Measures, Outcome};
+use crate::timing::{CallKey, Execution, KeyCount, Measures, Outcome};
 
 /// A call of a second in session `s`.
 pub(crate) fn execution(tool: &str, mode: Option<&str>, duration_ms: u64, key: Option<&str>) -> Execution {
@@ -43,6 +45,33 @@ pub(crate) fn what_was_acknowledged_is_there_after_a_restart(sites: Sites) {
     assert_eq!(history.counts, [count(None, 1), count(Some("m"), 2)]);
 }
 
+pub(crate) fn a_key_stands_for_what_was_told_under_it(sites: Sites) {
+    let site = sites();
+    let keyed = |tool: &str, key: &str, digest: &str| {
+        let key = CallKey { name: key.into(), digest: digest.into() };
+        Execution { idempotency_key: Some(key), ..execution(tool, None, 1, None) }
+    };
+    let store = site.start();
+    let samples = |stored: Result<Stored, StoreError>| stored.map(|stored| stored.samples);
+    assert_eq!(samples(append(&*store, vec![keyed("a", "k", "1")])), Ok(vec![Some(1)]));
+    let refused = Err(StoreError::KeyReused("k".into()));
+    let other = vec![execution("b", None, 1, None), keyed("a", "k", "2")];
+    assert_eq!(samples(append(&*store, other.clone())), refused);
+    let twice = vec![keyed("c", "l", "1"), keyed("c", "l", "1"), keyed("a", "k", "1")];
+    assert_eq!(samples(append(&*store, twice)), Ok(vec![Some(1), None, None]));
+    let differing = vec![keyed("c", "m", "1"), keyed("c", "m", "2")];
+    assert_eq!(samples(append(&*store, differing)), Err(StoreError::KeyReused("m".into())));
+    let theirs = Execution { tenant: "other".into(), ..keyed("a", "k", "2") };
+    assert_eq!(samples(append(&*store, vec![theirs])), Ok(vec![Some(2)]));
+    drop(store);
+    let store = site.start();
+    assert_eq!(samples(append(&*store, other)), refused);
+    assert_eq!(samples(append(&*store, vec![keyed("a", "k", ""), keyed("a", "k", "1")])), Ok(vec![None, None]));
+    let tools: Vec<String> =
+        store.replay(ReplayLimits::default()).unwrap().executions.into_iter().map(|row| row.tool).collect();
+    assert_eq!(tools, ["a", "c", "a"], "nothing of a batch that was refused");
+}
+
 pub(crate) fn a_start_reads_back_the_latest_of_each_key(sites: Sites) {
     let site = sites();
     let rows = (0..30).map(|i| execution("a", Some(if i % 2 == 0 { "x" } else { "y" }), i, None));
@@ -51,8 +80,31 @@ pub(crate) fn a_start_reads_back_the_latest_of_each_key(sites: Sites) {
     let durations = |limits| -> Vec<u64> {
         store.replay(limits).unwrap().executions.iter().filter_map(|execution| execution.duration_ms).collect()
     };
-    assert_eq!(durations(ReplayLimits { per_key: 2, per_tool: 100, of_sessions: 9 }), [26, 27, 28, 29]);
-    assert_eq!(durations(ReplayLimits { per_key: 100, per_tool: 3, of_sessions: 9 }), [27, 28, 29]);
+    let limits = ReplayLimits::default();
+    assert_eq!(durations(ReplayLimits { per_key: 2, ..limits }), [26, 27, 28, 29]);
+    assert_eq!(durations(ReplayLimits { per_key: 100, in_all: 6, ..limits }), [24, 25, 26, 27, 28, 29]);
+    assert_eq!(durations(ReplayLimits { per_key: 2, keys: 1, ..limits }), [27, 29]);
+}
+
+pub(crate) fn every_key_comes_back(sites: Sites) {
+    let site = sites();
+    let store = site.start();
+    // One mode early and often, then many others often.
+    let early = (0..251).map(|_| execution("a", Some("early"), 7, None));
+    append(&*store, early.collect()).unwrap();
+    let others = (0..170 * 9).map(|call| execution("a", Some(&format!("m{}", call % 170)), 8, None));
+    append(&*store, others.collect()).unwrap();
+    drop(store);
+    let history = site.start().replay(ReplayLimits::default()).unwrap();
+    let modes: BTreeSet<&str> = history.executions.iter().filter_map(|row| row.mode.as_deref()).collect();
+    assert_eq!((modes.len(), history.counts.len()), (171, 171));
+    let early: Vec<u64> = history
+        .executions
+        .iter()
+        .filter(|row| row.mode.as_deref() == Some("early"))
+        .filter_map(|row| row.duration_ms)
+        .collect();
+    assert_eq!(early, [7; 50]);
 }
 
 pub(crate) fn records_are_listed_the_latest_first_page_by_page(sites: Sites) {

@@ -11,7 +11,7 @@ use std::{fs, io};
 
 use super::{MAX_FILE_BYTES, Preset, Presets};
 use crate::strict::locate::locate;
-use crate::strict::{Diagnostic, LastGood, Limits, Segment};
+use crate::strict::{Diagnostic, LastGood, Limits, Segment, file};
 
 /// The presets as shipped.
 const SHIPPED: [(&str, &str); 11] = [
@@ -116,10 +116,8 @@ fn list(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
-        let is_hidden = path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
-        let is_yaml = path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
         // What is no plain file, such as a pipe, could keep a reader waiting.
-        if is_yaml && !is_hidden && path.is_file() {
+        if file::is_structured(&path) && path.is_file() {
             files.push(path);
         }
     }

@@ -102,6 +102,23 @@ impl PluginFaulted<'_> {
     }
 }
 
+/// The file of a library that serves holds what must not be run.
+#[derive(Debug, Clone, Copy)]
+pub struct PluginUpdateRefused<'r> {
+    pub plugin: &'r str,
+    /// Why.
+    pub reason: &'r str,
+}
+
+impl PluginUpdateRefused<'_> {
+    /// Logs and counts it.
+    pub fn emit(self, metrics: &Metrics) {
+        let Self { plugin, reason } = self;
+        metrics.plugins.refused_updates.with_label_values(&[plugin]).inc();
+        tracing::error!(plugin, reason, "update of a rule library refused; the old version serves");
+    }
+}
+
 /// A worker took another's place.
 #[derive(Debug, Clone, Copy)]
 pub struct PluginReplaced<'r> {

@@ -13,6 +13,7 @@ pub struct PluginMetrics {
     pub calls: IntCounterVec,
     pub call_duration: HistogramVec,
     pub restarts: IntCounterVec,
+    pub refused_updates: IntCounterVec,
     /// `almanac_plugin_state{plugin,state}`: 1 for the state it is in, 0 for the others.
     pub state: IntGaugeVec,
     /// `almanac_plugin_sandbox_available`: 1 if the kernel can confine the files of workers.
@@ -37,6 +38,11 @@ impl PluginMetrics {
                 "almanac_plugin_restarts_total",
                 "Workers of rule libraries that were replaced, by the reason.",
                 &["plugin", "reason"],
+            )?,
+            refused_updates: made.counter_vec(
+                "almanac_plugin_updates_refused_total",
+                "Files of rule libraries that were replaced by what must not be run, while the old version served on.",
+                &["plugin"],
             )?,
             state: made.gauge_vec(
                 "almanac_plugin_state",

@@ -63,6 +63,15 @@ pub(crate) struct ExpertEvidence<'a> {
     pub(crate) prior: Mass,
     /// Of the other hosts, if there are any.
     pub(crate) fleet: Option<&'a Durations>,
+    /// Bins of the axis; what lies beyond is in the last of them.
+    pub(crate) axis: usize,
+}
+
+/// Puts what lies beyond the axis into its last bin.
+fn fold(mass: &mut Mass, axis: usize) {
+    let beyond: f32 = mass[axis..].iter().sum();
+    mass[axis..].fill(0.0);
+    mass[axis - 1] += beyond;
 }
 
 impl Panel {
@@ -81,6 +90,7 @@ impl Panel {
         let mut panel = [history, slow, recent, tool, fleet];
         // The tool's and the fleet's calls are counted as they came, of whatever size.
         panel[..3].iter_mut().for_each(|mass| spread(mass, evidence.unsaid));
+        panel.iter_mut().for_each(|mass| fold(mass, evidence.axis));
         Self(panel)
     }
 

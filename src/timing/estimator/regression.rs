@@ -17,6 +17,9 @@ const LARGEST_SHIFT: f64 = 2.0;
 /// Largest deviation that is learnt from, in spreads.
 const LARGEST_DEVIATION: f64 = 2.5;
 
+/// A slope of which less than this share was seen is not drawn out further.
+const LEAST_SEEN: f64 = 0.5;
+
 /// Slopes of ln(ms) over the covariates.
 #[derive(Debug, Clone)]
 pub(crate) struct Regression {
@@ -37,6 +40,13 @@ impl Regression {
     /// How much later, in ln(ms), a call ends whose covariates differ by `difference` from the usual.
     pub(crate) fn shift(&self, difference: &Each<f64>) -> f64 {
         let shift: f64 = difference.iter().zip(self.slopes).map(|(difference, slope)| slope * difference).sum();
+        shift.clamp(-LARGEST_SHIFT, LARGEST_SHIFT)
+    }
+
+    /// The same as far as it is known to be understated: a slope begins at 0, and is drawn there until enough was seen.
+    pub(crate) fn full_shift(&self, difference: &Each<f64>) -> f64 {
+        let drawn = |i: usize| (1.0 - self.covariance[i][i] / VARIANCE).max(LEAST_SEEN);
+        let shift: f64 = (0..COVARIATES).map(|i| difference[i] * self.slopes[i] / drawn(i)).sum();
         shift.clamp(-LARGEST_SHIFT, LARGEST_SHIFT)
     }
 

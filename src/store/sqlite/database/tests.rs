@@ -4,9 +4,10 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
+use super::super::file_in;
 use super::super::projection::read_trails;
-use super::super::{Measures, file_in};
 use super::*;
+use crate::timing::Measures;
 
 /// A database in a directory of its own.
 struct Site {
@@ -40,7 +41,7 @@ impl Site {
     fn record(&mut self, executions: &[Execution]) -> Result<Vec<Option<u64>>, WriteError> {
         let batch = Batch { executions: executions.to_vec(), reply: oneshot::channel().0 };
         self.database().keep_place()?;
-        Ok(self.database().record(&mut [batch])?.remove(0).samples)
+        Ok(self.database().record(&mut [batch])?.remove(0).unwrap().samples)
     }
 
     /// All that a start reads back.
@@ -68,7 +69,7 @@ fn execution(tenant: u8, tool: &str, key: u8) -> Execution {
         measures: Measures::default(),
         session: (key != 2).then(|| "s".to_owned()),
         at_ms: 1,
-        idempotency_key: (key > 2).then(|| format!("k{key}")),
+        idempotency_key: (key > 2).then(|| format!("k{key}").into()),
     }
 }
 

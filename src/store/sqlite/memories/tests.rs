@@ -1,9 +1,11 @@
+use std::time::Duration;
+
 use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
 use crate::memory::query::{FieldPath, Filter, Hit, Place, Search, SortBy, SortValue};
-use crate::store::sqlite::{Options, file_in};
+use crate::store::sqlite::{Options, ageing, file_in};
 use crate::store::suite::memories::{KIND, add, all, contents, draft, text};
 
 fn start(directory: &TempDir) -> Sqlite {
@@ -12,7 +14,7 @@ fn start(directory: &TempDir) -> Sqlite {
 
 #[test]
 fn a_key_is_remembered_for_seven_days() {
-    for (days, is_new) in [(6, false), (8, true)] {
+    for (days, is_new) in [(6_i64, false), (8, true)] {
         let directory = TempDir::new().unwrap();
         let add_with_key = |store: &Sqlite| {
             let key = IdempotencyKey { key: "k".into(), digest: [1; 32] };
@@ -22,6 +24,7 @@ fn a_key_is_remembered_for_seven_days() {
         let file = rusqlite::Connection::open(file_in(directory.path())).unwrap();
         file.execute("UPDATE memory_keys SET at_ms = at_ms - ?1", [days * 24 * 60 * 60 * 1000]).unwrap();
         drop(file);
+        ageing::let_pass(&file_in(directory.path()), Duration::from_secs(days.cast_unsigned() * 24 * 60 * 60));
         let store = start(&directory);
         // What is too old goes before the second write at the latest.
         add(&store, "t", draft("b", &json!({}))).unwrap();

@@ -1,0 +1,58 @@
+//! Clocks that are wrong: nothing is removed for it, and nothing is refused that is right.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+
+use crate::daemon::{Daemon, Site, ask};
+use crate::fixtures::compile;
+
+const DAY_S: i64 = 24 * 60 * 60;
+
+/// A daemon whose clock is ahead by so many seconds.
+fn start(site: &Site, ahead_s: i64) -> Daemon {
+    let clock = site.path("clock.so");
+    if !clock.exists() {
+        compile("../clock", &[], &clock);
+    }
+    let mut command = site.command();
+    command.env("LD_PRELOAD", &clock).env("CLOCK_AHEAD_S", ahead_s.to_string());
+    Daemon::start(command, site.path("state/admin.sock"))
+}
+
+fn estimate(daemon: &Daemon) -> Value {
+    ask(daemon, "/v1/estimate", &json!({"tool_name": "a"}))["timing"].clone()
+}
+
+#[test]
+fn a_clock_that_leaps_ahead_takes_no_record() {
+    let site = Site::new();
+    let daemon = start(&site, 0);
+    let keyed = json!({"tool_name": "a", "duration_ms": 4000, "idempotency_key": "k"});
+    ask(&daemon, "/v1/executions", &keyed);
+    let more: Vec<Value> = (0..19).map(|_| json!({"tool_name": "a", "duration_ms": 4000})).collect();
+    ask(&daemon, "/v1/executions", &Value::from(more));
+    let known = estimate(&daemon);
+    assert_eq!((&known["basis"], &known["confidence"]), (&json!("history"), &json!("high")));
+    drop(daemon);
+    let ahead = start(&site, 200 * DAY_S);
+    ahead.log.wait_for("removes nothing for that");
+    // The line comes before anything could be removed; what was sent before is stored after it.
+    assert_eq!(ask(&ahead, "/v1/executions", &keyed)["recorded"], 0, "its key is forgotten");
+    drop(ahead);
+    let back = start(&site, 0);
+    back.log.wait_for("removes nothing for that");
+    assert_eq!(estimate(&back), known);
+}
+
+#[test]
+fn a_daemon_that_is_behind_takes_what_is_stamped_rightly() {
+    let site = Site::new();
+    let behind = start(&site, -2 * 60 * 60);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64;
+    let call = json!({"tool_name": "a", "duration_ms": 4000, "timestamp": now});
+    assert_eq!(ask(&behind, "/v1/executions", &call)["recorded"], 1);
+    let in_other_units = json!({"tool_name": "a", "duration_ms": 4000, "timestamp": now * 1000});
+    let refused = behind.post("/v1/executions", &in_other_units.to_string());
+    assert_eq!((refused.status, refused.code()), (422, "future-timestamp".to_owned()));
+}

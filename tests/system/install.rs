@@ -1,0 +1,145 @@
+//! From nothing to a daemon that answers: by the environment alone, from an archive, from a backup.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::daemon::{Daemon, Site, almanacd, document, wait_until};
+
+const SECRET: &str = "a-secret-of-the-operator";
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn start(site: &Site, first: &str) -> Daemon {
+    let mut command = site.command();
+    command.env("ALMANAC_TOKEN_FILE", site.path("tokens")).env("ALMANAC_FIRST_TOKEN", first);
+    Daemon::start(command, site.path("state/admin.sock"))
+}
+
+fn status(daemon: &Daemon, token: &str) -> u16 {
+    let value = format!("Bearer {token}");
+    daemon.send("GET", "/v1/tools", &[("authorization", value.as_str())], b"").status
+}
+
+#[test]
+fn the_environment_alone_makes_a_first_token() {
+    let site = Site::new();
+    site.save("a.yaml", &document("a", "t"));
+    let daemon = start(&site, SECRET);
+    assert_eq!(daemon.get("/v1/tools").status, 401);
+    assert_eq!((status(&daemon, SECRET), status(&daemon, "another-secret-altogether")), (200, 401));
+    let text = fs::read_to_string(site.path("tokens")).unwrap();
+    assert!(!text.contains(SECRET) && text.contains("\"first\""), "{text}");
+    assert!(!daemon.log.text().contains(SECRET));
+    drop(daemon);
+    // A file that has tokens is as it should be.
+    let daemon = start(&site, "another-secret-altogether");
+    assert_eq!((status(&daemon, SECRET), status(&daemon, "another-secret-altogether")), (200, 401));
+    drop(daemon);
+    let weak = |token: &str| {
+        let mut command = site.command();
+        let output =
+            command.env("ALMANAC_TOKEN_FILE", site.path("other")).env("ALMANAC_FIRST_TOKEN", token).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, said) = weak("short");
+    assert!(code == Some(78) && said.contains("16 characters"), "{said}");
+    assert!(!site.path("other").exists());
+}
+
+#[test]
+fn a_backup_is_the_whole_store() {
+    let site = Site::new();
+    site.save("a.yaml", &document("a", "t"));
+    let daemon = site.start();
+    assert_eq!(daemon.post("/v1/executions", r#"{"tool_name": "a", "duration_ms": 1234}"#).status, 201);
+    let copy = site.path("copy.db");
+    let output = almanacd().arg("backup").arg(&copy).arg("--state-dir").arg(site.path("state")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    drop(daemon);
+    let other = Site::new();
+    other.save("a.yaml", &document("a", "t"));
+    fs::create_dir_all(other.path("state")).unwrap();
+    fs::copy(&copy, other.path("state/almanac.db")).unwrap();
+    let daemon = other.start();
+    wait_until("the record of the backup", || {
+        let reply = daemon.get("/v1/timing/a");
+        reply.status == 200 && reply.json()["items"][0]["samples"] == 1
+    });
+}
+
+#[test]
+fn an_archive_has_what_is_needed_and_a_checksum() {
+    let directory = TempDir::new().unwrap();
+    let built = directory.path().join("built");
+    fs::create_dir(&built).unwrap();
+    fs::write(built.join("almanacd"), "#!/bin/sh\nexit 1\n").unwrap();
+    fs::set_permissions(built.join("almanacd"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(built.join("libalmanac_reasoning.so"), "stands in").unwrap();
+    let out = directory.path().join("out");
+    let make = || -> PathBuf {
+        let script = root().join("packaging/dist.sh");
+        let output = Command::new(script).arg(&built).arg("x86_64-unknown-linux-gnu").arg(&out).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().into()
+    };
+    let archive = make();
+    let first = fs::read(&archive).unwrap();
+    let summed = Command::new("sha256sum")
+        .args(["--check", "--quiet"])
+        .arg(format!("{}.sha256", archive.display()))
+        .current_dir(&out)
+        .status()
+        .unwrap();
+    assert!(summed.success());
+    assert_eq!(fs::read(make()).unwrap(), first, "the same files make the same archive");
+    let listed = Command::new("tar").arg("--list").arg("--gzip").arg("--file").arg(&archive).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    for part in [
+        "bin/almanacd",
+        "lib/almanac/plugins/libalmanac_reasoning.so",
+        "include/almanac_plugin.h",
+        "etc/almanac/almanac.yaml",
+        "share/almanac/systemd/almanacd.service",
+        "share/doc/almanac/INSTALL.md",
+        "share/almanac/docs/schema/tool.json",
+        "share/almanac/tool_metadata/builtin/web_search.yaml",
+    ] {
+        assert!(listed.lines().any(|line| line.ends_with(part)), "{part} is not in\n{listed}");
+    }
+}
+
+#[test]
+fn the_files_for_containers_name_what_there_is() {
+    let compose = fs::read(root().join("packaging/compose.yaml")).unwrap();
+    let limits = almanac::strict::Limits::of_bytes(1 << 16);
+    let compose: Value = almanac::strict::read::yaml(&compose, &limits).unwrap().into();
+    let build = &compose["services"]["almanac"]["build"];
+    assert!(root().join(build["dockerfile"].as_str().unwrap()).is_file(), "{build}");
+    for volume in compose["services"]["prometheus"]["volumes"].as_array().unwrap() {
+        let from = volume.as_str().unwrap().split(':').next().unwrap();
+        assert!(!from.starts_with('.') || root().join("packaging").join(from).exists(), "{from}");
+    }
+    let recipe = fs::read_to_string(root().join("packaging/Containerfile")).unwrap();
+    for path in ["tool_metadata", "config/almanac.yaml", "config/categories.yaml"] {
+        assert!(recipe.contains(path) && root().join(path).exists(), "{path}");
+    }
+    // Every variable that it sets is one that `serve` takes.
+    let help = String::from_utf8(almanacd().args(["serve", "--help"]).output().unwrap().stdout).unwrap();
+    let variables: Vec<&str> = recipe
+        .split("ALMANAC_")
+        .skip(1)
+        .filter_map(|rest| rest.split('=').next())
+        .filter(|name| name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_'))
+        .collect();
+    assert!(variables.len() >= 4, "{variables:?}");
+    for name in variables {
+        assert!(help.contains(&format!("ALMANAC_{name}")), "{name}");
+    }
+}
