@@ -302,8 +302,8 @@ mod tests {
         let [p05, p50, _, p95] = bare.quantiles().whole_ms();
         assert!((500..750).contains(&p50), "{p50}");
         let covered = sizes_matter(60).filter(|(_, ms)| (p05..=p95).contains(ms)).count();
-        assert!((53..=59).contains(&covered), "of 60 calls, {covered} are in {:?}", bare.interval_ms());
-        assert!(p05 > 200 && p95 < 1600, "{:?}", bare.interval_ms());
+        assert!(covered >= 53, "of 60 calls, {covered} are in {:?}", bare.interval_ms());
+        assert!(p05 > 300 && p95 < 1000, "{:?}", bare.interval_ms());
         let at = |length| {
             let sizes = Complexity { content_length: Some(length), ..Complexity::default() };
             model.forecast(&sized("write", "", &sizes)).quantiles().p50

@@ -252,6 +252,33 @@ fn a_removed_library_is_gone() {
 }
 
 #[test]
+fn a_refused_update_is_said_counted_and_fails_the_list() {
+    let site = Site::new();
+    let path = hostile("counter", &site.path("plugins"));
+    let daemon = start(&site);
+    let library = fs::read(&path).unwrap();
+    let list = || {
+        let mut command = crate::daemon::almanacd();
+        let output = command.args(["ctl", "plugin", "list", "--socket"]).arg(&daemon.admin).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, before) = list();
+    assert!(code == Some(0) && before.starts_with("ready  "), "{before}");
+    replace(&path, b"no library at all");
+    wait_until("the refusal", || plugin(&daemon, COUNTER)["update_refused"].is_string());
+    let (code, shown) = list();
+    assert!(code == Some(1) && shown.starts_with("ready, update refused"), "{shown}");
+    assert_eq!(plugin(&daemon, COUNTER)["state"], "ready");
+    daemon.log.wait_for("update of a rule library refused; the old version serves");
+    let counted = "almanac_plugin_updates_refused_total{plugin=\"test.hostile.counter\"}";
+    assert_eq!(daemon.metric(counted), Some(1.0));
+    replace(&path, &patched(&library, "2.0.0"));
+    wait_until("the new version", || plugin(&daemon, COUNTER)["version"] == "2.0.0");
+    assert!(plugin(&daemon, COUNTER)["update_refused"].is_null());
+    assert_eq!(list().0, Some(0));
+}
+
+#[test]
 fn of_two_with_one_id_the_first_is_run() {
     let site = Site::new();
     for name in ["b", "a"] {

@@ -92,6 +92,18 @@ export interface CatalogReport {
   diagnostics: Diagnostic[];
 }
 
+/** A plan that is documented to cost less. */
+export interface CheaperPlan {
+  /** Its steps. */
+  steps: string[];
+  /** When the other tool serves as well. */
+  when: string;
+  /** What it costs less: a key, or a limit of requests. */
+  why: string;
+  /** How long it will take, in ms. */
+  estimated_duration_ms: number;
+}
+
 /** Answer of `POST /v1/tools/check`. */
 export interface CheckAnswer {
   /** Is nothing unknown or in conflict, and nothing missing but what is optional? */
@@ -534,6 +546,8 @@ export interface FasterPlan {
   estimated_duration_ms: number;
   /** How much less that is, in ms. */
   saves_ms: number;
+  /** What it costs more, by the documents. */
+  dearer?: string | null;
 }
 
 /** Positions that no message has. */
@@ -993,8 +1007,13 @@ export interface PlanAnswer {
   faults: PlanFault[];
   /** Tools that may serve better than a step's. */
   instead: PlanInstead[];
-  /** The same plan with one step replaced, where that is expected to be faster; fastest first. */
+  /**
+   * The same plan with one step replaced, where that is expected to be faster; fastest first, and last what is
+   * documented to cost more.
+   */
   faster: FasterPlan[];
+  /** The same plan with one step replaced, where that is documented to cost less; fastest first. */
+  cheaper: CheaperPlan[];
   /** What the whole plan will take. */
   timing: Timing;
 }
@@ -1037,7 +1056,7 @@ export interface PlanRequest {
   steps: PlanStep[];
   /** What the plan is for; what the session is about by default. */
   goal?: string | null;
-  /** The session it belongs to. */
+  /** The session it belongs to, whose calls count as made before. */
   session_id?: string | null;
   /** When the caller of the whole plan gives up, in ms; the factory's limit by default. */
   timeout_ms?: number | null;
@@ -1170,6 +1189,8 @@ export interface Preference {
 export interface Prerequisite {
   /** What is needed. */
   name: string;
+  /** The tool that gives it, to be called before (added by Almanac). */
+  tool?: string;
   /** Providers or modes that need it; empty means all. */
   required_for?: string[];
   /** Environment variables that hold it. */
@@ -1350,7 +1371,10 @@ export interface RateLimit {
 export interface Ready {
   /** Are questions answered? */
   ready: boolean;
-  /** What is missing: catalog, listeners, plugins, running. */
+  /**
+   * What is missing: catalog, listeners, plugins, running; or history, what was recorded before the start, without
+   * which questions are answered.
+   */
   missing: string[];
 }
 
@@ -1537,8 +1561,8 @@ export interface SessionUsage {
   tokensOut: number;
   /** Input tokens read from a cache. */
   cachedTokens: number;
-  /** US dollars, of those turns that told it. */
-  costUsd: number;
+  /** US dollars, of those turns that told it; absent if none did. */
+  costUsd?: number | null;
 }
 
 /**
@@ -1799,6 +1823,8 @@ export interface Timing {
   near?: string[];
   /** What is left of a call that runs already. */
   remaining?: RemainingTime | null;
+  /** Why what was recorded before the daemon's start is not in it, if it is not. */
+  degraded?: string | null;
 }
 
 /** What to expect before anything was recorded. */
@@ -2484,7 +2510,7 @@ export interface Operations {
     };
     answer: StreamAnswer;
   };
-  /** Record calls that ended. */
+  /** Record calls that ended. With an `Idempotency-Key`, telling the same again changes nothing. */
   recordExecutions: {
     request: {
       body: RecordRequest;
