@@ -105,7 +105,7 @@ impl Estimate {
     ) -> Self {
         let remaining = asked.elapsed_ms.map(|elapsed| forecast.remaining(elapsed));
         let limit_ms = asked.timeout_ms.unwrap_or(factory_timeout_ms);
-        Self { limit_ms, remaining, forecast, acquaintance, missing_history }
+        Self { forecast, limit_ms, remaining, acquaintance, missing_history }
     }
 
     /// Is the call expected to take longer than its caller waits? A call that runs already is judged by what is left of

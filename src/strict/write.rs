@@ -168,9 +168,9 @@ mod tests {
     use crate::strict::read::{self, Limits};
 
     fn read_back(text: &str) -> Value {
-        read::yaml(text.as_bytes(), &Limits::of_bytes(1 << 20)).map(Value::from).unwrap_or_else(|error| {
-            panic!("{error:?} in\n{text}");
-        })
+        let read = read::yaml(text.as_bytes(), &Limits::of_bytes(1 << 20));
+        assert!(read.is_ok(), "{read:?} in\n{text}");
+        read.unwrap().into()
     }
 
     #[test]

@@ -282,7 +282,7 @@ mod tests {
             let suggestions = blend(&known, |tool| tool != "invalid");
             let tools: Vec<&str> = suggestions.iter().map(|suggestion| suggestion.tool.as_str()).collect();
             assert_eq!(tools, expected);
-            assert!(suggestions.iter().all(|each| (each.source == Source::Preset) == !each.reason.starts_with("doc")));
+            assert!(suggestions.iter().all(|each| (each.source != Source::Preset) == each.reason.starts_with("doc")));
         };
         check(&[], &["x", "a", "y"]);
         check(&["a"], &["a", "x", "y"]);

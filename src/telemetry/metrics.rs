@@ -127,12 +127,8 @@ impl Metrics {
     pub fn new() -> Result<Self, prometheus::Error> {
         let registry = Registry::new();
         let made = Registered { registry: &registry, described: RefCell::default() };
-        let build =
-            made.gauge_vec("almanac_build_info", "Constant 1, labelled with the build.", &["version", "rustc"])?;
-        build.with_label_values(&[env!("CARGO_PKG_VERSION"), env!("RUSTC_VERSION")]).set(1);
-        let process = ProcessMetrics::of_this_one();
-        made.described.borrow_mut().extend(DescribedMetric::of(&process.desc(), "gauge"));
-        registry.register(Box::new(process))?;
+        made.build()?;
+        made.process()?;
         let metrics = Self {
             http_requests: made.counter_vec(
                 "almanac_http_requests_total",
@@ -287,6 +283,21 @@ impl Registered<'_> {
         self.registry.register(Box::new(collector.clone()))?;
         self.described.borrow_mut().extend(DescribedMetric::of(&collector.desc(), C::KIND));
         Ok(collector)
+    }
+
+    /// What this program was built from.
+    fn build(&self) -> Result<(), prometheus::Error> {
+        let build =
+            self.gauge_vec("almanac_build_info", "Constant 1, labelled with the build.", &["version", "rustc"])?;
+        build.with_label_values(&[env!("CARGO_PKG_VERSION"), env!("RUSTC_VERSION")]).set(1);
+        Ok(())
+    }
+
+    /// The standard metrics of a process.
+    fn process(&self) -> Result<(), prometheus::Error> {
+        let process = ProcessMetrics::of_this_one();
+        self.described.borrow_mut().extend(DescribedMetric::of(&process.desc(), "gauge"));
+        self.registry.register(Box::new(process))
     }
 
     fn gauge(&self, name: &str, help: &str) -> Result<IntGauge, prometheus::Error> {

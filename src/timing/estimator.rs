@@ -144,7 +144,9 @@ fn unsaid(covariates: &Covariates, key: &KeyState, tool: &ToolState) -> Vec<f64>
     let (count, mean) = (shifts.len() as f64, mean_of(&shifts));
     // A few calls reach less far than those to come will: the next one is beyond the outermost of n in two of n + 1.
     let reach = ((count + 1.0) / (count - 1.0).max(1.0)).min(MOST_REACH);
-    shifts.iter_mut().for_each(|shift| *shift = mean + (*shift - mean) * reach);
+    for shift in &mut shifts {
+        *shift = mean + (*shift - mean) * reach;
+    }
     shifts
 }
 

@@ -72,9 +72,15 @@ fn a_store_that_opens_late_has_its_history_then() {
     daemon.signal("TERM");
     daemon.wait();
     drop(daemon);
-    let (database, aside) = (site.path("state/almanac.db"), site.path("aside.db"));
-    fs::rename(&database, &aside).unwrap();
-    fs::write(&database, "this is no database. ".repeat(100)).unwrap();
+    // With its log, from which the whole database may be read.
+    let files = ["almanac.db", "almanac.db-wal", "almanac.db-shm"];
+    let files = files.map(|file| (site.path(&format!("state/{file}")), site.path(&format!("aside-{file}"))));
+    let there: Vec<_> = files.iter().filter(|(file, _)| file.exists()).collect();
+    for (file, aside) in &there {
+        fs::rename(file, aside).unwrap();
+    }
+    let (database, _) = &files[0];
+    fs::write(database, "this is no database. ".repeat(100)).unwrap();
     let daemon = serve_shipped_on(&site);
     let ready = json!({"ready": true, "missing": ["history"]});
     wait_until("the plugins", || daemon.get("/ready").json() == ready);
@@ -85,7 +91,10 @@ fn a_store_that_opens_late_has_its_history_then() {
     assert!(plan["degraded"].is_string(), "{plan}");
     let timed = json!({"tool_name": "file_read", "duration_ms": 1});
     assert_eq!(daemon.post("/v1/executions", &timed.to_string()).status, 503);
-    fs::rename(&aside, &database).unwrap();
+    // The database comes last: it is what is looked for.
+    for (file, aside) in there.iter().rev() {
+        fs::rename(aside, file).unwrap();
+    }
     wait_until("the history", || daemon.json("/ready")["missing"] == json!([]));
     assert_eq!(estimate(&daemon, &asked), learnt, "as if it had been there from the start");
     assert_eq!(daemon.json("/v1/sessions/s")["toolHistory"], json!(["file_read"]));
@@ -187,17 +196,18 @@ fn a_call_told_twice_is_recorded_once() {
     assert_eq!((refused.status, refused.code()), (422, "idempotency-key-reused".to_owned()));
 }
 
+fn tell(daemon: &Daemon, key: &str, body: &Value) -> (u16, Value) {
+    let headers = [("content-type", "application/json"), ("idempotency-key", key)];
+    let reply = daemon.send("POST", "/v1/executions", &headers, body.to_string().as_bytes());
+    let said = reply.json();
+    (reply.status, if reply.status < 400 { said["recorded"].clone() } else { said["code"].clone() })
+}
+
 #[test]
 fn a_request_told_twice_is_recorded_once() {
     let site = Site::new();
     let daemon = serve_shipped_on(&site);
     let call = |ms: u64| json!({"tool_name": "b", "duration_ms": ms});
-    fn tell(daemon: &Daemon, key: &str, body: &Value) -> (u16, Value) {
-        let headers = [("content-type", "application/json"), ("idempotency-key", key)];
-        let reply = daemon.send("POST", "/v1/executions", &headers, body.to_string().as_bytes());
-        let said = reply.json();
-        (reply.status, if reply.status < 400 { said["recorded"].clone() } else { said["code"].clone() })
-    }
     let reused = (422, json!("idempotency-key-reused"));
     assert_eq!(tell(&daemon, "one", &call(5)), (201, json!(1)));
     assert_eq!(tell(&daemon, "one", &call(5)), (200, json!(0)));

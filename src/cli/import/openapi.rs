@@ -2,7 +2,7 @@
 
 mod schema;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
@@ -244,10 +244,9 @@ impl Import<'_> {
         let ways: Vec<&Map<String, Value>> =
             security.as_array().into_iter().flatten().filter_map(Value::as_object).collect();
         let is_optional = ways.iter().any(|way| way.is_empty());
-        let names: BTreeMap<&str, ()> =
-            ways.iter().flat_map(|way| way.keys()).map(|name| (name.as_str(), ())).collect();
+        let names: BTreeSet<&str> = ways.iter().flat_map(|way| way.keys()).map(String::as_str).collect();
         let schemes: Vec<(&str, Value)> = names
-            .keys()
+            .iter()
             .map(|name| {
                 let scheme = self.description["components"]["securitySchemes"][*name].clone();
                 (*name, self.resolved(&scheme, place))
@@ -258,7 +257,7 @@ impl Import<'_> {
             // Of several keys, each is called after its scheme.
             let is_alone = schemes.iter().filter(|(_, other)| secret(other) == secret(scheme)).count() == 1;
             let ending = if is_alone { secret(scheme).to_owned() } else { plain(&snake(name)).to_uppercase() };
-            let others: Vec<&str> = names.keys().copied().filter(|other| other != name).collect();
+            let others: Vec<&str> = names.iter().copied().filter(|other| other != name).collect();
             let fallback = match (is_optional, others.is_empty() || ways.len() < 2) {
                 (true, _) => "It works without, with less.".to_owned(),
                 (false, false) => format!("One of these will do as well: {}.", others.join(", ")),

@@ -240,7 +240,9 @@ impl Listener {
         let mut ended = Vec::new();
         parser.finish(|read| ended.extend(heard.take(read, calls, arrival)));
         let failed = calls.settle();
-        failed.iter().for_each(|call| heard.list(call));
+        for call in &failed {
+            heard.list(call);
+        }
         ended.extend(failed);
         if broke_off || heard.gave_up {
             let given_up = calls.give_up(arrival);
@@ -327,7 +329,9 @@ impl Heard {
         if let Part::Data { name, value, .. } = part {
             self.take_data(name.as_deref(), value);
         }
-        ended.iter().for_each(|call| self.list(call));
+        for call in &ended {
+            self.list(call);
+        }
         ended
     }
 

@@ -84,10 +84,12 @@ pub(super) fn used(events: &[Value]) -> Used {
 mod tests {
     use super::*;
 
-    fn check(parts: &[Part], expected: Option<Value>) {
+    fn check(parts: &[Part], expected: Option<&Value>) {
         let mut account = Account::default();
-        parts.iter().for_each(|part| account.take(part));
-        assert_eq!(account.event(), expected, "{parts:?}");
+        for part in parts {
+            account.take(part);
+        }
+        assert_eq!(account.event().as_ref(), expected, "{parts:?}");
     }
 
     fn usage(prompt: u64, completion: u64) -> Option<StepUsage> {
@@ -100,16 +102,16 @@ mod tests {
         let step = |tokens| Part::FinishStep { reason: None, usage: usage(tokens, 1), is_continued: false };
         let finish = |usage| Part::Finish { reason: None, usage };
         let told = |tokens: u64, out: u64| Some(json!({"type": "token_usage", "tokensIn": tokens, "tokensOut": out}));
-        check(&[step(3), step(4), finish(usage(9, 2))], told(9, 2));
-        check(&[step(3), step(4), finish(None)], told(7, 2));
-        check(&[step(3), finish(Some(StepUsage::default()))], told(3, 1));
+        check(&[step(3), step(4), finish(usage(9, 2))], told(9, 2).as_ref());
+        check(&[step(3), step(4), finish(None)], told(7, 2).as_ref());
+        check(&[step(3), finish(Some(StepUsage::default()))], told(3, 1).as_ref());
         let metadata = |value: Value| Part::Metadata(value);
-        check(&[step(3), metadata(json!({"usage": {"inputTokens": 5, "outputTokens": 6}}))], told(5, 6));
+        check(&[step(3), metadata(json!({"usage": {"inputTokens": 5, "outputTokens": 6}}))], told(5, 6).as_ref());
         let first = metadata(json!({"totalUsage": {"inputTokens": 1, "outputTokens": 1}}));
         let last = metadata(json!([{"usage": {"inputTokens": 5, "outputTokens": 6}, "costUsd": 0.25}]));
         let mut expected = told(5, 6);
         expected.as_mut().unwrap()["costUsd"] = json!(0.25);
-        check(&[first, last], expected);
+        check(&[first, last], expected.as_ref());
         check(&[metadata(json!({"totalTokens": 7})), metadata(json!("x")), finish(None)], None);
     }
 

@@ -89,8 +89,12 @@ impl Panel {
         let recent = recent.unfold(evidence.recent, evidence.spread);
         let mut panel = [history, slow, recent, tool, fleet];
         // The tool's and the fleet's calls are counted as they came, of whatever size.
-        panel[..3].iter_mut().for_each(|mass| spread(mass, evidence.unsaid));
-        panel.iter_mut().for_each(|mass| fold(mass, evidence.axis));
+        for mass in &mut panel[..3] {
+            spread(mass, evidence.unsaid);
+        }
+        for mass in &mut panel {
+            fold(mass, evidence.axis);
+        }
         Self(panel)
     }
 
