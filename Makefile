@@ -26,7 +26,7 @@ fuzz: ## Feed all that reads foreign bytes with made-up ones, FUZZ_SECONDS (30) 
 		cargo test --package almanacd --lib -- fuzz_ --nocapture
 
 soak: ## Mixed load for ALMANAC_SOAK_SECONDS (600): memory, descriptors, threads and the journal must not grow
-	cargo test --package almanacd --test system -- soak:: --ignored --nocapture
+	ALMANAC_SOAK_SECONDS=$${ALMANAC_SOAK_SECONDS:-600} cargo test --package almanacd --test system -- soak:: --nocapture
 
 fault: ## Kill the daemon at random a hundred times under 16 writers, and look for every acknowledged record
 	ALMANAC_FAULT_ROUNDS=100 cargo test --test system -- fault --nocapture
