@@ -12,7 +12,7 @@ use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderName};
 use hyper::{Method, Request, Response, StatusCode};
 use parking_lot::Mutex;
 use serde_json::value::RawValue;
-use tokio::sync::mpsc;
+use tokio::sync::{RwLock, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{interval, sleep, timeout};
 
@@ -43,6 +43,8 @@ pub(super) struct Bridge {
     path: String,
     output: StdioOutput,
     session: Mutex<McpSession>,
+    /// Held while the client introduces itself: what it sends at once behind that waits for the session.
+    introduced: Arc<RwLock<()>>,
     /// Held while the client is introduced again.
     introducing: tokio::sync::Mutex<()>,
     running: Mutex<HashMap<Id, AbortHandle>>,
@@ -74,6 +76,7 @@ impl Bridge {
             path,
             output,
             session: Mutex::default(),
+            introduced: Arc::default(),
             introducing: tokio::sync::Mutex::default(),
             running: Mutex::default(),
         })
@@ -113,10 +116,17 @@ impl Bridge {
             Ok(Envelope::Request { id, method, params }) => {
                 let headers = modern_headers(&method, params);
                 let is_introduction = method == "initialize" && headers.is_empty();
+                // Taken before the next line is; a client that introduces itself once more amid questions goes without.
+                let introducing =
+                    is_introduction.then(|| Arc::clone(&self.introduced).try_write_owned().ok()).flatten();
                 let key = id.clone();
                 let line = line.clone();
                 let task = work.spawn(async move {
+                    if !is_introduction {
+                        drop(bridge.introduced.read().await);
+                    }
                     let outcome = bridge.ask(&id, line, headers, is_introduction).await;
+                    drop(introducing);
                     bridge.running.lock().remove(&id);
                     if let Err(Undelivered(error)) = outcome {
                         bridge.output.write(&Envelope::write_error(Some(&id), &error));
@@ -147,6 +157,7 @@ impl Bridge {
 
     /// Sends what wants no answer.
     async fn tell(self: Arc<Self>, line: Bytes, begins: bool) {
+        drop(self.introduced.read().await);
         let session = self.session.lock().clone();
         if let Err(error) = self.way.send(self.request(&line, &session, &[])).await {
             tracing::warn!(%error, "a notification is lost");

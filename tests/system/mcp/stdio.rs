@@ -106,6 +106,22 @@ fn clients_of_both_eras_are_served() {
 }
 
 #[test]
+fn what_is_sent_at_once_behind_the_introduction_is_answered() {
+    let (site, _daemon) = serve_shipped();
+    let mut client = Client::on(&site.path("state/mcp.sock"));
+    let params = json!({"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    client.send(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}));
+    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    for id in 1..=5 {
+        client.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"}));
+    }
+    let mut answers: Vec<Value> = (0..=5).map(|_| client.read()).collect();
+    answers.sort_by_key(|answer| answer["id"].as_i64());
+    assert!(answers.iter().enumerate().all(|(id, answer)| answer["id"] == id), "{answers:?}");
+    assert!(answers.iter().all(|answer| answer["result"].is_object()), "{answers:?}");
+}
+
+#[test]
 fn the_socket_is_the_users_and_serves_nothing_else() {
     use std::io::Read;
     use std::os::unix::fs::PermissionsExt;
