@@ -50,6 +50,9 @@ pub(super) enum MemoryCliError {
     /// Not a JSON object.
     #[error("--metadata is no JSON object, such as {{\"tags\":[\"x\"]}}: {0}")]
     Metadata(#[source] serde_json::Error),
+    /// The metadata lacks what arguments or the environment may say.
+    #[error("not kept; say {0}, or let the environment do it")]
+    Unsaid(String, #[source] Box<CliError>),
     /// An address does not lead to what only the administrator may.
     #[error(
         "`memory {0}` is the administrator's and needs the admin socket: name it with --socket, or the files with \
@@ -234,19 +237,24 @@ pub(super) fn remember(args: &RememberArgs, output: &mut Output) -> Result<Exit,
         let patch = path.rsplit('.').fold(value, |value, key| json!({key: value}));
         metadata = merge_patch(metadata, patch);
     }
-    args.fill(kind, &mut metadata);
-    let memory = block_on(async {
+    let unsaid = args.fill(kind, &mut metadata);
+    let kept = block_on(async {
         let door = args.at.open().await?;
         add(&door, kind, &args.content, metadata).await
+    });
+    let memory = kept.map_err(|error| match unsaid.join(", ") {
+        unsaid if !unsaid.is_empty() && is_faulty(&error) => MemoryCliError::Unsaid(unsaid, Box::new(error)).into(),
+        _ => error,
     })?;
     output.show(&memory, |out| out.line(&format!("{}, durably", memory.id)));
     Ok(Exit::Success)
 }
 
 impl RememberArgs {
-    /// Adds what the metadata leaves open and the arguments or the environment say.
-    fn fill(&self, kind: Kind, metadata: &mut Value) {
-        let Some(metadata) = metadata.as_object_mut() else { return };
+    /// Adds what the metadata leaves open and the arguments or the environment say. Returns the arguments that would
+    /// have said what is missing still.
+    fn fill(&self, kind: Kind, metadata: &mut Value) -> Vec<&'static str> {
+        let Some(metadata) = metadata.as_object_mut() else { return Vec::new() };
         let mut fill = |key: &str, name: Option<&str>, namespace: &str| {
             let Some(name) = name.filter(|_| !metadata.contains_key(key)) else { return };
             let is_bare = name.parse::<StructuredId>().is_err();
@@ -268,6 +276,11 @@ impl RememberArgs {
                 thread.entry("id").or_insert_with(|| chat.id().into());
             }
         }
+        let needed: &[(&str, &str)] = match kind {
+            Kind::Message => &[("userId", "--user"), ("agentId", "--agent"), ("chatId", "--chat")],
+            _ => &[("agentId", "--agent")],
+        };
+        needed.iter().filter(|(key, _)| !metadata.contains_key(*key)).map(|(_, argument)| *argument).collect()
     }
 }
 
@@ -301,6 +314,14 @@ async fn add(door: &MemoryDoor, kind: Kind, content: &str, mut metadata: Value) 
 }
 
 /// Was somebody else faster?
+fn is_faulty(error: &CliError) -> bool {
+    match error {
+        CliError::Client(ClientError::Refused(problem)) => problem.code == Code::InvalidBody,
+        CliError::Memory(MemoryCliError::Engine(RecallError::Faulty(_))) => true,
+        _ => false,
+    }
+}
+
 fn is_taken(error: &CliError) -> bool {
     match error {
         CliError::Client(ClientError::Refused(problem)) => problem.code == Code::PositionTaken,

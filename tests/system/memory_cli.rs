@@ -26,6 +26,9 @@ fn the_command_line_keeps_finds_and_moves_them() {
     let (code, _, error) = run(&site, &["remember", "messages", "x", "--set", "role=robot"]);
     assert_eq!(code, 1);
     assert!(error.contains("/metadata/role") && error.contains("agentId"), "{error}");
+    assert!(error.contains("say --user, --agent, --chat"), "{error}");
+    let (_, _, error) = run(&site, &["remember", "tasks", "x", "--agent", "a"]);
+    assert!(error.contains("title") && !error.contains("say --"), "{error}");
     let (code, found, _) = run(&site, &["recall", "messages", "tea", "--where", "role=user", "--json"]);
     let found: Value = serde_json::from_str(&found).unwrap();
     assert_eq!((code, contents(&found)), (0, vec!["I like tea"]));
