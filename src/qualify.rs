@@ -20,12 +20,14 @@ mod index;
 mod intent;
 mod message;
 mod no_tool;
+mod purpose;
 mod qualification;
 mod ranking;
 mod said_names;
 mod selector;
 mod settings;
 mod stop_words;
+mod telling;
 mod usage;
 mod weights;
 

@@ -112,7 +112,7 @@ fn calls() -> Result<[Call; 8]> {
 }
 
 fn metadata() -> Value {
-    json!({"tool_name": "reasoning_divergent", "mode_name": "standard", "session_id": "s"})
+    json!({"tool_name": "reasoning_divergent", "mode_name": "standard", "result_context": {"session_id": "s"}})
 }
 
 /// Five calls of each of [`CALLED`] tools, since what is learnt costs too.
@@ -130,7 +130,7 @@ fn remember_calls(server: &Server) -> Result<()> {
 /// The first tools of the catalog.
 fn names(client: &mut Client) -> Result<Vec<String>> {
     let page: Value = serde_json::from_slice(client.get("/v1/tools?limit=200", "")?.body())?;
-    let tools = page["tools"].as_array().context("a page has tools")?;
+    let tools = page["items"].as_array().context("a page has items")?;
     Ok(tools.iter().filter_map(|tool| tool["name"].as_str().map(str::to_owned)).collect())
 }
 

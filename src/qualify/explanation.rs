@@ -4,12 +4,11 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::context::IntentContext;
+use super::index::Index;
 use super::message::{MAX_BYTES, Message};
 use super::ranking::Ranking;
 use super::selector::{LeftOut, Scored, Selector};
 use super::stop_words;
-use crate::catalog::Entry;
-use crate::catalog::document::UseCase;
 use crate::text::analysis;
 use crate::text::head::head;
 
@@ -102,13 +101,13 @@ impl Explanation<'_, '_> {
             tools.copied().max_by(|a, b| self.ranking.score(*a).total_cmp(&self.ranking.score(*b)).then(b.cmp(a)));
         let Some(best) = best.filter(|&best| self.ranking.shares_words(best)) else { return };
         let entry = self.selector.index().entry(best);
-        let words = shared_words(entry, self.message, self.text);
+        let words = shared_words(self.selector.index(), best, self.message, self.text);
         if !words.is_empty() {
             let words = list(words.iter().map(|word| quoted(word)));
             let _ = write!(text, "{}The message shares {words} with {}", space(text), entry.name());
-            match matching_case(entry, self.message) {
-                Some(case) => {
-                    let _ = write!(text, ", whose use case \u{201c}{}\u{201d} is nearest.", case.title);
+            match self.selector.purpose(best).nearest_scene(self.message) {
+                Some(scene) => {
+                    let _ = write!(text, ", whose use case \u{201c}{}\u{201d} is nearest.", scene.title);
                 }
                 None => text.push('.'),
             }
@@ -191,43 +190,21 @@ fn list(items: impl Iterator<Item = String>) -> String {
     }
 }
 
-/// Telling terms that the message shares with the tool's document.
-fn shared_words(entry: &Entry, message: &Message, text: &str) -> Vec<String> {
-    let document = entry.document();
-    let mut own: Vec<String> = Vec::new();
-    let scenes = document.use_cases.iter().flat_map(|case| [&case.title, &case.when_to_use, &case.example]);
-    for text in
-        [&document.name, &document.title, &document.description].into_iter().chain(&document.keywords).chain(scenes)
-    {
-        analysis::terms(text, |term| own.push(term.to_owned()));
-    }
+/// Telling words of the message, as it writes them, that the tool's document has too.
+fn shared_words(index: &Index, tool: usize, message: &Message, text: &str) -> Vec<String> {
     let telling = message.terms.iter().filter(|term| !stop_words::is_stop_word(&term.text));
-    let shared = telling.filter(|term| own.iter().any(|own| **own == *term.text)).take(QUOTED);
-    shared.map(|term| written(text, &term.text)).collect()
-}
-
-/// The word of the message that became this term, as it was written.
-fn written(text: &str, term: &str) -> String {
-    let words = head(text, MAX_BYTES).split(|char: char| !char.is_alphanumeric());
-    let becomes = |word: &&str| {
-        let mut is_it = false;
-        analysis::terms(word, |own| is_it |= own == term);
-        is_it
-    };
-    words.filter(|word| !word.is_empty()).find(becomes).unwrap_or(term).to_owned()
-}
-
-/// The use case that is most like the message.
-pub(super) fn matching_case(entry: &Entry, message: &Message) -> Option<UseCase> {
-    let similarity = |case: &UseCase| {
-        let of = |text: &str| Message::new(text).vector.dot(&message.vector);
-        of(&case.example) + of(&case.when_to_use) + of(&case.title)
-    };
-    let cases = entry.document().use_cases.into_iter().map(|case| (similarity(&case), case));
-    cases
-        .fold(None, |best: Option<(f32, UseCase)>, next| match best {
-            Some(best) if best.0 >= next.0 => Some(best),
-            _ => Some(next),
-        })
-        .map(|(_, case)| case)
+    let shared = telling.filter(|term| index.words.find(&term.text).is_some_and(|found| found.has(tool)));
+    let terms: Vec<&str> = shared.take(QUOTED).map(|term| &*term.text).collect();
+    let mut written = vec![None; terms.len()];
+    for word in head(text, MAX_BYTES).split(|char: char| !char.is_alphanumeric()).filter(|word| !word.is_empty()) {
+        if written.iter().all(Option::is_some) {
+            break;
+        }
+        analysis::terms(word, |own| {
+            if let Some(place) = terms.iter().position(|term| *term == own) {
+                written[place].get_or_insert(word);
+            }
+        });
+    }
+    written.iter().zip(&terms).map(|(written, term)| written.unwrap_or(term).to_owned()).collect()
 }

@@ -11,6 +11,7 @@ use super::explanation::Explanation;
 use super::follow_up::{self, Leaning};
 use super::intent::{self, Wish};
 use super::message::{MAX_BYTES, Message};
+use super::purpose::{Purpose, Purposes};
 use super::qualification::{HINTS, Qualification, Says};
 use super::ranking::{Ranked, Ranking};
 use super::usage::Usage;
@@ -63,6 +64,7 @@ pub struct Selector {
     index: Index,
     category_index: CategoryIndex,
     categories: Arc<Categories>,
+    purposes: Purposes,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -143,7 +145,12 @@ impl Selector {
     /// Indexes `catalog` and sorts its tools into `categories`.
     pub fn build(catalog: &Arc<Catalog>, categories: &Arc<Categories>) -> Self {
         let index = Index::build(catalog);
-        Self { category_index: CategoryIndex::new(categories, &index), index, categories: Arc::clone(categories) }
+        Self {
+            category_index: CategoryIndex::new(categories, &index),
+            categories: Arc::clone(categories),
+            purposes: Purposes::new(index.len()),
+            index,
+        }
     }
 
     /// Is it made of these very two?
@@ -485,9 +492,16 @@ impl Selector {
             scored.is_empty() && offered.is_empty()
                 || places.any(|place| scored.iter().any(|own| own.place == place) || offered.contains(name(place)))
         };
+        let names = self.category_index.words_of_names(text);
+        let wish = Wish { text, message, names: &names, is_follow_up: !offered.is_empty() };
+        let best = best.iter().filter(is_qualified).take(TOOLS_OF_INTENT).map(|tool| self.purpose(tool.number));
+        intent::intent(&wish, &best.collect::<Vec<_>>())
+    }
+
+    /// What the tool of that number is for.
+    pub(super) fn purpose(&self, number: usize) -> &Purpose {
         let names = |text: &str| self.category_index.words_of_names(text);
-        let wish = Wish { text, message, names: &names(text), is_follow_up: !offered.is_empty() };
-        intent::intent(&wish, best.iter().filter(is_qualified).take(TOOLS_OF_INTENT).map(|tool| &*tool.entry), names)
+        self.purposes.get(number, self.index.entry(number), names)
     }
 
     /// The tools that are offered, best first, those left out for a conflict, and those that the limit cut.

@@ -46,6 +46,11 @@ impl<'i> PostingList<'i> {
             .iter()
             .map(move |posting| (posting.document as usize, posting.frequency / (k1 + posting.frequency)))
     }
+
+    /// Does that document have it?
+    pub fn has(self, document: usize) -> bool {
+        self.postings.binary_search_by_key(&document, |posting| posting.document as usize).is_ok()
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
