@@ -2,6 +2,7 @@
 
 pub mod estimate;
 pub mod finding;
+mod forecasts;
 pub mod generation;
 mod lane;
 pub mod learner;
@@ -289,14 +290,14 @@ impl Engine {
         learnt: &Learnt,
         key: Key<'_>,
         complexity: &Complexity,
-    ) -> Forecast {
+    ) -> Arc<Forecast> {
         self.learner.forecast(learnt, generation.catalog(), key, complexity)
     }
 
     /// How long will these calls take, one after the other? Nothing without a step.
     pub fn estimate_plan(&self, generation: &Generation, learnt: &Learnt, steps: &[Asked]) -> Option<Plan> {
         let forecasts: Vec<_> = steps.iter().map(|step| self.estimate(generation, learnt, step).forecast).collect();
-        Plan::of(&forecasts)
+        Plan::of(forecasts.iter().map(|forecast| &**forecast))
     }
 
     /// The limit of callers that name none, in ms.

@@ -22,6 +22,7 @@ pub mod plan;
 mod settings;
 mod table;
 
+pub(crate) use complexity::COVARIATES;
 pub use complexity::{Complexity, Covariates};
 pub use defaults::Defaults;
 pub use estimator::histogram::Fading;

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use super::document::{ConflictSeverity, ToolMetadata};
+use super::document::{Complement, ConflictSeverity, ToolMetadata};
 use super::errors;
 
 /// A tool of a catalog, immutable.
@@ -181,6 +181,20 @@ impl Entry {
     /// The document itself, parsed from the body.
     pub fn document(&self) -> ToolMetadata {
         serde_json::from_slice(&self.body()).expect("the body was rendered from a document")
+    }
+
+    /// The document's complements alone, which are asked for with each suggestion.
+    pub fn complements(&self) -> Vec<Complement> {
+        #[derive(Deserialize)]
+        struct Named {
+            #[serde(default)]
+            complements: Vec<Complement>,
+        }
+        if self.values(Facet::Complement).next().is_none() {
+            return Vec::new();
+        }
+        let named: Named = serde_json::from_slice(&self.body()).expect("the body was rendered from a document");
+        named.complements
     }
 
     /// Does it have that facet?

@@ -12,7 +12,7 @@ use super::{Catalog, Entry};
 /// Tools that the tool's own document names as complements, each with the scenario, in the document's order.
 pub fn complements(catalog: &Catalog, tool: &str) -> Vec<(String, String)> {
     let Some(entry) = catalog.get(tool) else { return Vec::new() };
-    let named = entry.document().complements;
+    let named = entry.complements();
     // The servers are seldom needed, and to find them all documents are looked at.
     let servers = named.iter().any(|other| other.tool.starts_with(SERVER)).then(|| Servers::of(catalog));
     let resolve = |target: &str| match &servers {
@@ -60,8 +60,12 @@ pub fn clash(catalog: &Catalog, a: &str, b: &str) -> bool {
 }
 
 fn declares(entry: &Entry, other: &Entry) -> bool {
-    let names = names_of(other);
-    entry.values(Facet::HighConflict).any(|target| names.contains(&target))
+    let mut conflicts = entry.values(Facet::HighConflict).peekable();
+    // Most declare none.
+    conflicts.peek().is_some() && {
+        let names = names_of(other);
+        conflicts.any(|target| names.contains(&target))
+    }
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ pub struct Asked {
 #[derive(Debug, Clone)]
 pub struct Estimate {
     /// What the call will take.
-    pub forecast: Forecast,
+    pub forecast: Arc<Forecast>,
     /// When the caller gives up, in ms.
     pub limit_ms: u64,
     /// What is left of it, if it runs already.
@@ -97,7 +97,7 @@ const NEAR: usize = 3;
 
 impl Estimate {
     pub(super) fn new(
-        forecast: Forecast,
+        forecast: Arc<Forecast>,
         asked: &Asked,
         factory_timeout_ms: u64,
         acquaintance: Acquaintance,

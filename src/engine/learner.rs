@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::forecasts::Forecasts;
 use super::published::Published;
 use crate::catalog::Catalog;
 use crate::session::Sessions;
@@ -22,6 +23,7 @@ pub struct Learnt {
     pub transitions: Transitions,
     /// How the forecasts of each tool and mode came true.
     pub accuracy: imbl::HashMap<Arc<str>, Accuracy>,
+    forecasts: Forecasts,
 }
 
 impl Learnt {
@@ -230,10 +232,10 @@ impl Learner {
     }
 
     /// What a call will take, as far as `learnt` tells.
-    pub fn forecast(&self, learnt: &Learnt, catalog: &Catalog, key: Key<'_>, complexity: &Complexity) -> Forecast {
+    pub fn forecast(&self, learnt: &Learnt, catalog: &Catalog, key: Key<'_>, complexity: &Complexity) -> Arc<Forecast> {
         let hint = catalog.get(key.tool).and_then(|entry| entry.hint_ms());
         let question = question(&self.defaults, key.tool, Some(key.mode), hint, complexity);
-        learnt.model.forecast(&Question { key, ..question })
+        learnt.forecasts.of(&learnt.model, &Question { key, ..question })
     }
 }
 

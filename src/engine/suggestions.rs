@@ -13,7 +13,7 @@ use crate::suggest::predict::predict;
 use crate::suggest::presets::matching;
 use crate::suggest::{Preset, Source};
 use crate::telemetry::events::ToolsSuggested;
-use crate::timing::{Forecast, Plan};
+use crate::timing::Plan;
 
 /// Calls of a session that stand in for a history that is not given.
 pub const HISTORY: usize = 20;
@@ -155,7 +155,7 @@ impl Engine {
     /// How long these calls will take, one after the other, in ms.
     pub fn expected(&self, generation: &Generation, learnt: &Learnt, tools: &[String]) -> u64 {
         let asked = tools.iter().map(|tool| Asked { tool: tool.clone(), ..Asked::default() });
-        let forecasts: Vec<Forecast> = asked.map(|asked| self.estimate(generation, learnt, &asked).forecast).collect();
+        let forecasts: Vec<_> = asked.map(|asked| self.estimate(generation, learnt, &asked).forecast).collect();
         Plan::estimate_of(&forecasts)
     }
 }

@@ -101,35 +101,39 @@ pub fn blend(known: &Known<'_>, is_valid: impl Fn(&str) -> bool) -> Vec<Suggesti
     let observed = observed(known);
     let fails = |tool: &str| observed.iter().any(|seen| seen.tool == tool && seen.success_rate < LOW_SUCCESS);
     let mut list = List { suggestions: Vec::new() };
-    let mut offer = |tool: &str, reason: String, source: Source| {
+    let mut offer = |tool: &str, reason: &dyn Fn() -> String, source: Source| {
+        if !list.takes(tool) {
+            return;
+        }
         let is_itself = tool == known.current && (source != Source::Observed || !known.is_repeated());
         if !is_itself && !fails(tool) && is_valid(tool) {
-            list.add(Suggestion { tool: tool.to_owned(), reason, source, confidence: known.confidence(tool) });
+            let (tool, confidence) = (tool.to_owned(), known.confidence(tool));
+            list.suggestions.push(Suggestion { tool, reason: reason(), source, confidence });
         }
     };
     let is_disputed = !known.proposals.is_empty() || !known.complements.is_empty();
     for seen in observed.iter().filter(|seen| is_disputed && seen.success_rate >= HIGH_SUCCESS) {
-        offer(seen.tool, known.observation(seen.tool), Source::Observed);
+        offer(seen.tool, &|| known.observation(seen.tool), Source::Observed);
     }
     for Candidate { tool, reason, .. } in known.proposals {
-        offer(tool, reason.clone(), Source::Rule);
+        offer(tool, &|| reason.clone(), Source::Rule);
     }
     for seen in observed.iter().filter(|seen| is_disputed && seen.success_rate < HIGH_SUCCESS) {
-        offer(seen.tool, known.observation(seen.tool), Source::Observed);
+        offer(seen.tool, &|| known.observation(seen.tool), Source::Observed);
     }
     for (tool, scenario) in known.complements {
-        offer(tool, documented(scenario), Source::Complement);
+        offer(tool, &|| documented(scenario), Source::Complement);
     }
     for likely in known.likely {
-        offer(likely.tool, known.observation(likely.tool), Source::Observed);
+        offer(likely.tool, &|| known.observation(likely.tool), Source::Observed);
     }
     for (tool, reason, source) in known.others {
         if list.suggestions.len() >= MIN_SUGGESTIONS {
             break;
         }
-        if tool != known.current && !fails(tool) && is_valid(tool) {
-            let confidence = known.confidence(tool);
-            list.add(Suggestion { tool: tool.clone(), reason: reason.clone(), source: *source, confidence });
+        if list.takes(tool) && tool != known.current && !fails(tool) && is_valid(tool) {
+            let (tool, confidence) = (tool.clone(), known.confidence(tool));
+            list.suggestions.push(Suggestion { tool, reason: reason.clone(), source: *source, confidence });
         }
     }
     list.suggestions
@@ -200,11 +204,9 @@ struct List {
 }
 
 impl List {
-    fn add(&mut self, suggestion: Suggestion) {
-        let is_new = self.suggestions.iter().all(|known| known.tool != suggestion.tool);
-        if is_new && self.suggestions.len() < MAX_SUGGESTIONS {
-            self.suggestions.push(suggestion);
-        }
+    /// Is there room, and is the tool not there yet?
+    fn takes(&self, tool: &str) -> bool {
+        self.suggestions.len() < MAX_SUGGESTIONS && self.suggestions.iter().all(|known| known.tool != tool)
     }
 }
 

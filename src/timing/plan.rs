@@ -5,6 +5,8 @@
 //! is slow for all of them, and a session's calls are alike. So the steps of a plan share a factor, which scatters the
 //! more the longer the plan is, by as much as real runs of calls did.
 
+use std::borrow::Borrow;
+
 use super::estimator::grid::{Distribution, ln_ms, whole_ms};
 use super::forecast::{Basis, Confidence, Forecast, Quantiles, timeout_probability};
 
@@ -83,10 +85,11 @@ impl Plan {
 
     /// What [`Plan::estimated_duration_ms`] says of `steps`, without adding up distributions where it does not need
     /// them; 0 of no steps.
-    pub fn estimate_of(steps: &[Forecast]) -> u64 {
-        let is_sum = steps.len() == 1 || steps.iter().any(is_cold);
-        let plan = if is_sum { None } else { Self::of(steps) };
-        let sum = || steps.iter().map(Forecast::estimated_duration_ms).fold(0, u64::saturating_add);
+    pub fn estimate_of<F: Borrow<Forecast>>(steps: &[F]) -> u64 {
+        let all = || steps.iter().map(Borrow::borrow);
+        let is_sum = steps.len() == 1 || all().any(is_cold);
+        let plan = if is_sum { None } else { Self::of(all()) };
+        let sum = || all().map(Forecast::estimated_duration_ms).fold(0, u64::saturating_add);
         plan.map_or_else(sum, |plan| plan.estimated_ms)
     }
 

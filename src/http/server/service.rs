@@ -81,11 +81,11 @@ struct Counted {
 }
 
 impl Counted {
-    fn new(metrics: &Metrics, route: Route) -> Self {
+    fn new(route: Route) -> Self {
         let operation = (route.operation)();
         let in_query = operation.parameters.iter().filter(|parameter| parameter.place == "query");
         Self {
-            counts: Counts::new(metrics, route.path),
+            counts: Counts::new(route.path),
             has_body: operation.body.is_some(),
             parameters: in_query.map(|parameter| parameter.name).collect(),
             route,
@@ -96,7 +96,7 @@ impl Counted {
 /// Metric handles of one route, resolved on first use.
 struct Counts {
     label: &'static str,
-    duration: Histogram,
+    duration: OnceLock<Histogram>,
     /// By method (GET, HEAD, other), then by status less 100.
     requests: [OnceLock<Box<[OnceLock<IntCounter>]>>; METHODS.len()],
 }
@@ -104,9 +104,8 @@ struct Counts {
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "other"];
 
 impl Counts {
-    fn new(metrics: &Metrics, label: &'static str) -> Self {
-        let duration = metrics.http_duration.with_label_values(&[label]);
-        Self { label, duration, requests: Default::default() }
+    fn new(label: &'static str) -> Self {
+        Self { label, duration: OnceLock::new(), requests: Default::default() }
     }
 
     fn count(&self, metrics: &Metrics, method: &Method, status: StatusCode, took: Duration) {
@@ -114,7 +113,8 @@ impl Counts {
         let by_code = self.requests[number].get_or_init(|| (100..600).map(|_| OnceLock::new()).collect());
         let slot = &by_code[usize::from(status.as_u16()).clamp(100, 599) - 100];
         slot.get_or_init(|| metrics.http_counter(self.label, METHODS[number], status.as_str())).inc();
-        self.duration.observe(took.as_secs_f64());
+        let duration = self.duration.get_or_init(|| metrics.http_duration.with_label_values(&[self.label]));
+        duration.observe(took.as_secs_f64());
     }
 }
 
@@ -166,8 +166,7 @@ impl Service {
     /// # Errors
     /// If two routes exclude each other, which a test rules out.
     pub fn new(context: Context, tokens: Arc<TokenKeeper>, settings: &Settings) -> Result<Self, matchit::InsertError> {
-        let metrics = Arc::clone(&context.metrics);
-        let routes: Vec<Counted> = routes::table().into_iter().map(|route| Counted::new(&metrics, route)).collect();
+        let routes: Vec<Counted> = routes::table().into_iter().map(Counted::new).collect();
         let mut by_path: Vec<(&'static str, Vec<usize>)> = Vec::new();
         for (index, counted) in routes.iter().enumerate() {
             match by_path.iter_mut().find(|(path, _)| *path == counted.route.path) {
@@ -186,7 +185,7 @@ impl Service {
             read_streams: Arc::new(Semaphore::new(settings.max_streams)),
             large: Semaphore::new(LARGE_AT_ONCE),
             settings: settings.clone(),
-            unmatched: Counts::new(&metrics, "unmatched"),
+            unmatched: Counts::new("unmatched"),
             context: Arc::new(context),
             routes,
             paths,

@@ -77,7 +77,7 @@ pub(super) struct OngoingCall {
     pub(super) tool: Arc<ServedTool>,
     pub(super) owner: CallOwner,
     pub(super) key: Option<SameCall>,
-    pub(super) forecast: Forecast,
+    pub(super) forecast: Arc<Forecast>,
     /// When it was sent to its server, once it was.
     pub(super) sent: Arc<OnceLock<std::time::Instant>>,
     listener: Mutex<Option<mpsc::Sender<ServerEvent>>>,
@@ -102,7 +102,7 @@ impl Callers {
 }
 
 impl OngoingCall {
-    pub(super) fn new(tool: Arc<ServedTool>, owner: CallOwner, key: Option<SameCall>, forecast: Forecast) -> Self {
+    pub(super) fn new(tool: Arc<ServedTool>, owner: CallOwner, key: Option<SameCall>, forecast: Arc<Forecast>) -> Self {
         Self {
             tool,
             owner,

@@ -8,7 +8,7 @@ use super::grid::{BINS, Mass, WIDTH, ln_ms};
 use super::survival::Durations;
 
 /// Where a tool's duration before its first call comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PriorSource {
     Hint,
     /// The defaults name the tool.
@@ -18,7 +18,7 @@ pub enum PriorSource {
 }
 
 /// The duration that a call is expected to take before anything was recorded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Prior {
     /// In ms, the factor for the call's complexity applied.
     pub ms: u64,
