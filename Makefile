@@ -54,6 +54,17 @@ eval: ## Replay recorded histories and judged messages: how good forecasts and s
 		cargo run --release --quiet -- eval qualify $(SELECTIONS)/$${name}_queries.jsonl --tool-metadata "$$documents"; \
 		echo "== $$name, learning from its first half"; \
 		cargo run --release --quiet -- eval qualify $(SELECTIONS)/$${name}_queries.jsonl --tool-metadata "$$documents" --learn; \
+		echo "== $$name, tools that were never chosen while forty others were"; \
+		cargo run --release --quiet -- eval qualify $(SELECTIONS)/$${name}_queries.jsonl --tool-metadata "$$documents" \
+			--learn --tools 40; \
+	done; \
+	python3 benches/selection_variants.py $(SELECTIONS) target/selection/variants; \
+	for tools in target/selection/variants/*_tools.jsonl; do \
+		name=$$(basename "$$tools" _tools.jsonl); documents=target/selection/$$name; \
+		rm -rf "$$documents"; python3 benches/selection_documents.py "$$tools" "$$documents"; \
+		echo "== $$name, cold"; \
+		cargo run --release --quiet -- eval qualify target/selection/variants/$${name}_queries.jsonl \
+			--tool-metadata "$$documents"; \
 	done
 
 lint: ## What the continuous integration holds the code to

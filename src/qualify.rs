@@ -18,6 +18,7 @@ pub mod fit;
 mod follow_up;
 mod index;
 mod intent;
+mod languages;
 mod message;
 mod no_tool;
 mod purpose;

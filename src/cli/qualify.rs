@@ -15,8 +15,8 @@ use crate::config::{DaemonOverrides, Overrides};
 use crate::daemon::Config;
 use crate::engine::Engine;
 
+use crate::qualify::Question;
 use crate::qualify::categories::file::CategoryFile;
-use crate::qualify::{Question, Rules};
 use crate::wire::problem::Code;
 use crate::wire::qualify::QualifyAnswer;
 use crate::wire::timing::SessionAnswer;
@@ -91,10 +91,7 @@ fn from_files(args: &QualifyArgs, output: &mut Output) -> Result<QualifyAnswer, 
     let question = Question {
         message: &args.message,
         max_tools: args.max_tools.map_or(config.qualifier.selection.max_tools, usize::from),
-        rules: Rules {
-            new_context: config.qualifier.selection.new_context as f32,
-            max_turns: config.qualifier.selection.max_turns,
-        },
+        rules: config.qualifier.selection.rules(),
         ..Question::default()
     };
     let found = engine.qualify(&engine.generation(), DEFAULT_TENANT, None, &question);
@@ -115,6 +112,9 @@ fn print(answer: &QualifyAnswer, used: &[String], out: &mut Output) {
     paragraph("Categories", &answer.categories.join(", "));
     if !answer.networks.is_empty() {
         paragraph("Networks", &answer.networks.join(", "));
+    }
+    if answer.no_tool_needed {
+        paragraph("No tool needed", &format!("{:.0} % sure", 100.0 * answer.no_tool_probability));
     }
     paragraph("Available", &format!("{} tools of {}", answer.tool_count, answer.tools_total));
     if !answer.tool_hints.is_empty() {

@@ -8,7 +8,7 @@ use super::{Engine, Generation};
 use crate::blocking::{self, NoThread};
 use crate::catalog::ToolMetadata;
 use crate::llm::{self, Candidate, Llm};
-use crate::qualify::{Categories, IntentContext, Qualification, Question, Rules};
+use crate::qualify::{Categories, IntentContext, Qualification, Question};
 use crate::strict::Word;
 use crate::telemetry::events::MessageQualified;
 use crate::text::near;
@@ -114,7 +114,7 @@ impl Engine {
             excluded_tools: &selection.excluded_tools,
             max_tools: selection.max_tools.unwrap_or(settings.max_tools),
             min_confidence: selection.min_confidence,
-            rules: Rules { new_context: settings.new_context as f32, max_turns: settings.max_turns },
+            rules: settings.rules(),
             ..Question::default()
         };
         Ok(self.qualify(&generation, &selection.tenant, selection.session.as_deref(), &question))

@@ -49,11 +49,13 @@ pub struct Rules {
     pub new_context: f32,
     /// A context of at most so many turns is kept.
     pub max_turns: u64,
+    /// A message that needs no tool with this probability is said to need none, 0 to 1.
+    pub no_tool_threshold: f32,
 }
 
 impl Default for Rules {
     fn default() -> Self {
-        Self { new_context: 0.5, max_turns: 5 }
+        Self { new_context: 0.5, max_turns: 5, no_tool_threshold: 0.6 }
     }
 }
 

@@ -1,10 +1,13 @@
 //! How good the selection is on messages whose tools are known.
 
-use std::collections::BTreeMap;
+mod abstention;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use serde::Serialize;
 
+pub use self::abstention::{AbstentionFigures, evaluate_abstention};
 use super::{Index, Message, Ranking, Settings, Usage};
 use crate::strict::FromNode;
 use crate::strict::decode::decode;
@@ -156,15 +159,34 @@ pub struct Lesson {
     pub of_tool: Option<usize>,
     /// Share of choices that are replaced by a random tool, 0 to 1.
     pub noise: f64,
+    /// Only of the first so many tools of a fixed shuffle; the others are never chosen.
+    pub tools: Option<usize>,
+}
+
+impl Lesson {
+    /// The tools that may be chosen, if not all.
+    pub fn chosen(self, index: &Index) -> Option<BTreeSet<String>> {
+        let most = self.tools?;
+        let mut names: Vec<&str> = (0..index.len()).map(|number| &**index.entry(number).name()).collect();
+        let mut random = Random(0x2545_F491_4F6C_DD1D);
+        for place in (1..names.len()).rev() {
+            names.swap(place, random.below(place as u64 + 1) as usize);
+        }
+        Some(names.into_iter().take(most).map(str::to_owned).collect())
+    }
 }
 
 /// Learns from `cases` in their order, as a daemon would from what is called after messages: every needed tool is.
 pub fn learn(index: &Index, cases: &[Case], lesson: Lesson) -> Usage {
     let mut usage = Usage::new();
+    let chosen = lesson.chosen(index);
     let mut random = Random(0x9E37_79B9_7F4A_7C15);
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     let mut taken = 0;
     for (case, gold) in cases.iter().flat_map(|case| case.gold.iter().map(move |gold| (case, gold))) {
+        if chosen.as_ref().is_some_and(|chosen| !chosen.contains(&**gold)) {
+            continue;
+        }
         let of_tool = seen.entry(gold).or_default();
         if lesson.of_tool.is_some_and(|most| *of_tool >= most) {
             continue;

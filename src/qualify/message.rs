@@ -2,7 +2,10 @@
 //!
 //! What is only told counts less than what is asked, material less than that, and what is turned down hardly at all.
 
+use std::borrow::Cow;
+
 use super::clauses::{Clause, MAX_CLAUSES, Role, clauses};
+use super::languages::in_english;
 use super::said_names::SaidWords;
 use super::stop_words;
 use crate::text::analysis;
@@ -15,6 +18,9 @@ pub const MAX_BYTES: usize = 8 * 1024;
 
 /// Different terms of a message that count; more would only make the search slow.
 const MAX_TERMS: usize = 192;
+
+/// What a word counts as it is written, beside what it says in English.
+const WRITTEN: f32 = 0.15;
 
 /// Words of a message that needs no cutting. Fitted messages have 5 to 30.
 const SHORT: f32 = 25.0;
@@ -67,12 +73,28 @@ impl Message {
     /// Analyses `text`, of which [`MAX_BYTES`] count.
     pub fn new(text: &str) -> Self {
         let (first, last) = looked_at(text);
-        let mut all = clauses(first);
-        all.extend(clauses(last));
+        let english = [in_english(first), in_english(last)];
+        let mut all = clauses(&english[0]);
+        all.extend(clauses(&english[1]));
         if all.len() > MAX_CLAUSES {
             all.drain(MAX_CLAUSES / 3..all.len() - (MAX_CLAUSES - MAX_CLAUSES / 3));
         }
-        Self::of(&all)
+        let mut message = Self::of(&all);
+        for (written, english) in [first, last].into_iter().zip(&english) {
+            if matches!(english, Cow::Owned(_)) {
+                message.add_written(written);
+            }
+        }
+        message
+    }
+
+    /// Adds the words as they are written where they were put into English: documents may be in their language, too.
+    pub(super) fn add_written(&mut self, text: &str) {
+        analysis::terms(text, |term| {
+            if self.terms.len() < MAX_TERMS && !self.terms.iter().any(|known| *known.text == *term) {
+                self.terms.push(Term { text: term.into(), weight: WRITTEN });
+            }
+        });
     }
 
     fn of(clauses: &[Clause<'_>]) -> Self {
@@ -113,6 +135,11 @@ impl Message {
         }
         let length = 1.0 - SHORT / (words as f32).max(SHORT);
         Self { terms, quantized: Quantized::from(&vector), vector, parts, names, length }
+    }
+
+    /// Clauses that ask; of a message that asks nothing, those that stand in for them.
+    pub(super) fn requests(&self) -> usize {
+        self.parts.iter().filter(|part| part.weight >= 1.0).count()
     }
 
     /// Does it say what it is about?

@@ -10,6 +10,8 @@ pub(super) mod fit;
 use std::sync::LazyLock;
 
 use super::message::Message;
+use super::ranking::Ranking;
+use super::weights::logistic;
 use crate::text::embedding::{DIMENSIONS, Quantized};
 
 /// Messages that need none, and those that need one, a line each. A line that begins with `#` names their kind.
@@ -26,15 +28,13 @@ const NEAREST: f32 = 3.0;
 /// How many are the nearest: one alone would often be near by chance.
 const NEIGHBOURS: usize = 3;
 
-/// What the best tool's similarity takes away; 3 and 8 do nearly the same.
-const SIMILARITY: f32 = 5.0;
+/// How the logarithm of the odds is made of what speaks for needing none and of the best tool's similarity; then the
+/// constant. What `fit.rs` prints, of messages of kinds that were not fitted, as if one message in five needed none.
+/// How likely the best tool is adds nothing to that, and among few tools one is always likely.
+const CALIBRATION: [f32; SIGNS] = [1.454, -8.477, 1.517];
 
-/// From here on no tool is offered. Of the messages of two public sets, which all need a tool, at most one or two in a
-/// hundred are beyond it.
-const LEAST: f32 = 0.0;
-
-/// A tool that is this likely is needed, whatever the message sounds like, unless it is one that is [`KNOWN`].
-const SURE: f32 = 0.6;
+/// Numbers that the odds are made of.
+const SIGNS: usize = 3;
 
 /// From this similarity on a message is one of those that are known to need none, said again: a rare word of it that a
 /// tool's document happens to have ("thanks a lot") is then no sign. The messages that need a tool have .8 at most.
@@ -101,16 +101,27 @@ impl Judge {
         Self { plane, alone: side(true), tools: side(false) }
     }
 
-    /// How much speaks for needing no tool; unbounded. `similarity` is the best tool's.
-    fn log_odds_of_none(&self, message: &Message, similarity: f32) -> f32 {
+    /// How much speaks for needing no tool by the message alone; unbounded.
+    fn log_odds_of_none(&self, message: &Message) -> f32 {
         let nearer = mean(nearest(&self.alone, message)) - mean(nearest(&self.tools, message));
-        self.plane.log_odds(message) + NEAREST * nearer - SIMILARITY * similarity
+        self.plane.log_odds(message) + NEAREST * nearer
     }
 
-    fn needs_no_tool(&self, message: &Message, similarity: f32, confidence: f32) -> bool {
-        let may = confidence < SURE || nearest(&self.alone, message)[0] >= KNOWN;
-        may && self.log_odds_of_none(message, similarity) >= LEAST
+    /// What the odds are made of; `similarity` is the best tool's.
+    fn signs(&self, message: &Message, similarity: f32) -> [f32; SIGNS] {
+        [self.log_odds_of_none(message), similarity, 1.0]
     }
+
+    fn probability(&self, message: &Message, similarity: f32) -> f32 {
+        let similarity = if nearest(&self.alone, message)[0] >= KNOWN { 0.0 } else { similarity };
+        logistic(CALIBRATION.iter().zip(self.signs(message, similarity)).map(|(weight, sign)| weight * sign).sum())
+    }
+}
+
+/// How alike in meaning the best tool and the message are, -1 to 1.
+fn best_similarity(ranking: &mut Ranking<'_>, message: &Message) -> f32 {
+    let best = ranking.best(1).pop();
+    best.map_or(0.0, |best| ranking.index().meanings[best.number].dot(&message.quantized))
 }
 
 /// The similarities to the nearest of a side, the largest first.
@@ -131,7 +142,10 @@ fn mean(nearest: [f32; NEIGHBOURS]) -> f32 {
     nearest.iter().sum::<f32>() / NEIGHBOURS as f32
 }
 
-/// Does the message need no tool? `similarity` is the best tool's, `confidence` its probability.
-pub(super) fn needs_no_tool(message: &Message, similarity: f32, confidence: f32) -> bool {
-    message.terms.is_empty() || SHIPPED.needs_no_tool(message, similarity, confidence)
+/// The probability that the message needs no tool of those that are ranked, 0 to 1.
+pub(super) fn probability(ranking: &mut Ranking<'_>, message: &Message) -> f32 {
+    if message.terms.is_empty() {
+        return 1.0;
+    }
+    SHIPPED.probability(message, best_similarity(ranking, message))
 }

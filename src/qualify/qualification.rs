@@ -27,6 +27,8 @@ pub struct Qualification {
     pub tools_total: usize,
     /// Can a model answer by itself?
     pub no_tool_needed: bool,
+    /// The probability of that, 0 to 1.
+    pub no_tool_probability: f32,
     /// The context for the next turn.
     pub context: IntentContext,
     /// Was an older context kept?

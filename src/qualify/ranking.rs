@@ -27,13 +27,25 @@ const NOT_FOR_SIMILARITY: f32 = 0.45;
 /// What each hundredth of similarity beyond the margin takes away.
 const NOT_FOR_WEIGHT: f32 = 8.0;
 
-/// Scores are divided by this before the probability mass is made of them of which a part is loaded: the best may be
-/// surer than the second is wrong.
-const MASS_TEMPERATURE: f32 = 1.5;
+/// Scores are divided by this times the logarithm of the catalog's size before the probability mass is made of them of
+/// which a part is loaded: a needed tool that is not the best is seldom far behind it, whatever the best one's lead,
+/// and the more tools there are, the more of them are as near.
+const MASS_TEMPERATURE: f32 = 0.37;
 
-/// The mass that is loaded, with at most a hundred tools. Of eight public catalogs it lets 95 in 100 needed tools pass
-/// on three, 94 and 93 on two, and 77 to 86 on three whose messages need several tools.
-const MASS: f32 = 0.68;
+/// The mass that holds 95 in 100 needed tools, as logarithm of its odds, for one request to [`USUAL_TOOLS`] tools.
+const MASS: f32 = 0.26;
+
+/// What the logarithm of the number of clauses that ask adds to that: each may need a tool of its own.
+const MASS_OF_REQUESTS: f32 = 0.35;
+
+/// What the logarithm of the catalog's size adds: most of the tools of a large one are like no message.
+const MASS_OF_SIZE: f32 = -0.7;
+
+/// What the mean of the logarithms of tools' choices adds: messages like those that were learnt stand out.
+const MASS_OF_USE: f32 = -0.22;
+
+/// The logarithm of the size of a usual catalog.
+const USUAL_TOOLS: f32 = 5.0;
 
 /// The place whose score is the field that a tool's is compared with.
 const FIELD: usize = 10;
@@ -61,6 +73,8 @@ pub struct Ranking<'i> {
     /// The tenth best score.
     field: f32,
     length: f32,
+    /// Clauses that ask.
+    requests: usize,
     excluded: Vec<u32>,
 }
 
@@ -97,6 +111,7 @@ impl<'i> Ranking<'i> {
             mass_total: 0.0,
             field: 0.0,
             length: message.length,
+            requests: message.requests(),
             excluded: Vec::new(),
         };
         ranking.exclude(message);
@@ -143,13 +158,14 @@ impl<'i> Ranking<'i> {
         self.sort(FIELD);
         let best = self.order.first().map_or(0.0, |&best| self.scores[best as usize]);
         self.field = self.order.iter().take(FIELD).next_back().map_or(0.0, |&last| self.scores[last as usize]);
+        let temperature = self.temperature();
         let (mut total, mut mass) = (0.0_f32, 0.0_f32);
         for score in &self.scores {
             total += (score - best).exp();
-            mass += ((score - best) / MASS_TEMPERATURE).exp();
+            mass += ((score - best) / temperature).exp();
         }
         self.total = best + total.ln();
-        self.mass_total = best / MASS_TEMPERATURE + mass.ln();
+        self.mass_total = best / temperature + mass.ln();
     }
 
     /// Makes the first `count` of the order the best, in order.
@@ -181,16 +197,31 @@ impl<'i> Ranking<'i> {
         self.best(count)
     }
 
+    /// What scores are divided by before the mass is made of them.
+    fn temperature(&self) -> f32 {
+        MASS_TEMPERATURE * (self.index.len() as f32).ln().max(1.0)
+    }
+
+    /// The share of the probability that is to be loaded, 0 to 1.
+    fn mass(&self) -> f32 {
+        let requests = self.requests.max(1) as f32;
+        let tools = self.index.len().max(1) as f32;
+        let size = tools.ln() - USUAL_TOOLS;
+        let learnt = self.usage.familiarity(self.index);
+        logistic(MASS + MASS_OF_REQUESTS * requests.ln() + MASS_OF_SIZE * size + MASS_OF_USE * learnt)
+    }
+
     /// How many of the best it takes to hold the mass, `most` at most.
     fn mass_count(&mut self, most: usize) -> usize {
+        let (whole, temperature) = (self.mass(), self.temperature());
         self.sort(most);
         let mut mass = 0.0;
         let mut count = 0;
         for &number in self.order.iter().take(most) {
-            if mass >= MASS && count > 0 {
+            if mass >= whole && count > 0 {
                 break;
             }
-            mass += (self.scores[number as usize] / MASS_TEMPERATURE - self.mass_total).exp();
+            mass += (self.scores[number as usize] / temperature - self.mass_total).exp();
             count += 1;
         }
         count

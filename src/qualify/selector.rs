@@ -1,15 +1,19 @@
 //! A message becomes tools, categories, networks and an intent: everything the ranking, the categories and the context
 //! of the conversation say together. Pure; it cannot fail.
 
+mod offer;
+
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use self::offer::{Extra, OfferedTools, Shown};
 use super::categories::{Category, CategoryIndex};
 use super::context::{ContextTurn, IntentContext, Own, Rules};
 use super::explanation::Explanation;
 use super::follow_up::{self, Leaning};
 use super::intent::{self, Wish};
+use super::languages::in_english;
 use super::message::{MAX_BYTES, Message};
 use super::purpose::{Purpose, Purposes};
 use super::qualification::{HINTS, Qualification, Says};
@@ -55,6 +59,10 @@ const LEAST_BESIDE_CONTEXT: f32 = 0.3;
 /// Likely tools that such a message, or one that points at what was said, brings; more would bury the context's own.
 const MOST_BESIDE_CONTEXT: usize = 5;
 
+/// What is left of the probability that no tool is needed where a category is called by name, or what was said or
+/// chosen before speaks for tools.
+const SPOKEN_FOR: f32 = 0.1;
+
 /// Who asks for more of something means its details.
 const DETAILS: &str = "details";
 
@@ -70,6 +78,8 @@ pub struct Selector {
 #[derive(Debug, Clone, Default)]
 pub struct Question<'q> {
     pub message: &'q str,
+    /// The same as it was written, where it was put into English.
+    pub written: Option<&'q str>,
     /// What the conversation was about before.
     pub context: Option<&'q IntentContext>,
     /// The same in the messages that it came from, oldest first; the context's intent stands in for them.
@@ -84,7 +94,7 @@ pub struct Question<'q> {
     pub selected_categories: &'q [String],
     /// Tools to offer whatever the message is.
     pub exact_tools: &'q [String],
-    /// Offer these tools alone.
+    /// OfferedTools these tools alone.
     pub ignore_other_tools: bool,
     /// Tools never to offer.
     pub excluded_tools: &'q [String],
@@ -93,30 +103,6 @@ pub struct Question<'q> {
     pub min_confidence: f32,
     /// When contexts are replaced and kept.
     pub rules: Rules,
-}
-
-/// What is offered.
-struct Offer {
-    available: Vec<Ranked>,
-    conflicting: Vec<LeftOut>,
-    cut: Vec<Arc<str>>,
-}
-
-/// What decides on what is offered, beside the question.
-struct Shown<'s> {
-    categories: &'s [String],
-    networks: &'s [String],
-    extra: &'s Extra,
-    /// Likely tools of other categories that are offered at most.
-    guesses: usize,
-}
-
-/// Tools that are offered whatever their categories.
-struct Extra {
-    /// The conversation needed them.
-    missed: Vec<usize>,
-    /// Choices speak for them.
-    taught: Vec<usize>,
 }
 
 /// What a message means where it leans on the one before it.
@@ -169,13 +155,24 @@ impl Selector {
 
     /// Which tools fit the message?
     pub fn qualify(&self, question: &Question<'_>, usage: &Usage) -> Qualification {
+        if question.message.len() <= MAX_BYTES
+            && let Cow::Owned(english) = in_english(question.message)
+        {
+            let said = Question { message: &english, written: Some(question.message), ..question.clone() };
+            return self.qualify_english(&said, usage);
+        }
+        self.qualify_english(question, usage)
+    }
+
+    fn qualify_english(&self, question: &Question<'_>, usage: &Usage) -> Qualification {
         let mut before = question.context.cloned();
         let dropped = before.as_mut().map(|context| self.restrict(context)).unwrap_or_default();
         if let Some(context) = &mut before {
             self.add_always(context);
         }
         let meaning = self.read(question, before.as_ref());
-        let message = Message::new(&meaning.text);
+        let mut message = Message::new(&meaning.text);
+        message.add_written(question.written.unwrap_or_default());
         let mut ranking = Ranking::new(&self.index, &message, usage);
         let mentions = self.category_index.mentions(&meaning.text);
         let named_networks = self.named_networks(question);
@@ -188,10 +185,11 @@ impl Selector {
         let scored = self.score(&ranking, mentions, &known_networks);
         let extra = self.extra(&ranking, question, usage, &message);
         let has_intent = before.as_ref().is_some_and(|before| before.active_intent.is_some());
-        let no_tool_needed = meaning.leaning == Leaning::Not
+        let may_need_none = meaning.leaning == Leaning::Not
             && extra.taught.is_empty()
-            && (!question.is_again || extra.missed.is_empty())
-            && self.needs_no_tool(&mut ranking, &scored, &message);
+            && (!question.is_again || extra.missed.is_empty());
+        let no_tool_probability = Self::no_tool_probability(&mut ranking, &scored, &message, may_need_none);
+        let no_tool_needed = no_tool_probability >= question.rules.no_tool_threshold;
         let (own, scored) =
             self.own(&mut ranking, scored, named_networks, question, (&message, &meaning.text), no_tool_needed);
         let own_confidence = own.confidence;
@@ -223,7 +221,7 @@ impl Selector {
                 usize::MAX
             },
         };
-        let Offer { available, conflicting, cut } = self.available(&mut ranking, &shown, question);
+        let OfferedTools { available, conflicting, cut } = self.available(&mut ranking, &shown, question);
         let hints = if no_tool_needed { 0 } else { HINTS };
         let hints = available.iter().filter(|tool| !ranking.is_excluded(tool.number)).take(hints);
         let tool_hints: Vec<Arc<str>> = hints.map(|tool| Arc::clone(tool.entry.name())).collect();
@@ -258,6 +256,7 @@ impl Selector {
             tool_hints,
             available,
             no_tool_needed,
+            no_tool_probability,
             context,
             sticky,
             cut,
@@ -308,12 +307,20 @@ impl Selector {
         format!("{earlier} {later}").trim().to_owned()
     }
 
-    fn needs_no_tool(&self, ranking: &mut Ranking<'_>, scored: &[Scored], message: &Message) -> bool {
-        scored.iter().all(|category| category.name.is_none())
-            && ranking.best(1).first().is_none_or(|best| {
-                let similarity = self.index.meanings[best.number].dot(&message.quantized);
-                no_tool::needs_no_tool(message, similarity, best.confidence)
-            })
+    /// The probability that no tool is needed. What the conversation, choices or a category's name say for tools
+    /// leaves little of what the message says.
+    fn no_tool_probability(
+        ranking: &mut Ranking<'_>,
+        scored: &[Scored],
+        message: &Message,
+        may_need_none: bool,
+    ) -> f32 {
+        let probability = no_tool::probability(ranking, message);
+        if may_need_none && scored.iter().all(|category| category.name.is_none()) {
+            probability
+        } else {
+            probability * SPOKEN_FOR
+        }
     }
 
     /// Tools that are offered whatever their categories: those that the conversation missed, and those that were chosen
@@ -502,106 +509,6 @@ impl Selector {
     pub(super) fn purpose(&self, number: usize) -> &Purpose {
         let names = |text: &str| self.category_index.words_of_names(text);
         self.purposes.get(number, self.index.entry(number), names)
-    }
-
-    /// The tools that are offered, best first, those left out for a conflict, and those that the limit cut.
-    fn available(&self, ranking: &mut Ranking<'_>, shown: &Shown<'_>, question: &Question<'_>) -> Offer {
-        let exact: BTreeSet<usize> = question.exact_tools.iter().filter_map(|name| self.index.number(name)).collect();
-        let mut chosen = exact.clone();
-        let mut conflicting = Vec::new();
-        if !question.ignore_other_tools || exact.is_empty() {
-            for held in self.category_index.all() {
-                if shown.categories.contains(&held.category.name) {
-                    chosen.extend(
-                        held.tools.iter().filter(|&&tool| {
-                            ranking.confidence(tool) >= question.min_confidence || held.category.always
-                        }),
-                    );
-                }
-            }
-            if shown.guesses > 0 {
-                conflicting = self.add_likely(ranking, shown, question, &mut chosen);
-            }
-            chosen.extend(shown.extra.missed.iter().chain(&shown.extra.taught));
-        }
-        for name in question.excluded_tools {
-            if let Some(number) = self.index.number(name) {
-                chosen.remove(&number);
-            }
-        }
-        let mut available: Vec<Ranked> = chosen.into_iter().map(|number| ranking.ranked(number)).collect();
-        let place = |tool: &Ranked| ranking.score(tool.number);
-        let is_asked = |tool: &Ranked| exact.contains(&tool.number) || shown.extra.missed.contains(&tool.number);
-        // Numbers follow the names, so ties break by name.
-        available.sort_by(|a, b| {
-            is_asked(b).cmp(&is_asked(a)).then(place(b).total_cmp(&place(a))).then(a.number.cmp(&b.number))
-        });
-        let cut = self.cut(ranking, &mut available, question.max_tools);
-        Offer { available, conflicting, cut }
-    }
-
-    /// Holds the tools to the limit; the likely ones that it cost, best first. Those that are always offered stay and
-    /// count, but leave room for the best.
-    fn cut(&self, ranking: &mut Ranking<'_>, available: &mut Vec<Ranked>, most: usize) -> Vec<Arc<str>> {
-        if available.len() <= most {
-            return Vec::new();
-        }
-        let is_always = |tool: &Ranked| {
-            self.category_index.places_of(tool.number).any(|place| self.category_index.all()[place].category.always)
-        };
-        let always = available.iter().filter(|tool| is_always(tool)).count();
-        let mut room = most.saturating_sub(always).max(most.min(HINTS));
-        let likely: BTreeSet<usize> = ranking.loaded(JUDGED).into_iter().map(|tool| tool.number).collect();
-        let mut cut = Vec::new();
-        available.retain(|tool| {
-            if is_always(tool) {
-                return true;
-            }
-            let stays = room > 0;
-            room = room.saturating_sub(1);
-            if !stays && likely.contains(&tool.number) {
-                cut.push(Arc::clone(tool.entry.name()));
-            }
-            stays
-        });
-        cut.truncate(HINTS);
-        cut
-    }
-
-    /// Adds the tools past the threshold: not those of networks nobody speaks of, nor what a better one excludes.
-    fn add_likely(
-        &self,
-        ranking: &mut Ranking<'_>,
-        shown: &Shown<'_>,
-        question: &Question<'_>,
-        chosen: &mut BTreeSet<usize>,
-    ) -> Vec<LeftOut> {
-        let mut conflicting = Vec::new();
-        let mut better: Vec<Ranked> = Vec::new();
-        let mut added = 0;
-        for tool in ranking.loaded(question.max_tools) {
-            let elsewhere = self.category_index.places_of(tool.number).any(|place| {
-                let needed = &self.category_index.all()[place].category.networks;
-                !needed.is_empty() && !needed.iter().any(|network| shown.networks.contains(network))
-            });
-            if chosen.contains(&tool.number) {
-                better.push(tool);
-                continue;
-            }
-            if elsewhere || ranking.is_excluded(tool.number) || tool.confidence < question.min_confidence {
-                continue;
-            }
-            if let Some(other) =
-                better.iter().take(JUDGED).find(|other| self.index.is_conflict(tool.number, other.number))
-            {
-                conflicting.push((Arc::clone(tool.entry.name()), Arc::clone(other.entry.name())));
-            } else if added < shown.guesses {
-                added += 1;
-                chosen.insert(tool.number);
-                better.push(tool);
-            }
-        }
-        conflicting
     }
 }
 

@@ -232,6 +232,12 @@ impl Usage {
         self.choices
     }
 
+    /// How often each tool of the index was chosen: the mean of ln(1 + choices).
+    pub(super) fn familiarity(&self, index: &Index) -> f32 {
+        let known = self.tools.iter().filter(|tool| index.number(&tool.name).is_some());
+        known.map(|tool| tool.weight_at(self.choices).ln_1p()).sum::<f32>() / index.len().max(1) as f32
+    }
+
     /// Held to how often the best tool was the chosen one.
     pub(super) fn calibrated(&self, log_odds: f32) -> f32 {
         self.adaptation.scale * log_odds + self.adaptation.shift

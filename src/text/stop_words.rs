@@ -16,6 +16,13 @@ static TERMS: LazyLock<HashSet<Box<str>>> = LazyLock::new(|| {
     terms
 });
 
+static WHOLE: LazyLock<HashSet<&str>> = LazyLock::new(|| WORDS.split_whitespace().collect());
+
+/// Is a word, in lower case, one of them as it is written?
+pub fn is_word(word: &str) -> bool {
+    WHOLE.contains(word)
+}
+
 /// Is a term, as [`analysis::terms`] makes them, one of them?
 pub fn is_stop_word(term: &str) -> bool {
     TERMS.contains(term)

@@ -122,6 +122,8 @@ pub struct QualifyAnswer {
     pub tools_total: usize,
     /// Can a model answer by itself?
     pub no_tool_needed: bool,
+    /// The probability of that, 0 to 1; `noToolNeeded` holds from `qualifier.no_tool_threshold` on.
+    pub no_tool_probability: f64,
     /// Was an older context kept?
     pub sticky_fallback_applied: bool,
     /// RFC 3339, UTC, milliseconds.
@@ -200,6 +202,7 @@ impl QualifyAnswer {
             available_tools: found.available.iter().map(|tool| tool.entry.name().to_string()).collect(),
             tools_total: found.tools_total,
             no_tool_needed: found.no_tool_needed,
+            no_tool_probability: round(found.no_tool_probability),
             sticky_fallback_applied: found.sticky,
             timestamp,
         }

@@ -199,6 +199,38 @@ fn dialogues_are_offered_what_they_need() {
 }
 
 #[test]
+fn ten_languages_find_their_tools() {
+    let figures = evaluated("languages.jsonl");
+    let session = &figures["session"];
+    assert_eq!(session["dialogues"], 20);
+    assert!(session["first_three"].as_u64().unwrap() >= 16, "{figures:#}");
+    assert_eq!(session["no_tool_needed"], 0, "{figures:#}");
+}
+
+#[test]
+fn who_asks_for_more_gets_more_of_the_same() {
+    let (_site, daemon) = serve_shipped();
+    for (first, tool) in [
+        ("Which protocols have the highest TVL?", "getDefillamaChainsTvl"),
+        ("Get me recent fundraising rounds from Messari", "getMessariFundraising"),
+        ("Show me NFT collections on OpenSea with the biggest volume", "openseaGetTrendingCollections"),
+    ] {
+        for second in ["any others?", "show me more", "more", "what else is there?", "next page please"] {
+            let asked = qualify(&daemon, &json!({"message": first}));
+            let before = place(&asked, tool);
+            let answer = qualify(&daemon, &json!({"message": second, "intentContext": asked["intentContext"]}));
+            let own = names(&asked["intentContext"]["categories"]);
+            let best = answer["availableTools"][0].as_str().unwrap();
+            assert!(answer["stickyFallbackApplied"].as_bool().unwrap(), "{second}: {own:?} {best}");
+            assert!(
+                before.is_none() || place(&answer, tool).is_some_and(|place| place <= before.unwrap_or_default() + 5),
+                "{first} {second}: {before:?} {answer:#}"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_session_goes_on_after_a_restart() {
     let site = crate::daemon::Site::new();
     let mut daemon = serve_shipped_on(&site);

@@ -220,8 +220,24 @@ fn no_tool_is_needed_for_small_talk() {
         assert!(answer["confidence"].as_f64().unwrap() < 0.5);
     }
     for message in ["what's the price of SOL?", "read the file notes.txt", "search the web for rust news"] {
-        assert_eq!(ask(&daemon, &json!({"message": message}))["noToolNeeded"], false, "{message:?}");
+        let answer = ask(&daemon, &json!({"message": message}));
+        assert_eq!(answer["noToolNeeded"], false, "{message:?}");
+        assert!(answer["noToolProbability"].as_f64().unwrap() < 0.3, "{message:?}: {answer:#}");
     }
+}
+
+#[test]
+fn the_threshold_of_no_tool_is_configured() {
+    let site = Site::new();
+    site.save("alpha.yaml", &document("alpha", "Alpha"));
+    let answer_at = |threshold: &str| {
+        site.configure(&format!("qualifier:\n  no_tool_threshold: {threshold}\n"));
+        let daemon = site.start();
+        ask(&daemon, &json!({"message": "tell me a joke about cats"}))
+    };
+    let (low, high) = (answer_at("0.0"), answer_at("1.0"));
+    assert_eq!((&low["noToolNeeded"], &high["noToolNeeded"]), (&json!(true), &json!(false)), "{low:#} {high:#}");
+    assert_eq!(low["noToolProbability"], high["noToolProbability"]);
 }
 
 #[test]
@@ -454,7 +470,8 @@ fn evaluation_tells_its_figures() {
     let figures: Value = serde_json::from_str(&run(&["--json"]).1).unwrap();
     let keys: Vec<&String> = figures.as_object().unwrap().keys().collect();
     let expected = ["queries", "recall", "mrr", "ndcg10", "mean_loaded", "loaded_recall", "ece", "us_p50", "us_p99"];
-    assert_eq!(keys, expected, "{figures:#}");
+    assert_eq!(keys, expected.into_iter().chain(["no_tool"]).collect::<Vec<_>>(), "{figures:#}");
+    assert_eq!((&figures["no_tool"]["alone"], &figures["no_tool"]["auroc"]), (&json!(1), &json!(1.0)), "{figures:#}");
     assert_eq!((&figures["queries"], &figures["recall"]["10"]), (&json!(3), &json!(1.0)), "{figures:#}");
     let learnt: Value = serde_json::from_str(&run(&["--learn", "--json"]).1).unwrap();
     assert_eq!((&learnt["queries"], &learnt["choices"]), (&json!(1), &json!(3)), "{learnt:#}");

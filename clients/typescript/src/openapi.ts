@@ -1324,6 +1324,8 @@ export interface QualifyAnswer {
   toolsTotal: number;
   /** Can a model answer by itself? */
   noToolNeeded: boolean;
+  /** The probability of that, 0 to 1; `noToolNeeded` holds from `qualifier.no_tool_threshold` on. */
+  noToolProbability: number;
   /** Was an older context kept? */
   stickyFallbackApplied: boolean;
   /** RFC 3339, UTC, milliseconds. */

@@ -13,7 +13,7 @@ use crate::config::{DaemonOverrides, Overrides};
 use crate::daemon::Config;
 use crate::engine::Engine;
 use crate::qualify::categories::file::CategoryFile;
-use crate::qualify::{IntentContext, Qualification, Question, Rules};
+use crate::qualify::{IntentContext, Qualification, Question};
 use crate::strict::FromNode;
 use crate::strict::decode::decode;
 use crate::strict::read::{Limits, json};
@@ -24,6 +24,9 @@ const MAX_LINE_BYTES: usize = 1 << 20;
 
 /// Places that count as the first ones.
 const FIRST: usize = 5;
+
+/// And as the very first.
+const VERY_FIRST: usize = 3;
 
 #[derive(Debug, Args)]
 pub(super) struct EvalDialoguesArgs {
@@ -57,8 +60,9 @@ struct DialogueError {
 #[derive(Debug, Serialize)]
 struct DialogueFigures {
     dialogues: usize,
-    /// Dialogues of which a needed tool was offered, and was among the first five.
+    /// Dialogues of which a needed tool was offered, and was among the first three or five.
     offered: usize,
+    first_three: usize,
     first_five: usize,
     /// Tools that were offered, on average.
     mean_tools: f64,
@@ -95,7 +99,7 @@ pub(super) fn run(args: &EvalDialoguesArgs, output: &mut Output) -> Result<Exit,
     engine.publish(&documents::open(config.documents(), output));
     let dialogues = read(&args.file, parse)?;
     let settings = &config.qualifier.selection;
-    let rules = Rules { new_context: settings.new_context as f32, max_turns: settings.max_turns };
+    let rules = settings.rules();
     let ask = |message: &str, session: Option<&str>, context: Option<&IntentContext>| {
         let question = Question { message, context, max_tools: settings.max_tools, rules, ..Question::default() };
         engine.qualify(&engine.generation(), DEFAULT_TENANT, session, &question)
@@ -127,7 +131,7 @@ fn parse(content: &[u8]) -> Result<Vec<Dialogue>, DialogueError> {
 impl DialogueFigures {
     /// Has each dialogue, by its number, with `answer`, which is given a message and the answer before it.
     fn of(dialogues: &[Dialogue], answer: impl Fn(usize, &str, Option<&Qualification>) -> Qualification) -> Self {
-        let (mut offered, mut first_five, mut tools, mut no_tool_needed) = (0, 0, 0, 0);
+        let (mut offered, mut first_three, mut first_five, mut tools, mut no_tool_needed) = (0, 0, 0, 0, 0);
         let mut missed = Vec::new();
         for (number, dialogue) in dialogues.iter().enumerate() {
             let say = |before: Option<Qualification>, message: &String| Some(answer(number, message, before.as_ref()));
@@ -137,6 +141,7 @@ impl DialogueFigures {
             offered += usize::from(place.is_some());
             let is_first = place.is_some_and(|place| place < FIRST);
             first_five += usize::from(is_first);
+            first_three += usize::from(place.is_some_and(|place| place < VERY_FIRST));
             tools += last.available.len();
             no_tool_needed += usize::from(last.no_tool_needed);
             if !is_first {
@@ -149,7 +154,7 @@ impl DialogueFigures {
             }
         }
         let mean_tools = tools as f64 / dialogues.len().max(1) as f64;
-        Self { dialogues: dialogues.len(), offered, first_five, mean_tools, no_tool_needed, missed }
+        Self { dialogues: dialogues.len(), offered, first_three, first_five, mean_tools, no_tool_needed, missed }
     }
 }
 
@@ -161,6 +166,7 @@ fn print(report: &Report, out: &mut Output) {
         out.line(&format!("{name:34}{:>12}{:>12}", value(session), value(echoed)));
     };
     row("needed tool offered", |figures| figures.offered.to_string());
+    row("among the first three", |figures| figures.first_three.to_string());
     row("among the first five", |figures| figures.first_five.to_string());
     row("tools offered, mean", |figures| format!("{:.1}", figures.mean_tools));
     row("said to need no tool", |figures| figures.no_tool_needed.to_string());

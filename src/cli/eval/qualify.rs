@@ -1,5 +1,6 @@
 //! `almanacd eval qualify FILE`: how good the selection is on messages whose tools are known.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -11,9 +12,12 @@ use super::super::{CliError, Exit};
 use crate::catalog::load::{LoadOptions, load};
 use crate::config::{DaemonOverrides, Overrides};
 use crate::daemon::Config;
-use crate::qualify::evaluate::{Case, Lesson, RankingFigures, evaluate, learn, parse};
+use crate::qualify::categories::file::CategoryFile;
+use crate::qualify::evaluate::{
+    AbstentionFigures, Case, Lesson, RankingFigures, evaluate, evaluate_abstention, learn, parse,
+};
 use crate::qualify::fit::{self, Set};
-use crate::qualify::{Index, Usage};
+use crate::qualify::{Index, Selector, Usage};
 
 #[derive(Debug, Args)]
 pub(super) struct EvalQualifyArgs {
@@ -28,6 +32,9 @@ pub(super) struct EvalQualifyArgs {
     /// Learn at most so many choices of a tool
     #[arg(long, value_name = "N", requires = "learn")]
     of_tool: Option<usize>,
+    /// Learn only choices of so many tools; the figures are then of the messages that need one of the others
+    #[arg(long, value_name = "N", requires = "learn")]
+    tools: Option<usize>,
     /// Replace this share of the choices by random tools
     #[arg(long, value_name = "SHARE", requires = "learn", default_value_t = 0.0)]
     noise: f64,
@@ -50,14 +57,21 @@ struct Report {
     /// Choices that were learnt.
     #[serde(skip_serializing_if = "Option::is_none")]
     choices: Option<u64>,
+    /// How well messages that need no tool are told apart, if there are some in the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    no_tool: Option<AbstentionFigures>,
 }
 
 pub(super) fn run(args: &EvalQualifyArgs, output: &mut Output) -> Result<Exit, CliError> {
     let config = Config::load(&args.overrides, &DaemonOverrides::default())?;
-    let index = Index::build(&load(config.documents()).catalog);
+    let mut categories = CategoryFile::new(config.categories.clone());
+    categories.read();
+    let selector = Selector::build(&load(config.documents()).catalog, &categories.current().0.into());
+    let index = selector.index();
     let cases = read(&args.file)?;
     if let Some(more) = &args.fit {
         let own = args.file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let index = Index::build(index.catalog());
         let mut sets = vec![Set { name: own, index, cases, is_fitted: true }];
         for pair in more {
             let is_fitted = !pair.starts_with('@');
@@ -71,18 +85,27 @@ pub(super) fn run(args: &EvalQualifyArgs, output: &mut Output) -> Result<Exit, C
     }
     let report = if args.learn {
         let (first, second) = cases.split_at(cases.len() / 2);
-        let lesson = Lesson { choices: args.choices, of_tool: args.of_tool, noise: args.noise };
-        let usage = learn(&index, first, lesson);
+        let lesson = Lesson { choices: args.choices, of_tool: args.of_tool, noise: args.noise, tools: args.tools };
+        let usage = learn(index, first, lesson);
+        let second = never_chosen(second, lesson.chosen(index).as_ref());
         Report {
-            figures: evaluate(&index, &usage, second),
-            without: Some(evaluate(&index, &Usage::new(), second)),
+            figures: evaluate(index, &usage, &second),
+            without: Some(evaluate(index, &Usage::new(), &second)),
             choices: Some(usage.choices()),
+            no_tool: None,
         }
     } else {
-        Report { figures: evaluate(&index, &Usage::new(), &cases), without: None, choices: None }
+        let no_tool = evaluate_abstention(&selector, &cases, config.qualifier.selection.rules());
+        Report { figures: evaluate(index, &Usage::new(), &cases), without: None, choices: None, no_tool }
     };
     output.show(&report, |out| print(&report, index.len(), out));
     Ok(Exit::Success)
+}
+
+/// The cases of which no needed tool could be chosen; all, if any could be.
+fn never_chosen(cases: &[Case], chosen: Option<&BTreeSet<String>>) -> Vec<Case> {
+    let may = |case: &&Case| chosen.is_none_or(|chosen| !case.gold.iter().any(|tool| chosen.contains(tool)));
+    cases.iter().filter(may).cloned().collect()
 }
 
 fn read(file: &Path) -> Result<Vec<Case>, CliError> {
@@ -92,7 +115,7 @@ fn read(file: &Path) -> Result<Vec<Case>, CliError> {
 }
 
 fn print(report: &Report, tools: usize, out: &mut Output) {
-    let Report { figures, without, choices } = report;
+    let Report { figures, without, choices, no_tool } = report;
     out.line(&out.bold(&format!("{} messages, {tools} tools", figures.queries)));
     if let (Some(choices), Some(_)) = (choices, without) {
         out.line(&format!("{:34}{:>12}{:>12}", format!("after {choices} choices"), "learnt", "not learnt"));
@@ -112,6 +135,13 @@ fn print(report: &Report, tools: usize, out: &mut Output) {
     row("calibration error of the best", |figures| format!("{:.3}", figures.ece));
     row("µs a message, median", |figures| format!("{:.0}", figures.us_p50));
     row("µs a message, 99 in 100", |figures| format!("{:.0}", figures.us_p99));
+    if let Some(told) = no_tool {
+        out.line(&format!("{:34}{:>12}", "messages that need no tool", told.alone));
+        out.line(&format!("{:34}{:>12.3}", "told apart (AUROC)", told.auroc));
+        out.line(&format!("{:34}{:>12}", "of them told so", percent(told.caught)));
+        out.line(&format!("{:34}{:>12}", "of the others told so", percent(told.false_alarms)));
+        out.line(&format!("{:34}{:>12.3}", "calibration error of that", told.ece));
+    }
 }
 
 fn percent(share: f64) -> String {

@@ -6,12 +6,12 @@
 use std::cmp::Ordering;
 use std::fmt::Write as _;
 
-use super::{Example, Judge, Plane, examples};
+use super::{Example, Judge, Plane, SIGNS, best_similarity, examples};
 use crate::qualify::evaluate::Case;
 use crate::qualify::message::Message;
 use crate::qualify::ranking::Ranking;
 use crate::qualify::weights::logistic;
-use crate::qualify::{Index, Usage};
+use crate::qualify::{Index, Rules, Usage};
 use crate::text::embedding::DIMENSIONS;
 
 /// Pulls weights towards 0; a third of it and three times as much do the same.
@@ -24,6 +24,12 @@ const MOMENTUM: f32 = 0.9;
 
 /// The constant has the largest input, so it takes shorter steps.
 const STEP_OF_CONSTANT: f32 = 0.3;
+
+/// Share of messages that are taken to need none.
+pub(in crate::qualify) const ALONE: f32 = 0.2;
+
+const CALIBRATION_ROUNDS: usize = 3000;
+const CALIBRATION_STEP: f32 = 0.3;
 
 /// Parts that messages are judged in.
 const PARTS: usize = 3;
@@ -61,7 +67,7 @@ pub(in crate::qualify) fn fit() -> String {
 }
 
 /// The probability that one of `high` is above one of `low`: the area under the curve of true over false alarms.
-fn area(high: &[f32], low: &[f32]) -> f64 {
+pub(in crate::qualify) fn area(high: &[f32], low: &[f32]) -> f64 {
     let mut above = 0.0_f64;
     for value in high {
         for low in low {
@@ -73,11 +79,6 @@ fn area(high: &[f32], low: &[f32]) -> f64 {
         }
     }
     above / (high.len() * low.len()).max(1) as f64
-}
-
-fn share(scores: &[f32]) -> f64 {
-    let beyond = scores.iter().filter(|score| **score >= super::LEAST).count();
-    beyond as f64 / scores.len().max(1) as f64
 }
 
 /// Examples with judges that know nothing of the part that they judge.
@@ -99,14 +100,16 @@ impl HeldOut {
     }
 
     /// How much speaks for needing no tool, of those that need none and of those that need one.
-    fn scores(&self, similarity: impl Fn(&Message) -> f32) -> [Vec<f32>; 2] {
+    fn scores(&self) -> [Vec<f32>; 2] {
         [true, false].map(|needs_none| {
             let side = self.examples.iter().filter(|example| example.needs_none == needs_none);
-            side.map(|example| {
-                self.judges[(self.part_of)(example)].log_odds_of_none(&example.message, similarity(&example.message))
-            })
-            .collect()
+            side.map(|example| self.judge(example).log_odds_of_none(&example.message)).collect()
         })
+    }
+
+    /// The judge that knows nothing of the example's part.
+    fn judge(&self, example: &Example) -> &Judge {
+        &self.judges[(self.part_of)(example)]
     }
 }
 
@@ -114,10 +117,58 @@ fn thirds() -> HeldOut {
     HeldOut::new(|example| example.place % PARTS)
 }
 
-/// How well messages are told apart that were not fitted on.
+/// A message as the calibration sees it, and whether it needs none of its catalog's tools.
+type Point = ([f32; SIGNS], bool);
+
+/// Messages that need none, of kinds that their judge does not know, and the set's own, which need one.
+fn points(kinds: &HeldOut, index: &Index, cases: &[Case]) -> Vec<Point> {
+    let nothing = Usage::new();
+    let signs = |judge: &Judge, message: &Message| {
+        judge.signs(message, best_similarity(&mut Ranking::new(index, message, &nothing), message))
+    };
+    let alone = kinds.examples.iter().filter(|example| example.needs_none);
+    let alone = alone.map(|example| (signs(kinds.judge(example), &example.message), true));
+    let own = cases.iter().filter(|case| !case.gold.is_empty()).map(|case| Message::new(&case.query));
+    alone.chain(own.map(|message| (signs(&super::SHIPPED, &message), false))).collect()
+}
+
+/// Logistic regression on the points of all sets, of which each counts as much and has [`ALONE`] that need none.
+fn calibrate(sets: &[Vec<Point>]) -> [f32; SIGNS] {
+    let mut weights = [1.0_f32, -5.0, 0.0];
+    for _ in 0..CALIBRATION_ROUNDS {
+        let mut gradient = [0.0_f32; SIGNS];
+        for points in sets {
+            let alone = points.iter().filter(|(_, needs_none)| *needs_none).count();
+            for (signs, needs_none) in points {
+                let counts = if *needs_none {
+                    ALONE / alone.max(1) as f32
+                } else {
+                    (1.0 - ALONE) / (points.len() - alone).max(1) as f32
+                };
+                let error = logistic(product(&weights, signs)) - f32::from(u8::from(*needs_none));
+                for (slope, sign) in gradient.iter_mut().zip(signs) {
+                    *slope += counts * error * sign / sets.len() as f32;
+                }
+            }
+        }
+        for (weight, slope) in weights.iter_mut().zip(gradient) {
+            *weight -= CALIBRATION_STEP * slope;
+        }
+        // What fits better never speaks for needing none.
+        weights[1] = weights[1].min(0.0);
+    }
+    weights
+}
+
+fn product(weights: &[f32; SIGNS], signs: &[f32; SIGNS]) -> f32 {
+    weights.iter().zip(signs).map(|(weight, sign)| weight * sign).sum()
+}
+
+/// How well messages are told apart that were not fitted on: their kinds not by the plane, and their catalog not by
+/// what calibrates it.
 pub(in crate::qualify) fn measure<'s>(sets: impl Iterator<Item = (&'s Index, &'s [Case])>) -> String {
     let (thirds, kinds) = (thirds(), HeldOut::new(|example| example.kind));
-    let ([alone, tools], [alone_of_kind, tools_of_kind]) = (thirds.scores(|_| 0.0), kinds.scores(|_| 0.0));
+    let ([alone, tools], [alone_of_kind, tools_of_kind]) = (thirds.scores(), kinds.scores());
     let mut text = format!(
         "no tool needed, {} messages and {} that need one: AUROC {:.3}, with whole kinds held out {:.3}\n",
         alone.len(),
@@ -125,36 +176,30 @@ pub(in crate::qualify) fn measure<'s>(sets: impl Iterator<Item = (&'s Index, &'s
         area(&alone, &tools),
         area(&alone_of_kind, &tools_of_kind)
     );
-    let nothing = Usage::new();
-    for (index, cases) in sets {
-        let best = |message: &Message| {
-            let best = Ranking::new(index, message, &nothing).best(1);
-            best.first()
-                .map_or((0.0, 0.0), |best| (index.meanings[best.number].dot(&message.quantized), best.confidence))
+    let (names, points): (Vec<usize>, Vec<Vec<Point>>) =
+        sets.map(|(index, cases)| (index.len(), points(&kinds, index, cases))).unzip();
+    for (place, (tools, own)) in names.iter().zip(&points).enumerate() {
+        let others: Vec<Vec<Point>> =
+            points.iter().enumerate().filter(|(other, _)| *other != place).map(|(_, points)| points.clone()).collect();
+        let weights = if others.is_empty() { super::CALIBRATION } else { calibrate(&others) };
+        let side = |needs_none: bool| -> Vec<f32> {
+            let side = own.iter().filter(|(_, none)| *none == needs_none);
+            side.map(|(signs, _)| logistic(product(&weights, signs))).collect()
         };
-        let [alone, tools] = thirds.scores(|message| best(message).0);
-        let [alone_of_kind, _] = kinds.scores(|message| best(message).0);
-        let own: Vec<Message> = cases.iter().map(|case| Message::new(&case.query)).collect();
-        let own_scores: Vec<f32> =
-            own.iter().map(|message| super::SHIPPED.log_odds_of_none(message, best(message).0)).collect();
-        let left = own.iter().filter(|message| {
-            let (similarity, confidence) = best(message);
-            super::needs_no_tool(message, similarity, confidence)
-        });
+        let (alone, needing) = (side(true), side(false));
+        let share = |side: &[f32]| {
+            side.iter().filter(|probability| **probability >= Rules::default().no_tool_threshold).count() as f64
+                / side.len().max(1) as f64
+        };
         let _ = writeln!(
             text,
-            "among {} tools: AUROC {:.3} ({:.3}) against the set's messages, {:.3} against the others; none is \
-             offered for {:.3}, \
-             for {:.3} of the others and {:.3} of the set's",
-            index.len(),
-            area(&alone, &own_scores),
-            area(&alone_of_kind, &own_scores),
-            area(&alone, &tools),
+            "among {tools} tools: AUROC {:.3}; none is offered for {:.3}, and for {:.3} of the set's",
+            area(&alone, &needing),
             share(&alone),
-            share(&tools),
-            left.count() as f64 / own.len().max(1) as f64
+            share(&needing),
         );
     }
+    let _ = writeln!(text, "calibration of no tool {:.3?}", calibrate(&points));
     text
 }
 
@@ -175,7 +220,7 @@ mod tests {
 
     #[test]
     fn messages_that_were_not_fitted_are_told_apart() {
-        let [alone, tools] = thirds().scores(|_| 0.0);
+        let [alone, tools] = thirds().scores();
         assert!(alone.len() >= 200 && tools.len() >= 200, "{} and {}", alone.len(), tools.len());
         let area = area(&alone, &tools);
         assert!(area >= 0.94, "{area}");

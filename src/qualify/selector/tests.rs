@@ -48,6 +48,19 @@ fn ask(selector: &Selector, question: &Question<'_>) -> Qualification {
     selector.qualify(&Question { max_tools: 100, ..question.clone() }, &Usage::new())
 }
 
+#[test]
+fn small_talk_is_told_among_few_tools() {
+    let selector = selector();
+    for message in ["hello there", "write a poem about autumn", "hola, ¿qué tal?"] {
+        let answer = ask(&selector, &says(message));
+        assert!(answer.no_tool_needed && answer.no_tool_probability >= 0.6, "{message}: {answer:#?}");
+    }
+    for message in ["send an email to Ann", "swap 2 SOL for USDC", "read my inbox"] {
+        let answer = ask(&selector, &says(message));
+        assert!(!answer.no_tool_needed && answer.no_tool_probability < 0.6, "{message}: {answer:#?}");
+    }
+}
+
 fn says(message: &str) -> Question<'_> {
     Question { message, ..Question::default() }
 }

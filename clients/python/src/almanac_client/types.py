@@ -150,6 +150,7 @@ class Qualification(TypedDict):
     toolCount: int
     toolsTotal: int
     noToolNeeded: bool
+    noToolProbability: float
     stickyFallbackApplied: bool
     timestamp: str
 

@@ -1,0 +1,263 @@
+//! What a message in another language says in English, as far as a small dictionary knows: documents are English, and
+//! without a model nothing else would join the two.
+//!
+//! Words stand for words; no grammar is known, and none is needed to find a tool. The language is told by the script,
+//! and within the Latin one by the words that only serve the sentence, so that English stays as it is. Chinese and
+//! Japanese are cut into the longest words that the dictionary has. Words that it does not have are kept where they may
+//! be names, and else left out; names in capitals stay what they are.
+
+mod dictionary;
+
+use std::borrow::Cow;
+
+use dictionary::{Dictionary, Language};
+
+use crate::text::stop_words;
+
+/// Letters that may follow a stem.
+const MOST_SUFFIX: usize = 6;
+
+/// Known words that tell a language where none only serves the sentence.
+const TELLING_WORDS: usize = 3;
+
+/// A stretch of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stretch<'t> {
+    Word(&'t str),
+    /// What stands between words.
+    Between(&'t str),
+}
+
+impl<'t> Stretch<'t> {
+    fn word(self) -> Option<&'t str> {
+        match self {
+            Self::Word(word) => Some(word),
+            Self::Between(_) => None,
+        }
+    }
+}
+
+/// The text in English, word by word; the text itself if it is English, or of a language that is not known.
+pub(super) fn in_english(text: &str) -> Cow<'_, str> {
+    match language(text) {
+        Some(language) => translate(text, language).into(),
+        None => text.into(),
+    }
+}
+
+fn language(text: &str) -> Option<Language> {
+    if !text.is_ascii()
+        && let Some(language) = by_script(text)
+    {
+        return Some(language);
+    }
+    by_words(text)
+}
+
+/// The language of the script that most letters are of, if it is not the Latin one.
+fn by_script(text: &str) -> Option<Language> {
+    let (mut counts, mut latin, mut has_kana) = ([0_usize; 5], 0, false);
+    for char in text.chars() {
+        let place = match char {
+            'a'..='z' | 'A'..='Z' | '\u{c0}'..='\u{24f}' => {
+                latin += 1;
+                continue;
+            }
+            '\u{3041}'..='\u{30fe}' => {
+                has_kana = true;
+                0
+            }
+            '\u{4e00}'..='\u{9fff}' => 0,
+            '\u{900}'..='\u{97f}' => 1,
+            '\u{600}'..='\u{6ff}' => 2,
+            '\u{980}'..='\u{9ff}' => 3,
+            '\u{400}'..='\u{4ff}' => 4,
+            _ => continue,
+        };
+        counts[place] += 1;
+    }
+    let place = (0..counts.len()).max_by_key(|&place| counts[place])?;
+    // Of scripts without spaces a letter is half a word.
+    let weight = if place == 0 { 4 } else { 2 };
+    if counts[place] * weight <= latin {
+        return None;
+    }
+    Some(match place {
+        0 if has_kana => Language::Japanese,
+        0 => Language::Chinese,
+        1 => Language::Hindi,
+        2 => Language::Arabic,
+        3 => Language::Bengali,
+        _ => Language::Russian,
+    })
+}
+
+/// The language that explains more of the words than English does. Single letters and names tell of none.
+fn by_words(text: &str) -> Option<Language> {
+    let dictionary = Dictionary::shipped();
+    let (mut words, mut english, mut known, mut serving) = (0, 0, [0_usize; 4], [0_usize; 4]);
+    for word in pieces(text).filter_map(Stretch::word) {
+        words += 1;
+        if word.len() < 2 || words > 1 && word.starts_with(char::is_uppercase) {
+            continue;
+        }
+        let folded = dictionary::fold(word);
+        let is_english = stop_words::is_word(&folded);
+        if !dictionary.may_be_latin(&folded) {
+            english += usize::from(is_english);
+            continue;
+        }
+        let mut is_foreign = false;
+        for (place, language) in Language::LATIN.into_iter().enumerate() {
+            let Some(meaning) = dictionary.meaning(language, &folded) else { continue };
+            is_foreign = true;
+            if !is_english && !is_cognate(&folded, meaning) {
+                known[place] += 1;
+                serving[place] += usize::from(meaning.is_empty());
+            }
+        }
+        english += usize::from(is_english && !is_foreign);
+    }
+    // Of two that explain as much the first stands.
+    let place = (0..known.len()).rev().max_by_key(|&place| (known[place], serving[place]))?;
+    let (known, serving) = (known[place], serving[place]);
+    let is_told = match (english, serving) {
+        (0, 0) => known >= TELLING_WORDS || known > 0 && (!text.is_ascii() || known == words),
+        _ => serving > 0 && (known >= 2 || known == words),
+    };
+    (known > english && is_told).then_some(Language::LATIN[place])
+}
+
+/// Is a word so like what it means that it may as well be English?
+fn is_cognate(word: &str, meaning: &str) -> bool {
+    meaning.split(' ').any(|meaning| meaning == word || word.get(..4).is_some_and(|stem| meaning.starts_with(stem)))
+}
+
+fn translate(text: &str, language: Language) -> String {
+    let dictionary = Dictionary::shipped();
+    let mut english = String::with_capacity(text.len());
+    let mut is_first = true;
+    for piece in pieces(text) {
+        match piece {
+            Stretch::Between(between) => english.push_str(&between.replace(['。', '？', '！', '؟', '।'], ". ")),
+            Stretch::Word(word) if is_name(word, language, is_first) => push(&mut english, word),
+            Stretch::Word(word) if language.has_spaces() => {
+                match dictionary.meaning_of_any(language, &dictionary::fold(word)) {
+                    Some(meaning) => push(&mut english, &meaning),
+                    None if language.is_latin() => push(&mut english, word),
+                    None => {}
+                }
+            }
+            Stretch::Word(run) => {
+                for meaning in dictionary.cut(language, run) {
+                    push(&mut english, meaning);
+                }
+            }
+        }
+        is_first &= matches!(piece, Stretch::Between(_));
+    }
+    english
+}
+
+fn push(english: &mut String, word: &str) {
+    if !word.is_empty() && english.ends_with(|last: char| !last.is_whitespace()) {
+        english.push(' ');
+    }
+    english.push_str(word);
+}
+
+/// Words in capitals, and those of another script than the language's, are names; so are words with a capital inside a
+/// sentence, but in German, where every noun has one.
+fn is_name(word: &str, language: Language, is_first: bool) -> bool {
+    if !language.is_latin() {
+        return word.is_ascii();
+    }
+    let mut letters = word.chars();
+    let begins = letters.next().is_some_and(char::is_uppercase);
+    let capitals = begins && word.chars().count() > 1 && letters.clone().all(|letter| !letter.is_lowercase());
+    capitals || begins && !is_first && language != Language::German && letters.any(char::is_lowercase)
+}
+
+/// The words of a text, and what stands between them; the letters of one script in a row are a word.
+fn pieces(text: &str) -> impl Iterator<Item = Stretch<'_>> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let first = kind(rest.chars().next()?);
+        let end = rest.char_indices().find(|(_, char)| kind(*char) != first).map_or(rest.len(), |(at, _)| at);
+        let (piece, after) = rest.split_at(end);
+        rest = after;
+        Some(if first == 0 { Stretch::Between(piece) } else { Stretch::Word(piece) })
+    })
+}
+
+/// 0 for what is of no word, 1 for letters and digits of ASCII and of Latin, 2 for all others with their marks.
+fn kind(char: char) -> u8 {
+    match char {
+        'a'..='z' | 'A'..='Z' | '0'..='9' | '\u{c0}'..='\u{24f}' | '_' | '\u{300}'..='\u{36f}' => 1,
+        '\u{900}'..='\u{963}' | '\u{980}'..='\u{9e3}' | '\u{64b}'..='\u{652}' | '\u{30fc}' => 2,
+        _ if char.is_alphanumeric() => 2,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(text: &str, expected: &str) {
+        let english = in_english(text);
+        assert_eq!(english.split_whitespace().collect::<Vec<_>>().join(" "), expected, "{text:?}");
+    }
+
+    #[test]
+    fn ten_languages_are_read_word_by_word() {
+        check("¿Qué tiempo hace mañana en Madrid?", "¿ weather hace tomorrow Madrid?");
+        check("Wie wird das Wetter morgen in Berlin?", "weather tomorrow Berlin?");
+        check("Traduis ce texte en anglais", "translate text english");
+        check("Envie um email para a Ana", "send mail email Ana");
+        check("Какая погода завтра в Москве?", "what weather tomorrow ?");
+        check("明天北京的天气怎么样？", "tomorrow weather how.");
+        check("東京の天気を教えて", "weather get");
+        check("कल मौसम कैसा है", "tomorrow weather how");
+        check("ما هو الطقس غدا", "weather tomorrow");
+        check("আজ আবহাওয়া কেমন", "today weather how");
+    }
+
+    #[test]
+    fn english_stays_as_it_is() {
+        for text in [
+            "",
+            "What's hot on Polymarket?",
+            "swap 2 SOL for USDC on Base",
+            "die roll with an on site plan",
+            "Translate 'buenos dias' to English for me please",
+            "Find me a café near the Champs-Élysées",
+            "base gas price",
+            "hotels in Kyoto under a hundred dollars",
+            "list c drive",
+            "list file in desktop using dir Desktop",
+            "tool prompt \"Find a recent news article\"",
+            "Find me a hotel in Los Angeles.",
+            "restaurants near me with Chinese cuisine in Seattle",
+            "a man wearing a red dress",
+            "rename src/main.rs to lib.rs",
+        ] {
+            assert!(matches!(in_english(text), Cow::Borrowed(_)), "{text:?} became {:?}", in_english(text));
+        }
+    }
+
+    #[test]
+    fn names_are_no_words() {
+        check("¿Cuál es el precio de SOL?", "¿ what price SOL?");
+        check("我想买 SOL", "buy SOL");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_becomes_a_bounded_one(text in "\\PC{0,80}") {
+            prop_assert!(in_english(&text).len() <= 40 * text.len() + 40);
+        }
+    }
+}
