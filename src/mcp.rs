@@ -26,15 +26,18 @@ mod meta_tool;
 mod methods;
 mod offering;
 mod own;
+mod questions;
 mod relay;
 mod request;
 mod running;
+mod sealed;
 mod session;
 mod sessions;
 mod settings;
 mod shown;
 pub mod stdio;
 mod streams;
+mod subscriptions;
 mod work;
 
 use std::path::Path;
@@ -45,6 +48,7 @@ use tokio::sync::{Semaphore, watch};
 pub use address::Address;
 pub use http::{HttpAnswer, HttpRequest, MAX_MESSAGE_BYTES};
 pub(crate) use offering::{document_of, document_of_value};
+use questions::OpenQuestions;
 use relay::Relay;
 pub use request::Waits;
 use running::Running;
@@ -54,6 +58,7 @@ use sessions::McpSessions;
 pub use settings::{Pinned, Settings, ViewSettings};
 use shown::{Shown, ToolFacts};
 use streams::Streams;
+use subscriptions::Subscriptions;
 
 use crate::Engine;
 use crate::access::TokenKeeper;
@@ -73,6 +78,8 @@ pub struct Mcp {
     sessions: McpSessions,
     streams: Streams,
     running: Running,
+    questions: OpenQuestions,
+    subscriptions: Subscriptions,
     in_flight: Arc<Semaphore>,
     upstreams: Upstreams,
     /// As the configuration says now.
@@ -106,6 +113,8 @@ impl Mcp {
             sessions: McpSessions::new(metrics.mcp.sessions.clone()),
             streams: Streams::new(max_streams, metrics.mcp.streams.clone()),
             running: Running::default(),
+            questions: OpenQuestions::default(),
+            subscriptions: Subscriptions::default(),
             in_flight: Arc::new(Semaphore::new(MAX_IN_FLIGHT)),
             upstreams,
             settings,

@@ -47,6 +47,24 @@ impl Capabilities {
         Self(held.fold(0, |bits, (one, _)| bits | one.0))
     }
 
+    /// In a client's words.
+    pub(super) fn to_json(self) -> Value {
+        let mut declared = Map::new();
+        for (one, path) in PATHS.iter().filter(|(one, _)| self.0 & one.0 != 0) {
+            let has_object = *one != Self::ROOTS_CHANGED;
+            let value = if has_object { Value::Object(Map::new()) } else { true.into() };
+            match path {
+                [only] => drop(declared.insert((*only).to_owned(), value)),
+                [first, second] => {
+                    let known = declared.entry(*first).or_insert_with(|| Value::Object(Map::new()));
+                    known[*second] = value;
+                }
+                _ => {}
+            }
+        }
+        Value::Object(declared)
+    }
+
     /// As a number.
     pub(super) fn bits(self) -> u16 {
         self.0
@@ -71,6 +89,8 @@ mod tests {
             let known = Capabilities::of(&declared);
             assert_eq!(known.bits(), expected.iter().fold(0, |bits, one| bits | one.bits()), "{declared:?}");
             assert_eq!(Capabilities::from_bits(known.bits()), known);
+            let Value::Object(said) = known.to_json() else { panic!("an object") };
+            assert_eq!(Capabilities::of(&said), known, "{said:?}");
         };
         check(json!({}), &[]);
         check(json!({"sampling": {}, "experimental": {"x": {}}}), &[Capabilities::SAMPLING]);

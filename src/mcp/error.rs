@@ -82,7 +82,10 @@ impl RpcError {
 
     /// An error of a server, as it is.
     pub(super) fn relayed(object: ErrorObject) -> Self {
-        Self { object, status: StatusCode::OK, scope: None }
+        // What the request lacks is said by the status too.
+        let is_lacking = object.code == code::MISSING_CAPABILITY;
+        let status = if is_lacking { StatusCode::BAD_REQUEST } else { StatusCode::OK };
+        Self { object, status, scope: None }
     }
 
     /// What must not happen.

@@ -1,18 +1,23 @@
 //! What a server offers beside tools, at its own address: prompts, resources and completions, as it gives them.
 
+use std::time::SystemTime;
+
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
 use super::Mcp;
 use super::address::Address;
 use super::error::RpcError;
-use super::relay::{passed_on, relayed, session_of, translate};
-use super::request::{McpRequest, RpcAnswer, cacheable};
+use super::relay::rounds::{self, InputRequest, InputRequired};
+use super::relay::{passed_on, relayed, session_of, translate, wrong_state};
+use super::request::{McpRequest, MessageSink, RpcAnswer, cacheable, complete};
+use super::sealed::{GoodFor, RoundState};
 use super::shown::PAGE;
 use crate::access::Scope;
 use crate::jsonrpc::object::{self, Change};
-use crate::jsonrpc::{Era, Members};
-use crate::upstream::{Caller, ListedItem, Outgoing, ServerState};
+use crate::jsonrpc::{Era, Members, NoObject};
+use crate::upstream::{CallFault, CallReply, Caller, ListedItem, Outgoing, ServerEvent, ServerState};
 
 /// Lists of a server that are kept: the method, the member of its result, and the capability that it needs.
 const LISTS: [(&str, &str, &str); 3] = [
@@ -27,7 +32,7 @@ const ASKED: [(&str, &str); 3] =
 
 impl Mcp {
     /// Answers what is asked of one server beside tools; an unknown method if it is none of that.
-    pub(super) async fn ask_server(&self, request: &McpRequest) -> RpcAnswer {
+    pub(super) async fn ask_server(&self, request: &McpRequest, events: &MessageSink) -> RpcAnswer {
         let caller = &request.caller;
         let unknown = || RpcError::unknown_method(&request.method, caller.version);
         let Address::Server(name) = &caller.address else { return Err(unknown()) };
@@ -36,6 +41,9 @@ impl Mcp {
         if let Some((_, member, _)) = LISTS.iter().find(|(method, _, needs)| *method == request.method && has(needs)) {
             return list(request, &server, member);
         }
+        if let Some(is_wanted) = subscribes(request, &server) {
+            return self.subscribe(request, events, &server, is_wanted).await;
+        }
         let is_asked = ASKED.iter().any(|(method, needs)| *method == request.method && has(needs));
         if !is_asked {
             return Err(unknown());
@@ -43,28 +51,77 @@ impl Mcp {
         if !self.may_call(caller) {
             return Err(RpcError::missing_scope(Scope::Call));
         }
-        self.pass_on(request, name).await
+        self.pass_on(request, events, &server).await
     }
 
-    async fn pass_on(&self, request: &McpRequest, server: &str) -> RpcAnswer {
+    /// A legacy session wants to be told of changes of a resource, or does no more.
+    async fn subscribe(
+        &self,
+        request: &McpRequest,
+        events: &MessageSink,
+        server: &ServerState,
+        is_wanted: bool,
+    ) -> RpcAnswer {
         let caller = &request.caller;
-        let params = request.params.as_deref().map(passed_on).transpose();
-        let params = params.map_err(|error| RpcError::invalid_params(format!("params: {error}")))?;
-        let outgoing = Outgoing {
+        if !self.may_call(caller) {
+            return Err(RpcError::missing_scope(Scope::Call));
+        }
+        let uri = request.text("uri").ok_or_else(|| RpcError::invalid_params("`uri` says of which resource"))?;
+        let session = caller.session.unwrap_or_default();
+        if is_wanted {
+            if !self.subscriptions.add(session, &server.name, &uri) {
+                return Err(RpcError::busy("subscriptions"));
+            }
+            let answer = self.pass_on(request, events, server).await;
+            if answer.is_err() {
+                self.subscriptions.remove(session, &server.name, &uri);
+            }
+            return answer;
+        }
+        let was_last = self.subscriptions.remove(session, &server.name, &uri);
+        if was_last || server.settings.per_session {
+            return self.pass_on(request, events, server).await;
+        }
+        complete(caller, Map::new())
+    }
+
+    async fn pass_on(&self, request: &McpRequest, events: &MessageSink, server: &ServerState) -> RpcAnswer {
+        let caller = &request.caller;
+        let params = self.params_of(request, server)?;
+        let mut outgoing = Outgoing {
             method: request.method.clone(),
             params,
             caller: Caller {
                 session: session_of(request),
                 token: Some(caller.grant.name.to_string()),
+                capabilities: Some(caller.capabilities.as_ref().to_owned()),
                 ..Caller::default()
             },
             limit: None,
             sent: None,
         };
-        // What it says meanwhile is of a call of tools alone.
-        let reply = self.upstreams.request(server, outgoing, mpsc::channel(1).0).await;
-        let reply = reply.map_err(|fault| RpcError::internal(fault.to_string()))?;
-        match reply.outcome {
+        let mut rounds_left = rounds::MAX_ROUNDS;
+        let outcome = loop {
+            let reply = self.ask_upstream(request, events, server, outgoing.clone()).await;
+            let reply = reply.map_err(|fault| RpcError::internal(fault.to_string()))?;
+            let asked = reply.outcome.as_ref().ok().and_then(|result| InputRequired::read(result));
+            let Some(asked) = asked.filter(|_| caller.era() == Era::Legacy && rounds_left > 0) else {
+                break reply.outcome;
+            };
+            rounds_left -= 1;
+            let mut answers = Vec::new();
+            for InputRequest { method, params, .. } in &asked.requests {
+                let answered = self.ask_client(caller, events, method, params.as_deref()).await.and_then(Result::ok);
+                let refused = || RpcError::internal(format!("{} asks for what this client cannot tell", server.name));
+                answers.push(answered.ok_or_else(refused)?);
+            }
+            let again = outgoing.params.as_deref().map(|params| asked.answered(params, &answers)).transpose();
+            outgoing.params = again.map_err(|error| RpcError::internal(error.to_string()))?;
+        };
+        match outcome {
+            Ok(result) if rounds::asks(&result) => {
+                self.sealed(caller, &result, &server.name, (&request.method, &subject_of(request)))
+            }
             Ok(result) => {
                 let answer = relayed(caller, &result, "")?;
                 let is_cached = Members::read(&answer).is_ok_and(|members| members.get("ttlMs").is_some());
@@ -78,6 +135,80 @@ impl Mcp {
             Err(error) => Err(RpcError::relayed(translate::error(&error, caller.era()))),
         }
     }
+
+    /// What the server gets: without what is of one hop, with the state that it gave itself.
+    fn params_of(&self, request: &McpRequest, server: &ServerState) -> Result<Option<Box<RawValue>>, RpcError> {
+        let Some(raw) = request.params.as_deref() else { return Ok(None) };
+        let wrong = |error: NoObject| RpcError::invalid_params(format!("params: {error}"));
+        let passed = passed_on(raw).map_err(wrong)?;
+        if !rounds::answers(Some(raw)) {
+            return Ok(Some(passed));
+        }
+        let subject = subject_of(request);
+        let good_for =
+            GoodFor { token: &request.caller.grant.name, server: &server.name, request: (&request.method, &subject) };
+        let state = match rounds::state_of(raw) {
+            None => None,
+            Some(sealed) => match self.key.unseal(&sealed, good_for, SystemTime::now()) {
+                Some(RoundState::Server(state)) => Some(state),
+                _ => return Err(wrong_state()),
+            },
+        };
+        rounds::passed_on(&passed, Some(raw), state.as_deref(), server.era).map(Some).map_err(wrong)
+    }
+
+    /// Asks a server; a legacy client is asked what it wants to know meanwhile.
+    async fn ask_upstream(
+        &self,
+        request: &McpRequest,
+        events: &MessageSink,
+        server: &ServerState,
+        outgoing: Outgoing,
+    ) -> Result<CallReply, CallFault> {
+        let (sender, mut heard) = mpsc::channel(8);
+        let asked = self.upstreams.request(&server.name, outgoing, sender);
+        tokio::pin!(asked);
+        loop {
+            tokio::select! {
+                reply = &mut asked => return reply,
+                // The rest of what it says is of calls of tools alone.
+                Some(event) = heard.recv() => {
+                    let ServerEvent::Question { method, params, answer } = event else { continue };
+                    let asking = self.ask_client(&request.caller, events, &method, params.as_deref());
+                    tokio::select! {
+                        reply = &mut asked => return reply,
+                        answered = asking => if let Some(answered) = answered {
+                            let _ = answer.send(answered);
+                        },
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Is a resource to be followed, or no more? Nothing if neither is asked, or the server cannot.
+fn subscribes(request: &McpRequest, server: &ServerState) -> Option<bool> {
+    let can = request.caller.era() == Era::Legacy && can_subscribe(server);
+    match request.method.as_str() {
+        "resources/subscribe" if can => Some(true),
+        "resources/unsubscribe" if can => Some(false),
+        _ => None,
+    }
+}
+
+/// A modern server tells of changes by streams alone, which end with whoever asked.
+fn can_subscribe(server: &ServerState) -> bool {
+    let resources = server.listed.as_ref().and_then(|listed| {
+        let declared = Members::read(&listed.capabilities).ok()?.get("resources")?;
+        Members::read(declared).ok()?.get("subscribe").map(|value| value.get() == "true")
+    });
+    server.era == Some(Era::Legacy) && resources == Some(true)
+}
+
+/// What a request is about.
+fn subject_of(request: &McpRequest) -> String {
+    request.text("name").or_else(|| request.text("uri")).unwrap_or_default()
 }
 
 /// A page of a list as the server gave it last.
@@ -121,6 +252,9 @@ pub(super) fn capabilities_of(server: &ServerState, era: Era) -> Value {
         }
     }
     if era == Era::Legacy {
+        if can_subscribe(server) {
+            can["resources"]["subscribe"] = true.into();
+        }
         can["logging"] = json!({});
     }
     can

@@ -11,13 +11,15 @@ use std::time::{Duration, Instant, SystemTime};
 use bytes::Bytes;
 use hyper::header::{ACCEPT, ALLOW, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{Method, StatusCode};
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{interval, sleep};
 
 use super::Mcp;
 use super::address::Address;
 use super::answer_stream::{AnswerStream, next};
+use super::capabilities::Capabilities;
 use super::error::RpcError;
 use super::headers::{self, SESSION};
 use super::methods::Introduction;
@@ -135,8 +137,12 @@ impl Mcp {
         let message = Envelope::read(&http.body, LIMITS)
             .map_err(|error| Refusal::new(error.id().cloned(), RpcError::from(&error)))?;
         match message {
-            // No question of ours is open.
-            Envelope::Response { .. } => Ok(empty(StatusCode::ACCEPTED)),
+            Envelope::Response { id, outcome } => {
+                if let (Some(session), Some(id)) = (self.session(&http), id) {
+                    self.questions.answered(session.random, &id, outcome);
+                }
+                Ok(empty(StatusCode::ACCEPTED))
+            }
             Envelope::Notification { method, params } => {
                 if method == "notifications/cancelled" {
                     self.cancel(&http, params);
@@ -168,7 +174,7 @@ impl Mcp {
         let caller = if declared.is_some() || says_modern(&http.headers) {
             self.modern_caller(http, method, params)?
         } else {
-            self.legacy_caller(http)?
+            self.legacy_caller(http, wants_events)?
         };
         let request = McpRequest {
             id: id.clone(),
@@ -196,7 +202,7 @@ impl Mcp {
             .begin(version, capabilities, whose, SystemTime::now())
             .map_err(|error| RpcError::internal(error.to_string()))?;
         let started = Instant::now();
-        let caller = self.caller(http, version, Some(session.random));
+        let caller = self.caller(http, version, Some(session.random), &session.capabilities.to_json());
         let answer = self.greet(&caller);
         self.count("initialize", Era::Legacy, &answer, started);
         let mut whole = respond(asked.id, &answer);
@@ -221,13 +227,16 @@ impl Mcp {
         let subject = subject.and_then(|name| object::text(Members::read(params).ok()?.get(name)?));
         headers::check_method(&http.headers, method, subject.as_deref())?;
         let declared = meta::get(params, meta::CLIENT_CAPABILITIES);
-        if declared.is_none_or(|declared| Members::read(declared).is_err()) {
-            return Err(RpcError::missing_meta(meta::CLIENT_CAPABILITIES));
+        let declared: Option<Map<String, Value>> = declared.and_then(|raw| serde_json::from_str(raw.get()).ok());
+        let mut declared = declared.ok_or_else(|| RpcError::missing_meta(meta::CLIENT_CAPABILITIES))?;
+        if let Some(Value::Object(extensions)) = declared.get_mut("extensions") {
+            // A task that a server began could not be asked for here.
+            extensions.remove("io.modelcontextprotocol/tasks");
         }
-        Ok(self.caller(http, version, None))
+        Ok(self.caller(http, version, None, &declared.into()))
     }
 
-    fn legacy_caller(&self, http: &HttpRequest) -> Result<McpCaller, RpcError> {
+    fn legacy_caller(&self, http: &HttpRequest, wants_events: bool) -> Result<McpCaller, RpcError> {
         if http.headers.get(SESSION).is_none() {
             let message = "the header Mcp-Session-Id is missing: send `initialize` first, or a version in params._meta";
             return Err(RpcError::invalid_request(message));
@@ -240,13 +249,16 @@ impl Mcp {
                 "the header MCP-Protocol-Version names a version that is not spoken",
             ));
         }
-        Ok(self.caller(http, session.version, Some(session.random)))
+        // Without a stream there is no way to ask it anything.
+        let capabilities = if wants_events { session.capabilities } else { Capabilities::default() };
+        Ok(self.caller(http, session.version, Some(session.random), &capabilities.to_json()))
     }
 
-    fn caller(&self, http: &HttpRequest, version: Version, session: Option<u64>) -> McpCaller {
+    fn caller(&self, http: &HttpRequest, version: Version, session: Option<u64>, can: &Value) -> McpCaller {
         let is_public = !self.tokens.load().are_required();
         let (grant, address) = (http.grant.clone(), http.address.clone());
-        McpCaller { grant, address, version, session, is_public, waits: http.waits }
+        let capabilities = to_raw_value(can).unwrap_or_default().into();
+        McpCaller { grant, address, version, session, is_public, waits: http.waits, capabilities }
     }
 
     /// The session that the header names, if it is the sender's and has not ended.
@@ -343,13 +355,14 @@ impl Mcp {
             return Ok(HttpAnswer::Stream(rest));
         }
         // A client goes on without the stream if it is told that there is none.
-        let changes = self.tell_of_changes(&http.address, http.stopped.clone());
+        let changes = self.tell_of_changes(session.random, &http.address, http.stopped.clone());
         changes.map(HttpAnswer::Stream).ok_or_else(|| not_allowed("POST, DELETE"))
     }
 
     fn delete(&self, http: &HttpRequest) -> Result<HttpAnswer, Refusal> {
         let session = self.session_of(http)?;
         self.sessions.end(session.random);
+        self.subscriptions.end(session.random);
         self.upstreams.end_session(&session_name(session.random));
         Ok(empty(StatusCode::NO_CONTENT))
     }

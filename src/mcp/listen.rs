@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{broadcast, mpsc, watch};
 use tokio::time::{Instant, interval_at};
 
 use super::Mcp;
@@ -16,10 +16,13 @@ use super::request::{McpRequest, complete};
 use super::shown::{Shown, ViewList};
 use super::streams::{COMMENTS, PIECES, StreamPlace};
 use crate::jsonrpc::sse;
-use crate::jsonrpc::{Envelope, meta};
+use crate::jsonrpc::{Envelope, Members, meta};
 
 /// Makes the event that tells of another list; each stream has its own.
 type TellChange = Box<dyn Fn() -> Option<Bytes> + Send>;
+
+/// Is a server's changed resource, as its notification says it, told of here?
+type WantsUpdate = Box<dyn Fn(&str, &RawValue) -> bool + Send + Sync>;
 
 impl Mcp {
     /// Tells a modern client of what it asks to be told, and that it will be.
@@ -48,13 +51,19 @@ impl Mcp {
     /// Tells a legacy client of changes; nothing if there are too many streams.
     pub(super) fn tell_of_changes(
         self: &Arc<Self>,
+        session: u64,
         address: &Address,
         stopped: watch::Receiver<bool>,
     ) -> Option<mpsc::Receiver<Bytes>> {
         let place = self.streams.place()?;
         let (pieces, body) = mpsc::channel(PIECES);
         let tell: TellChange = Box::new(|| Some(sse::message(None, tools_changed().as_bytes())));
-        let telling = self.telling(pieces, place, address, stopped);
+        let mut telling = self.telling(pieces, place, address, stopped);
+        let door = Arc::clone(self);
+        telling.wants = Box::new(move |server, params| {
+            let uri = Members::read(params).ok().and_then(|members| members.text("uri").map(String::from));
+            uri.is_some_and(|uri| door.subscriptions.has(session, server, &uri))
+        });
         // The comment at the beginning makes the headers leave.
         tokio::spawn(telling.run(Some(sse::COMMENT), tell, None));
         Some(body)
@@ -69,8 +78,14 @@ impl Mcp {
     ) -> Telling {
         let mut shown = self.shown.subscribe();
         let last = shown.borrow_and_update().list(address).cloned();
-        Telling { pieces, place, address: address.clone(), shown, last, stopped }
+        let (updates, wants): (_, WantsUpdate) = (self.upstreams.updates(), Box::new(|_, _| false));
+        Telling { pieces, place, address: address.clone(), shown, last, updates, wants, stopped }
     }
+}
+
+/// The event that tells of a changed resource.
+fn updated(params: &RawValue) -> Bytes {
+    sse::message(None, Envelope::write_notification("notifications/resources/updated", Some(params)).as_bytes())
 }
 
 /// A stream that tells.
@@ -81,13 +96,16 @@ struct Telling {
     shown: watch::Receiver<Arc<Shown>>,
     /// The list that the client knows, or was told of.
     last: Option<Arc<ViewList>>,
+    /// Resources that changed.
+    updates: broadcast::Receiver<(Arc<str>, Arc<RawValue>)>,
+    wants: WantsUpdate,
     stopped: watch::Receiver<bool>,
 }
 
 impl Telling {
     /// Until the client leaves or the daemon stops.
     async fn run(self, first: Option<Bytes>, tell: TellChange, end: Option<Bytes>) {
-        let Self { pieces, place: _place, address, mut shown, mut last, mut stopped } = self;
+        let Self { pieces, place: _place, address, mut shown, mut last, mut updates, wants, mut stopped } = self;
         let mut comments = interval_at(Instant::now() + COMMENTS, COMMENTS);
         let mut next = first;
         loop {
@@ -109,6 +127,12 @@ impl Telling {
                     };
                     last = list;
                     if is_same { None } else { tell() }
+                },
+                update = updates.recv() => match update {
+                    Ok((server, params)) => wants(&server, &params).then(|| updated(&params)),
+                    // What was missed is lost; clients read what they need.
+                    Err(broadcast::error::RecvError::Lagged(_)) => None,
+                    Err(broadcast::error::RecvError::Closed) => break,
                 },
                 _ = comments.tick() => Some(sse::COMMENT),
                 () = pieces.closed() => return,

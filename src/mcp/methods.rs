@@ -59,7 +59,7 @@ impl Mcp {
             (_, "tools/list") => self.list_tools(&request).await,
             (_, "tools/call") => self.call_tool(&request, &events).await,
             (_, method) => match &caller.address {
-                Address::Server(_) => self.ask_server(&request).await,
+                Address::Server(_) => self.ask_server(&request, &events).await,
                 _ => Err(RpcError::unknown_method(method, caller.version)),
             },
         }

@@ -9,23 +9,27 @@ mod handles;
 pub(super) mod metadata;
 mod ongoing;
 mod outgoing;
+mod parked;
 mod patience;
 mod progress;
+pub(super) mod rounds;
 mod searches;
 mod task;
 pub(super) mod translate;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use task::Begin;
 use tokio::time::{Instant, sleep_until};
 
 pub(super) use arguments::faults as argument_faults;
 pub(super) use handles::{Fetch, schema as handle_schema};
 use ongoing::{CallEnd, CallFailure, CallOwner, OngoingCall, OngoingCalls, SameCall, Waiting};
 pub(super) use outgoing::passed_on;
+use parked::{Parked, ParkedCalls, QUESTION, ServerQuestion};
 pub(super) use patience::Patience;
 use patience::{LearntLimits, PatientClient};
 use progress::ProgressTeller;
@@ -36,6 +40,7 @@ use super::error::RpcError;
 use super::offering::ServedTool;
 use super::own::ToolResult;
 use super::request::{McpCaller, McpRequest, MessageSink, RpcAnswer, complete};
+use super::sealed::{GoodFor, RoundState};
 use crate::access::Scope;
 use crate::jsonrpc::{Era, Members, meta, object};
 use crate::upstream::{OnTimeout, ServerEvent};
@@ -52,6 +57,7 @@ pub(super) struct Relay {
     calls: OngoingCalls,
     limits: LearntLimits,
     searches: Searches,
+    parked: ParkedCalls,
 }
 
 /// A call that a client wants.
@@ -92,8 +98,28 @@ struct Waiter<'r> {
     takes_parts: bool,
     /// Wait at most so long.
     most: Option<Duration>,
-    is_joined: bool,
+    came: Came,
     search: Option<String>,
+}
+
+/// How somebody came to wait for a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Came {
+    /// By asking for it.
+    Asking,
+    /// By asking for what runs already.
+    Joining,
+    /// With its handle.
+    Back,
+}
+
+/// What waiting for a call comes to.
+enum Waited {
+    Ended(Arc<CallEnd>),
+    /// The client will not wait any longer.
+    TooLong,
+    /// A modern client is to answer a legacy server first.
+    Asked(Box<Parked>),
 }
 
 impl Mcp {
@@ -115,7 +141,9 @@ impl Mcp {
         }
         let owner = CallOwner { token: Arc::clone(&caller.grant.name), tenant: Arc::clone(&caller.grant.tenant) };
         let session = session_of(request);
-        let key = session.as_ref().map(|session| SameCall {
+        let state = self.state_of(request, &wanted.tool)?;
+        // What brings answers is another request, however much it looks like the first.
+        let key = session.as_ref().filter(|_| !rounds::answers(request.params.as_deref())).map(|session| SameCall {
             token: Arc::clone(&owner.token),
             tenant: Arc::clone(&owner.tenant),
             session: session.clone(),
@@ -130,18 +158,7 @@ impl Mcp {
         let known = key.as_ref().and_then(|key| self.relay.calls.join(key));
         let is_joined = known.is_some();
         let patience = self.patience(request);
-        let call = if let Some(call) = known {
-            self.metrics.relay.joined.inc();
-            call
-        } else {
-            if takes_handle && let Err(error) = self.relay.calls.check_room(&owner.tenant) {
-                return complete(caller, ToolResult::error(error.to_string()).into_json(caller.version));
-            }
-            let call = task::begin(self, request, &wanted, owner, key, patience.limit);
-            self.relay.calls.add(&call);
-            call
-        };
-        let waiter = Waiter {
+        let mut waiter = Waiter {
             request,
             events,
             since: Instant::now(),
@@ -150,10 +167,76 @@ impl Mcp {
             takes_handle,
             takes_parts: is_found,
             most,
-            is_joined,
+            came: if is_joined { Came::Joining } else { Came::Asking },
             search,
         };
-        self.wait(waiter, call).await
+        if let Some(RoundState::Parked(name)) = &state {
+            // Its client is here: it hears of whatever comes next.
+            waiter.takes_handle = false;
+            return self.unpark(waiter, name, &owner).await;
+        }
+        let call = if let Some(call) = known {
+            self.metrics.relay.joined.inc();
+            call
+        } else {
+            if takes_handle && let Err(error) = self.relay.calls.check_room(&owner.tenant) {
+                return complete(caller, ToolResult::error(error.to_string()).into_json(caller.version));
+            }
+            let state = state.map(|state| match state {
+                RoundState::Server(text) | RoundState::Parked(text) => text,
+            });
+            let call =
+                task::begin(self, request, &wanted, Begin { owner, key, patience: waiter.patience.limit, state });
+            self.relay.calls.add(&call);
+            call
+        };
+        let waiting = Waiting::begin(&call, &request.presence, false);
+        self.wait(waiter, call, waiting).await
+    }
+
+    /// The state that a modern client brings back; refused if it was not given to it for this.
+    fn state_of(&self, request: &McpRequest, tool: &ServedTool) -> Result<Option<RoundState>, RpcError> {
+        let Some(sealed) = request.params.as_deref().and_then(rounds::state_of) else { return Ok(None) };
+        if request.caller.era() == Era::Legacy {
+            return Ok(None);
+        }
+        let good_for = good_for(&request.caller, &tool.server.name, "tools/call", &tool.own_name);
+        let state = self.key.unseal(&sealed, good_for, SystemTime::now());
+        state.map(Some).ok_or_else(wrong_state)
+    }
+
+    /// Goes on with a call that waits for its client's answer.
+    async fn unpark(self: &Arc<Self>, waiter: Waiter<'_>, name: &str, owner: &CallOwner) -> RpcAnswer {
+        let request = waiter.request;
+        let Some(mut parked) = self.relay.parked.take(name, owner) else {
+            let text = "the call that asked this was given up; call the tool anew";
+            return complete(&request.caller, ToolResult::error(text).into_json(request.caller.version));
+        };
+        parked.waiting.resume(&request.presence);
+        let Some(answer) = rounds::response(request.params.as_deref(), QUESTION) else {
+            // It is asked again, in the same words.
+            return self.park(request, parked);
+        };
+        let call = Arc::clone(parked.waiting.call());
+        call.pause(parked.since.elapsed());
+        // A server that has gone meanwhile is told so by the end of the call.
+        let _ = parked.answer.send(Ok(answer));
+        self.wait(waiter, call, parked.waiting).await
+    }
+
+    /// Keeps a call until its client is back with the answer, and asks it.
+    fn park(self: &Arc<Self>, request: &McpRequest, parked: Parked) -> RpcAnswer {
+        let caller = &request.caller;
+        let call = Arc::clone(parked.waiting.call());
+        self.relay.calls.forget_key(&call);
+        let (method, params) = (parked.method.clone(), parked.params.clone());
+        let name = self.relay.parked.park(parked).ok_or_else(|| RpcError::internal("there is no randomness"))?;
+        let good_for = good_for(caller, &call.tool.server.name, "tools/call", &call.tool.own_name);
+        let state = self.key.seal(&RoundState::Parked(name.clone()), good_for, SystemTime::now());
+        let asked = rounds::asking(QUESTION, &method, params.as_deref(), &state);
+        let door = Arc::clone(self);
+        tokio::spawn(async move { door.relay.parked.expire(&name).await });
+        relayed(caller, &asked, "")
     }
 
     /// May this caller call servers' tools?
@@ -190,21 +273,22 @@ impl Mcp {
         Patience::new(limit, caller.waits.progress_resets || view.progress_resets)
     }
 
-    async fn wait(self: &Arc<Self>, waiter: Waiter<'_>, call: Arc<OngoingCall>) -> RpcAnswer {
+    async fn wait(self: &Arc<Self>, waiter: Waiter<'_>, call: Arc<OngoingCall>, waiting: Waiting) -> RpcAnswer {
         let mut given_up = GivenUp { door: self, client: waiter.client.clone(), since: waiter.since, is_over: false };
-        let ended = self.wait_for(&waiter, &call, false).await;
+        let waited = self.wait_for(&waiter, &call, waiting).await;
         given_up.is_over = true;
-        match ended {
-            Some(end) => {
+        match waited {
+            Waited::Ended(end) => {
                 self.relay.limits.took(&waiter.client, waiter.since.elapsed());
                 self.deliver(&waiter, &call, &end)
             }
-            None => self.hand_out(&waiter, &call),
+            Waited::TooLong => self.hand_out(&waiter, &call),
+            Waited::Asked(parked) => self.park(waiter.request, *parked),
         }
     }
 
     /// Waits until the call has ended, or for as long as its client will.
-    async fn wait_for(&self, waiter: &Waiter<'_>, call: &Arc<OngoingCall>, is_visit: bool) -> Option<Arc<CallEnd>> {
+    async fn wait_for(self: &Arc<Self>, waiter: &Waiter<'_>, call: &Arc<OngoingCall>, mut waiting: Waiting) -> Waited {
         let Waiter { request, events, since, patience, .. } = waiter;
         let token = request.params.as_deref().and_then(|params| meta::get(params, meta::PROGRESS_TOKEN));
         let mut teller = token.map(|token| ProgressTeller::new(token.to_owned()));
@@ -214,24 +298,32 @@ impl Mcp {
         let lasts = lasts.into_iter().chain(waiter.most.filter(|_| waiter.takes_handle)).min();
         let until = lasts.map(|lasts| *since + lasts);
         let mut due = *since + first;
-        let mut waiting = Waiting::begin(call, &request.presence, is_visit);
         loop {
             tokio::select! {
                 biased;
                 event = waiting.heard() => {
                     due = Instant::now() + between;
-                    self.told(waiter, teller.as_mut(), event).await;
+                    match event {
+                        ServerEvent::Question { method, params, answer }
+                            if self.parks(waiter, &method, params.as_deref()) =>
+                        {
+                            let (owner, since) = (call.owner.clone(), Instant::now());
+                            return Waited::Asked(Box::new(Parked { owner, waiting, method, params, answer, since }));
+                        }
+                        event => self.told(waiter, teller.as_mut(), event, call).await,
+                    }
                 }
                 end = call.ending() => {
                     while let Some(event) = waiting.rest() {
-                        self.told(waiter, teller.as_mut(), event).await;
+                        self.told(waiter, teller.as_mut(), event, call).await;
                     }
                     waiting.leave();
-                    return end;
+                    // It has ended, so it says how.
+                    return end.map_or(Waited::TooLong, Waited::Ended);
                 }
                 () = sleep_until(until.unwrap_or(*since)), if until.is_some() => {
                     waiting.leave();
-                    return None;
+                    return Waited::TooLong;
                 }
                 () = sleep_until(due), if teller.is_some() => {
                     due = Instant::now() + between;
@@ -244,8 +336,23 @@ impl Mcp {
         }
     }
 
+    /// Is the question answered by a request of the client's that follows?
+    fn parks(&self, waiter: &Waiter<'_>, method: &str, params: Option<&RawValue>) -> bool {
+        let caller = &waiter.request.caller;
+        caller.era() == Era::Modern
+            && waiter.came != Came::Back
+            && caller.can_answer(method, params)
+            && self.relay.parked.has_room(&caller.grant.tenant)
+    }
+
     /// Tells the client what the server says.
-    async fn told(&self, waiter: &Waiter<'_>, teller: Option<&mut ProgressTeller>, event: ServerEvent) {
+    async fn told(
+        self: &Arc<Self>,
+        waiter: &Waiter<'_>,
+        teller: Option<&mut ProgressTeller>,
+        event: ServerEvent,
+        call: &Arc<OngoingCall>,
+    ) {
         match event {
             ServerEvent::Progress(params) => {
                 if let Some(line) = teller.and_then(|teller| teller.relay(&params)) {
@@ -259,9 +366,33 @@ impl Mcp {
                     let _ = waiter.events.send(line.into()).await;
                 }
             }
-            // It is refused by being dropped.
-            ServerEvent::Question { .. } => {}
+            ServerEvent::Question { method, params, answer } => self.ask_on(waiter, call, method, params, answer),
         }
+    }
+
+    /// Asks a legacy client on its call's stream. Whoever cannot be asked refuses, as the answer is dropped.
+    fn ask_on(
+        self: &Arc<Self>,
+        waiter: &Waiter<'_>,
+        call: &Arc<OngoingCall>,
+        method: String,
+        params: Option<Box<RawValue>>,
+        mut answer: ServerQuestion,
+    ) {
+        let (door, caller) = (Arc::clone(self), waiter.request.caller.clone());
+        let (events, call) = (waiter.events.clone(), Arc::clone(call));
+        tokio::spawn(async move {
+            let since = Instant::now();
+            let answered = tokio::select! {
+                answered = door.ask_client(&caller, &events, &method, params.as_deref()) => answered,
+                _ = call.ending() => None,
+                () = answer.closed() => None,
+            };
+            call.pause(since.elapsed());
+            if let Some(answered) = answered {
+                let _ = answer.send(answered);
+            }
+        });
     }
 
     fn deliver(&self, waiter: &Waiter<'_>, call: &Arc<OngoingCall>, end: &CallEnd) -> RpcAnswer {
@@ -272,9 +403,13 @@ impl Mcp {
         }
         let shows_metadata = self.view_settings(&caller.address).metadata;
         let is_unrecorded = self.engine.store().trouble().is_some();
-        let told =
-            if shows_metadata { metadata::told(call, end, waiter.is_joined, is_unrecorded) } else { String::new() };
+        let told = if shows_metadata {
+            metadata::told(call, end, waiter.came == Came::Joining, is_unrecorded)
+        } else {
+            String::new()
+        };
         match &end.outcome {
+            Ok(result) if rounds::asks(result) => self.asked(waiter, call, result),
             Ok(result) => {
                 if let Some(query) = waiter.search.as_ref().filter(|_| !says_error(result)) {
                     self.choose(&caller.grant.tenant, query, &call.tool.name);
@@ -285,11 +420,47 @@ impl Mcp {
                 }
                 relayed(caller, result, &told)
             }
+            Err(CallFailure::Error(error)) if Self::pages(waiter, error).is_some() => {
+                Self::pages(waiter, error).map_or_else(|| Err(wrong_state()), |asked| relayed(caller, &asked, ""))
+            }
             Err(CallFailure::Error(error)) if !waiter.takes_parts => {
                 Err(RpcError::relayed(translate::error(error, caller.era())))
             }
             Err(failure) => Self::failed(caller, call, failure, &told),
         }
+    }
+
+    /// The questions of a legacy server that sends its user to a page, if the client can show it.
+    fn pages(waiter: &Waiter<'_>, error: &RawValue) -> Option<Box<RawValue>> {
+        let asked = rounds::of_pages(error)?;
+        let caller = &waiter.request.caller;
+        let first = rounds::InputRequired::read(&asked)?.requests.pop()?;
+        let can = caller.era() == Era::Modern && caller.can_answer(&first.method, first.params.as_deref());
+        (can && waiter.came != Came::Back).then_some(asked)
+    }
+
+    /// A modern server's questions, for a modern client that is there.
+    fn asked(&self, waiter: &Waiter<'_>, call: &OngoingCall, result: &RawValue) -> RpcAnswer {
+        let (caller, tool) = (&waiter.request.caller, &call.tool);
+        if waiter.came == Came::Back || caller.era() == Era::Legacy {
+            let failed = rounds::InputRequired::read(result).map(|asked| rounds::unanswered(&tool.server.name, &asked));
+            return relayed(caller, &failed.unwrap_or_default(), "");
+        }
+        self.sealed(caller, result, &tool.server.name, ("tools/call", &tool.own_name))
+    }
+
+    /// A modern server's questions about a request, with their state sealed.
+    pub(super) fn sealed(
+        &self,
+        caller: &McpCaller,
+        result: &RawValue,
+        server: &str,
+        request: (&str, &str),
+    ) -> RpcAnswer {
+        let good_for = GoodFor { token: &caller.grant.name, server, request };
+        let seal = |state: &str| self.key.seal(&RoundState::Server(state.to_owned()), good_for, SystemTime::now());
+        let sealed = rounds::sealed(result, seal).map_err(|error| RpcError::internal(error.to_string()))?;
+        relayed(caller, &sealed, "")
     }
 
     fn failed(caller: &McpCaller, call: &OngoingCall, failure: &CallFailure, told: &str) -> RpcAnswer {
@@ -309,6 +480,15 @@ impl Mcp {
             self.engine.choose(tenant, &query, tool);
         }
     }
+}
+
+fn good_for<'a>(caller: &'a McpCaller, server: &'a str, method: &'a str, subject: &'a str) -> GoodFor<'a> {
+    GoodFor { token: &caller.grant.name, server, request: (method, subject) }
+}
+
+/// A state that was not given to this client for this request.
+pub(super) fn wrong_state() -> RpcError {
+    RpcError::invalid_params("`requestState` is not of this request, was changed, or is older than 15 minutes")
 }
 
 /// A result as its server gave it.

@@ -68,6 +68,8 @@ pub(super) struct McpCaller {
     pub(super) is_public: bool,
     /// What its address says of how long it waits.
     pub(super) waits: Waits,
+    /// What it can be asked, an object in its own words.
+    pub(super) capabilities: Arc<RawValue>,
 }
 
 /// What an address says of how long its clients wait.
@@ -83,6 +85,22 @@ impl McpCaller {
     /// What a legacy session is called where modern clients name theirs.
     pub(super) fn session_name(&self) -> Option<String> {
         self.session.map(session_name)
+    }
+
+    /// Can it answer this question?
+    pub(super) fn can_answer(&self, method: &str, params: Option<&RawValue>) -> bool {
+        let declared: Value = serde_json::from_str(self.capabilities.get()).unwrap_or_default();
+        let has = |value: &Value| !matches!(value, Value::Null | Value::Bool(false));
+        match method {
+            "sampling/createMessage" => has(&declared["sampling"]),
+            "roots/list" => has(&declared["roots"]),
+            "elicitation/create" => {
+                let mode = params.and_then(|params| Members::read(params).ok()?.text("mode").map(String::from));
+                let asks = &declared["elicitation"];
+                if mode.as_deref() == Some("url") { has(&asks["url"]) } else { has(asks) }
+            }
+            _ => false,
+        }
     }
 
     /// How it is spoken to.

@@ -159,7 +159,7 @@ impl SessionKey {
     }
 
     /// A MAC under this key.
-    fn mac(&self, content: &[u8]) -> Hmac<Sha256> {
+    pub(super) fn mac(&self, content: &[u8]) -> Hmac<Sha256> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("a key of any length will do");
         mac.update(content);
         mac

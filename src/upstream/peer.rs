@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, interval, sleep_until};
 
 use super::call::ServerEvent;
 use super::journal::ServerLog;
@@ -22,6 +22,9 @@ const MAX_NOISE: usize = 100;
 
 /// Of a line that is no message, how much is shown, in bytes.
 const SHOWN_NOISE: usize = 200;
+
+/// Between two signs that a request waits for its client.
+const SIGNS: Duration = Duration::from_millis(500);
 
 /// Bytes that are read at once.
 const CHUNK: usize = 64 << 10;
@@ -256,7 +259,7 @@ impl Peer {
                     pending.send(ServerEvent::Progress(owned()));
                 }
             }
-            "notifications/message" if self.has_client && self.tell_latest(|| ServerEvent::Log(owned())) => {}
+            "notifications/message" if self.has_client && self.tell_latest(|| ServerEvent::Log(owned())).is_some() => {}
             "notifications/message" => {
                 let text = params.map_or("", RawValue::get);
                 self.journal.say(text.get(..1000).unwrap_or(text));
@@ -270,11 +273,11 @@ impl Peer {
         }
     }
 
-    /// Hands something to the request that was made last; false if there is none.
-    fn tell_latest(&self, event: impl FnOnce() -> ServerEvent) -> bool {
+    /// Hands something to the request that was made last, and gives the sign of its life; nothing if there is none.
+    fn tell_latest(&self, event: impl FnOnce() -> ServerEvent) -> Option<Arc<Notify>> {
         let pending = self.pending.lock();
         let latest = pending.iter().filter(|(_, pending)| pending.events.is_some()).max_by_key(|(number, _)| **number);
-        latest.is_some_and(|(_, pending)| pending.send(event()))
+        latest.filter(|(_, pending)| pending.send(event())).map(|(_, pending)| Arc::clone(&pending.progressed))
     }
 
     fn asked(self: &Arc<Self>, id: Id, method: String, params: Option<&RawValue>) {
@@ -286,22 +289,29 @@ impl Peer {
         let params = params.map(ToOwned::to_owned);
         let question = ServerEvent::Question { method: method.clone(), params, answer };
         // Of a process that all clients share nobody can say whose question it is.
-        let is_handed_up = self.has_client && self.tell_latest(|| question);
-        if !is_handed_up {
+        let handed_up = if self.has_client { self.tell_latest(|| question) } else { None };
+        let Some(lives) = handed_up else {
             self.journal.warn(&format!("asked {method}, which nobody can answer"));
             let _ = self.send(refusal(&id, &method));
             return;
-        }
+        };
         let peer = Arc::clone(self);
         tokio::spawn(async move {
-            let line = tokio::select! {
-                answer = answered => match answer {
-                    Ok(Ok(result)) => Envelope::write_result(&id, &result),
-                    Ok(Err(error)) => Envelope::write_raw_error(Some(&id), error.get()),
-                    Err(_) => refusal(&id, &method),
-                },
-                _ = peer.closed() => return,
+            let mut signs = interval(SIGNS);
+            tokio::pin!(answered);
+            let line = loop {
+                tokio::select! {
+                    answer = &mut answered => break match answer {
+                        Ok(Ok(result)) => Envelope::write_result(&id, &result),
+                        Ok(Err(error)) => Envelope::write_raw_error(Some(&id), error.get()),
+                        Err(_) => refusal(&id, &method),
+                    },
+                    // The peer waits for the client, so its own time stands still.
+                    _ = signs.tick() => lives.notify_one(),
+                    _ = peer.closed() => return,
+                }
             };
+            lives.notify_one();
             let _ = peer.send(line);
         });
     }

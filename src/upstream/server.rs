@@ -19,7 +19,7 @@ use super::kept::Kept;
 use super::lines::MAX_MESSAGE_BYTES;
 use super::listed::Listed;
 use super::open::{Opener, Talk};
-use super::peer::{PeerFault, PeerRequest};
+use super::peer::{Notice, PeerFault, PeerRequest};
 use super::settings::ServerSettings;
 use crate::jsonrpc::{Era, Members};
 use crate::telemetry::Metrics;
@@ -355,8 +355,22 @@ impl Server {
         };
         let opened = opened.map_err(|fault| self.down(&fault.to_string()))?;
         self.journal.note(&format!("has a process for a session ({:?})", opened.talk.pid));
+        self.follow_session(opened.notices);
         *talk = Some(opened.talk.clone());
         Ok(opened.talk)
+    }
+
+    /// Hands on what a session's own process tells of its resources, for as long as it speaks.
+    fn follow_session(&self, mut notices: mpsc::UnboundedReceiver<Notice>) {
+        let (updates, name) = (self.shared.updates.clone(), Arc::clone(&self.name));
+        tokio::spawn(async move {
+            while let Some(notice) = notices.recv().await {
+                if let Notice::ResourceUpdated(params) = notice {
+                    // Nobody may listen.
+                    let _ = updates.send((Arc::clone(&name), params.into()));
+                }
+            }
+        });
     }
 
     /// Ends the process of a session.

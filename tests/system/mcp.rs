@@ -1,6 +1,8 @@
 //! The MCP door: both eras over HTTP, and what a client that breaks the protocol is told.
 
+mod bridges;
 mod client;
+mod conformance;
 mod faults;
 mod handles;
 pub use client::modern;

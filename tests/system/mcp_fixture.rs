@@ -105,6 +105,7 @@ impl Fixture<'_> {
                 let text = format!("content of {}", params["uri"].as_str().unwrap_or_default());
                 json!({"contents": [{"uri": params["uri"], "text": text}]})
             }
+            "tools/call" if is_modern && params["name"] == "ask" => ask_by_result(params),
             "tools/call" => return call(id, params),
             "subscriptions/listen" | "notifications/initialized" | "notifications/cancelled" => {
                 eprintln!("heard {method} {}", params["requestId"]);
@@ -150,6 +151,17 @@ impl Fixture<'_> {
         }
         page
     }
+}
+
+/// A modern server asks by its result, and is asked again with the answer.
+fn ask_by_result(params: &Value) -> Value {
+    if params["inputResponses"]["who"].is_object() {
+        let heard = json!({"responses": params["inputResponses"], "state": params["requestState"]});
+        return json!({"resultType": "complete", "content": [], "heard": heard});
+    }
+    let method = params["arguments"]["method"].as_str().unwrap_or("elicitation/create");
+    let asked = json!({"method": method, "params": {"message": "name?"}});
+    json!({"resultType": "input_required", "inputRequests": {"who": asked}, "requestState": "s1"})
 }
 
 #[expect(clippy::disallowed_methods, reason = "a slow server is what is tested")]
@@ -203,8 +215,8 @@ fn call(id: &Value, params: &Value) {
             answer(json!({"content": []}));
         }
         "ask" => {
-            let params = json!({"message": "name?"});
-            say(&json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": params}));
+            let method = arguments["method"].as_str().unwrap_or("elicitation/create");
+            say(&json!({"jsonrpc": "2.0", "id": "q", "method": method, "params": {"message": "name?"}}));
             let mut line = String::new();
             io::stdin().read_line(&mut line).unwrap();
             answer(json!({"content": [], "heard": serde_json::from_str::<Value>(&line).unwrap()}));

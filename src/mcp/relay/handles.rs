@@ -11,8 +11,8 @@ use super::super::Mcp;
 use super::super::error::RpcError;
 use super::super::own::ToolResult;
 use super::super::request::{McpCaller, McpRequest, MessageSink, RpcAnswer, complete};
-use super::ongoing::{CallOwner, OngoingCall};
-use super::{Waiter, client_of, relayed, shown, with_metadata};
+use super::ongoing::{CallOwner, OngoingCall, Waiting};
+use super::{Came, Waited, Waiter, client_of, relayed, shown, with_metadata};
 use crate::jsonrpc::object::{self, Change};
 use crate::jsonrpc::{Members, Version};
 use crate::text::head::head;
@@ -65,10 +65,13 @@ impl Mcp {
             takes_handle: true,
             takes_parts: true,
             most: fetch.wait,
-            is_joined: false,
+            came: Came::Back,
             search: None,
         };
-        let Some(end) = self.wait_for(&waiter, &call, true).await else { return self.hand_out(&waiter, &call) };
+        let waiting = Waiting::begin(&call, &request.presence, true);
+        let Waited::Ended(end) = self.wait_for(&waiter, &call, waiting).await else {
+            return self.hand_out(&waiter, &call);
+        };
         if fetch.offset > 0
             && let Ok(result) = &end.outcome
         {

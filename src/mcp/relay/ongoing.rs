@@ -84,6 +84,8 @@ pub(super) struct OngoingCall {
     ended: watch::Sender<Option<Arc<CallEnd>>>,
     cancelled: watch::Sender<bool>,
     callers: Mutex<Callers>,
+    /// How long its server waited for answers of the client.
+    paused: Mutex<Duration>,
 }
 
 /// Who waits for a call.
@@ -113,7 +115,18 @@ impl OngoingCall {
             ended: watch::Sender::new(None),
             cancelled: watch::Sender::new(false),
             callers: Mutex::default(),
+            paused: Mutex::default(),
         }
+    }
+
+    /// Its server waited for the client.
+    pub(super) fn pause(&self, waited: Duration) {
+        *self.paused.lock() += waited;
+    }
+
+    /// For how long, in all.
+    pub(super) fn paused(&self) -> Duration {
+        *self.paused.lock()
     }
 
     /// Hands what the server says to whoever waits; without anybody it is lost, and a question refused.
@@ -221,6 +234,19 @@ impl Waiting {
     /// What the server said last.
     pub(super) fn rest(&mut self) -> Option<ServerEvent> {
         self.heard.try_recv().ok()
+    }
+
+    /// Whoever waits is back with another request.
+    pub(super) fn resume(&mut self, presence: &ClientPresence) {
+        let mut callers = self.call.callers.lock();
+        callers.waiting.retain(|presence| !presence.is_same(&self.presence));
+        callers.waiting.push(presence.clone());
+        self.presence = presence.clone();
+    }
+
+    /// The call that is waited for.
+    pub(super) fn call(&self) -> &Arc<OngoingCall> {
+        &self.call
     }
 
     /// Goes without giving the call up.

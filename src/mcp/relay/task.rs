@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
@@ -13,13 +13,14 @@ use super::super::Mcp;
 use super::super::request::McpRequest;
 use super::metadata::{self, CallFacts};
 use super::ongoing::{CallEnd, CallFailure, CallOwner, OngoingCall, SameCall};
+use super::rounds::{self, InputRequest, InputRequired, MAX_ROUNDS};
 use super::{CallWay, WantedCall, outgoing, says_error, session_of};
-use crate::jsonrpc::{Members, meta, object};
+use crate::jsonrpc::{Era, Members, meta, object};
 use crate::telemetry::events::ToolRelayed;
 use crate::timing::execution::MAX_DURATION_MS;
 use crate::timing::key::check_mode;
 use crate::timing::{Execution, Forecast, Key, Measures, Outcome};
-use crate::upstream::{CallFault, CallReply, Caller, Outgoing};
+use crate::upstream::{CallFault, CallReply, Caller, Outgoing, ServerEvent};
 
 /// What is told beside a result is waited for so long, once the result is there.
 const TOLD_WITHIN: Duration = Duration::from_millis(5);
@@ -42,6 +43,8 @@ struct CallTask {
     /// May it be sent again if it got no answer?
     is_read_only: bool,
     log: CallLog,
+    /// Of the client.
+    era: Era,
 }
 
 /// What the log of calls says beside what is recorded.
@@ -51,15 +54,19 @@ struct CallLog {
     arguments: Option<String>,
 }
 
+/// What a call begins with beside what is wanted.
+pub(super) struct Begin {
+    pub(super) owner: CallOwner,
+    pub(super) key: Option<SameCall>,
+    /// How long its client waits.
+    pub(super) patience: Duration,
+    /// What its server gave to bring back.
+    pub(super) state: Option<String>,
+}
+
 /// Makes a call and returns at once.
-pub(super) fn begin(
-    door: &Arc<Mcp>,
-    request: &McpRequest,
-    wanted: &WantedCall,
-    owner: CallOwner,
-    key: Option<SameCall>,
-    patience: Duration,
-) -> Arc<OngoingCall> {
+pub(super) fn begin(door: &Arc<Mcp>, request: &McpRequest, wanted: &WantedCall, with: Begin) -> Arc<OngoingCall> {
+    let Begin { owner, key, patience, state } = with;
     let WantedCall { tool, arguments, way } = wanted;
     let facts = door.facts(&tool.name);
     let mode = facts.mode_argument.as_deref().and_then(|argument| mode_of(arguments.as_deref()?, argument));
@@ -83,6 +90,7 @@ pub(super) fn begin(
         CallWay::Direct => outgoing::direct(params, &tool.own_name),
         CallWay::Found { .. } => outgoing::found(params, &tool.own_name, arguments.as_deref()),
     };
+    let sent = sent.and_then(|sent| rounds::passed_on(&sent, params, state.as_deref(), tool.server.era));
     let settings = &tool.server.settings;
     let limit = settings.timeout.unwrap_or_else(|| limit_of(&forecast));
     let call = Arc::new(OngoingCall::new(Arc::clone(tool), owner, key, forecast));
@@ -93,7 +101,7 @@ pub(super) fn begin(
             // One that shares no process with others; without a session, that of the token.
             session: Some(session.unwrap_or_else(|| format!("token:{}", call.owner.token))),
             token: Some(call.owner.token.to_string()),
-            capabilities: None,
+            capabilities: Some(request.caller.capabilities.as_ref().to_owned()),
             wants_progress: params.is_some_and(|params| meta::get(params, meta::PROGRESS_TOKEN).is_some()),
             log_level: params.and_then(|params| meta::text(params, meta::LOG_LEVEL)).map(String::from),
         },
@@ -108,7 +116,8 @@ pub(super) fn begin(
         arguments: arguments.as_deref().filter(|_| settings.log_arguments).map(shown),
     };
     let (door, is_read_only) = (Arc::clone(door), facts.is_read_only);
-    let task = CallTask { door, call: Arc::clone(&call), outgoing, facts: facts_of_call, told, is_read_only, log };
+    let era = request.caller.era();
+    let task = CallTask { door, call: Arc::clone(&call), outgoing, facts: facts_of_call, told, is_read_only, log, era };
     tokio::spawn(task.run());
     call
 }
@@ -128,11 +137,7 @@ fn limit_of(forecast: &Forecast) -> Duration {
 
 impl CallTask {
     async fn run(self) {
-        let reply = match self.ask().await {
-            // Nothing came of it, and it changes nothing: it is asked once more.
-            Some(Err(CallFault::Died { .. })) if self.is_read_only => self.ask().await,
-            reply => reply,
-        };
+        let reply = self.ask_in_rounds().await;
         let Self { door, call, facts, mut told, log, .. } = self;
         let ran_for = call.sent.get().map(std::time::Instant::elapsed);
         let (outcome, duration, queued) = match reply {
@@ -142,6 +147,9 @@ impl CallTask {
             Some(Err(fault)) => (Err(CallFailure::Fault(fault)), ran_for, Duration::ZERO),
             None => (Err(CallFailure::Cancelled), ran_for, Duration::ZERO),
         };
+        let duration = duration.map(|duration| duration.saturating_sub(call.paused()));
+        // A client that is to answer first asks again: that is the call.
+        let is_asked = outcome.as_ref().is_ok_and(|result| rounds::asks(result));
         let ended_as = outcome_of(&outcome);
         let metadata = if let Ok(told) = timeout(TOLD_WITHIN, &mut told).await {
             told.ok().flatten()
@@ -151,6 +159,10 @@ impl CallTask {
         };
         let end = CallEnd { outcome, duration: duration.unwrap_or_default(), queued, at: Instant::now(), metadata };
         let server = call.tool.server.name.clone();
+        if is_asked {
+            call.finish(end);
+            return door.relay.calls.ended(&call);
+        }
         let was_made = duration.is_some();
         let label = if was_made { ended_as.as_str() } else { "refused" };
         door.metrics.relay.calls.with_label_values(&[server.as_str(), label]).inc();
@@ -173,11 +185,59 @@ impl CallTask {
         }
     }
 
+    /// The answer, after what its server asked of a legacy client.
+    async fn ask_in_rounds(&self) -> Option<Result<CallReply, CallFault>> {
+        let (mut outgoing, mut spent, mut waited) = (self.outgoing.clone(), Duration::ZERO, Duration::ZERO);
+        for _ in 0..=MAX_ROUNDS {
+            let reply = match self.ask(&outgoing).await {
+                // Nothing came of it, and it changes nothing: it is asked once more.
+                Some(Err(CallFault::Died { .. })) if self.is_read_only => self.ask(&outgoing).await,
+                reply => reply,
+            };
+            let mut reply = match reply {
+                Some(Ok(reply)) => reply,
+                other => return other,
+            };
+            spent += reply.duration;
+            waited += reply.queued;
+            (reply.duration, reply.queued) = (spent, waited);
+            let asked = reply.outcome.as_ref().ok().filter(|_| self.era == Era::Legacy);
+            let Some(asked) = asked.and_then(|result| InputRequired::read(result)) else { return Some(Ok(reply)) };
+            let Some(answers) = self.answers_to(&asked).await else {
+                if self.call.is_cancelled() {
+                    return None;
+                }
+                reply.outcome = Ok(rounds::unanswered(&self.call.tool.server.name, &asked));
+                return Some(Ok(reply));
+            };
+            let again = outgoing.params.as_deref().and_then(|params| asked.answered(params, &answers).ok());
+            outgoing.params = again.or(outgoing.params);
+        }
+        let server = &self.call.tool.server.name;
+        let text = format!("{server} asked more than {MAX_ROUNDS} times; the call was given up");
+        Some(Ok(CallReply { outcome: Ok(rounds::failed(&text)), duration: spent, queued: waited }))
+    }
+
+    /// What the client answers to all of it; nothing if it does not.
+    async fn answers_to(&self, asked: &InputRequired) -> Option<Vec<Box<RawValue>>> {
+        let mut answers = Vec::new();
+        for InputRequest { method, params, .. } in &asked.requests {
+            let (answer, answered) = oneshot::channel();
+            self.call.hear(ServerEvent::Question { method: method.clone(), params: params.clone(), answer });
+            let answered = tokio::select! {
+                answered = answered => answered.ok(),
+                () = self.call.cancelling() => None,
+            };
+            answers.push(answered?.ok()?);
+        }
+        Some(answers)
+    }
+
     /// The answer, or nothing once nobody wants it any more.
-    async fn ask(&self) -> Option<Result<CallReply, CallFault>> {
+    async fn ask(&self, outgoing: &Outgoing) -> Option<Result<CallReply, CallFault>> {
         let (sender, mut events) = mpsc::channel(32);
         let server = self.call.tool.server.name.clone();
-        let asked = self.door.upstreams.request(&server, self.outgoing.clone(), sender);
+        let asked = self.door.upstreams.request(&server, outgoing.clone(), sender);
         tokio::pin!(asked);
         let reply = loop {
             tokio::select! {
