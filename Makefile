@@ -1,6 +1,6 @@
 # The two that matter: `make run` and `make test`.
 
-.PHONY: run test fuzz soak fault bench bench-memories eval lint deny minimum deb assets dist client clean
+.PHONY: run test fuzz soak fault bench bench-memories eval lint deny minimum deb assets dist client console console-shots clean
 
 HISTORIES ?= ../shared/data/timing
 SELECTIONS ?= ../shared/data/selection
@@ -97,6 +97,15 @@ client: ## Make the TypeScript client's types anew, after a change of the daemon
 	cargo build
 	npm ci --prefix clients/typescript --silent
 	npm run --prefix clients/typescript --silent generate
+
+console: ## Make the console's files anew, after a change in console/ or of the client (needs npm)
+	npm ci --prefix console --silent
+	npm run --prefix console --silent build
+
+console-shots: ## Take the pictures of docs/console (needs npm, Chromium, and pngquant for small files)
+	cargo build --package almanacd --package almanac-reasoning
+	npm ci --prefix tests/console --silent
+	CONSOLE_LIBRARY=$(CURDIR)/target/debug/libalmanac_reasoning.so npm run --prefix tests/console --silent shots
 
 clean:
 	cargo clean

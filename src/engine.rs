@@ -22,6 +22,7 @@ mod told;
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio::sync::watch;
@@ -40,8 +41,9 @@ use crate::catalog::Catalog;
 use crate::catalog::load::Loaded;
 use crate::llm::Llm;
 use crate::qualify::{self, Categories, IntentContext, Qualification, Question, Selector};
-use crate::session::Turn;
+use crate::session::days::Day;
 use crate::session::turns::Used;
+use crate::session::{Days, Turn};
 use crate::store::{Notepad, NotesPending, NullStore, ReplayLimits, Store, StoreError};
 use crate::suggest::Presets;
 use crate::suggest::presets::directory;
@@ -49,6 +51,7 @@ use crate::telemetry::Metrics;
 use crate::telemetry::events::{ExecutionRecorded, ToolMissed};
 use crate::timing::{self, Complexity, Defaults, Execution, Forecast, Key, Plan};
 use lane::Lane;
+use published::Published;
 
 /// The engine. Cheap to ask from any number of threads: readers never wait for a reload.
 #[derive(Debug)]
@@ -66,6 +69,8 @@ pub struct Engine {
     /// The model that is asked for its opinion on selections, if there is one.
     llm: OnceLock<Arc<Llm>>,
     metrics: Arc<Metrics>,
+    /// What turns used since the start.
+    days: Published<Days>,
     factory_timeout_ms: u64,
     /// Turns to read a few memories, which takes little, and to search.
     reads: Arc<Lane>,
@@ -110,6 +115,7 @@ impl Engine {
             proposer: OnceLock::new(),
             llm: OnceLock::new(),
             metrics,
+            days: Published::default(),
             factory_timeout_ms,
             reads: Lane::new(MAX_READS, MAX_READS / 2),
             // Who searches keeps a processor busy; the last of the turns is never the same tenant's as all others.
@@ -231,7 +237,7 @@ impl Engine {
         let mut notes = Notepad::new(&*self.store);
         let missed = self.qualifier.miss(generation, &mut notes, told, session, message, tool);
         let (category, is_learnt) = (missed.category.as_deref(), missed.is_learnt);
-        ToolMissed { tool, category, is_learnt }.emit(&self.metrics);
+        ToolMissed { tenant: told.tenant, tool, category, is_learnt }.emit(&self.metrics);
         (missed, notes.close())
     }
 
@@ -244,6 +250,16 @@ impl Engine {
     /// A session's stream told what the session is about, or it or a report what it used.
     pub fn hear(&self, tenant: &str, session: &str, intent: Option<IntentContext>, used: Used) {
         self.qualifier.hear(&mut Notepad::new(&*self.store), tenant, session, intent, used);
+    }
+
+    /// Turns used so much now, of which so many reached their threshold of tokens.
+    pub fn spent(&self, tenant: &str, used: Used, over: u64) {
+        self.days.update(|days| days.spent(tenant, SystemTime::now(), used, over));
+    }
+
+    /// What the tenant's turns used by day since the start, and its sessions, those that were heard of last first.
+    pub fn used(&self, tenant: &str, most_sessions: usize) -> (Vec<Day>, Vec<(String, Used)>) {
+        (self.days.load().of(tenant), self.qualifier.used(tenant, most_sessions))
     }
 
     /// Where a session stands, if the tenant has it.
@@ -325,6 +341,8 @@ impl Engine {
         }
         for (execution, verdict) in new.iter().zip(&verdicts) {
             ExecutionRecorded {
+                tenant: &execution.tenant,
+                session: execution.session.as_deref(),
                 tool: &execution.tool,
                 mode: execution.mode.as_deref(),
                 duration_ms: execution.duration_ms,

@@ -3,12 +3,14 @@
 //! An immutable map that its owner changes and publishes: readers hold the last one. Bounded in sessions and in calls
 //! of each. Tenants have equal shares: the session that goes is the quietest one of whoever has most.
 
+pub mod days;
 pub mod turns;
 
 use std::sync::Arc;
 
 use imbl::{HashMap, OrdMap};
 
+pub use days::Days;
 pub use turns::{Turn, Turns};
 
 /// Calls kept of a session.
@@ -75,6 +77,11 @@ struct ByAge(HashMap<String, OrdMap<u64, Name>>);
 impl ByAge {
     fn insert(&mut self, at: u64, name: Name) {
         self.0.entry(name.0.clone()).or_default().insert(at, name);
+    }
+
+    /// The tenant's sessions, the latest first.
+    fn latest_of(&self, tenant: &str) -> impl Iterator<Item = &Name> {
+        self.0.get(tenant).into_iter().flat_map(|sessions| sessions.values().rev())
     }
 
     fn remove(&mut self, tenant: &str, at: u64) {

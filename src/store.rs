@@ -24,7 +24,7 @@ use tokio::sync::oneshot;
 use crate::strict::Word;
 use crate::suggest::transitions::Transition;
 use crate::timing::execution::{Execution, KeyCount};
-pub use audit::{ExecutionFilter, ExecutionPage};
+pub use audit::{ExecutionFilter, ExecutionPage, SessionFilter, SessionPage, SessionRow};
 pub use memories::Memories;
 pub use notes::{Note, Notepad, Notes, NotesPending};
 pub use null::NullStore;
@@ -148,6 +148,9 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Recorded calls, those that were acknowledged before this included.
     fn executions(&self, wanted: &ExecutionFilter) -> Result<ExecutionPage, StoreError>;
+
+    /// Sessions as their calls among the latest 100,000 show them.
+    fn sessions(&self, wanted: &SessionFilter) -> Result<SessionPage, StoreError>;
 
     /// What it does with memories.
     fn memories(&self) -> &dyn Memories;

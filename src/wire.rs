@@ -5,6 +5,7 @@ pub mod catalog;
 pub mod memory;
 pub mod memory_archive;
 pub mod metadata;
+pub mod overview;
 pub mod plan;
 pub mod plugin;
 pub mod presets;

@@ -95,7 +95,7 @@ fn from_files(args: &QualifyArgs, output: &mut Output) -> Result<QualifyAnswer, 
         ..Question::default()
     };
     let found = engine.qualify(&engine.generation(), DEFAULT_TENANT, None, &question);
-    Ok(QualifyAnswer::new(found, true, humantime::format_rfc3339_millis(SystemTime::now()).to_string()))
+    Ok(QualifyAnswer::new(found, true, false, humantime::format_rfc3339_millis(SystemTime::now()).to_string()))
 }
 
 fn print(answer: &QualifyAnswer, used: &[String], out: &mut Output) {

@@ -159,6 +159,11 @@ impl Qualifier {
         self.usages.load().get(tenant).cloned().unwrap_or_default()
     }
 
+    /// What the tenant's sessions used, those that were heard of last first, at most `most`.
+    pub(super) fn used(&self, tenant: &str, most: usize) -> Vec<(String, Used)> {
+        self.turns.load().used(tenant, most)
+    }
+
     /// The last turn of a session.
     pub(super) fn turn(&self, tenant: &str, session: &str) -> Option<Arc<Turn>> {
         self.turns.load().get(tenant, session).cloned()

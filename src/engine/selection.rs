@@ -83,12 +83,15 @@ impl Engine {
     pub async fn select(self: &Arc<Self>, selection: Selection) -> Result<Qualification, SelectError> {
         let start = Instant::now();
         let (engine, message) = (Arc::clone(self), selection.message.clone());
+        let (tenant, session) = (Arc::clone(&selection.tenant), selection.session.clone());
         let is_short = self.ranks_shortly(&message);
         let mut found = blocking::run_unless_short(is_short, move || engine.rank(&selection)).await??;
         if let Some(llm) = self.llm.get() {
             ask(llm, &message, &mut found).await;
         }
         MessageQualified {
+            tenant: &tenant,
+            session: session.as_deref(),
             took: start.elapsed(),
             tools: found.available.len(),
             categories: &found.categories,

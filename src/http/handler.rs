@@ -54,6 +54,8 @@ pub(super) struct Request {
     pub(super) generation: Arc<Generation>,
     /// The query's parameters, of which only those that the route's operation describes may be there.
     pub(super) query: Query,
+    /// Is the console shown to the sender? Told of open routes only.
+    pub(super) has_console: bool,
     /// Null if the route takes none.
     pub(super) body: Node,
 }
@@ -121,6 +123,8 @@ pub(super) enum Access {
     Open,
     /// Whoever has the scope.
     Scope(Scope),
+    /// Whoever may load the console's files, which hold nothing of what the daemon knows.
+    Console,
     /// MCP clients: whoever has a token, or may do without; each tool then needs its scope.
     Mcp,
     /// Whoever came through the admin socket.

@@ -19,8 +19,8 @@ pub(super) fn document(routes: &[Route]) -> Value {
     let mut schemas = settings.into_generator();
     let problem = schemas.subschema_for::<ProblemDocument>();
     let mut paths: Map<String, Value> = Map::new();
-    // MCP clients have their own way to ask what there is.
-    for route in routes.iter().filter(|route| route.access != Access::Mcp) {
+    // MCP clients have their own way to ask what there is, and people look at pages.
+    for route in routes.iter().filter(|route| !matches!(route.access, Access::Mcp | Access::Console)) {
         let described = describe(route, &(route.operation)(), &mut schemas, &json!(problem));
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
         path[route.method.as_str().to_lowercase()] = described;
@@ -58,7 +58,7 @@ pub(super) fn document(routes: &[Route]) -> Value {
 }
 
 /// What operations are sorted under.
-const TAGS: [(&str, &str); 8] = [
+const TAGS: [(&str, &str); 9] = [
     ("tools", "What tools exist, and what goes with them."),
     ("selection", "Which tools fit a message."),
     ("timing", "How long calls take, and what they took."),
@@ -66,6 +66,7 @@ const TAGS: [(&str, &str); 8] = [
     ("sessions", "What a session did and used."),
     ("memory", "What was said, thought, read and planned."),
     ("plugins", "Libraries of rules."),
+    ("overview", "How all is, and what just happens."),
     ("operation", "How the daemon is."),
 ];
 
@@ -80,6 +81,7 @@ fn tag(path: &str) -> &'static str {
         (Some("v1"), Some("sessions" | "streams" | "usage")) => "sessions",
         (Some("v1"), Some("memories" | "threads")) | (Some("-"), Some("memories")) => "memory",
         (Some("v1" | "-"), Some("plugins")) => "plugins",
+        (Some("v1"), Some("overview" | "events")) => "overview",
         _ => "operation",
     }
 }
@@ -87,7 +89,7 @@ fn tag(path: &str) -> &'static str {
 /// What a caller needs to be let in.
 fn admission(access: Access) -> String {
     match access {
-        Access::Open => "It needs no token.".to_owned(),
+        Access::Open | Access::Console => "It needs no token.".to_owned(),
         Access::Mcp => "Where tokens are configured, it needs one; what is asked may need a scope.".to_owned(),
         Access::Scope(scope) => {
             format!("Where tokens are configured, it needs one of the scope `{}`.", scope.as_str())
@@ -151,7 +153,7 @@ fn describe(route: &Route, operation: &Operation, schemas: &mut SchemaGenerator,
             described["x-almanac-door"] = json!("admin socket");
         }
         Access::Mcp => described["security"] = json!([{}, {"token": []}]),
-        Access::Open => described["security"] = json!([]),
+        Access::Open | Access::Console => described["security"] = json!([]),
     }
     described
 }

@@ -5,15 +5,19 @@
 mod admin;
 mod audit;
 pub(super) mod catalog;
+mod console;
+mod events;
 mod mcp;
 mod memory;
 mod memory_admin;
 mod memory_request;
 mod metadata;
+mod overview;
 mod plan;
 mod plugin;
 mod presets;
 mod qualify;
+mod sessions;
 mod stream;
 mod stream_usage;
 mod timing;
@@ -47,6 +51,7 @@ pub(super) fn table() -> Vec<Route> {
         get("/v1/executions", read, Blocking(audit::list), audit::list_operation),
         post("/v1/executions", record, Async(timing::record), timing::record_operation),
         post("/v1/streams", record, Upload(stream::read), stream::operation),
+        get("/v1/usage", read, Now(usage::list), usage::list_operation),
         post("/v1/usage", read, Now(usage::usage), usage::operation),
         post("/v1/plans/check", read, Blocking(plan::check), plan::check_operation),
         get("/v1/presets", read, Blocking(presets::list), presets::list_operation),
@@ -54,8 +59,11 @@ pub(super) fn table() -> Vec<Route> {
         post("/v1/presets/match", read, Blocking(presets::fitting), presets::fitting_operation),
         get("/v1/timing", read, Blocking(timing::list), timing::list_operation),
         get("/v1/timing/{name}", read, Blocking(timing::tool), timing::tool_operation),
+        get("/v1/sessions", read, Blocking(sessions::list), sessions::list_operation),
         get("/v1/sessions/{name}", read, Now(timing::session), timing::session_operation),
         get("/v1/plugins", read, Now(plugin::list), plugin::list_operation),
+        get("/v1/events", read, Async(events::listen), events::operation),
+        get("/v1/overview", read, Now(overview::overview), overview::operation),
         get("/", Access::Open, Now(admin::landing), admin::landing_operation),
         get("/live", Access::Open, Now(admin::live), admin::live_operation),
         get("/ready", Access::Open, Now(admin::ready), admin::ready_operation),
@@ -71,6 +79,7 @@ pub(super) fn table() -> Vec<Route> {
         post("/-/mcp/{name}/approve", Access::Socket, Blocking(upstream::approve), upstream::approve_operation),
         route(Method::PUT, "/-/log-level", Access::Socket, Blocking(admin::log_level), admin::log_level_operation),
     ];
+    routes.extend(console::routes());
     routes.extend(mcp::routes());
     routes.extend(memory::routes());
     routes.extend(memory_admin::routes());

@@ -42,6 +42,8 @@ pub struct Settings {
     /// Origins, such as <https://app.example>, whose pages may ask and read the answers (CORS).
     #[node(check = check_origins)]
     pub allowed_origins: Vec<String>,
+    /// Serve the console at `/console/`? By default on a loopback address only.
+    pub console: Option<bool>,
 }
 
 /// An origin is a scheme and an authority, as browsers send it. There is no word for all of them: on a loopback address
@@ -76,6 +78,7 @@ impl Default for Settings {
             stream_idle_timeout: Duration::from_secs(15 * 60),
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
+            console: None,
         }
     }
 }

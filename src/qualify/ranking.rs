@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::index::Index;
 use super::message::Message;
+use super::parts::ScoreParts;
 use super::usage::Usage;
 use super::weights::{
     CLAUSE_COVER, CLAUSE_MEANING, CLAUSE_NAME, CLAUSE_WORDS, COVER, FeatureRow, LITERAL, MEANING, NAME_COVER,
@@ -63,6 +64,8 @@ pub struct Ranking<'i> {
     index: &'i Index,
     usage: &'i Usage,
     rows: Vec<FeatureRow>,
+    /// What each observation counts for this message.
+    weights: FeatureRow,
     scores: Vec<f32>,
     /// Numbers of the best tools, best first; the rest follow by number.
     order: Vec<u32>,
@@ -86,6 +89,8 @@ pub struct Ranked {
     pub entry: Arc<Entry>,
     /// The probability that it is needed, 0 to 1.
     pub confidence: f32,
+    /// What its score is made of.
+    pub parts: ScoreParts,
 }
 
 impl<'i> Ranking<'i> {
@@ -104,6 +109,7 @@ impl<'i> Ranking<'i> {
             index,
             usage,
             rows,
+            weights,
             scores,
             order,
             sorted: 0,
@@ -240,7 +246,8 @@ impl<'i> Ranking<'i> {
     }
 
     pub(super) fn ranked(&self, number: usize) -> Ranked {
-        Ranked { number, entry: Arc::clone(self.index.entry(number)), confidence: self.confidence(number) }
+        let parts = ScoreParts::of(&self.weights, &self.rows[number], self.scores[number]);
+        Ranked { number, entry: Arc::clone(self.index.entry(number)), confidence: self.confidence(number), parts }
     }
 
     /// The probability that the tool is needed, 0 to 1.

@@ -124,6 +124,13 @@ impl Turns {
         self.by_name.get(&(tenant.to_owned(), session.to_owned())).map(|(_, turn)| turn)
     }
 
+    /// What the tenant's sessions used, those that were heard of last first, at most `most`.
+    pub fn used(&self, tenant: &str, most: usize) -> Vec<(String, Used)> {
+        let sessions = self.by_age.latest_of(tenant);
+        let used = sessions.filter_map(|name| Some((name.1.clone(), self.by_name.get(name)?.1.used)));
+        used.filter(|(_, used)| used.turns > 0).take(most).collect()
+    }
+
     /// How many sessions there are.
     pub fn len(&self) -> usize {
         self.by_name.len()

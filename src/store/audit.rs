@@ -24,6 +24,39 @@ pub struct ExecutionFilter {
     pub limit: usize,
 }
 
+/// Which sessions are wanted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionFilter {
+    /// Whose sessions.
+    pub tenant: String,
+    /// Whose last call was recorded before the one of this number.
+    pub before: Option<i64>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// What the latest calls say of a session.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionRow {
+    pub session: String,
+    pub calls: u64,
+    /// Calls that failed.
+    pub errors: u64,
+    /// Calls that their callers gave up on.
+    pub timeouts: u64,
+    /// When its first and its last call ended, in milliseconds since the epoch.
+    pub first_ms: i64,
+    pub last_ms: i64,
+}
+
+/// Sessions, those that called last first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionPage {
+    pub sessions: Vec<SessionRow>,
+    /// What the next page is asked for by, if there is one.
+    pub next: Option<i64>,
+}
+
 /// Recorded calls, those that were recorded last first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExecutionPage {

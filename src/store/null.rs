@@ -3,7 +3,10 @@
 use super::memories::{
     Acknowledged, Added, Forgotten, IdempotencyKey, Imported, Linked, Memories, Purge, SessionsOf, Thread,
 };
-use super::{ExecutionFilter, ExecutionPage, History, Note, NotesPending, Pending, ReplayLimits, Store, StoreError};
+use super::{
+    ExecutionFilter, ExecutionPage, History, Note, NotesPending, Pending, ReplayLimits, SessionFilter, SessionPage,
+    Store, StoreError,
+};
 use crate::memory::query::{Found, Search};
 use crate::memory::stored::{Draft, StoredMemory, StoredVersion};
 use crate::timing::Execution;
@@ -27,6 +30,10 @@ impl Store for NullStore {
 
     fn executions(&self, _: &ExecutionFilter) -> Result<ExecutionPage, StoreError> {
         Ok(ExecutionPage::default())
+    }
+
+    fn sessions(&self, _: &SessionFilter) -> Result<SessionPage, StoreError> {
+        Ok(SessionPage::default())
     }
 
     fn memories(&self) -> &dyn Memories {

@@ -39,7 +39,8 @@ use tokio::sync::oneshot;
 use super::memories::Memories;
 use super::notes::NotesPending;
 use super::{
-    Durability, ExecutionFilter, ExecutionPage, History, Note, Pending, ReplayLimits, Settings, Store, StoreError,
+    Durability, ExecutionFilter, ExecutionPage, History, Note, Pending, ReplayLimits, SessionFilter, SessionPage,
+    Settings, Store, StoreError,
 };
 use crate::timing::Execution;
 use migrations::{MigrationError, migrate};
@@ -148,6 +149,16 @@ impl Sqlite {
     }
 }
 
+impl Sqlite {
+    /// Takes over what only the journal has. If it cannot be now, what the database has is answered.
+    fn take_journal_over(&self) {
+        let taken_over = self.note(Vec::new());
+        for noted in taken_over.into_iter().flat_map(|pending| pending.0) {
+            let _ = noted.blocking_recv();
+        }
+    }
+}
+
 impl Drop for Sqlite {
     fn drop(&mut self) {
         self.jobs = None;
@@ -191,12 +202,13 @@ impl Store for Sqlite {
     }
 
     fn executions(&self, wanted: &ExecutionFilter) -> Result<ExecutionPage, StoreError> {
-        // What only the journal has is taken over first. If it cannot be now, what the database has is answered.
-        let taken_over = self.note(Vec::new());
-        for noted in taken_over.into_iter().flat_map(|pending| pending.0) {
-            let _ = noted.blocking_recv();
-        }
+        self.take_journal_over();
         self.readers.read(|transaction| audit::page(transaction, wanted))
+    }
+
+    fn sessions(&self, wanted: &SessionFilter) -> Result<SessionPage, StoreError> {
+        self.take_journal_over();
+        self.readers.read(|transaction| audit::sessions(transaction, wanted))
     }
 
     fn memories(&self) -> &dyn Memories {

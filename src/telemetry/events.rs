@@ -19,7 +19,10 @@ pub use plugin::{
 pub use qualify::{MessageQualified, ToolMissed};
 pub use relay::ToolRelayed;
 
+use serde_json::json;
+
 use super::Metrics;
+use super::feed::EventType;
 use super::labels::OTHER;
 use crate::strict::diagnostic::{self, Diagnostic, Severity};
 
@@ -69,6 +72,18 @@ impl CatalogReloaded<'_> {
         }
         metrics.catalog_reload.record(errors == 0, now());
         let (took_ms, warnings) = (millis(took), diagnostic::warnings(diagnostics));
+        // A poll that finds nothing new is no news.
+        if outcome != "unchanged" || self.news {
+            let [good, stale, bad] = self.documents;
+            metrics.feed.tell(
+                EventType::CatalogReloaded,
+                json!({
+                    "outcome": outcome, "trigger": trigger, "generation": generation, "tools": tools,
+                    "errors": errors, "warnings": warnings, "documents": {"good": good, "stale": stale, "bad": bad},
+                    "took_ms": took_ms,
+                }),
+            );
+        }
         match outcome {
             // What was wrong is not, or something else is: the last line of it must be true.
             "unchanged" if self.news => {
@@ -129,6 +144,7 @@ impl WatchChanged<'_> {
     /// Logs and counts it.
     pub fn emit(&self, metrics: &Metrics) {
         metrics.catalog_watching.set(self.polling.is_none().into());
+        metrics.feed.tell(EventType::WatchChanged, json!({"watching": self.polling.is_none(), "reason": self.polling}));
         match self.polling {
             None => tracing::info!("file events announce changes of the catalog"),
             Some(reason) => tracing::warn!(reason, "changes of the catalog are found by the poll only"),
@@ -149,6 +165,9 @@ impl ConfigReloaded<'_> {
     /// Logs and counts it.
     pub fn emit(&self, metrics: &Metrics) {
         metrics.config_reload.record(self.error.is_none(), now());
+        // What a configuration says, its faults included, is the administrator's.
+        let taken = self.error.is_none();
+        metrics.feed.tell(EventType::ConfigReloaded, json!({"taken": taken, "waiting": self.fixed}));
         if let Some(error) = self.error {
             tracing::error!(error, "configuration not taken; the old one holds");
         } else {
@@ -174,6 +193,8 @@ impl TokensLoaded<'_> {
     /// Logs and counts it.
     pub fn emit(&self, metrics: &Metrics) {
         let file = self.file.display();
+        let taken = self.outcome.is_ok();
+        metrics.feed.tell(EventType::TokensLoaded, json!({"taken": taken, "old_hold": self.holds}));
         match self.outcome {
             Ok(tokens) => {
                 if tokens == 0 {
@@ -198,6 +219,10 @@ impl TokensLoaded<'_> {
 /// A call that ended was recorded, durably.
 #[derive(Debug)]
 pub struct ExecutionRecorded<'r> {
+    /// Whose call it was.
+    pub tenant: &'r str,
+    /// The session it belongs to.
+    pub session: Option<&'r str>,
     pub tool: &'r str,
     /// Its mode, if it has modes.
     pub mode: Option<&'r str>,
@@ -234,6 +259,15 @@ impl ExecutionRecorded<'_> {
             let before = metrics.interval_coverage.get();
             metrics.interval_coverage.set(before * COVERAGE_FADE + hit * (1.0 - COVERAGE_FADE));
         }
+        metrics.minutes.called(SystemTime::now(), outcome);
+        metrics.feed.tell_tenant(
+            EventType::ExecutionRecorded,
+            self.tenant,
+            json!({
+                "tool": tool, "mode": self.mode, "duration_ms": duration_ms, "outcome": outcome,
+                "session_id": self.session, "inside": self.verdict.map(|(_, inside)| inside),
+            }),
+        );
         tracing::debug!(tool, mode, duration_ms, outcome, "call recorded");
     }
 }
@@ -255,7 +289,11 @@ impl ToolsSuggested<'_> {
         if self.degraded > 0 {
             metrics.suggest.degraded.inc();
         }
-        tracing::debug!(tools = self.sources.len(), degraded = self.degraded, "tools suggested");
+        let (tools, degraded) = (self.sources.len(), self.degraded);
+        metrics
+            .feed
+            .tell(EventType::ToolsSuggested, json!({"tools": tools, "sources": self.sources, "degraded": degraded}));
+        tracing::debug!(tools, degraded, "tools suggested");
     }
 }
 
@@ -269,6 +307,7 @@ impl PresetsLoaded {
     /// Logs and counts it.
     pub fn emit(self, metrics: &Metrics) {
         metrics.suggest.presets.set(self.presets as i64);
+        metrics.feed.tell(EventType::PresetsLoaded, json!({"presets": self.presets}));
         tracing::info!(presets = self.presets, "presets loaded");
     }
 }

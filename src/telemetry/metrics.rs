@@ -24,7 +24,9 @@ pub use plugin::PluginMetrics;
 pub use relay::RelayMetrics;
 pub use upstream::UpstreamMetrics;
 
+use super::feed::Feed;
 use super::labels::Capped;
+use super::minutes::Minutes;
 use process::ProcessMetrics;
 use reference::{DescribedMetric, MetricKind};
 
@@ -74,6 +76,10 @@ pub struct Metrics {
     pub relay: RelayMetrics,
     pub plugins: PluginMetrics,
     pub upstream: UpstreamMetrics,
+    /// The events that are counted here, for whoever listens.
+    pub feed: Feed,
+    /// Calls of the last hour.
+    pub minutes: Minutes,
 }
 
 /// Tools and modes with time series of their own.
@@ -200,10 +206,7 @@ impl Metrics {
                 "Recorded calls by whether they ended inside the interval that nine in ten should.",
                 &["inside"],
             )?,
-            interval_coverage: made.register(Gauge::new(
-                "almanac_interval_coverage_ratio",
-                "Share of recent calls that ended inside the interval that nine in ten should; older calls fade.",
-            )?)?,
+            interval_coverage: made.coverage()?,
             suggest: made.suggest()?,
             qualify: made.qualify()?,
             store_commit: made.histogram(
@@ -219,6 +222,8 @@ impl Metrics {
             relay: RelayMetrics::new(&made)?,
             plugins: PluginMetrics::new(&made)?,
             upstream: UpstreamMetrics::new(&made)?,
+            feed: made.feed()?,
+            minutes: Minutes::default(),
             described: made.described.take(),
             registry,
         };
@@ -328,6 +333,19 @@ impl Registered<'_> {
         labels: &[&str],
     ) -> Result<HistogramVec, prometheus::Error> {
         self.register(HistogramVec::new(HistogramOpts::new(name, help).buckets(buckets.to_vec()), labels)?)
+    }
+
+    fn coverage(&self) -> Result<Gauge, prometheus::Error> {
+        self.register(Gauge::new(
+            "almanac_interval_coverage_ratio",
+            "Share of recent calls that ended inside the interval that nine in ten should; older calls fade.",
+        )?)
+    }
+
+    fn feed(&self) -> Result<Feed, prometheus::Error> {
+        let listening = self.gauge("almanac_event_listeners", "Clients that listen to events.")?;
+        let missed = self.counter("almanac_events_missed_total", "Events that a listener was too slow for.")?;
+        Ok(Feed::new(listening, missed))
     }
 
     fn suggest(&self) -> Result<Suggest, prometheus::Error> {

@@ -5,7 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::store::ExecutionPage;
+use crate::store::{ExecutionPage, SessionPage, SessionRow};
 use crate::timing::{Execution, Outcome};
 
 /// Answer of `GET /v1/executions`.
@@ -44,14 +44,13 @@ pub struct ExecutionItem {
 impl From<Execution> for ExecutionItem {
     fn from(execution: Execution) -> Self {
         let Execution { tool, mode, outcome, duration_ms, session, at_ms, measures, .. } = execution;
-        let moment = UNIX_EPOCH + Duration::from_millis(at_ms.max(0).cast_unsigned());
         Self {
             tool_name: tool,
             mode_name: mode,
             outcome,
             duration_ms,
             session_id: session,
-            timestamp: humantime::format_rfc3339_millis(moment).to_string(),
+            timestamp: timestamp(at_ms),
             content_length: measures.content_length,
         }
     }
@@ -62,4 +61,53 @@ impl From<ExecutionPage> for ExecutionList {
         let next_cursor = page.next.map(|next| next.to_string());
         Self { items: page.executions.into_iter().map(ExecutionItem::from).collect(), next_cursor }
     }
+}
+
+/// Answer of `GET /v1/sessions`.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionList {
+    /// Sessions, those that called last first.
+    pub items: Vec<SessionItem>,
+    /// Where the next page starts, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// A session, as its calls among the latest 100,000 show it.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionItem {
+    /// The session.
+    pub session_id: String,
+    /// Its calls.
+    pub calls: u64,
+    /// Of these, those that failed.
+    pub errors: u64,
+    /// Of these, those that their callers gave up on.
+    pub timeouts: u64,
+    /// When its first call ended: RFC 3339, in UTC.
+    pub first_at: String,
+    /// When its last call ended.
+    pub last_at: String,
+}
+
+impl From<SessionRow> for SessionItem {
+    fn from(row: SessionRow) -> Self {
+        let SessionRow { session, calls, errors, timeouts, first_ms, last_ms } = row;
+        let (first_at, last_at) = (timestamp(first_ms), timestamp(last_ms));
+        Self { session_id: session, calls, errors, timeouts, first_at, last_at }
+    }
+}
+
+impl From<SessionPage> for SessionList {
+    fn from(page: SessionPage) -> Self {
+        let next_cursor = page.next.map(|next| next.to_string());
+        Self { items: page.sessions.into_iter().map(SessionItem::from).collect(), next_cursor }
+    }
+}
+
+fn timestamp(at_ms: i64) -> String {
+    let moment = UNIX_EPOCH + Duration::from_millis(at_ms.max(0).cast_unsigned());
+    humantime::format_rfc3339_millis(moment).to_string()
 }

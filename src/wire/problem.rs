@@ -89,6 +89,8 @@ pub enum Code {
     StoreBusy,
     /// Nothing can be stored or read now; try again.
     StoreUnavailable,
+    /// The console was asked for through a proxy, and there are no tokens.
+    TokensNeeded,
     /// More waits to be computed than there are threads for; try again.
     TooBusy,
     /// No place for another connection.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalog::document::{NameFault, check_name};
 use crate::qualify::context::{MAX_INTENT, MAX_NAMES};
-use crate::qualify::{IntentContext, Qualification};
+use crate::qualify::{IntentContext, Qualification, ScoreParts};
 use crate::strict::values::{MAX_LABEL, check_label, label};
 use crate::strict::{FromNode, Violation};
 
@@ -61,6 +61,9 @@ pub struct QualifyRequest {
     /// Also answer with the tools' scores.
     #[schemars(default)]
     pub scores: bool,
+    /// Also answer with what each tool's score is made of.
+    #[schemars(default)]
+    pub explain: bool,
 }
 
 /// What a conversation is about.
@@ -112,6 +115,9 @@ pub struct QualifyAnswer {
     /// Their scores in the same order, if asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scores: Option<Vec<f64>>,
+    /// What each of them is made of, in the same order, if asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explanations: Option<Vec<ToolExplanation>>,
     /// Tools that the message may well need and that `maxTools` cut, best first, at most five; absent if there are
     /// none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -186,8 +192,9 @@ pub struct MissEvent {
 }
 
 impl QualifyAnswer {
-    /// The answer for what was found, each tool with its score if `scores` are wanted.
-    pub fn new(found: Qualification, scores: bool, timestamp: String) -> Self {
+    /// The answer for what was found, each tool with its score if `scores` are wanted, and with what that is made of if
+    /// it is to `explain` them.
+    pub fn new(found: Qualification, scores: bool, explain: bool, timestamp: String) -> Self {
         Self {
             intent_context: IntentContextBody::from(&found.context),
             networks: found.networks,
@@ -197,6 +204,7 @@ impl QualifyAnswer {
             tool_hints: found.tool_hints.iter().map(ToString::to_string).collect(),
             active_intent: found.active_intent,
             scores: scores.then(|| found.available.iter().map(|tool| round(tool.confidence)).collect()),
+            explanations: explain.then(|| found.available.iter().map(|tool| tool.parts.into()).collect()),
             cut_tools: found.cut.iter().map(ToString::to_string).collect(),
             tool_count: found.available.len(),
             available_tools: found.available.iter().map(|tool| tool.entry.name().to_string()).collect(),
@@ -206,6 +214,30 @@ impl QualifyAnswer {
             sticky_fallback_applied: found.sticky,
             timestamp,
         }
+    }
+}
+
+/// What a tool's score is made of: parts of a logarithm of odds, which add up. Probabilities are made of these and of
+/// how the tool stands among all others.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolExplanation {
+    /// Words that the message shares with the document.
+    pub words: f64,
+    /// How much of the tool's name the message says, and how literally.
+    pub name: f64,
+    /// How alike the message and the document are in meaning.
+    pub meaning: f64,
+    /// What choices taught.
+    pub usage: f64,
+    /// What the conversation and its categories add, and what a document takes away that says what it is not for.
+    pub context: f64,
+}
+
+impl From<ScoreParts> for ToolExplanation {
+    fn from(parts: ScoreParts) -> Self {
+        let ScoreParts { words, name, meaning, usage, context } = parts;
+        let [words, name, meaning, usage, context] = [words, name, meaning, usage, context].map(round);
+        Self { words, name, meaning, usage, context }
     }
 }
 

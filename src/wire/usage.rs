@@ -1,8 +1,13 @@
 //! What a turn cost, on the wire.
 
+use std::time::{Duration, UNIX_EPOCH};
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::timing::SessionUsage;
+use crate::session::days::Day;
+use crate::session::turns::Used;
 use crate::strict::values::{MAX_LABEL, label};
 use crate::strict::{Fields, FromNode, Violation, Word};
 use crate::usage::{MAX_PRICE, MAX_TOKENS, Prices, TokenCounts};
@@ -194,5 +199,55 @@ fn check(request: &UsageRequest, fields: &mut Fields<'_>) {
     }
     if request.model.is_some() && request.prices.is_some() {
         fields.bad_value("model", "either `model` or `prices`, not both");
+    }
+}
+/// Answer of `GET /v1/usage`.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UsageReport {
+    /// When the daemon started, RFC 3339; what days used before is not kept.
+    pub since: String,
+    /// Tokens of a turn from which on it reaches its threshold, unless its report says otherwise.
+    pub threshold: u64,
+    /// Days on which something was used, oldest first, at most 31.
+    pub days: Vec<DayOfUsage>,
+    /// Sessions that used something, those that were heard of last first, at most 1000. These outlast a restart.
+    pub sessions: Vec<UsageOfSession>,
+}
+
+/// What a day's turns used.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DayOfUsage {
+    /// The day, such as 2026-01-31, by UTC.
+    pub day: String,
+    /// Turns of it that reached their threshold.
+    pub over_threshold: u64,
+    /// What they used.
+    pub used: SessionUsage,
+}
+
+impl From<Day> for DayOfUsage {
+    fn from(day: Day) -> Self {
+        let began = UNIX_EPOCH + Duration::from_secs(day.number * 86_400);
+        let text = humantime::format_rfc3339_seconds(began).to_string();
+        let date = text.split('T').next().unwrap_or_default().to_owned();
+        Self { day: date, over_threshold: day.over, used: day.used.into() }
+    }
+}
+
+/// What a session used.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UsageOfSession {
+    /// The session.
+    pub session_id: String,
+    /// What it used.
+    pub used: SessionUsage,
+}
+
+impl UsageOfSession {
+    pub fn new(session_id: String, used: Used) -> Self {
+        Self { session_id, used: used.into() }
     }
 }

@@ -257,9 +257,16 @@ fn without_origins_nothing_is_said_to_pages() {
     assert!(code == 78 && said.contains("is no origin"), "{said}");
 }
 
+fn without_console() -> (Site, Daemon) {
+    let site = Site::new();
+    site.configure("http: {console: false}\n");
+    let daemon = site.start();
+    (site, daemon)
+}
+
 #[test]
 fn the_root_is_a_page_with_links() {
-    let (_site, daemon) = start();
+    let (_site, daemon) = without_console();
     let reply = daemon.get("/");
     assert_eq!((reply.status, reply.header("content-type")), (200, Some("text/html; charset=utf-8")));
     let page = reply.text();

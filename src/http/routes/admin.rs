@@ -6,6 +6,7 @@ use hyper::StatusCode;
 use hyper::header::{CONTENT_SECURITY_POLICY, HeaderValue};
 use serde_json::{Map, Value};
 
+use super::console;
 use crate::catalog::reload::Trigger;
 use crate::control::{Need, ReloadError, ReloadedAll};
 use crate::http::answer::{self, Answer, JSON};
@@ -19,11 +20,16 @@ use crate::wire::catalog::{
 use crate::wire::problem::Code;
 
 pub(super) fn landing_operation() -> Operation {
-    Operation::new("getLanding", "A page for people, with links.").answering_text(200, "HTML.", "text/html")
+    Operation::new("getLanding", "A page for people: the console, or where it is not served one with links.")
+        .answering_text(200, "HTML.", "text/html")
+        .answering_text(302, "The console.", "text/plain")
 }
 
-pub(super) fn landing(_: &Context, _: &mut Request) -> Result<Answer, Problem> {
+pub(super) fn landing(context: &Context, request: &mut Request) -> Result<Answer, Problem> {
     const PAGE: &str = include_str!("landing.html");
+    if request.has_console {
+        return console::redirect(context, request);
+    }
     let content_type = HeaderValue::from_static("text/html; charset=utf-8");
     let mut answer = answer::bytes(StatusCode::OK, content_type, PAGE);
     // Nothing of it comes from elsewhere, and nothing of it runs.
@@ -128,8 +134,13 @@ pub(super) fn status_operation() -> Operation {
 }
 
 pub(super) fn status(context: &Context, _: &mut Request) -> Result<Answer, Problem> {
+    Ok(answer::json(&status_of(context)))
+}
+
+/// How the daemon is.
+pub(super) fn status_of(context: &Context) -> StatusAnswer {
     let status = context.control.status();
-    Ok(answer::json(&StatusAnswer {
+    StatusAnswer {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         status: status.line(),
         ready: status.is_ready,
@@ -143,7 +154,7 @@ pub(super) fn status(context: &Context, _: &mut Request) -> Result<Answer, Probl
         plugins_quarantined: status.plugins.1,
         errors: status.errors,
         warnings: status.warnings,
-    }))
+    }
 }
 
 pub(super) fn log_level_operation() -> Operation {

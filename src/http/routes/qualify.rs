@@ -29,10 +29,10 @@ pub(super) fn qualify(context: Arc<Context>, mut request: Request) -> Answering 
     Box::pin(async move {
         let protocol = framing::wanted(&request)?;
         let body: QualifyRequest = request.take_body()?;
-        let scores = body.scores;
+        let (scores, explain) = (body.scores, body.explain);
         let found = context.engine.select(selection(body, &request)).await.map_err(refused)?;
         let timestamp = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
-        let answer = QualifyAnswer::new(found, scores, timestamp);
+        let answer = QualifyAnswer::new(found, scores, explain, timestamp);
         Ok(match protocol {
             None => answer::json(&answer),
             Some(protocol) => framing::stream(protocol, events(&answer)),

@@ -304,6 +304,10 @@ impl Heard {
         // What is no context is told again, but no session is about it.
         let intent: Option<IntentContextBody> = intent.and_then(|intent| serde_json::from_value(intent).ok());
         let used = used(&self.answer.usage);
+        if used.turns > 0 {
+            // A stream does not say what its threshold is.
+            context.engine.spent(tenant, used, 0);
+        }
         if intent.is_some() || used.turns > 0 {
             let intent = intent.map(|intent| IntentContext::from(intent).bounded());
             context.engine.hear(tenant, session, intent, used);

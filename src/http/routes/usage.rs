@@ -1,6 +1,6 @@
 //! The route of what a turn cost.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use serde_json::json;
 
@@ -13,7 +13,10 @@ use crate::session::turns::Used;
 use crate::text::near;
 use crate::usage::{PriceTable, Prices};
 use crate::wire::problem::Code;
-use crate::wire::usage::{THRESHOLD, UsageEvent, UsageKind, UsageRequest};
+use crate::wire::usage::{DayOfUsage, THRESHOLD, UsageEvent, UsageKind, UsageOfSession, UsageReport, UsageRequest};
+
+/// Sessions that a report lists at most.
+const MAX_SESSIONS: usize = 1000;
 
 pub(super) fn operation() -> Operation {
     Operation::new("reportUsage", "What a turn used and cost, as the event that a client shows.")
@@ -32,13 +35,32 @@ pub(super) fn usage(context: &Context, request: &mut Request) -> Result<Answer, 
         body.tools_executed = body.tools_executed.or(Some(turn.called.len() as u64));
     }
     let event = event(body, &context.control.prices(), SystemTime::now())?;
-    if let Some(session) = session.filter(|_| event.kind == UsageKind::TokenUsage) {
-        context.engine.hear(tenant, &session, None, used(&event));
+    if event.kind == UsageKind::TokenUsage {
+        context.engine.spent(tenant, used(&event), event.threshold_reached.into());
+        if let Some(session) = session {
+            context.engine.hear(tenant, &session, None, used(&event));
+        }
     }
     Ok(match protocol {
         None => answer::json(&event),
         Some(protocol) => framing::stream(protocol, [json!(event)]),
     })
+}
+
+pub(super) fn list_operation() -> Operation {
+    Operation::new("getUsage", "What the tenant's turns used and cost, by day and by session.")
+        .answering::<UsageReport>("Days since the start, and sessions.")
+}
+
+pub(super) fn list(context: &Context, request: &mut Request) -> Result<Answer, Problem> {
+    let (days, sessions) = context.engine.used(&request.grant.tenant, MAX_SESSIONS);
+    let since = SystemTime::now() - Duration::from_secs_f64(context.control.status().uptime_seconds.max(0.0));
+    Ok(answer::json(&UsageReport {
+        since: humantime::format_rfc3339_millis(since).to_string(),
+        threshold: THRESHOLD,
+        days: days.into_iter().map(DayOfUsage::from).collect(),
+        sessions: sessions.into_iter().map(|(id, used)| UsageOfSession::new(id, used)).collect(),
+    }))
 }
 
 /// What the event adds to its session's account. A path_info tells of the same tokens once more.

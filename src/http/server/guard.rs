@@ -4,13 +4,14 @@ use std::future::pending;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue, ORIGIN};
+use hyper::header::{AUTHORIZATION, FORWARDED, HOST, HeaderMap, HeaderValue, ORIGIN, VIA};
 use hyper::{StatusCode, Version};
 
 use super::cors::Cors;
 use crate::access::{Grant, Scope, TokenKeeper};
 use crate::http::handler::{Access, Revoked};
 use crate::http::problem::Problem;
+use crate::http::settings::Settings;
 use crate::wire::problem::Code;
 
 /// The way a connection came in.
@@ -40,17 +41,20 @@ pub(super) struct Guard {
     tokens: Arc<TokenKeeper>,
     allowed_hosts: Vec<String>,
     cors: Cors,
+    /// Is the console served? On loopback addresses only if nobody says.
+    console: Option<bool>,
     anonymous: Grant,
     administrator: Grant,
     client: Grant,
 }
 
 impl Guard {
-    pub(super) fn new(tokens: Arc<TokenKeeper>, allowed_hosts: &[String], cors: Cors) -> Self {
+    pub(super) fn new(tokens: Arc<TokenKeeper>, settings: &Settings) -> Self {
         Self {
             tokens,
-            allowed_hosts: allowed_hosts.iter().map(|host| host.to_lowercase()).collect(),
-            cors,
+            allowed_hosts: settings.allowed_hosts.iter().map(|host| host.to_lowercase()).collect(),
+            cors: Cors::new(&settings.allowed_origins),
+            console: settings.console,
             anonymous: Grant::anonymous(),
             administrator: Grant::administrator(),
             client: Grant::client(),
@@ -131,12 +135,32 @@ impl Guard {
         }
         match access {
             Access::Open => Ok(self.anonymous.clone()),
+            Access::Console => self.check_console(door, headers).map(|()| self.anonymous.clone()),
             Access::Socket => {
                 Err(Problem::not_found(Code::UnknownPath, "this path is served on the admin socket only"))
             }
             Access::Scope(scope) => self.check_scope(door, scope, headers.get(AUTHORIZATION)),
             Access::Mcp => self.grant(door, headers.get(AUTHORIZATION)),
         }
+    }
+
+    /// Refuses the console where it is not served. Who comes through a proxy needs a token afterwards: without tokens
+    /// the daemon trusts this machine, and a proxy brings in others.
+    pub(super) fn check_console(&self, door: Door, headers: &HeaderMap) -> Result<(), Problem> {
+        let is_loopback = door == (Door::Tcp { loopback: true });
+        if !self.console.unwrap_or(is_loopback || door == Door::Admin) {
+            let detail = "the console is not served here; `http.console: true` in the configuration serves it";
+            return Err(Problem::not_found(Code::UnknownPath, detail));
+        }
+        let is_forwarded =
+            headers.keys().any(|name| *name == FORWARDED || *name == VIA || name.as_str().starts_with("x-forwarded-"));
+        if is_loopback && is_forwarded && !self.tokens.load().are_required() {
+            let detail = "this request came through a proxy, and there are no tokens, so whoever can reach the proxy \
+                          could do everything here; name a file of them as `auth.tokens_file`, then open the console \
+                          again";
+            return Err(Problem::new(StatusCode::FORBIDDEN, Code::TokensNeeded, detail));
+        }
+        Ok(())
     }
 
     /// The same for the commonest case, without a copy of the grant.
@@ -151,7 +175,7 @@ impl Guard {
     pub(super) fn revoked(self: &Arc<Self>, door: Door, access: Access, authorization: Option<HeaderValue>) -> Revoked {
         let guard = Arc::clone(self);
         Box::pin(async move {
-            if matches!(access, Access::Open | Access::Socket) || !matches!(door, Door::Tcp { .. }) {
+            if matches!(access, Access::Open | Access::Console | Access::Socket) || !matches!(door, Door::Tcp { .. }) {
                 return pending().await;
             }
             let mut changes = guard.tokens.subscribe();
@@ -167,7 +191,7 @@ impl Guard {
         match access {
             Access::Scope(scope) => self.check_scope(door, scope, authorization).is_ok(),
             Access::Mcp => self.grant(door, authorization).is_ok(),
-            Access::Open | Access::Socket => true,
+            Access::Open | Access::Console | Access::Socket => true,
         }
     }
 
@@ -213,8 +237,12 @@ mod tests {
     use super::*;
 
     fn check(door: Door, allowed: &[&str], headers: &[(&'static str, &str)], expected: bool) {
-        let allowed: Vec<String> = allowed.iter().map(|&host| host.to_owned()).collect();
-        let guard = Guard::new(Arc::default(), &allowed, Cors::new(&["https://app.example".to_owned()]));
+        let settings = Settings {
+            allowed_hosts: allowed.iter().map(|&host| host.to_owned()).collect(),
+            allowed_origins: vec!["https://app.example".to_owned()],
+            ..Settings::default()
+        };
+        let guard = Guard::new(Arc::default(), &settings);
         let map: HeaderMap = headers
             .iter()
             .map(|(name, value)| (hyper::header::HeaderName::from_static(name), HeaderValue::from_str(value).unwrap()))
@@ -239,6 +267,28 @@ mod tests {
         check(local, &[], &[("host", "localhost"), ("origin", "https://app.example")], true);
         check(local, &[], &[("host", "localhost"), ("origin", "https://app.example:1")], false);
         check(local, &[], &[("host", "localhost"), ("origin", "null")], false);
+    }
+
+    #[test]
+    fn the_console_is_for_this_machine_unless_somebody_says() {
+        let check = |door: Door, console: Option<bool>, header: Option<&'static str>, expected: Option<StatusCode>| {
+            let guard = Guard::new(Arc::default(), &Settings { console, ..Settings::default() });
+            let name = header.map(hyper::header::HeaderName::from_static);
+            let headers = HeaderMap::from_iter(name.map(|name| (name, HeaderValue::from_static("x"))));
+            let refused = guard.check_console(door, &headers).err().map(|problem| problem.status());
+            assert_eq!(refused, expected, "{door:?} {console:?} {header:?}");
+        };
+        let (local, remote) = (Door::Tcp { loopback: true }, Door::Tcp { loopback: false });
+        let (absent, refused) = (Some(StatusCode::NOT_FOUND), Some(StatusCode::FORBIDDEN));
+        check(local, None, None, None);
+        check(local, Some(false), None, absent);
+        check(remote, None, None, absent);
+        check(remote, Some(true), None, None);
+        check(Door::Admin, None, None, None);
+        for header in ["forwarded", "via", "x-forwarded-for", "x-forwarded-host"] {
+            check(local, None, Some(header), refused);
+        }
+        check(local, None, Some("x-request-id"), None);
     }
 
     #[test]

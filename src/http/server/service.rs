@@ -18,7 +18,7 @@ use prometheus::{Histogram, IntCounter};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 
-use super::cors::{self, Cors};
+use super::cors;
 use super::guard::{Door, Guard};
 use super::progress::Progress;
 use super::{body, request_id};
@@ -147,6 +147,7 @@ struct Routed {
     grant: Grant,
     parameter: Option<String>,
     query: Query,
+    has_console: bool,
 }
 
 /// What is known of a request when it arrives, and told or counted when it is answered.
@@ -180,7 +181,7 @@ impl Service {
         }
         let tool = routes.iter().position(|counted| counted.route.path == TOOL).unwrap_or_default();
         Ok(Self {
-            guard: Arc::new(Guard::new(tokens, &settings.allowed_hosts, Cors::new(&settings.allowed_origins))),
+            guard: Arc::new(Guard::new(tokens, settings)),
             sent_streams: Arc::new(Semaphore::new(settings.max_streams)),
             read_streams: Arc::new(Semaphore::new(settings.max_streams)),
             large: Semaphore::new(LARGE_AT_ONCE),
@@ -200,6 +201,7 @@ impl Service {
     pub(super) fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
         self.stopped.send_replace(true);
+        self.context.metrics.feed.close();
     }
 
     /// Ends so long after the doors began to close.
@@ -341,7 +343,8 @@ impl Service {
         let parameter = matched.params.iter().next().and_then(|(_, raw)| decode(raw));
         let query =
             Query::parse(uri.query(), &self.routes[index].parameters).map_err(|problem| (Some(index), problem))?;
-        Ok(Routed { index, grant, parameter, query })
+        let has_console = access == Access::Open && self.guard.check_console(door, headers).is_ok();
+        Ok(Routed { index, grant, parameter, query, has_console })
     }
 
     async fn handle(
@@ -366,7 +369,7 @@ impl Service {
         if *has_body {
             let most = match route.access {
                 Access::Socket => self.settings.max_body_bytes.max(body::ADMIN_BYTES),
-                Access::Open | Access::Scope(_) | Access::Mcp => self.settings.max_body_bytes,
+                Access::Open | Access::Scope(_) | Access::Console | Access::Mcp => self.settings.max_body_bytes,
             };
             let bytes = tokio::select! {
                 bytes = body::collect(request.headers(), incoming, most, self.settings.request_timeout) => bytes?,
@@ -474,8 +477,8 @@ fn too_many_streams() -> Problem {
 }
 
 fn request_of(parts: Parts, routed: Routed, generation: &Arc<Generation>) -> Request {
-    let Routed { grant, parameter, query, .. } = routed;
-    Request { parts, grant, parameter, generation: Arc::clone(generation), query, body: Node::Null }
+    let Routed { grant, parameter, query, has_console, .. } = routed;
+    Request { parts, grant, parameter, generation: Arc::clone(generation), query, has_console, body: Node::Null }
 }
 
 fn decode(raw: &str) -> Option<String> {

@@ -167,6 +167,7 @@ impl CallTask {
         let label = if was_made { ended_as.as_str() } else { "refused" };
         door.metrics.relay.calls.with_label_values(&[server.as_str(), label]).inc();
         ToolRelayed {
+            tenant: &facts.tenant,
             server: &server,
             tool: &facts.tool,
             outcome: label,
@@ -177,7 +178,7 @@ impl CallTask {
             trace: log.trace.as_deref(),
             arguments: log.arguments.as_deref(),
         }
-        .emit();
+        .emit(&door.metrics);
         call.finish(end);
         door.relay.calls.ended(&call);
         if let Some(duration) = duration {

@@ -3,8 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::Metrics;
 use crate::strict::Word;
+use crate::telemetry::feed::EventType;
 
 /// The model was asked for its opinion, or was not although it should have been.
 #[derive(Clone, Copy)]
@@ -92,6 +95,7 @@ impl LlmBreakerChanged {
         for known in LlmBreaker::ALL {
             metrics.llm.breaker.with_label_values(&[known.as_str()]).set((known == state).into());
         }
+        metrics.feed.tell(EventType::LlmBreakerChanged, json!({"state": state.as_str()}));
         match state {
             LlmBreaker::Closed => tracing::info!("the model is asked"),
             LlmBreaker::Open => tracing::warn!(?pause, "the model is not asked for now"),

@@ -2,8 +2,11 @@
 
 use std::fmt;
 
+use serde_json::json;
+
 use super::Metrics;
 use crate::strict::Word;
+use crate::telemetry::feed::EventType;
 
 /// How a rule library is, as metrics name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Word)]
@@ -44,6 +47,10 @@ impl PluginStateChanged<'_> {
             metrics.plugins.state.with_label_values(&[plugin, state.as_str()]).set((state == to).into());
         }
         let (from, (hash, version)) = (from.map(PluginState::as_str), self.content.unwrap_or_default());
+        metrics.feed.tell(
+            EventType::PluginStateChanged,
+            json!({"plugin": plugin, "from": from, "to": to.as_str(), "version": version, "reason": reason}),
+        );
         match to {
             PluginState::Starting => tracing::debug!(plugin, from, hash, version, "rule library starting"),
             PluginState::Ready => tracing::info!(plugin, from, hash, version, "rule library ready"),
@@ -71,6 +78,7 @@ impl PluginGone<'_> {
             // It fails if the state was never shown.
             let _ = metrics.plugins.state.remove_label_values(&[self.plugin, state]);
         }
+        metrics.feed.tell(EventType::PluginGone, json!({"plugin": self.plugin}));
         tracing::info!(plugin = self.plugin, "rule library removed");
     }
 }
@@ -94,6 +102,10 @@ impl PluginFaulted<'_> {
     pub fn emit(self, metrics: &Metrics) {
         let Self { plugin, kind, fault, hash, .. } = self;
         metrics.plugins.restarts.with_label_values(&[plugin, kind]).inc();
+        metrics.feed.tell(
+            EventType::PluginFaulted,
+            json!({"plugin": plugin, "kind": kind, "fault": fault.to_string(), "old_serves": self.old_serves}),
+        );
         if self.old_serves {
             tracing::error!(plugin, %fault, hash, "new version of a rule library failed; the old one serves");
         } else {
@@ -115,6 +127,7 @@ impl PluginUpdateRefused<'_> {
     pub fn emit(self, metrics: &Metrics) {
         let Self { plugin, reason } = self;
         metrics.plugins.refused_updates.with_label_values(&[plugin]).inc();
+        metrics.feed.tell(EventType::PluginUpdateRefused, json!({"plugin": plugin, "reason": reason}));
         tracing::error!(plugin, reason, "update of a rule library refused; the old version serves");
     }
 }
@@ -134,6 +147,7 @@ impl PluginReplaced<'_> {
     pub fn emit(self, metrics: &Metrics) {
         let Self { plugin, version, hash } = self;
         metrics.plugins.restarts.with_label_values(&[plugin, "update"]).inc();
+        metrics.feed.tell(EventType::PluginReplaced, json!({"plugin": plugin, "version": version}));
         tracing::info!(plugin, version, hash, "rule library replaced");
     }
 }

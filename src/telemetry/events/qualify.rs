@@ -2,11 +2,18 @@
 
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::Metrics;
+use crate::telemetry::feed::EventType;
 
 /// A message was qualified; the message itself is nobody's business.
 #[derive(Debug, Clone, Copy)]
 pub struct MessageQualified<'r> {
+    /// Whose message it was.
+    pub tenant: &'r str,
+    /// The session it belongs to.
+    pub session: Option<&'r str>,
     /// How long it took.
     pub took: Duration,
     /// How many tools are offered.
@@ -24,9 +31,17 @@ pub struct MessageQualified<'r> {
 impl MessageQualified<'_> {
     /// Logs and counts it.
     pub fn emit(self, metrics: &Metrics) {
-        let Self { took, tools, categories, confidence, is_sticky, no_tool_needed } = self;
+        let Self { took, tools, categories, confidence, is_sticky, no_tool_needed, .. } = self;
         metrics.qualify.duration.observe(took.as_secs_f64());
         metrics.qualify.tools.observe(tools as f64);
+        metrics.feed.tell_tenant(
+            EventType::MessageQualified,
+            self.tenant,
+            json!({
+                "session_id": self.session, "tools": tools, "categories": categories, "confidence": confidence,
+                "no_tool_needed": no_tool_needed, "took_ms": super::millis(took),
+            }),
+        );
         tracing::debug!(
             tools,
             categories = categories.join(","),
@@ -42,6 +57,8 @@ impl MessageQualified<'_> {
 /// A tool was needed and not offered.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolMissed<'r> {
+    /// Whose message it was.
+    pub tenant: &'r str,
     pub tool: &'r str,
     /// The category that was added for it.
     pub category: Option<&'r str>,
@@ -53,7 +70,9 @@ impl ToolMissed<'_> {
     /// Logs and counts it.
     pub fn emit(self, metrics: &Metrics) {
         metrics.qualify.misses.inc();
-        let Self { tool, category, is_learnt } = self;
+        let Self { tenant, tool, category, is_learnt } = self;
+        let data = json!({"tool": tool, "category": category, "learnt": is_learnt});
+        metrics.feed.tell_tenant(EventType::ToolMissed, tenant, data);
         tracing::info!(tool, category = category.unwrap_or_default(), is_learnt, "tool missed");
     }
 }

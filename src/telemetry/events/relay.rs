@@ -2,9 +2,16 @@
 
 use std::time::Duration;
 
+use serde_json::json;
+
+use crate::telemetry::Metrics;
+use crate::telemetry::feed::EventType;
+
 /// A call of a server's tool has ended; the trail of who called what.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolRelayed<'r> {
+    /// Whose call it was.
+    pub tenant: &'r str,
     pub server: &'r str,
     /// By the catalog's name.
     pub tool: &'r str,
@@ -25,8 +32,16 @@ pub struct ToolRelayed<'r> {
 
 impl ToolRelayed<'_> {
     /// Logs it.
-    pub fn emit(self) {
-        let Self { server, tool, outcome, duration, queued, token, session, trace, arguments } = self;
+    pub fn emit(self, metrics: &Metrics) {
+        let Self { server, tool, outcome, duration, queued, token, session, trace, arguments, .. } = self;
+        metrics.feed.tell_tenant(
+            EventType::ToolRelayed,
+            self.tenant,
+            json!({
+                "server": server, "tool": tool, "outcome": outcome, "duration_ms": duration.as_millis() as u64,
+                "session_id": session,
+            }),
+        );
         tracing::info!(
             server,
             tool,

@@ -1,0 +1,56 @@
+/** The way to the daemon: its own client, on addresses beside the console's, with a token that only this page's memory has. */
+
+import { type AlmanacClient, createAlmanacClient } from '../../clients/typescript/src/client.js';
+import { AlmanacError } from '../../clients/typescript/src/error.js';
+
+export type * from '../../clients/typescript/src/openapi.js';
+export { AlmanacError };
+
+/** Where the API is: beside `console/`, whatever prefix a proxy puts before both. */
+export const ROOT = new URL('..', document.baseURI);
+
+let token: string | undefined;
+let made = createAlmanacClient({ url: ROOT, retries: 1 });
+
+/** The client, with the token if one was given. */
+export function api(): AlmanacClient {
+  return made;
+}
+
+/** Uses this token from now on; it is forgotten with the page. */
+export function useThisToken(given: string | undefined): void {
+  token = given;
+  made = createAlmanacClient({ url: ROOT, retries: 1, ...(given !== undefined && { token: given }) });
+}
+
+/** What goes with requests that the client does not make. */
+export function authorization(): Record<string, string> {
+  return token === undefined ? {} : { authorization: `Bearer ${token}` };
+}
+
+/** Was a token given? */
+export function hasToken(): boolean {
+  return token !== undefined;
+}
+
+/** Does this say that a token is needed, or another one? */
+export function needsToken(error: unknown): boolean {
+  return error instanceof AlmanacError && error.status === 401;
+}
+
+/** Does this say that the daemon is not there? */
+export function isUnreachable(error: unknown): boolean {
+  return error instanceof AlmanacError && error.code === 'unreachable';
+}
+
+/** What went wrong, for people, with each fault of what was sent. */
+export function sentence(error: unknown): string {
+  if (!(error instanceof AlmanacError)) return error instanceof Error ? error.message : String(error);
+  if (error.code === 'missing-scope') return `${capital(error.message)}; open the console again with one that has it.`;
+  const faults = error.errors.map((fault) => `${fault.pointer}: ${fault.detail}`);
+  return [capital(error.message), ...faults].join(' · ');
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

@@ -1,0 +1,229 @@
+/** Is all well? */
+
+import { api, type OverviewAnswer } from '../api.js';
+import { useAsk } from '../ask.js';
+import { count, duration, many, share } from '../format.js';
+import { useOnEvent } from '../live.js';
+import { link } from '../router.js';
+import { Badge, Card, Empty, Page, Shown, Tile, Time, type Tone } from '../ui.js';
+import { Minutes } from '../minutes.js';
+
+/** Something that is wrong, and where to look. */
+interface Wrong {
+  tone: Tone;
+  what: string;
+  todo: string;
+  href: string;
+}
+
+/** Share of calls inside the interval below which it is said, and calls from which on. */
+const LOW_COVERAGE = 0.8;
+const ENOUGH_CALLS = 30;
+
+function wrongs({ status, store, watching, coverage, judged_calls }: OverviewAnswer): Wrong[] {
+  const found: Wrong[] = [];
+  const add = (tone: Tone, what: string, todo: string, href: string) => found.push({ tone, what, todo, href });
+  if (!status.ready) {
+    add('bad', `Questions are not answered yet: ${status.missing.join(', ')}`, 'wait, or read the log', link('events'));
+  }
+  if (!store.usable) {
+    add(
+      'bad',
+      `Nothing can be stored: ${store.trouble ?? 'the store is not there'}`,
+      'mend the state directory',
+      link('events'),
+    );
+  }
+  if (store.missing_history) {
+    add(
+      'warn',
+      `What was recorded before the start is not known: ${store.missing_history}`,
+      'look at the store',
+      link('events'),
+    );
+  }
+  if (status.errors > 0) {
+    add(
+      'bad',
+      many(status.errors, 'error in documents', 'errors in documents'),
+      'mend the lines that are named',
+      link('tools', undefined, { tab: 'diagnostics' }),
+    );
+  }
+  if (status.stale > 0) {
+    add(
+      'warn',
+      `${many(status.stale, 'tool is', 'tools are')} served in an earlier version`,
+      'mend their documents',
+      link('tools', undefined, { tab: 'diagnostics' }),
+    );
+  }
+  if (status.plugins_quarantined > 0) {
+    add(
+      'bad',
+      `${many(status.plugins_quarantined, 'rule library is', 'rule libraries are')} put aside or refused`,
+      'see the reason',
+      link('libraries'),
+    );
+  }
+  if (!watching) {
+    add(
+      'warn',
+      'Changes of documents are found by the poll only',
+      'raise the limit of file watches',
+      link('events', undefined, { types: 'watch_changed' }),
+    );
+  }
+  if (coverage != null && judged_calls >= ENOUGH_CALLS && coverage < LOW_COVERAGE) {
+    add(
+      'warn',
+      `${share(coverage)} of recent calls ended inside the interval that nine in ten should`,
+      'look at the worst forecasts',
+      link('timing'),
+    );
+  }
+  return found;
+}
+
+const TYPES = [
+  'catalog_reloaded',
+  'config_reloaded',
+  'tokens_loaded',
+  'watch_changed',
+  'presets_loaded',
+  'plugin_state_changed',
+  'plugin_faulted',
+  'plugin_gone',
+  'execution_recorded',
+];
+
+export function Overview() {
+  const overview = useAsk('overview', (signal) => api().getOverview({ signal }));
+  const catalog = useAsk('catalog', (signal) => api().getCatalog({ signal }));
+  useOnEvent(TYPES, 500, () => (overview.again(), catalog.again()));
+  return (
+    <Page title="Overview" lead="Is all well, and if not, what to do.">
+      <Shown asked={overview}>
+        {(all) => {
+          const { status, store, minutes } = all;
+          const bad = wrongs(all);
+          const last = minutes.at(-1);
+          const inHour = minutes.reduce((sum, minute) => sum + minute.calls, 0);
+          const errors = minutes.reduce((sum, minute) => sum + minute.errors, 0);
+          const timeouts = minutes.reduce((sum, minute) => sum + minute.timeouts, 0);
+          return (
+            <>
+              <Card class={bad.length === 0 ? 'well' : 'unwell'}>
+                {bad.length === 0 ? (
+                  <p class="verdict">
+                    <Badge tone="good">All is well</Badge> {status.status}
+                  </p>
+                ) : (
+                  <ul class="wrongs" aria-label="What is wrong">
+                    {bad.map(({ tone, what, todo, href }) => (
+                      <li key={what}>
+                        <Badge tone={tone}>{tone === 'bad' ? 'Wrong' : 'Worth a look'}</Badge>
+                        <span>
+                          {what} — <a href={href}>{todo}</a>
+                        </span>
+                      </li>
+                    ))}
+                  </ul>
+                )}
+              </Card>
+              <div class="tiles">
+                <Tile
+                  label="Tools"
+                  value={count(status.tools)}
+                  note={`generation ${status.generation}`}
+                  href={link('tools')}
+                />
+                <Tile
+                  label="Documents"
+                  value={many(status.errors, 'error')}
+                  note={many(status.warnings, 'warning')}
+                  tone={status.errors > 0 ? 'bad' : 'quiet'}
+                  href={link('tools', undefined, { tab: 'diagnostics' })}
+                />
+                <Tile
+                  label="Forecasts of late"
+                  value={all.coverage == null ? '–' : share(all.coverage)}
+                  note={all.coverage == null ? 'no call was judged yet' : 'inside the interval; 90 % should be'}
+                  href={link('timing')}
+                />
+                <Tile
+                  label="Calls in the last hour"
+                  value={count(inHour)}
+                  note={`${errors} failed, ${timeouts} timed out`}
+                  href={link('events', undefined, { types: 'execution_recorded' })}
+                />
+                <Tile
+                  label="Saved calls"
+                  value={count(all.saved_calls)}
+                  note="delivered after their clients had given up"
+                />
+                <Tile
+                  label="Rule libraries"
+                  value={`${status.plugins_ready} ready`}
+                  note={`${status.plugins_quarantined} put aside`}
+                  href={link('libraries')}
+                />
+                <Tile
+                  label="Store"
+                  value={store.usable ? 'usable' : 'not usable'}
+                  note={many(store.queued, 'batch waits', 'batches wait')}
+                />
+                <Tile label="Up" value={duration(status.uptime_seconds * 1000)} note={`version ${status.version}`} />
+              </div>
+              <Card
+                title="Calls a minute"
+                note={
+                  <>
+                    since <Time at={all.started_at} />, the last hour at most
+                  </>
+                }
+              >
+                {inHour === 0 ? (
+                  <Empty
+                    command={`curl ${location.origin}/v1/executions -H 'content-type: application/json' \\\n  -d '{"tool_name": "web_search", "duration_ms": 1200}'`}
+                  >
+                    Nothing was recorded in the last hour. Agents record their calls so:
+                  </Empty>
+                ) : (
+                  <Minutes
+                    minutes={minutes}
+                    label={`${inHour} calls in the last hour; ${last?.calls ?? 0} in the last minute that had any`}
+                  />
+                )}
+              </Card>
+              <Card
+                title="What is wrong with documents"
+                note={<a href={link('tools', undefined, { tab: 'diagnostics' })}>all diagnostics</a>}
+              >
+                <Shown asked={catalog}>
+                  {({ diagnostics }) => {
+                    const faults = diagnostics.filter((fault) => fault.severity !== 'hint').slice(0, 5);
+                    if (faults.length === 0) return <p>Nothing.</p>;
+                    return (
+                      <ul class="plain-list" id="faults">
+                        {faults.map((fault) => (
+                          <li key={`${fault.file}:${fault.line}:${fault.code}:${fault.message}`}>
+                            <Badge tone={fault.severity === 'error' ? 'bad' : 'warn'}>{fault.severity}</Badge>{' '}
+                            <code>
+                              {fault.file}:{fault.line}
+                            </code>{' '}
+                            {fault.message}
+                          </li>
+                        ))}
+                      </ul>
+                    );
+                  }}
+                </Shown>
+              </Card>
+            </>
+          );
+        }}
+      </Shown>
+    </Page>
+  );
+}

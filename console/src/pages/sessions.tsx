@@ -1,0 +1,249 @@
+/** What did this session do? */
+
+import { AlmanacError, api, type ExecutionItem, type SessionItem } from '../api.js';
+import { useAsk } from '../ask.js';
+import { count, dollars, duration, many, share } from '../format.js';
+import { useOnEvent } from '../live.js';
+import { go, link, type Place } from '../router.js';
+import { Badge, Card, Chips, type Column, Empty, Page, Shown, Table, Text, Tile, Time } from '../ui.js';
+import { useState } from 'preact/hooks';
+
+export function Sessions({ place }: { place: Place }) {
+  return place.subject === undefined ? <All place={place} /> : <One key={place.subject} id={place.subject} />;
+}
+
+function All({ place }: { place: Place }) {
+  const [name, setName] = useState('');
+  const limit = Math.min(1000, Number(place.query.get('limit')) || 100);
+  const sessions = useAsk(`sessions ${limit}`, (signal) => api().listSessions({ query: { limit }, signal }));
+  useOnEvent(['execution_recorded'], 3000, sessions.again);
+  const columns: Column<SessionItem>[] = [
+    {
+      head: 'Session',
+      cell: (row) => (
+        <a href={link('sessions', row.sessionId)}>
+          <code>{row.sessionId}</code>
+        </a>
+      ),
+      class: 'wide',
+    },
+    { head: 'Calls', cell: (row) => count(row.calls), isNumber: true },
+    { head: 'Failed', cell: (row) => count(row.errors), isNumber: true, isExtra: true },
+    { head: 'Timed out', cell: (row) => count(row.timeouts), isNumber: true, isExtra: true },
+    { head: 'First call', cell: (row) => <Time at={row.firstAt} />, class: 'nowrap', isExtra: true },
+    { head: 'Last call', cell: (row) => <Time at={row.lastAt} />, class: 'nowrap' },
+  ];
+  return (
+    <Page title="Sessions" lead="Who called what, those that called last first.">
+      <form
+        class="form"
+        role="search"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (name.trim() !== '') go(link('sessions', name.trim()));
+        }}
+      >
+        <Text label="Open one by its name" value={name} onChange={setName} class="grow" />
+        <button class="button" disabled={name.trim() === ''}>
+          Open
+        </button>
+      </form>
+      <Shown asked={sessions}>
+        {({ items, nextCursor }) => (
+          <Card title={many(items.length, 'session')} note="among the latest 100,000 calls">
+            {items.length === 0 ? (
+              <Empty
+                command={`curl ${location.origin}/v1/executions -H 'content-type: application/json' \\\n  -d '{"tool_name": "web_search", "duration_ms": 1200, "session_id": "s1"}'`}
+              >
+                No session called a tool yet. A call with a session makes one:
+              </Empty>
+            ) : (
+              <Table caption="Sessions" columns={columns} rows={items} keyOf={(row) => row.sessionId} />
+            )}
+            {nextCursor != null && limit < 1000 && (
+              <p class="more">
+                <a href={link('sessions', undefined, { limit: Math.min(1000, limit * 5) })}>Show more</a>
+              </p>
+            )}
+          </Card>
+        )}
+      </Shown>
+    </Page>
+  );
+}
+
+function One({ id }: { id: string }) {
+  const session = useAsk(`session ${id}`, (signal) =>
+    api()
+      .getSession({ path: { name: id }, signal })
+      .catch((error: unknown) => {
+        // Calls outlast what is known of a session's turns.
+        if (error instanceof AlmanacError && error.code === 'unknown-session') return null;
+        throw error;
+      }),
+  );
+  const calls = useAsk(`session calls ${id}`, (signal) =>
+    api().listExecutions({ query: { session: id, limit: 1000 }, signal }),
+  );
+  useOnEvent(['execution_recorded', 'message_qualified'], 1000, () => (session.again(), calls.again()));
+  return (
+    <Page
+      title={<code>{id}</code>}
+      lead="A session."
+      actions={
+        <a class="button" href={link('sessions')}>
+          All sessions
+        </a>
+      }
+    >
+      <Shown asked={session}>
+        {(found) =>
+          found === null ? null : (
+            <div class="two">
+              <Card title="What it is about">
+                {found.intentContext == null ? (
+                  <p>No message of it was qualified.</p>
+                ) : (
+                  <>
+                    <Chips items={found.intentContext.categories} label="Categories" />
+                    {found.intentContext.activeIntent != null && (
+                      <p class="prose">{found.intentContext.activeIntent}</p>
+                    )}
+                    <p class="sub">
+                      confidence {share(found.intentContext.lastConfidence)},{' '}
+                      {many(found.intentContext.turnsSinceUpdate, 'turn')} old
+                    </p>
+                  </>
+                )}
+                {found.turnTools != null && found.turnTools.length > 0 && (
+                  <div class="part">
+                    <h3>Called since its last message</h3>
+                    <Chips items={found.turnTools} label="Called since its last message" />
+                  </div>
+                )}
+              </Card>
+              {found.usage != null && (
+                <div class="tiles">
+                  <Tile label="Turns" value={count(found.usage.turns)} />
+                  <Tile
+                    label="Tokens in"
+                    value={count(found.usage.tokensIn)}
+                    note={`${count(found.usage.cachedTokens)} from a cache`}
+                  />
+                  <Tile label="Tokens out" value={count(found.usage.tokensOut)} />
+                  {found.usage.costUsd != null && <Tile label="Cost" value={dollars(found.usage.costUsd)} />}
+                </div>
+              )}
+            </div>
+          )
+        }
+      </Shown>
+      <Shown asked={calls}>
+        {({ items }) =>
+          items.length === 0 ? (
+            <Card title="Its calls">
+              <p>No call of it was recorded.</p>
+            </Card>
+          ) : (
+            <>
+              <Card title="Its calls in time" note={many(items.length, 'call')}>
+                <Line calls={items} />
+              </Card>
+              <Card title="One by one" note="the last first">
+                <Calls calls={items} />
+              </Card>
+            </>
+          )
+        }
+      </Shown>
+    </Page>
+  );
+}
+
+/** Tools with a lane of their own, those that were called most. */
+const LANES = 12;
+const WIDTH = 600;
+
+/** A lane for each tool, and in it each call as a bar from its beginning to its end. */
+function Line({ calls }: { calls: readonly ExecutionItem[] }) {
+  const spans = calls.map((call) => {
+    const end = Date.parse(call.timestamp);
+    return { call, begin: end - (call.duration_ms ?? 0), end };
+  });
+  const first = spans.reduce((least, { begin }) => Math.min(least, begin), Infinity);
+  const span = Math.max(1, spans.reduce((most, { end }) => Math.max(most, end), 0) - first);
+  const x = (at: number) => ((at - first) / span) * WIDTH;
+  const tools = new Map<string, typeof spans>();
+  for (const one of spans) tools.set(one.call.tool_name, [...(tools.get(one.call.tool_name) ?? []), one]);
+  const lanes = [...tools].sort(([, one], [, other]) => other.length - one.length);
+  return (
+    <figure class="line">
+      <ul class="lanes">
+        {lanes.slice(0, LANES).map(([tool, mine]) => (
+          <li key={tool}>
+            <span>
+              <code>{tool}</code> <span class="sub-inline">{mine.length}</span>
+            </span>
+            <svg
+              viewBox={`0 0 ${WIDTH} 16`}
+              preserveAspectRatio="none"
+              role="img"
+              aria-label={`${many(mine.length, 'call')} of ${tool}`}
+            >
+              <rect class="bar-back" width={WIDTH} height="16" />
+              {mine.map(({ call, begin, end }, index) => (
+                <rect
+                  key={index}
+                  class={call.outcome === 'success' ? 'inside' : 'failed'}
+                  x={x(begin)}
+                  width={Math.max(2.5, x(end) - x(begin))}
+                  height="16"
+                >
+                  <title>{`${call.duration_ms == null ? 'not known' : duration(call.duration_ms)}, ${call.outcome}`}</title>
+                </rect>
+              ))}
+            </svg>
+          </li>
+        ))}
+      </ul>
+      <figcaption class="plot-note">
+        <span>{lanes.length > LANES ? `the ${LANES} tools that were called most` : 'from the first call'}</span>
+        <span>
+          <span class="key inside" aria-hidden="true" /> succeeded <span class="key failed" aria-hidden="true" /> did
+          not
+        </span>
+        <span>{duration(span)} in all</span>
+      </figcaption>
+    </figure>
+  );
+}
+
+function Calls({ calls }: { calls: readonly ExecutionItem[] }) {
+  const columns: Column<ExecutionItem>[] = [
+    { head: 'Ended', cell: (call) => <Time at={call.timestamp} />, class: 'nowrap' },
+    {
+      head: 'Tool',
+      cell: (call) => (
+        <>
+          <a href={link('tools', call.tool_name)}>
+            <code>{call.tool_name}</code>
+          </a>
+          {call.mode_name != null && <div class="sub">{call.mode_name}</div>}
+        </>
+      ),
+    },
+    { head: 'Took', cell: (call) => (call.duration_ms == null ? '–' : duration(call.duration_ms)), isNumber: true },
+    {
+      head: 'Outcome',
+      cell: (call) => <Badge tone={call.outcome === 'success' ? 'good' : 'bad'}>{call.outcome}</Badge>,
+    },
+  ];
+  return (
+    <Table
+      caption="Calls"
+      columns={columns}
+      rows={calls.slice(0, 200)}
+      keyOf={(call, index) => `${call.timestamp} ${index}`}
+    />
+  );
+}

@@ -1,0 +1,209 @@
+/** What tools are there, and what is wrong with them? */
+
+import { useEffect, useState } from 'preact/hooks';
+
+import { api, type Diagnostic, type ToolSummary } from '../api.js';
+import { useAsk } from '../ask.js';
+import { count, many } from '../format.js';
+import { useOnEvent } from '../live.js';
+import { go, link, type Place } from '../router.js';
+import { Badge, Card, Choice, Chips, type Column, Empty, Page, Shown, Table, Tabs, Text } from '../ui.js';
+
+/** Tools that one question lists. */
+const PAGE = 100;
+/** From the last key to the question, in ms. */
+const TYPING_MS = 200;
+
+const FACETS = ['q', 'category', 'capability', 'keyword', 'provider', 'error'] as const;
+
+export function Tools({ place }: { place: Place }) {
+  const tab = place.query.get('tab') ?? 'list';
+  return (
+    <Page title="Tools" lead="What agents can find, as they find it, and what is wrong with the documents.">
+      <Tabs
+        current={tab}
+        tabs={[
+          ['list', 'Tools', link('tools')],
+          ['diagnostics', 'Diagnostics', link('tools', undefined, { tab: 'diagnostics' })],
+        ]}
+      />
+      {tab === 'diagnostics' ? <Diagnostics /> : <List place={place} />}
+    </Page>
+  );
+}
+
+function List({ place }: { place: Place }) {
+  const filled = Object.fromEntries(FACETS.map((name) => [name, place.query.get(name) ?? '']));
+  const [form, setForm] = useState(filled);
+  const limit = Number(place.query.get('limit')) || PAGE;
+  const key = JSON.stringify([filled, limit]);
+  useEffect(() => setForm(filled), [JSON.stringify(filled)]);
+  useEffect(() => {
+    const timer = setTimeout(() => {
+      if (JSON.stringify(form) !== JSON.stringify(filled)) go(link('tools', undefined, form), true);
+    }, TYPING_MS);
+    return () => clearTimeout(timer);
+  }, [JSON.stringify(form)]);
+  const given = Object.fromEntries(Object.entries(filled).filter(([, value]) => value !== ''));
+  const tools = useAsk(`tools ${key}`, (signal) =>
+    api().listTools({ query: { ...given, limit: Math.min(limit, 1000) }, signal }),
+  );
+  const all = useAsk('facets', (signal) => api().listTools({ query: { limit: 1000 }, signal }));
+  useOnEvent(['catalog_reloaded'], 500, () => (tools.again(), all.again()));
+  const set = (name: string) => (value: string) => setForm({ ...form, [name]: value });
+  const counts = (of: (tool: ToolSummary) => readonly string[]) => {
+    const found = new Map<string, number>();
+    for (const tool of all.answer?.items ?? [])
+      for (const name of of(tool)) found.set(name, (found.get(name) ?? 0) + 1);
+    return [...found].sort(([a], [b]) => (a < b ? -1 : 1));
+  };
+  const categories = counts((tool) => [tool.category]);
+  const isRanked = filled['q'] !== '';
+  const columns: Column<ToolSummary>[] = [
+    {
+      head: 'Tool',
+      cell: (tool) => (
+        <>
+          <a href={link('tools', tool.name)}>
+            <code>{tool.name}</code>
+          </a>
+          <div class="sub">{tool.title}</div>
+        </>
+      ),
+    },
+    { head: 'What it does', cell: (tool) => <span class="clamp">{tool.description}</span>, class: 'wide' },
+    { head: 'Category', cell: (tool) => tool.category, isExtra: true },
+    ...(isRanked
+      ? [
+          {
+            head: 'Score',
+            cell: (tool: ToolSummary) => (tool.score == null ? '–' : tool.score.toFixed(3)),
+            isNumber: true,
+          },
+        ]
+      : []),
+  ];
+  return (
+    <>
+      <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
+        <Text
+          label="Search as agents do"
+          type="search"
+          value={form['q'] ?? ''}
+          onChange={set('q')}
+          placeholder="find news about chips"
+          class="grow"
+        />
+        <Choice
+          label="Category"
+          value={form['category'] ?? ''}
+          onChange={set('category')}
+          options={[['', 'all'], ...categories.map(([name, number]) => [name, `${name} (${number})`] as const)]}
+        />
+        <Text
+          label="Capability"
+          value={form['capability'] ?? ''}
+          onChange={set('capability')}
+          list={counts((tool) => tool.capabilities).map(([name]) => name)}
+        />
+        <Text
+          label="Keyword"
+          value={form['keyword'] ?? ''}
+          onChange={set('keyword')}
+          list={counts((tool) => tool.keywords).map(([name]) => name)}
+        />
+        <Text label="Provider" value={form['provider'] ?? ''} onChange={set('provider')} />
+        <Text label="Error received" value={form['error'] ?? ''} onChange={set('error')} placeholder="HTTP 401" />
+      </form>
+      <Shown asked={tools}>
+        {({ items, total }) => (
+          <Card title={many(total, 'tool')} note={isRanked ? 'the best first' : 'by name'}>
+            {items.length === 0 ? (
+              total === 0 && Object.keys(given).length === 0 ? (
+                <Empty command="almanacd serve --tool-metadata ./tool_metadata">
+                  There are no tools. Documents in the directory of tools fill this page:
+                </Empty>
+              ) : (
+                <p>No tool is like that.</p>
+              )
+            ) : (
+              <>
+                <Table caption="Tools" columns={columns} rows={items} keyOf={(tool) => tool.name} />
+                {items.length < total && (
+                  <p class="more">
+                    The first {count(items.length)} of {count(total)}.{' '}
+                    {items.length < 1000 && (
+                      <a href={link('tools', undefined, { ...given, limit: Math.min(1000, items.length * 5) })}>
+                        Show more
+                      </a>
+                    )}
+                  </p>
+                )}
+              </>
+            )}
+          </Card>
+        )}
+      </Shown>
+    </>
+  );
+}
+
+/** Diagnostics that are drawn; a directory of others' files can have any number. */
+const MAX_DIAGNOSTICS = 500;
+
+function Diagnostics() {
+  const catalog = useAsk('catalog', (signal) => api().getCatalog({ signal }));
+  useOnEvent(['catalog_reloaded'], 500, catalog.again);
+  return (
+    <Shown asked={catalog}>
+      {({ diagnostics, stale, loaded }) => (
+        <>
+          {stale.length > 0 && (
+            <Card title="Served in an earlier version">
+              <Chips items={stale} label="Stale tools" />
+            </Card>
+          )}
+          <Card title={many(diagnostics.length, 'finding')} note={many(loaded, 'document served', 'documents served')}>
+            {diagnostics.length === 0 ? <p>Nothing is wrong with the documents.</p> : null}
+            <ul class="diagnostics">
+              {diagnostics.slice(0, MAX_DIAGNOSTICS).map((fault, index) => (
+                <li key={index}>
+                  <OneDiagnostic fault={fault} />
+                </li>
+              ))}
+            </ul>
+            {diagnostics.length > MAX_DIAGNOSTICS && (
+              <p>And {count(diagnostics.length - MAX_DIAGNOSTICS)} more, in GET /v1/catalog.</p>
+            )}
+          </Card>
+        </>
+      )}
+    </Shown>
+  );
+}
+
+function OneDiagnostic({ fault }: { fault: Diagnostic }) {
+  const tone = fault.severity === 'error' ? 'bad' : fault.severity === 'warning' ? 'warn' : 'info';
+  return (
+    <>
+      <div class="fault-line">
+        <Badge tone={tone}>{fault.severity}</Badge>
+        <span>{fault.message}</span>
+      </div>
+      <div class="sub">
+        <code>
+          {fault.file}:{fault.line}:{fault.column}
+        </code>{' '}
+        · {fault.code}
+        {fault.hint != null && <> · {fault.hint}</>}
+      </div>
+      {fault.source != null && (
+        <pre class="source" tabIndex={0}>
+          {fault.source}
+          {'\n'}
+          {' '.repeat(Math.max(0, fault.column - 1))}^
+        </pre>
+      )}
+    </>
+  );
+}

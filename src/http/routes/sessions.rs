@@ -1,0 +1,38 @@
+//! Which sessions there are.
+
+use crate::http::answer::{self, Answer};
+use crate::http::handler::{Context, Request};
+use crate::http::operation::{Operation, Parameter, query};
+use crate::http::problem::Problem;
+use crate::store::SessionFilter;
+use crate::wire::audit::SessionList;
+use crate::wire::problem::Code;
+
+/// Sessions on a page if nobody says.
+const PAGE: usize = 100;
+
+pub(super) fn list_operation() -> Operation {
+    const PARAMETERS: [Parameter; 2] = [
+        query("limit", "integer", "At most so many, 1 to 1000; 100 by default."),
+        query("cursor", "string", "`nextCursor` of the page before."),
+    ];
+    Operation::new("listSessions", "The tenant's sessions of late, those that called last first.")
+        .taking(&PARAMETERS)
+        .answering::<SessionList>("A page.")
+}
+
+pub(super) fn list(context: &Context, request: &mut Request) -> Result<Answer, Problem> {
+    let query = &request.query;
+    let cursor = query.get("cursor").map(|text| {
+        let wrong = || Problem::invalid(Code::InvalidCursor, format!("`{text}` is no cursor of this list"));
+        text.parse::<i64>().map_err(|_| wrong())
+    });
+    let filter = SessionFilter {
+        tenant: request.grant.tenant.to_string(),
+        before: cursor.transpose()?,
+        limit: query.number("limit", PAGE, 1, 1000)?,
+    };
+    let page = context.engine.store().sessions(&filter);
+    let page = page.map_err(|error| Problem::unavailable(Code::StoreUnavailable, error.to_string()))?;
+    Ok(answer::json(&SessionList::from(page)))
+}

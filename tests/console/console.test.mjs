@@ -1,0 +1,410 @@
+/** The console as a person uses it: each page by clicking and typing, in a real browser, against a real daemon. */
+
+import assert from 'node:assert/strict';
+import { rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+
+import { findings, openPage, startBrowser } from './browser.mjs';
+import { startDaemon } from './daemon.mjs';
+import { post, prepare } from './prepare.mjs';
+
+/** The pages, and what each is headed by. */
+const PAGES = ['Overview', 'Tools', 'Timing', 'Try', 'Sessions', 'Memory', 'Libraries', 'Usage', 'Events'];
+
+const SCRIPT = '<img src=x onerror=alert(1)><script>alert(2)</script>';
+
+let browser;
+let daemon;
+
+before(async () => {
+  browser = await startBrowser();
+  daemon = await startDaemon();
+  await prepare(daemon.url);
+});
+
+after(async () => {
+  await browser?.close();
+  await daemon?.stop();
+});
+
+/** Opens the console, does something in it, and finds nothing wrong with it afterwards. */
+async function visit(place, act, { at = daemon, isForgiven, ...options } = {}) {
+  const opened = await openPage(browser, `${at.url}/console/${place}`, { isForgiven, ...options });
+  try {
+    await opened.page.getByRole('heading', { level: 1 }).waitFor();
+    await act(opened.page);
+    assert.deepEqual(opened.faults, []);
+  } finally {
+    await opened.close();
+  }
+}
+
+/** Waits until nothing is asked any more. */
+async function settled(page) {
+  await page.waitForFunction(() => document.querySelector('.waiting') === null);
+}
+
+const heading = (page, name) => page.getByRole('heading', { level: 1, name });
+
+for (const colorScheme of ['light', 'dark']) {
+  test(`every page opens, is accessible and fits a narrow screen: ${colorScheme}`, async () => {
+    const viewport = colorScheme === 'dark' ? { width: 360, height: 800 } : { width: 1280, height: 900 };
+    await visit(
+      '',
+      async (page) => {
+        for (const name of PAGES) {
+          await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name, exact: true }).click();
+          await heading(page, name).waitFor();
+          await settled(page);
+          assert.deepEqual(await findings(page), [], name);
+          const beyond = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+          assert.equal(beyond, 0, `${name} is ${beyond} px too wide`);
+        }
+      },
+      { colorScheme, viewport },
+    );
+  });
+}
+
+test('the page that a link names is shown, and one that is not there is said so', async () => {
+  await visit('#/tools/web_search', (page) => heading(page, 'web_search').waitFor());
+  await visit('#/nothing', (page) => heading(page, 'Nothing is here').waitFor());
+});
+
+test('overview: a document that breaks is said at once, with its line, and again when it is mended', async () => {
+  await visit('', async (page) => {
+    await page.getByText('All is well').waitFor();
+    await page.getByText('live', { exact: true }).waitFor();
+    await writeFile(join(daemon.tools, 'broken.yaml'), `name: broken\ntitel: "${SCRIPT.replaceAll('"', '')}"\n`);
+    const started = Date.now();
+    await page.getByText(/in documents/).waitFor();
+    assert.ok(Date.now() - started < 5000, `${Date.now() - started} ms`);
+    await page.getByText('broken.yaml', { exact: false }).first().waitFor();
+    await page.getByRole('link', { name: 'mend the lines that are named' }).click();
+    await page.getByText('titel', { exact: false }).first().waitFor();
+    assert.equal(await page.locator('main img, main script').count(), 0);
+    await rm(join(daemon.tools, 'broken.yaml'));
+    await page.getByText('0 findings').waitFor();
+    await page.getByRole('link', { name: 'Overview', exact: true }).click();
+    await page.getByText('All is well').waitFor();
+  });
+});
+
+test('tools: found as agents find them, narrowed by facets, and read', async () => {
+  await visit('#/tools', async (page) => {
+    await page.getByLabel('Search as agents do').fill('find news on the web');
+    const table = page.getByRole('table', { name: 'Tools' });
+    await table.getByRole('columnheader', { name: 'Score' }).waitFor();
+    await table.getByRole('link', { name: 'web_search', exact: true }).waitFor();
+    await page.getByLabel('Category').selectOption('web');
+    await page.waitForURL(/category=web/);
+    await settled(page);
+    const categories = await table.locator('tbody tr td:nth-child(3)').allTextContents();
+    assert.deepEqual([...new Set(categories)], ['web']);
+    await table.getByRole('link', { name: 'web_search', exact: true }).click();
+    await heading(page, 'web_search').waitFor();
+    for (const part of ['What it is', 'Goes with', 'How long it takes', 'What follows it']) {
+      await page.getByRole('heading', { level: 2, name: part }).waitFor();
+    }
+    await page.getByRole('table', { name: 'Relations' }).waitFor();
+    await page.getByRole('table', { name: 'Durations by mode' }).getByText('news', { exact: true }).waitFor();
+    await page.goBack();
+    await page.waitForURL(/category=web/);
+    assert.equal(await page.getByLabel('Search as agents do').inputValue(), 'find news on the web');
+  });
+});
+
+test('timing: the worst first, then the calls of one over the band', async () => {
+  await visit('#/timing', async (page) => {
+    await page
+      .getByRole('table', { name: 'Forecasts by tool and mode' })
+      .getByRole('link', { name: 'read_file' })
+      .first()
+      .click();
+    await heading(page, 'read_file').waitFor();
+    await page
+      .getByRole('img', { name: /calls by time and duration/ })
+      .locator('canvas')
+      .waitFor();
+    await page.getByText('nine in ten should be inside').waitFor();
+    await page.getByRole('img', { name: /^Durations from/ }).waitFor();
+    await page.getByRole('table', { name: 'Latest calls' }).waitFor();
+    assert.deepEqual(await findings(page), []);
+  });
+});
+
+test('try: a message, its cut, and a miss that is learnt; a call, its time and what comes next', async () => {
+  await visit('#/try', async (page) => {
+    await page.getByLabel('Message').fill('search the web for news about chips');
+    await page.getByLabel('Tools at most').fill('3');
+    await page.getByRole('button', { name: 'Qualify' }).click();
+    const offered = page.getByRole('table', { name: 'Offered tools' });
+    await offered.getByRole('link', { name: 'web_search', exact: true }).waitFor();
+    for (const part of ['words', 'meaning'])
+      await offered
+        .getByText(new RegExp(`${part} \\d`))
+        .first()
+        .waitFor();
+    await page.getByText('the cut').waitFor();
+    assert.ok((await page.getByRole('list', { name: 'Nearly in' }).getByRole('listitem').count()) > 0);
+    assert.deepEqual(await findings(page), []);
+    await page.getByLabel('Its name').fill('http_request');
+    await page.getByRole('button', { name: 'Report the miss' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Was http_request missing?' });
+    assert.deepEqual(await findings(page), []);
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByRole('button', { name: 'Report the miss' }).click();
+    await dialog.getByRole('button', { name: 'Report the miss' }).click();
+    await page.getByRole('status').getByText('learnt').first().waitFor();
+
+    await page.getByRole('link', { name: 'A call' }).click();
+    await page.getByLabel('Tool', { exact: true }).fill('web_search');
+    await page.getByLabel('Characters of input').fill('200');
+    await page.getByRole('button', { name: 'Estimate' }).click();
+    await page.getByText('Half within').waitFor();
+    await page.getByRole('heading', { name: 'What comes next' }).waitFor();
+    await page.getByRole('heading', { name: 'Workflows that fit' }).waitFor();
+    assert.deepEqual(await findings(page), []);
+  });
+});
+
+test('sessions: from the list to what one did', async () => {
+  await visit('#/sessions', async (page) => {
+    await page.getByRole('table', { name: 'Sessions' }).getByRole('link', { name: 'session-004' }).click();
+    await heading(page, 'session-004').waitFor();
+    await page.getByText('What it is about').waitFor();
+    await page
+      .getByRole('img', { name: /calls? of/ })
+      .first()
+      .waitFor();
+    await page.getByRole('table', { name: 'Calls' }).waitFor();
+    await page.getByText('Tokens in').waitFor();
+    assert.deepEqual(await findings(page), []);
+  });
+});
+
+test('memory: found with explained scores, its history, its relations, its thread with gaps, and restored', async () => {
+  const agentId = 'agent:agent:a';
+  const kept = await post(daemon.url, '/v1/memories/documents', {
+    content: `The green kettle ${SCRIPT}`,
+    metadata: { source: 'user', agentId },
+  });
+  await post(daemon.url, '/v1/memories/cognitive-processes', {
+    content: 'a thought of it',
+    metadata: { processType: 'thought', agentId, relatedTo: kept.id },
+  });
+  const change = (method, body) =>
+    fetch(`${daemon.url}/v1/memories/${kept.id}`, {
+      method,
+      headers: { 'content-type': 'application/json' },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+  await change('PATCH', { content: `The blue kettle ${SCRIPT}` });
+  await visit('#/memory', async (page) => {
+    await page.getByLabel('Text').fill('blue kettle');
+    await page.getByRole('button', { name: 'Search' }).click();
+    const found = page.getByRole('table', { name: 'Memories' });
+    await found
+      .getByText(/^words \d/)
+      .first()
+      .waitFor();
+    await found.getByRole('link', { name: /blue kettle/ }).click();
+    await page.getByText(SCRIPT).first().waitFor();
+    await page.getByText('− The green kettle').waitFor();
+    await page.getByText('+ The blue kettle').waitFor();
+    await page.getByText('step 1').first().waitFor();
+    assert.equal(await page.locator('main img, main script').count(), 0);
+    assert.deepEqual(await findings(page), []);
+
+    await change('DELETE');
+    await page.reload();
+    await page.getByText('Nothing finds it').waitFor();
+    await page.getByRole('button', { name: 'Restore' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Restore' }).click();
+    await page.getByText('Nothing finds it').waitFor({ state: 'detached' });
+
+    await page.getByRole('link', { name: 'All memories' }).click();
+    await page.getByLabel('Kind').selectOption('messages');
+    await page.getByLabel('Field').fill('role');
+    await page.getByLabel('Its value').fill('assistant');
+    await page.getByRole('button', { name: 'Search' }).click();
+    await page.getByText('30 memories').waitFor();
+    await found.getByRole('link').first().click();
+    await page.getByRole('link', { name: 'Its thread' }).click();
+    await heading(page, 'A thread').waitFor();
+    await page.getByText(/messages are missing here/).waitFor();
+    assert.deepEqual(await findings(page), []);
+  });
+});
+
+test('libraries: state, calls, and how it came to that', async () => {
+  const library = process.env['CONSOLE_LIBRARY'];
+  if (library === undefined) return;
+  const own = await startDaemon({ library });
+  try {
+    await visit(
+      '#/libraries',
+      async (page) => {
+        await page.locator('.badge.good', { hasText: 'ready' }).waitFor();
+        await page.getByText('starting → ready').waitFor();
+        await post(own.url, '/v1/metadata', { tool_name: 'reasoning_divergent' });
+        await page.getByRole('table', { name: 'Last proposals' }).waitFor();
+        assert.deepEqual(await findings(page), []);
+      },
+      { at: own },
+    );
+  } finally {
+    await own.stop();
+  }
+});
+
+test('usage: by day, over the threshold marked, and by session', async () => {
+  await visit('#/usage', async (page) => {
+    const days = page.getByRole('table', { name: 'Usage by day' });
+    await days.locator('.badge.warn').waitFor();
+    const sessions = page.getByRole('table', { name: 'Usage by session' });
+    await sessions.getByRole('link', { name: 'session-001' }).click();
+    await heading(page, 'session-001').waitFor();
+  });
+});
+
+test('events: as they happen, by type, linked to their place', async () => {
+  await visit('#/events', async (page) => {
+    await page.getByText('live', { exact: true }).waitFor();
+    await post(daemon.url, '/v1/executions', { tool_name: 'grep', duration_ms: 40 });
+    const table = page.getByRole('table', { name: 'Events' });
+    await table.getByRole('link', { name: 'grep' }).waitFor();
+    await page
+      .getByRole('navigation', { name: 'Types of events' })
+      .getByRole('link', { name: /^catalog reloaded/ })
+      .click();
+    await table.getByRole('link', { name: 'grep' }).waitFor({ state: 'detached' });
+    await table.getByText('catalog reloaded').first().waitFor();
+    await table.getByRole('link', { name: /tools/ }).first().click();
+    await heading(page, 'Tools').waitFor();
+  });
+});
+
+test('a script in a document is text', async () => {
+  const document = [
+    'name: scripted_tool',
+    `title: "${SCRIPT}"`,
+    `description: "${SCRIPT} and so on, which is long enough for a description of a tool."`,
+    'category: web',
+    'capabilities: [scripting]',
+    'keywords: [scripting]',
+    `use_cases: [{title: "${SCRIPT}", when_to_use: "never"}]`,
+  ];
+  await writeFile(join(daemon.tools, 'scripted_tool.yaml'), `${document.join('\n')}\n`);
+  await visit('#/tools?keyword=scripting', async (page) => {
+    const link = page.getByRole('link', { name: 'scripted_tool' });
+    await link.waitFor();
+    await link.click();
+    await heading(page, 'scripted_tool').waitFor();
+    await page.getByText(SCRIPT).first().waitFor();
+    assert.equal(await page.locator('main img, main script').count(), 0);
+  });
+  await rm(join(daemon.tools, 'scripted_tool.yaml'));
+});
+
+test('tokens: asked for, refused, kept in memory only, and no more is shown than they allow', async () => {
+  const own = await startDaemon({ tokens: { reader: 'read', keeper: 'read,memory' } });
+  const refusals = /status( of|:) (401|403)/;
+  try {
+    await post(
+      own.url,
+      '/v1/memories/documents',
+      { content: 'a secret', metadata: { source: 'user', agentId: 'agent:agent:a' } },
+      { authorization: `Bearer ${own.tokens.keeper}` },
+    );
+    await visit(
+      '#/memory',
+      async (page) => {
+        const field = page.getByLabel('Token');
+        assert.equal(await field.getAttribute('type'), 'password');
+        assert.deepEqual(await findings(page), []);
+        await field.fill('wrong');
+        await page.getByRole('button', { name: 'Enter' }).click();
+        await page.getByText('This token is not known here').waitFor();
+        await field.fill(own.tokens.reader);
+        await page.getByRole('button', { name: 'Enter' }).click();
+        await page.getByText('This token has not the scope memory').waitFor();
+        assert.equal(await page.getByText('a secret').count(), 0);
+        await page.getByRole('link', { name: 'Overview', exact: true }).click();
+        await page.getByText('All is well').waitFor();
+        const kept = await page.evaluate(() => [
+          localStorage.length,
+          sessionStorage.length,
+          document.cookie,
+          location.href,
+        ]);
+        assert.deepEqual(kept.slice(0, 3), [0, 0, '']);
+        assert.ok(!kept[3].includes(own.tokens.reader));
+        await page.getByRole('button', { name: 'Forget the token' }).click();
+        await field.fill(own.tokens.keeper);
+        await page.getByRole('button', { name: 'Enter' }).click();
+        await page.getByRole('link', { name: 'Memory', exact: true }).click();
+        await page.getByText('a secret').waitFor();
+      },
+      { at: own, isForgiven: (text) => refusals.test(text) },
+    );
+  } finally {
+    await own.stop();
+  }
+});
+
+test('an empty state says on each page what would fill it, and how', async () => {
+  const own = await startDaemon({ documents: false });
+  try {
+    const pages = {
+      overview: 'Nothing was recorded',
+      tools: 'There are no tools',
+      timing: 'No call was recorded',
+      sessions: 'No session called',
+      memory: 'Nothing is remembered',
+      libraries: 'No rule library',
+      usage: 'No turn was reported',
+    };
+    for (const [name, says] of Object.entries(pages)) {
+      await visit(
+        `#/${name}`,
+        async (page) => {
+          await page.getByText(says).waitFor();
+          await page.locator('main .empty pre').first().waitFor();
+          assert.deepEqual(await findings(page), [], name);
+        },
+        { at: own },
+      );
+    }
+  } finally {
+    await own.stop();
+  }
+});
+
+test('a daemon that is started again under an open page: it says so, and comes back', async () => {
+  const own = await startDaemon();
+  try {
+    await visit(
+      '',
+      async (page) => {
+        await page.getByText('live', { exact: true }).waitFor();
+        await page.getByText('All is well').waitFor();
+        await own.end();
+        await page.getByText('The daemon is away').waitFor();
+        await page.getByText('All is well').waitFor();
+        await own.start();
+        await page.getByText('live', { exact: true }).waitFor();
+        await post(own.url, '/v1/executions', { tool_name: 'grep', duration_ms: 40 });
+        await page
+          .getByText('1 calls in the last hour')
+          .or(page.getByRole('img', { name: /^1 calls/ }))
+          .first()
+          .waitFor();
+      },
+      { at: own, isForgiven: (text) => /ERR_CONNECTION|ERR_INCOMPLETE|ERR_EMPTY|failed:/.test(text) },
+    );
+  } finally {
+    await own.stop();
+  }
+});
