@@ -55,7 +55,7 @@ pub struct Rules {
 
 impl Default for Rules {
     fn default() -> Self {
-        Self { new_context: 0.5, max_turns: 5, no_tool_threshold: 0.6 }
+        Self { new_context: 0.5, max_turns: 5, no_tool_threshold: 0.75 }
     }
 }
 

@@ -45,6 +45,9 @@ const MASS_OF_SIZE: f32 = -0.7;
 /// What the mean of the logarithms of tools' choices adds: messages like those that were learnt stand out.
 const MASS_OF_USE: f32 = -0.22;
 
+/// So many requests have a tool each, whatever the mass; more clauses that ask are mostly one request at length.
+const SURE_REQUESTS: usize = 4;
+
 /// The logarithm of the size of a usual catalog.
 const USUAL_TOOLS: f32 = 5.0;
 
@@ -224,7 +227,8 @@ impl<'i> Ranking<'i> {
         let mut mass = 0.0;
         let mut count = 0;
         for &number in self.order.iter().take(most) {
-            if mass >= whole && count > 0 {
+            // Each request has a tool of its own, however far ahead the first one's is.
+            if mass >= whole && count >= self.requests.clamp(1, SURE_REQUESTS) {
                 break;
             }
             mass += (self.scores[number as usize] / temperature - self.mass_total).exp();
@@ -484,6 +488,22 @@ mod tests {
         let nothing = Usage::new();
         let best = Ranking::new(&index, &Message::new(message), &nothing).best(1);
         assert_eq!(&**best[0].entry.name(), expected, "for {message:?}");
+    }
+
+    #[test]
+    fn more_requests_load_more_tools() {
+        let tools: Vec<(String, String)> = (0..60)
+            .map(|number| (format!("archive_{number}"), format!("Keeps records of the year {}.", 1900 + number)))
+            .collect();
+        let tools: Vec<(&str, &str, &str)> = tools.iter().map(|(name, text)| (&**name, &**text, "")).collect();
+        let (index, nothing) = (index(&[&TOOLS, &*tools].concat()), Usage::new());
+        let loaded = |text: &str| Ranking::new(&index, &Message::new(text), &nothing).loaded(100);
+        let one = loaded("Send an email to Ann.");
+        let both = loaded("Send an email to Ann. Will it rain in Paris tomorrow?");
+        assert!(one.len() < both.len(), "{} and {}", one.len(), both.len());
+        for tool in ["send_email", "get_weather"] {
+            assert!(both.iter().any(|loaded| **loaded.entry.name() == *tool), "{tool}");
+        }
     }
 
     #[test]

@@ -35,6 +35,6 @@ impl Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { learn: true, max_tools: 100, new_context: 0.5, max_turns: 5, no_tool_threshold: 0.6 }
+        Self { learn: true, max_tools: 100, new_context: 0.5, max_turns: 5, no_tool_threshold: 0.75 }
     }
 }
