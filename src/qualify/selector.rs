@@ -187,6 +187,7 @@ impl Selector {
         let has_intent = before.as_ref().is_some_and(|before| before.active_intent.is_some());
         let may_need_none = meaning.leaning == Leaning::Not
             && extra.taught.is_empty()
+            && !usage.was_chosen_for(&message)
             && (!question.is_again || extra.missed.is_empty());
         let no_tool_probability = Self::no_tool_probability(&mut ranking, &scored, &message, may_need_none);
         let no_tool_needed = no_tool_probability >= question.rules.no_tool_threshold;

@@ -216,6 +216,20 @@ impl Usage {
         numbers.take(MOST_TAUGHT).collect()
     }
 
+    /// Was one tool chosen for messages that had each word of this one, be it once?
+    pub(super) fn was_chosen_for(&self, message: &Message) -> bool {
+        let telling = message.terms.iter().filter(|term| !stop_words::is_stop_word(&term.text));
+        let mut with_each: Option<Vec<u32>> = None;
+        for term in telling {
+            let tools = self.terms.get(&term.text).into_iter().flat_map(|tools| tools.iter().map(|(slot, _)| *slot));
+            with_each = Some(match with_each {
+                Some(before) => tools.filter(|slot| before.contains(slot)).collect(),
+                None => tools.collect(),
+            });
+        }
+        with_each.is_some_and(|tools| !tools.is_empty())
+    }
+
     /// What moved besides the sums.
     pub fn adaptation(&self) -> Adaptation {
         self.adaptation
