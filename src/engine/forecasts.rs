@@ -54,3 +54,36 @@ impl Forecasts {
         forecast
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timing::{Complexity, Defaults, Key};
+
+    #[test]
+    fn the_same_question_is_answered_once() {
+        let (forecasts, model) = (Forecasts::default(), Model::default());
+        let sized = Complexity { content_length: Some(4000), ..Complexity::default() };
+        let ask = |forecasts: &Forecasts, tool: &str, mode: &str, complexity: &Complexity, hint: Option<u64>| {
+            let prior = Defaults::default().prior(tool, hint, complexity);
+            let question =
+                Question { key: Key::new(tool, mode), covariates: complexity.covariates(), prior, fleet: None };
+            forecasts.of(&model, &question)
+        };
+        let plain = Complexity::default();
+        let first = ask(&forecasts, "fetch", "json", &plain, None);
+        assert!(Arc::ptr_eq(&first, &ask(&forecasts, "fetch", "json", &plain, None)));
+        let others = [
+            ask(&forecasts, "fetch", "html", &plain, None),
+            ask(&forecasts, "post", "json", &plain, None),
+            ask(&forecasts, "fetch", "json", &sized, None),
+            ask(&forecasts, "fetch", "json", &plain, Some(700)),
+            ask(&forecasts.clone(), "fetch", "json", &plain, None),
+        ];
+        assert!(others.iter().all(|other| !Arc::ptr_eq(&first, other)));
+        for tool in 0..3 * MOST {
+            ask(&forecasts, &tool.to_string(), "", &plain, None);
+        }
+        assert!(forecasts.0.lock().len() <= MOST);
+    }
+}

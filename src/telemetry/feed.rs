@@ -147,7 +147,7 @@ impl Feed {
         if let Value::Object(fields) = data {
             document.extend(fields);
         }
-        let document = Value::Object(document);
+        let document = Value::Object(document).to_string();
         let state = &mut *self.state.lock();
         state.events += 1;
         let number = state.events;
