@@ -61,6 +61,17 @@ fn small_talk_is_told_among_few_tools() {
     }
 }
 
+#[test]
+fn what_a_tool_was_chosen_for_once_may_need_one() {
+    let selector = selector();
+    let mut usage = Usage::new();
+    usage.learn(selector.index(), &Message::new("write a poem about autumn"), "fetch_page").unwrap();
+    let probability = |message: &str| selector.qualify(&says(message), &usage).no_tool_probability;
+    assert!(probability("write a poem about autumn") < 0.2);
+    assert!(probability("hello there") >= 0.75, "another message stays what it is");
+    assert!(probability("write a poem about spring in the mountains") >= 0.75, "a part of the words is not enough");
+}
+
 fn says(message: &str) -> Question<'_> {
     Question { message, ..Question::default() }
 }
