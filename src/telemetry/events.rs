@@ -249,9 +249,9 @@ impl ExecutionRecorded<'_> {
             (OTHER, "")
         };
         if let Some(duration_ms) = duration_ms {
-            metrics.tool_duration.with_label_values(&[tool_label, mode_label]).observe(duration_ms as f64 / 1e3);
+            metrics.tool_duration.with_labels(tool_label, mode_label).observe(duration_ms as f64 / 1e3);
         }
-        metrics.tool_calls.with_label_values(&[tool_label, outcome]).inc();
+        metrics.tool_calls.with_labels(tool_label, outcome).inc();
         if let Some((ratio, inside)) = self.verdict {
             metrics.estimate_ratio.observe(ratio);
             metrics.interval_calls.with_label_values(&[if inside { "true" } else { "false" }]).inc();

@@ -1,5 +1,6 @@
 //! All metrics, as typed handles. Names and labels are a contract with whoever alerts on them.
 
+mod kept;
 mod llm;
 mod mcp;
 mod memory;
@@ -17,6 +18,7 @@ use prometheus::{
     Registry, TextEncoder,
 };
 
+pub use kept::KeptVec;
 pub use llm::LlmMetrics;
 pub use mcp::McpMetrics;
 pub use memory::MemoryMetrics;
@@ -24,6 +26,7 @@ pub use plugin::PluginMetrics;
 pub use relay::RelayMetrics;
 pub use upstream::UpstreamMetrics;
 
+use self::kept::Changing;
 use super::feed::Feed;
 use super::labels::Capped;
 use super::minutes::Minutes;
@@ -59,8 +62,8 @@ pub struct Metrics {
     pub watchdog_probes: IntCounterVec,
     /// Tools and modes that are labels of their own.
     pub tool_labels: Capped,
-    pub tool_duration: HistogramVec,
-    pub tool_calls: IntCounterVec,
+    pub tool_duration: KeptVec<Histogram>,
+    pub tool_calls: KeptVec<IntCounter>,
     pub labels_folded: IntCounter,
     pub estimate_ratio: Histogram,
     pub interval_calls: IntCounterVec,
@@ -181,17 +184,8 @@ impl Metrics {
                 &["outcome"],
             )?,
             tool_labels: Capped::new(MAX_TOOL_LABELS),
-            tool_duration: made.histogram_vec(
-                "almanac_tool_duration_seconds",
-                "Recorded durations of calls.",
-                &TOOL_BUCKETS,
-                &["tool", "mode"],
-            )?,
-            tool_calls: made.counter_vec(
-                "almanac_tool_calls_total",
-                "Recorded calls by outcome.",
-                &["tool", "outcome"],
-            )?,
+            tool_duration: made.tool_duration()?,
+            tool_calls: made.tool_calls()?,
             labels_folded: made.counter(
                 "almanac_tool_labels_folded_total",
                 "Recorded calls whose tool and mode are counted as other.",
@@ -265,7 +259,11 @@ impl Metrics {
     /// The text exposition format, version 0.0.4.
     pub fn render(&self) -> Vec<u8> {
         let mut text = Vec::with_capacity(16 * 1024);
-        if let Err(error) = TextEncoder::new().encode(&self.registry.gather(), &mut text) {
+        let rendered = TextEncoder::new()
+            .encode(&self.registry.gather(), &mut text)
+            .and_then(|()| self.tool_duration.write(&mut text))
+            .and_then(|()| self.tool_calls.write(&mut text));
+        if let Err(error) = rendered {
             tracing::error!(%error, "metrics cannot be rendered");
         }
         text
@@ -333,6 +331,28 @@ impl Registered<'_> {
         labels: &[&str],
     ) -> Result<HistogramVec, prometheus::Error> {
         self.register(HistogramVec::new(HistogramOpts::new(name, help).buckets(buckets.to_vec()), labels)?)
+    }
+
+    fn tool_duration(&self) -> Result<KeptVec<Histogram>, prometheus::Error> {
+        let make = |common| Histogram::with_opts(HistogramOpts { common_opts: common, buckets: TOOL_BUCKETS.to_vec() });
+        let options = Opts::new("almanac_tool_duration_seconds", "Recorded durations of calls.");
+        self.kept(options, ["tool", "mode"], make)
+    }
+
+    fn tool_calls(&self) -> Result<KeptVec<IntCounter>, prometheus::Error> {
+        let options = Opts::new("almanac_tool_calls_total", "Recorded calls by outcome.");
+        self.kept(options, ["tool", "outcome"], IntCounter::with_opts)
+    }
+
+    /// What writes its own text, and is in no registry.
+    fn kept<M: Changing + MetricKind>(
+        &self,
+        options: Opts,
+        labels: [&'static str; 2],
+        make: fn(Opts) -> Result<M, prometheus::Error>,
+    ) -> Result<KeptVec<M>, prometheus::Error> {
+        self.described.borrow_mut().push(DescribedMetric::of_options(&options, &labels, M::KIND));
+        KeptVec::new(options, labels, make)
     }
 
     fn coverage(&self) -> Result<Gauge, prometheus::Error> {

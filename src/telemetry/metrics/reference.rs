@@ -1,7 +1,7 @@
 //! All metrics as a page for people: `docs/METRICS.md`, which a test holds against the code.
 
 use prometheus::core::{Collector, Desc};
-use prometheus::{Gauge, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec};
+use prometheus::{Gauge, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts};
 
 /// One metric as its page shows it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,6 +23,11 @@ impl DescribedMetric {
             help: desc.help.clone(),
         });
         described.collect()
+    }
+
+    /// What is made with these options, by these labels.
+    pub(super) fn of_options(options: &Opts, labels: &[&str], kind: &'static str) -> Self {
+        Self { name: options.fq_name(), kind, labels: labels.join(", "), help: options.help.clone() }
     }
 }
 
