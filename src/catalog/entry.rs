@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -25,6 +25,8 @@ pub struct Entry {
     /// The document's hint of a typical duration, in ms; 0 without one.
     hint_ms: u32,
     facets: Box<str>,
+    /// Its complements, read from the body when first asked for.
+    complements: OnceLock<Box<[Complement]>>,
 }
 
 /// Length of an entity tag: 32 hexadecimal digits in quotes.
@@ -136,6 +138,7 @@ impl Entry {
             summary: summary as u32,
             hint_ms: document.timing.as_ref().map_or(0, |hint| hint.estimated_duration_ms as u32),
             facets: facets(document).into(),
+            complements: OnceLock::new(),
             rendered: Bytes::from(rendered.into_boxed_slice()),
         }
     }
@@ -184,7 +187,11 @@ impl Entry {
     }
 
     /// The document's complements alone, which are asked for with each suggestion.
-    pub fn complements(&self) -> Vec<Complement> {
+    pub fn complements(&self) -> &[Complement] {
+        self.complements.get_or_init(|| self.read_complements().into())
+    }
+
+    fn read_complements(&self) -> Vec<Complement> {
         #[derive(Deserialize)]
         struct Named {
             #[serde(default)]

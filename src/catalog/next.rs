@@ -20,7 +20,7 @@ pub fn complements(catalog: &Catalog, tool: &str) -> Vec<(String, String)> {
         None => catalog.get(target).map(|entry| Arc::clone(entry.name())).into_iter().collect(),
     };
     named
-        .into_iter()
+        .iter()
         .flat_map(|other| resolve(&other.tool).into_iter().map(move |tool| (tool.to_string(), other.scenario.clone())))
         .collect()
 }

@@ -65,11 +65,14 @@ impl Engine {
         let mut ranking = Ranking::new(selector.index(), &Message::new(query.text), &usage);
         let named = named(generation, query.text);
         // The index may be that of the catalog of a moment ago.
-        let is_other = |tool: &Ranked| {
-            let is_named = named.iter().any(|entry| entry.name() == tool.entry.name());
-            !is_named && generation.tool(tool.entry.name()).is_some() && is_offered(&tool.entry)
+        let index = selector.index();
+        let is_other = |number: &u32| {
+            let entry = index.entry(*number as usize);
+            let is_named = named.iter().any(|named| named.name() == entry.name());
+            !is_named && generation.tool(entry.name()).is_some() && is_offered(entry)
         };
         let likely = ranking.matching().into_iter().take(MOST).filter(is_other);
+        let likely = likely.map(|number| ranking.ranked(number as usize));
         let has_words = has_words(query.text);
         let is_alike = |number: usize| has_words && ranking.similarity(number) >= LEAST_ALIKE;
         let fits = |tool: &Ranked| {
@@ -82,8 +85,8 @@ impl Engine {
         let more = tools.len().saturating_sub(query.limit);
         tools.truncate(query.limit);
         let nearest = if tools.is_empty() {
-            let all = ranking.best(selector.index().len()).into_iter().filter(is_other);
-            all.take(query.nearest).map(|tool| tool.entry).collect()
+            let all = ranking.best_numbers(index.len()).iter().filter(|number| is_other(number));
+            all.take(query.nearest).map(|&number| Arc::clone(index.entry(number as usize))).collect()
         } else {
             Vec::new()
         };

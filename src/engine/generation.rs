@@ -171,19 +171,21 @@ impl Generation {
     /// What tools match the query, as selection ranks them? Each has the probability that it is needed.
     pub(super) fn ranked(&self, index: &Index, usage: &Usage, query: &str, filter: &ToolFilter) -> ListedTools {
         let passes = filter.predicate();
-        let found = Ranking::new(index, &Message::new(query), usage).matching();
-        let current = found.iter().filter_map(|tool| Some((self.tool(tool.entry.name())?, tool.confidence)));
+        let message = Message::new(query);
+        let mut ranking = Ranking::new(index, &message, usage);
+        let found = ranking.matching().into_iter().map(|number| number as usize);
+        let current = found.filter_map(|number| Some((self.tool(index.entry(number).name())?, number)));
         let ranked: Vec<_> = current.filter(|(entry, _)| passes(entry)).collect();
         let start = match filter.cursor {
             Some(Cursor::Rank(start)) => start.min(ranked.len()),
             _ => 0,
         };
         let mut page = Page::new(filter);
-        for (entry, score) in &ranked[start..] {
+        for &(entry, number) in &ranked[start..] {
             if !page.has_room_for(entry) {
                 break;
             }
-            page.items.push((Arc::clone(entry), Some(*score)));
+            page.items.push((Arc::clone(entry), Some(ranking.confidence(number))));
         }
         let end = start + page.items.len();
         ListedTools { total: ranked.len(), next: (end < ranked.len()).then_some(Cursor::Rank(end)), items: page.items }

@@ -8,10 +8,10 @@ use super::{Asked, Engine, Generation};
 use crate::catalog::next;
 use crate::engine::learner::Learnt;
 use crate::plugin_host::Ask;
+use crate::suggest::Source;
 use crate::suggest::blend::{self, Known, MIN_SUGGESTIONS};
 use crate::suggest::predict::predict;
 use crate::suggest::presets::matching;
-use crate::suggest::{Preset, Source};
 use crate::telemetry::events::ToolsSuggested;
 use crate::timing::Plan;
 
@@ -44,7 +44,8 @@ pub struct NextTool {
 /// A preset that fits, with the time that it takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FittingPreset {
-    pub preset: Preset,
+    pub id: String,
+    pub description: String,
     /// How long all of it will take, in ms.
     pub estimated_duration_ms: u64,
     /// The tools that are still to be called.
@@ -143,7 +144,8 @@ impl Engine {
                 _ => self.expected(generation, learnt, found.remaining()),
             };
             FittingPreset {
-                preset: found.preset.clone(),
+                id: found.preset.id.clone(),
+                description: found.preset.description.clone(),
                 estimated_duration_ms,
                 remaining_steps: found.remaining().to_vec(),
                 remaining_duration_ms,

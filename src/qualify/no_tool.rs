@@ -103,7 +103,12 @@ impl Judge {
 
     /// How much speaks for needing no tool by the message alone; unbounded.
     fn log_odds_of_none(&self, message: &Message) -> f32 {
-        let nearer = mean(nearest(&self.alone, message)) - mean(nearest(&self.tools, message));
+        self.log_odds_near(nearest(&self.alone, message), message)
+    }
+
+    /// The same, where the nearest that need none are known.
+    fn log_odds_near(&self, alone: [f32; NEIGHBOURS], message: &Message) -> f32 {
+        let nearer = mean(alone) - mean(nearest(&self.tools, message));
         self.plane.log_odds(message) + NEAREST * nearer
     }
 
@@ -113,8 +118,10 @@ impl Judge {
     }
 
     fn probability(&self, message: &Message, similarity: f32) -> f32 {
-        let similarity = if nearest(&self.alone, message)[0] >= KNOWN { 0.0 } else { similarity };
-        logistic(CALIBRATION.iter().zip(self.signs(message, similarity)).map(|(weight, sign)| weight * sign).sum())
+        let alone = nearest(&self.alone, message);
+        let similarity = if alone[0] >= KNOWN { 0.0 } else { similarity };
+        let signs = [self.log_odds_near(alone, message), similarity, 1.0];
+        logistic(CALIBRATION.iter().zip(signs).map(|(weight, sign)| weight * sign).sum())
     }
 }
 

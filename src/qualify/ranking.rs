@@ -54,6 +54,9 @@ const USUAL_TOOLS: f32 = 5.0;
 /// The place whose score is the field that a tool's is compared with.
 const FIELD: usize = 10;
 
+/// Tools that are put in order at once where it is not known how many are wanted.
+const SORTED_AT_ONCE: usize = 32;
+
 /// Share of a message, by idf, that a tool must have to match it at all.
 const LEAST_COVER: f32 = 0.1;
 
@@ -78,6 +81,8 @@ pub struct Ranking<'i> {
     mass_total: f32,
     /// The tenth best score.
     field: f32,
+    /// The logarithm of the number of tools.
+    tools: f32,
     length: f32,
     /// Clauses that ask.
     requests: usize,
@@ -119,6 +124,7 @@ impl<'i> Ranking<'i> {
             total: 0.0,
             mass_total: 0.0,
             field: 0.0,
+            tools: (index.len().max(1) as f32).ln(),
             length: message.length,
             requests: message.requests(),
             excluded: Vec::new(),
@@ -186,11 +192,18 @@ impl<'i> Ranking<'i> {
         let scores = &self.scores;
         // Numbers follow the names, so ties break by name.
         let compare = |a: &u32, b: &u32| scores[*b as usize].total_cmp(&scores[*a as usize]).then_with(|| a.cmp(b));
-        if count < self.order.len() {
-            self.order.select_nth_unstable_by(count, compare);
+        let (rest, wanted) = (&mut self.order[self.sorted..], count - self.sorted);
+        if wanted < rest.len() {
+            rest.select_nth_unstable_by(wanted, compare);
         }
-        self.order[..count].sort_unstable_by(compare);
+        rest[..wanted].sort_unstable_by(compare);
         self.sorted = count;
+    }
+
+    /// The numbers of the best `count` tools, best first.
+    pub fn best_numbers(&mut self, count: usize) -> &[u32] {
+        self.sort(count);
+        &self.order[..count.min(self.order.len())]
     }
 
     /// The best `count` tools, best first.
@@ -206,16 +219,21 @@ impl<'i> Ranking<'i> {
         self.best(count)
     }
 
+    /// The numbers of [`Ranking::loaded`].
+    pub(super) fn loaded_numbers(&mut self, most: usize) -> &[u32] {
+        let count = self.mass_count(most);
+        self.best_numbers(count)
+    }
+
     /// What scores are divided by before the mass is made of them.
     fn temperature(&self) -> f32 {
-        MASS_TEMPERATURE * (self.index.len() as f32).ln().max(1.0)
+        MASS_TEMPERATURE * self.tools.max(1.0)
     }
 
     /// The share of the probability that is to be loaded, 0 to 1.
     fn mass(&self) -> f32 {
         let requests = self.requests.max(1) as f32;
-        let tools = self.index.len().max(1) as f32;
-        let size = tools.ln() - USUAL_TOOLS;
+        let size = self.tools - USUAL_TOOLS;
         let learnt = self.usage.familiarity(self.index);
         logistic(MASS + MASS_OF_REQUESTS * requests.ln() + MASS_OF_SIZE * size + MASS_OF_USE * learnt)
     }
@@ -223,33 +241,39 @@ impl<'i> Ranking<'i> {
     /// How many of the best it takes to hold the mass, `most` at most.
     fn mass_count(&mut self, most: usize) -> usize {
         let (whole, temperature) = (self.mass(), self.temperature());
-        self.sort(most);
         let mut mass = 0.0;
         let mut count = 0;
-        for &number in self.order.iter().take(most) {
+        while count < most.min(self.order.len()) {
             // Each request has a tool of its own, however far ahead the first one's is.
             if mass >= whole && count >= self.requests.clamp(1, SURE_REQUESTS) {
                 break;
             }
-            mass += (self.scores[number as usize] / temperature - self.mass_total).exp();
+            if count == self.sorted {
+                self.sort(count + SORTED_AT_ONCE);
+            }
+            mass += (self.scores[self.order[count] as usize] / temperature - self.mass_total).exp();
             count += 1;
         }
         count
     }
 
-    /// The tools that may be meant, best first: those of [`Ranking::loaded`], without a bound, and those that share
-    /// words with the message. None if it says nothing at all.
-    pub fn matching(&mut self) -> Vec<Ranked> {
+    /// The numbers of the tools that may be meant, best first: those of [`Ranking::loaded`], without a bound, and those
+    /// that share words with the message. None if it says nothing at all.
+    pub fn matching(&mut self) -> Vec<u32> {
         let all = self.order.len();
         let likely = if self.rows.iter().any(|row| row[SIMILARITY] != 0.0) { self.mass_count(all) } else { 0 };
-        self.sort(all);
-        let may_be_meant =
-            |&(place, &number): &(usize, &u32)| place < likely || self.rows[number as usize][COVER] >= LEAST_COVER;
-        let matching = self.order.iter().enumerate().filter(may_be_meant);
-        matching.map(|(_, &number)| self.ranked(number as usize)).collect()
+        self.sort(likely);
+        // What shares no word is in no order yet, and need not be.
+        let (likely, rest) = self.order.split_at(likely);
+        let mut sharing: Vec<u32> = rest.to_vec();
+        sharing.retain(|&number| self.rows[number as usize][COVER] >= LEAST_COVER);
+        let score = |number: &u32| self.scores[*number as usize];
+        sharing.sort_unstable_by(|a, b| score(b).total_cmp(&score(a)).then_with(|| a.cmp(b)));
+        [likely, &sharing].concat()
     }
 
-    pub(super) fn ranked(&self, number: usize) -> Ranked {
+    /// The tool of that number.
+    pub fn ranked(&self, number: usize) -> Ranked {
         let parts = ScoreParts::of(&self.weights, &self.rows[number], self.scores[number]);
         Ranked { number, entry: Arc::clone(self.index.entry(number)), confidence: self.confidence(number), parts }
     }
@@ -279,8 +303,7 @@ impl<'i> Ranking<'i> {
 
     /// How a tool, or several, stand among all.
     pub(super) fn standing(&self, share: f32, score: f32) -> Standing {
-        let tools = (self.index.len().max(1) as f32).ln();
-        Standing { share, score, lead: score - self.field, length: self.length, tools }
+        Standing { share, score, lead: score - self.field, length: self.length, tools: self.tools }
     }
 
     /// The tool's share of the probability against all others.

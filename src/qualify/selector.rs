@@ -17,7 +17,7 @@ use super::languages::in_english;
 use super::message::{MAX_BYTES, Message};
 use super::purpose::{Purpose, Purposes};
 use super::qualification::{HINTS, Qualification, Says};
-use super::ranking::{Ranked, Ranking};
+use super::ranking::Ranking;
 use super::usage::Usage;
 use super::{Categories, Index, no_tool};
 use crate::catalog::Catalog;
@@ -493,16 +493,16 @@ impl Selector {
         scored: &[Scored],
         (message, text): (&Message, &str),
     ) -> Option<String> {
-        let best = ranking.best(JUDGED);
         let name = |place: usize| &self.category_index.all()[place].category.name;
-        let is_qualified = |tool: &&Ranked| {
-            let mut places = self.category_index.places_of(tool.number);
+        let is_qualified = |tool: &usize| {
+            let mut places = self.category_index.places_of(*tool);
             scored.is_empty() && offered.is_empty()
                 || places.any(|place| scored.iter().any(|own| own.place == place) || offered.contains(name(place)))
         };
         let names = self.category_index.words_of_names(text);
         let wish = Wish { text, message, names: &names, is_follow_up: !offered.is_empty() };
-        let best = best.iter().filter(is_qualified).take(TOOLS_OF_INTENT).map(|tool| self.purpose(tool.number));
+        let best = ranking.best_numbers(JUDGED).iter().map(|&number| number as usize);
+        let best = best.filter(is_qualified).take(TOOLS_OF_INTENT).map(|number| self.purpose(number));
         intent::intent(&wish, &best.collect::<Vec<_>>())
     }
 

@@ -206,14 +206,8 @@ pub struct PresetSuggestion {
 
 impl From<FittingPreset> for PresetSuggestion {
     fn from(fitting: FittingPreset) -> Self {
-        let FittingPreset { preset, estimated_duration_ms, remaining_steps, remaining_duration_ms } = fitting;
-        Self {
-            preset_id: preset.id,
-            description: preset.description,
-            estimated_duration_ms,
-            remaining_steps,
-            remaining_duration_ms,
-        }
+        let FittingPreset { id, description, estimated_duration_ms, remaining_steps, remaining_duration_ms } = fitting;
+        Self { preset_id: id, description, estimated_duration_ms, remaining_steps, remaining_duration_ms }
     }
 }
 

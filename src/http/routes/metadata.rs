@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::engine::proposer::RuleAnswers;
 use crate::http::answer;
-use crate::http::handler::{Answering, Context, Request, blocking};
+use crate::http::handler::{Answering, Context, Request};
 use crate::http::operation::Operation;
 use crate::plugin_host::Ask;
 use crate::wire::metadata::{CallMetadata, EnrichRequest, MetadataRequest};
@@ -25,6 +26,14 @@ pub(super) fn metadata(context: Arc<Context>, mut request: Request) -> Answering
     })
 }
 
+/// A tool's response with what was added.
+#[derive(Debug, Serialize)]
+struct Enriched {
+    #[serde(flatten)]
+    response: Map<String, Value>,
+    metadata: CallMetadata,
+}
+
 pub(super) fn enrich_operation() -> Operation {
     Operation::new("enrich", "A tool's response with the metadata object added.")
         .with_body::<EnrichRequest>()
@@ -33,15 +42,10 @@ pub(super) fn enrich_operation() -> Operation {
 
 pub(super) fn enrich(context: Arc<Context>, mut request: Request) -> Answering {
     Box::pin(async move {
-        let EnrichRequest { request: call, mut response } = request.take_body()?;
+        let EnrichRequest { request: call, response } = request.take_body()?;
         let (ask, proposals) = propose(&context, &request, &call).await;
-        blocking(move || {
-            let metadata = CallMetadata::of(&context.engine, call, &ask, proposals);
-            let metadata = serde_json::to_value(metadata).expect("wire types have string keys and finite numbers");
-            response.insert("metadata".to_owned(), metadata);
-            Ok(answer::json(&response))
-        })
-        .await
+        let metadata = CallMetadata::of(&context.engine, call, &ask, proposals);
+        Ok(answer::json(&Enriched { response, metadata }))
     })
 }
 

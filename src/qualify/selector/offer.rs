@@ -63,29 +63,32 @@ impl Selector {
                 chosen.remove(&number);
             }
         }
-        let mut available: Vec<Ranked> = chosen.into_iter().map(|number| ranking.ranked(number)).collect();
-        let place = |tool: &Ranked| ranking.score(tool.number);
-        let is_asked = |tool: &Ranked| exact.contains(&tool.number) || shown.extra.missed.contains(&tool.number);
+        let mut available: Vec<usize> = chosen.into_iter().collect();
+        let is_asked = |number: &usize| exact.contains(number) || shown.extra.missed.contains(number);
+        let score = |number: &usize| ranking.score(*number);
         // Numbers follow the names, so ties break by name.
-        available.sort_by(|a, b| {
-            is_asked(b).cmp(&is_asked(a)).then(place(b).total_cmp(&place(a))).then(a.number.cmp(&b.number))
-        });
+        available
+            .sort_unstable_by(|a, b| is_asked(b).cmp(&is_asked(a)).then(score(b).total_cmp(&score(a))).then(a.cmp(b)));
         let cut = self.cut(ranking, &mut available, question.max_tools);
-        OfferedTools { available, conflicting, cut }
+        OfferedTools {
+            available: available.into_iter().map(|number| ranking.ranked(number)).collect(),
+            conflicting,
+            cut,
+        }
     }
 
     /// Holds the tools to the limit; the likely ones that it cost, best first. Those that are always offered stay and
     /// count, but leave room for the best.
-    fn cut(&self, ranking: &mut Ranking<'_>, available: &mut Vec<Ranked>, most: usize) -> Vec<Arc<str>> {
+    fn cut(&self, ranking: &mut Ranking<'_>, available: &mut Vec<usize>, most: usize) -> Vec<Arc<str>> {
         if available.len() <= most {
             return Vec::new();
         }
-        let is_always = |tool: &Ranked| {
-            self.category_index.places_of(tool.number).any(|place| self.category_index.all()[place].category.always)
+        let is_always = |tool: &usize| {
+            self.category_index.places_of(*tool).any(|place| self.category_index.all()[place].category.always)
         };
         let always = available.iter().filter(|tool| is_always(tool)).count();
         let mut room = most.saturating_sub(always).max(most.min(HINTS));
-        let likely: BTreeSet<usize> = ranking.loaded(JUDGED).into_iter().map(|tool| tool.number).collect();
+        let likely = ranking.loaded_numbers(JUDGED);
         let mut cut = Vec::new();
         available.retain(|tool| {
             if is_always(tool) {
@@ -93,8 +96,8 @@ impl Selector {
             }
             let stays = room > 0;
             room = room.saturating_sub(1);
-            if !stays && likely.contains(&tool.number) {
-                cut.push(Arc::clone(tool.entry.name()));
+            if !stays && likely.contains(&(*tool as u32)) {
+                cut.push(Arc::clone(self.index.entry(*tool).name()));
             }
             stays
         });
@@ -111,27 +114,27 @@ impl Selector {
         chosen: &mut BTreeSet<usize>,
     ) -> Vec<LeftOut> {
         let mut conflicting = Vec::new();
-        let mut better: Vec<Ranked> = Vec::new();
+        let mut better: Vec<usize> = Vec::new();
         let mut added = 0;
-        for tool in ranking.loaded(question.max_tools) {
-            let elsewhere = self.category_index.places_of(tool.number).any(|place| {
+        for tool in ranking.loaded_numbers(question.max_tools).to_vec() {
+            let tool = tool as usize;
+            let elsewhere = self.category_index.places_of(tool).any(|place| {
                 let needed = &self.category_index.all()[place].category.networks;
                 !needed.is_empty() && !needed.iter().any(|network| shown.networks.contains(network))
             });
-            if chosen.contains(&tool.number) {
+            if chosen.contains(&tool) {
                 better.push(tool);
                 continue;
             }
-            if elsewhere || ranking.is_excluded(tool.number) || tool.confidence < question.min_confidence {
+            if elsewhere || ranking.is_excluded(tool) || ranking.confidence(tool) < question.min_confidence {
                 continue;
             }
-            if let Some(other) =
-                better.iter().take(JUDGED).find(|other| self.index.is_conflict(tool.number, other.number))
-            {
-                conflicting.push((Arc::clone(tool.entry.name()), Arc::clone(other.entry.name())));
+            if let Some(&other) = better.iter().take(JUDGED).find(|&&other| self.index.is_conflict(tool, other)) {
+                let name = |number: usize| Arc::clone(self.index.entry(number).name());
+                conflicting.push((name(tool), name(other)));
             } else if added < shown.guesses {
                 added += 1;
-                chosen.insert(tool.number);
+                chosen.insert(tool);
                 better.push(tool);
             }
         }
