@@ -76,7 +76,7 @@ deny: ## Look for licences, sources and advisories that are not wanted (needs ca
 
 minimum: ## Build with the oldest Rust that Cargo.toml names (needs rustup)
 	rustup toolchain install --profile minimal $(MINIMUM_RUST)
-	cargo +$(MINIMUM_RUST) check --workspace --quiet
+	cargo +$(MINIMUM_RUST) check --workspace --quiet --target-dir target/minimum
 
 assets: ## Manual pages and completions
 	cargo build --profile dist
