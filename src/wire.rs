@@ -6,6 +6,7 @@ pub mod memory;
 pub mod memory_archive;
 pub mod metadata;
 pub mod overview;
+mod pattern;
 pub mod plan;
 pub mod plugin;
 pub mod presets;

@@ -115,7 +115,9 @@ fn describe(route: &Route, operation: &Operation, schemas: &mut SchemaGenerator,
         let described =
             answers.entry(answer.status.to_string()).or_insert_with(|| json!({"description": answer.description}));
         if !answer.content_type.is_empty() {
-            let schema = schema.unwrap_or_else(|| json!({"type": "string"}));
+            // An event of a stream is an object to some, and a part of a text to others.
+            let is_stream = answer.content_type == "text/event-stream";
+            let schema = schema.unwrap_or_else(|| if is_stream { json!({}) } else { json!({"type": "string"}) });
             described["content"][answer.content_type] = json!({"schema": schema});
         }
     }

@@ -24,14 +24,17 @@ pub(super) struct Parameter {
     pub(super) kind: &'static str,
     /// The words that it may be; empty if it is no word.
     pub(super) words: &'static [&'static str],
+    /// The least and the most that it may be, if it is a number that has bounds.
+    pub(super) bounds: Option<(u32, u32)>,
     pub(super) description: &'static str,
 }
 
 impl Parameter {
     pub(super) fn schema(&self) -> Value {
-        match self.words {
-            [] => json!({"type": self.kind}),
-            words => json!({"type": self.kind, "enum": words}),
+        match (self.words, self.bounds) {
+            ([], None) => json!({"type": self.kind}),
+            ([], Some((least, most))) => json!({"type": self.kind, "minimum": least, "maximum": most}),
+            (words, _) => json!({"type": self.kind, "enum": words}),
         }
     }
 }
@@ -84,7 +87,7 @@ impl Operation {
 
 /// A parameter of the query.
 pub(super) const fn query(name: &'static str, kind: &'static str, description: &'static str) -> Parameter {
-    Parameter { name, place: "query", kind, words: &[], description }
+    Parameter { name, place: "query", kind, words: &[], bounds: None, description }
 }
 
 /// A parameter of the query that is one of these words.
@@ -93,10 +96,19 @@ pub(super) const fn query_word(
     words: &'static [&'static str],
     description: &'static str,
 ) -> Parameter {
-    Parameter { name, place: "query", kind: "string", words, description }
+    Parameter { name, place: "query", kind: "string", words, bounds: None, description }
+}
+
+/// A parameter of the query that is a whole number within bounds.
+pub(super) const fn query_number(
+    name: &'static str,
+    (least, most): (u32, u32),
+    description: &'static str,
+) -> Parameter {
+    Parameter { name, place: "query", kind: "integer", words: &[], bounds: Some((least, most)), description }
 }
 
 /// A parameter of the path.
 pub(super) const fn path(name: &'static str, description: &'static str) -> Parameter {
-    Parameter { name, place: "path", kind: "string", words: &[], description }
+    Parameter { name, place: "path", kind: "string", words: &[], bounds: None, description }
 }

@@ -4,10 +4,11 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
+use serde_json::json;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::id::MAX_PART;
+use super::id::{MAX_PART, PART};
 use crate::strict::bounds::length;
 use crate::strict::values::OneOrMany;
 use crate::strict::{At, FromNode, Node, Violation};
@@ -150,9 +151,10 @@ impl JsonSchema for References {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let name = json!({"type": "string", "minLength": 1, "maxLength": MAX_PART, "pattern": PART});
         json_schema!({
             "description": "One name or a list of names; answers have a list.",
-            "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
+            "anyOf": [name, {"type": "array", "items": name, "maxItems": MAX_REFERENCES}],
         })
     }
 }
@@ -160,7 +162,7 @@ impl JsonSchema for References {
 /// The name of another thing: 1 to [`MAX_PART`] characters, none of them a control character.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema, FromNode)]
 #[node(try_from = "String")]
-pub struct Reference(String);
+pub struct Reference(#[schemars(length(min = 1, max = MAX_PART), regex(pattern = PART))] String);
 
 impl Reference {
     /// A name that could be typed; nothing otherwise.

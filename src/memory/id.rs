@@ -219,6 +219,13 @@ impl FromNode for StructuredId {
     }
 }
 
+/// A part: no control characters.
+pub(super) const PART: &str = r"^[^\u0000-\u001f\u007f-\u009f]+$";
+
+/// The text form, but for the lengths of its parts.
+const TEXT: &str =
+    r"^(([^:%\u0000-\u001f\u007f-\u009f]|%3A|%25)+:){2}([^:%\u0000-\u001f\u007f-\u009f]|%3A|%25)+(:[1-9][0-9]{0,18})?$";
+
 impl JsonSchema for StructuredId {
     fn schema_name() -> Cow<'static, str> {
         "StructuredId".into()
@@ -228,14 +235,14 @@ impl JsonSchema for StructuredId {
         json_schema!({
             "description": "An id: its parts, or its text form `namespace:type:id[:version]`. Answers have the parts.",
             "anyOf": [
-                {"type": "string"},
+                {"type": "string", "pattern": TEXT},
                 {
                     "type": "object",
                     "properties": {
-                        "namespace": {"type": "string", "minLength": 1, "maxLength": MAX_PART},
-                        "type": {"type": "string", "minLength": 1, "maxLength": MAX_PART},
-                        "id": {"type": "string", "minLength": 1, "maxLength": MAX_PART},
-                        "version": {"type": ["integer", "null"], "minimum": 1},
+                        "namespace": {"type": "string", "minLength": 1, "maxLength": MAX_PART, "pattern": PART},
+                        "type": {"type": "string", "minLength": 1, "maxLength": MAX_PART, "pattern": PART},
+                        "id": {"type": "string", "minLength": 1, "maxLength": MAX_PART, "pattern": PART},
+                        "version": {"type": ["integer", "null"], "minimum": 1, "maximum": i64::MAX},
                     },
                     "required": ["namespace", "type", "id"],
                     "additionalProperties": false,

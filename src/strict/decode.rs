@@ -379,7 +379,7 @@ impl FromNode for u64 {
     fn from_node(node: Node, at: &mut At) -> Option<Self> {
         match &node {
             Node::Number(number) if number.as_u64().is_some() => number.as_u64(),
-            Node::Number(number) if at.is_file && whole(number).is_some() => whole(number),
+            Node::Number(number) if whole(number).is_some() => whole(number),
             other => {
                 at.wrong_type("a whole number of 0 or more", other);
                 None

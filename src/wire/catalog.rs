@@ -123,7 +123,7 @@ pub struct CheckRequest {
     #[schemars(length(max = MAX_CHECKED))]
     pub tools: Vec<String>,
     /// Names of the environment variables that the caller has.
-    #[schemars(default)]
+    #[schemars(default, with = "Option<Vec<String>>")]
     pub env_vars: Vec<String>,
     /// The provider, or mode, that the tools will be called with, where they have several.
     #[schemars(default)]

@@ -55,9 +55,11 @@ pub struct SearchOptionsBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub query: Option<String>,
     /// At most so many, 1 to 200; 10 by default.
+    #[schemars(range(min = 1, max = 200))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
     /// So many left out; not together with a cursor.
+    #[schemars(range(min = 0, max = 10_000_000))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
     /// A path in the metadata, `createdAt`, `updatedAt` or, with a query, `score`. By default the score or, without a
@@ -65,6 +67,7 @@ pub struct SearchOptionsBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sort_by: Option<String>,
     /// asc or desc; asc by default, but desc for the score.
+    #[schemars(regex(pattern = "^(asc|desc)$"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sort_direction: Option<String>,
     /// Also what was deleted softly.

@@ -4,8 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::pattern::{LABEL, MODE, NAME};
 use super::timing::{MeasuresBody, Timing, measures};
-use crate::catalog::document::check_name;
+use crate::catalog::document::{MAX_NAME, check_name};
 use crate::engine::proposer::{Degraded, RuleAnswers};
 use crate::engine::suggestions::{FittingPreset, NextTool, Suggestions as Suggested};
 use crate::engine::{Asked, Engine};
@@ -23,10 +24,11 @@ pub(crate) const MAX_HISTORY: usize = 1000;
 #[schemars(deny_unknown_fields)]
 pub struct MetadataRequest {
     /// The tool's name, as its document gives it.
+    #[schemars(length(min = 1, max = MAX_NAME), regex(pattern = NAME))]
     #[node(alias = "tool", alias = "name", check = check_name)]
     pub tool_name: String,
     /// Its mode, if it has modes.
-    #[schemars(default, length(max = MAX_LABEL))]
+    #[schemars(default, length(max = MAX_LABEL), regex(pattern = MODE))]
     #[node(read = label, check = check_mode)]
     pub mode_name: Option<String>,
     /// How much it has to do.
@@ -99,7 +101,7 @@ pub struct ResultContext {
     #[schemars(default)]
     pub has_branches: bool,
     /// The session it belongs to.
-    #[schemars(default, length(max = MAX_LABEL))]
+    #[schemars(default, length(max = MAX_LABEL), regex(pattern = LABEL))]
     #[node(read = label)]
     pub session_id: Option<String>,
     /// How complex it is.

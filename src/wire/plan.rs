@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::pattern::LABEL;
 use super::timing::{MAX_STEPS, PlanStep, Timing, milliseconds};
 use crate::strict::FromNode;
 use crate::strict::values::{MAX_LABEL, label};
@@ -19,11 +20,11 @@ pub struct PlanRequest {
     #[schemars(default)]
     pub goal: Option<String>,
     /// The session it belongs to, whose calls count as made before.
-    #[schemars(default, length(max = MAX_LABEL))]
+    #[schemars(default, length(max = MAX_LABEL), regex(pattern = LABEL))]
     #[node(read = label)]
     pub session_id: Option<String>,
     /// When the caller of the whole plan gives up, in ms; the factory's limit by default.
-    #[schemars(default, with = "Option<f64>", range(max = MAX_DURATION_MS))]
+    #[schemars(default, with = "Option<f64>", range(min = 0, max = MAX_DURATION_MS))]
     #[node(read = milliseconds)]
     pub timeout_ms: Option<u64>,
 }

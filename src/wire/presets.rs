@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::metadata::{MAX_HISTORY, PresetSuggestion};
+use super::pattern::LABEL;
 use crate::strict::FromNode;
 use crate::strict::values::{MAX_LABEL, label};
 use crate::suggest::Preset;
@@ -57,7 +58,7 @@ pub struct MatchRequest {
     #[schemars(default)]
     pub goal: Option<String>,
     /// The session whose calls stand in for `tool_history`.
-    #[schemars(default, length(max = MAX_LABEL))]
+    #[schemars(default, length(max = MAX_LABEL), regex(pattern = LABEL))]
     #[node(read = label)]
     pub session_id: Option<String>,
 }

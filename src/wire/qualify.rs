@@ -1,9 +1,10 @@
 //! Selection on the wire, spelled as the clients of chat streams spell it.
 
+use super::pattern::{LABEL, NAME};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::document::{NameFault, check_name};
+use crate::catalog::document::{MAX_NAME, NameFault, check_name};
 use crate::qualify::context::{MAX_INTENT, MAX_NAMES};
 use crate::qualify::{IntentContext, Qualification, ScoreParts};
 use crate::strict::values::{MAX_LABEL, check_label, label};
@@ -26,7 +27,7 @@ pub struct QualifyRequest {
     #[node(check = check_message)]
     pub message: String,
     /// The conversation; its context is kept, and what is called in it is learnt from.
-    #[schemars(default, length(max = MAX_LABEL))]
+    #[schemars(default, length(max = MAX_LABEL), regex(pattern = LABEL))]
     #[node(read = label)]
     pub session_id: Option<String>,
     /// The `intentContext` of the answer before, sent back; it wins over that of the session.
@@ -34,14 +35,17 @@ pub struct QualifyRequest {
     pub intent_context: Option<IntentContextBody>,
     /// Networks that matter, beside those that the message names.
     #[schemars(default, length(max = MAX_NAMES))]
+    #[schemars(inner(length(min = 1, max = MAX_NAME), regex(pattern = NAME)))]
     #[node(check = check_names)]
     pub networks: Vec<String>,
     /// Offer these categories instead of guessing; empty means to guess.
     #[schemars(default, length(max = MAX_LIST))]
+    #[schemars(inner(length(max = MAX_LABEL), regex(pattern = LABEL)))]
     #[node(check = check_labels)]
     pub selected_tool_categories: Vec<String>,
     /// Offer these tools whatever the message is.
     #[schemars(default, length(max = MAX_LIST))]
+    #[schemars(inner(length(min = 1, max = MAX_NAME), regex(pattern = NAME)))]
     #[node(check = check_names)]
     pub exact_tool_names: Vec<String>,
     /// Offer no other tools than those of `exactToolNames`.
@@ -49,6 +53,7 @@ pub struct QualifyRequest {
     pub ignore_other_tools: bool,
     /// Never offer these tools.
     #[schemars(default, length(max = MAX_LIST))]
+    #[schemars(inner(length(min = 1, max = MAX_NAME), regex(pattern = NAME)))]
     #[node(check = check_names)]
     pub excluded_tools: Vec<String>,
     /// Tools at most; the configuration's `qualifier.max_tools` by default. Those always offered count and are never
@@ -141,10 +146,11 @@ pub struct QualifyAnswer {
 #[schemars(deny_unknown_fields, rename_all = "camelCase")]
 pub struct MissRequest {
     /// The tool that was needed.
+    #[schemars(length(min = 1, max = MAX_NAME), regex(pattern = NAME))]
     #[node(alias = "tool", alias = "name")]
     pub tool_name: String,
     /// The conversation.
-    #[schemars(default, length(max = MAX_LABEL))]
+    #[schemars(default, length(max = MAX_LABEL), regex(pattern = LABEL))]
     #[node(read = label)]
     pub session_id: Option<String>,
     /// The message that needed it; the session's last one by default.

@@ -2,9 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
+use super::pattern::{LABEL, MODE, NAME};
 use super::qualify::IntentContextBody;
-use crate::catalog::document::check_name;
+use crate::catalog::document::{MAX_NAME, check_name};
 use crate::engine::{Acquaintance, Asked, Engine, Estimate};
 use crate::plugin_host::ComplexityLevel;
 use crate::session::turns::Used;
@@ -25,15 +27,16 @@ const MAX_MEASURE: u64 = 1 << 40;
 
 /// Body of `POST /v1/estimate`: one call, or the steps of a plan.
 #[derive(Debug, Default, JsonSchema, FromNode)]
-#[schemars(deny_unknown_fields)]
+#[schemars(deny_unknown_fields, extend("not" = one_or_steps()))]
 #[node(check = check_one_or_steps)]
 pub struct EstimateRequest {
     /// The tool; not together with `steps`.
     #[schemars(default)]
+    #[schemars(length(min = 1, max = MAX_NAME), regex(pattern = NAME))]
     #[node(alias = "tool", alias = "name", check = check_name)]
     pub tool_name: Option<String>,
     /// Its mode, if it has modes.
-    #[schemars(default, length(max = MAX_LABEL))]
+    #[schemars(default, length(max = MAX_LABEL), regex(pattern = MODE))]
     #[node(read = label, check = check_mode)]
     pub mode_name: Option<String>,
     /// How much it has to do.
@@ -41,16 +44,25 @@ pub struct EstimateRequest {
     #[node(read = measures)]
     pub complexity: MeasuresBody,
     /// When the caller gives up, in ms; the factory's limit by default.
-    #[schemars(default, with = "Option<f64>", range(max = MAX_DURATION_MS))]
+    #[schemars(default, with = "Option<f64>", range(min = 0, max = MAX_DURATION_MS))]
     #[node(read = milliseconds)]
     pub timeout_ms: Option<u64>,
     /// How long the call has run already, in ms.
-    #[schemars(default, with = "Option<f64>", range(max = MAX_DURATION_MS))]
+    #[schemars(default, with = "Option<f64>", range(min = 0, max = MAX_DURATION_MS))]
     #[node(read = milliseconds)]
     pub elapsed_ms: Option<u64>,
     /// A plan's calls, one after the other, at most 100.
     #[schemars(default, length(min = 1, max = MAX_STEPS))]
     pub steps: Option<Vec<PlanStep>>,
+}
+
+/// What the schema says of that: neither is left out, nor both given.
+fn one_or_steps() -> Value {
+    let (nothing, both) = (json!({"type": "null"}), ["tool_name", "steps"]);
+    json!({"anyOf": [
+        {"properties": {"tool_name": nothing, "steps": nothing}},
+        {"required": both, "properties": {"tool_name": {"type": "string"}, "steps": {"type": "array", "items": {}}}},
+    ]})
 }
 
 /// What is asked about is one call or a plan.
@@ -84,7 +96,7 @@ pub(super) fn milliseconds(node: Node, at: &mut At) -> Option<u64> {
 #[schemars(untagged)]
 pub enum PlanStep {
     /// The tool.
-    Tool(String),
+    Tool(#[schemars(length(min = 1, max = MAX_NAME), regex(pattern = NAME))] String),
     /// The tool, its mode and sizes.
     Call(Step),
 }
@@ -117,10 +129,11 @@ impl From<PlanStep> for Step {
 #[schemars(deny_unknown_fields)]
 pub struct Step {
     /// The tool's name, as its document gives it.
+    #[schemars(length(min = 1, max = MAX_NAME), regex(pattern = NAME))]
     #[node(alias = "tool", alias = "name", check = check_name)]
     pub tool_name: String,
     /// Its mode, if it has modes.
-    #[schemars(default, length(max = MAX_LABEL))]
+    #[schemars(default, length(max = MAX_LABEL), regex(pattern = MODE))]
     #[node(read = label, check = check_mode)]
     pub mode_name: Option<String>,
     /// How much it has to do.
@@ -337,14 +350,15 @@ pub enum RecordRequest {
 #[schemars(deny_unknown_fields)]
 pub struct ExecutionBody {
     /// The tool's name, as its document gives it.
+    #[schemars(length(min = 1, max = MAX_NAME), regex(pattern = NAME))]
     #[node(alias = "tool", alias = "name", check = check_name)]
     pub tool_name: String,
     /// Its mode, if it has modes.
-    #[schemars(default, length(max = MAX_LABEL))]
+    #[schemars(default, length(max = MAX_LABEL), regex(pattern = MODE))]
     #[node(read = label, check = check_mode)]
     pub mode_name: Option<String>,
     /// How long it took, or was waited for: 0 to 86,400,000 ms, a day. Fractions are rounded.
-    #[schemars(with = "f64", range(max = MAX_DURATION_MS))]
+    #[schemars(with = "f64", range(min = 0, max = MAX_DURATION_MS))]
     #[node(read = milliseconds)]
     pub duration_ms: u64,
     /// success (default), error, timeout or cancelled.
@@ -355,14 +369,14 @@ pub struct ExecutionBody {
     #[node(read = measures)]
     pub complexity: MeasuresBody,
     /// The session it belongs to.
-    #[schemars(default, length(max = MAX_LABEL))]
+    #[schemars(default, length(max = MAX_LABEL), regex(pattern = LABEL))]
     #[node(read = label)]
     pub session_id: Option<String>,
     /// When it ended: RFC 3339, or milliseconds since the epoch; now by default.
     #[schemars(default)]
     pub timestamp: Option<Timestamp>,
     /// A second record with this key is the same call told again.
-    #[schemars(default, length(max = MAX_LABEL))]
+    #[schemars(default, length(max = MAX_LABEL), regex(pattern = LABEL))]
     #[node(read = label)]
     pub idempotency_key: Option<String>,
 }

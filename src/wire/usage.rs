@@ -5,6 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::pattern::LABEL;
 use super::timing::SessionUsage;
 use crate::session::days::Day;
 use crate::session::turns::Used;
@@ -25,11 +26,11 @@ pub struct UsageRequest {
     #[schemars(default)]
     pub kind: Option<UsageKind>,
     /// The conversation: what a token_usage tells is added to what it used, and its tools of this turn are counted.
-    #[schemars(default, length(max = MAX_LABEL))]
+    #[schemars(default, length(max = MAX_LABEL), regex(pattern = LABEL))]
     #[node(read = label)]
     pub session_id: Option<String>,
     /// The path's name, such as PATH_1, which is the default.
-    #[schemars(default)]
+    #[schemars(default, length(min = 1, max = 64), regex(pattern = LABEL))]
     #[node(check = check_path)]
     pub path: Option<String>,
     /// All input, cached or not.

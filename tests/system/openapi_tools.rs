@@ -61,6 +61,27 @@ fn linters_find_no_fault() {
     assert!(said.contains("is valid") && !said.contains("You have"), "{said}");
 }
 
+/// Requests of each operation that the document allows, made up and the same each time. What lasts or needs other
+/// programs is left out: streams, servers and the console.
+#[test]
+fn made_up_requests_are_answered_as_the_document_says() {
+    if !python::has("schemathesis") {
+        return;
+    }
+    let (_site, daemon, directory) = described();
+    let hooks = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python");
+    fs::copy(hooks.join("made_up_requests.py"), directory.path().join("made_up_requests.py")).unwrap();
+    let address = format!("http://{}", daemon.address);
+    let program = "import os, sys; os.environ['SCHEMATHESIS_HOOKS'] = 'made_up_requests'; sys.path.insert(0, '.'); \
+                   from schemathesis.cli import schemathesis; schemathesis()";
+    let amount = ["--max-examples", "5", "--generation-deterministic", "--phases", "examples,coverage,fuzzing"];
+    let left_out = ["--exclude-path-regex", "(events|streams|mcp|console)", "--suppress-health-check", "all"];
+    // What is optional may be null, which the document does not say.
+    let checks = ["--exclude-checks", "negative_data_rejection"];
+    let asked = ["-c", program, "run", "openapi.json", "--url", &address];
+    run(python::interpreter(), &[&asked[..], &amount, &left_out, &checks].concat(), directory.path());
+}
+
 /// Uses a client that was made.
 const PYTHON_SMOKE: &str = r#"
 import sys

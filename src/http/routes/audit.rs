@@ -5,7 +5,7 @@ use time::format_description::well_known::Rfc3339;
 
 use crate::http::answer::{self, Answer};
 use crate::http::handler::{Context, Request};
-use crate::http::operation::{Operation, Parameter, query, query_word};
+use crate::http::operation::{Operation, Parameter, query, query_number, query_word};
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::store::ExecutionFilter;
@@ -23,7 +23,7 @@ pub(super) fn list_operation() -> Operation {
         query_word("outcome", &Outcome::WORDS, "Calls that ended so only."),
         query("since", "string", "Calls that ended then or later: RFC 3339, or milliseconds since the epoch."),
         query("until", "string", "Calls that ended before then, written likewise."),
-        query("limit", "integer", "At most so many, 1 to 1000; 100 by default."),
+        query_number("limit", (1, 1000), "At most so many, 1 to 1000; 100 by default."),
         query("cursor", "string", "`next_cursor` of the page before."),
     ];
     Operation::new("listExecutions", "The tenant's recorded calls, those that were recorded last first.")

@@ -17,7 +17,7 @@ use crate::engine::{Generation, ListedTools, ToolFilter};
 use crate::http::answer::{self, Answer, JSON};
 use crate::http::etag;
 use crate::http::handler::{Answering, Context, Request, blocking_unless_short};
-use crate::http::operation::{Operation, Parameter, path, query};
+use crate::http::operation::{Operation, Parameter, path, query, query_number};
 use crate::http::problem::Problem;
 use crate::wire::catalog::{
     AlternativeRelation, BetterTool, CatalogReport, CheckAnswer, CheckRequest, CheckedConflict, ComplementRelation,
@@ -51,7 +51,7 @@ pub(super) fn list_operation() -> Operation {
         query("env_var", "string", "Tools with a prerequisite in this environment variable."),
         query("error", "string", "Tools with a common error that this message, or a part of one, goes with."),
         query("q", "string", "Rank by this message as `POST /v1/qualify` does, and list only what may be meant."),
-        query("limit", "integer", "At most so many, 1 to 1000; 100 by default."),
+        query_number("limit", (1, 1000), "At most so many, 1 to 1000; 100 by default."),
         query("cursor", "string", "`next_cursor` of the page before."),
     ];
     Operation::new("listTools", "Which tools exist, and which match.")

@@ -7,7 +7,7 @@ use hyper::header::HeaderValue;
 
 use crate::http::answer;
 use crate::http::handler::{Answering, Context, Request};
-use crate::http::operation::{Operation, Parameter, query};
+use crate::http::operation::{Operation, Parameter, query, query_number};
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::telemetry::EventType;
@@ -20,7 +20,7 @@ const BEAT: Duration = Duration::from_secs(15);
 pub(super) fn operation() -> Operation {
     const PARAMETERS: [Parameter; 2] = [
         query("types", "string", "Events of these types only, separated by commas. Default: all."),
-        query("last", "integer", "First so many of those that are kept, 0 to 2000. Default: 0."),
+        query_number("last", (0, 2000), "First so many of those that are kept, 0 to 2000. Default: 0."),
     ];
     Operation::new("listenToEvents", "What happens, from now on: an event stream that does not end by itself.")
         .taking(&PARAMETERS)

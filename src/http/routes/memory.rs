@@ -12,7 +12,7 @@ use crate::engine::memory_relations::MAX_DEPTH;
 use crate::http::answer::{self, Answer};
 use crate::http::etag;
 use crate::http::handler::{Access, Answering, Context, Handler, Request, Route};
-use crate::http::operation::{Operation, Parameter, path, query};
+use crate::http::operation::{Operation, Parameter, path, query, query_number};
 use crate::http::problem::Problem;
 use crate::memory::cognitive::CognitiveProcessMetadata;
 use crate::memory::document::DocumentMetadata;
@@ -75,7 +75,7 @@ pub(super) fn routes() -> Vec<Route> {
 const TENANT: Parameter = query("tenant", "string", "Whose memories; for the admin socket only.");
 const ID: Parameter = path("id", "The memory's id, percent-encoded.");
 const DELETED: Parameter = query("includeDeleted", "boolean", "Also if it was deleted softly.");
-const LIMIT: Parameter = query("limit", "integer", "At most so many, 1 to 200; 100 by default.");
+const LIMIT: Parameter = query_number("limit", (1, 200), "At most so many, 1 to 200; 100 by default.");
 const CURSOR: Parameter = query("cursor", "string", "`nextCursor` of the page before.");
 
 /// The kind of a route.
@@ -262,7 +262,7 @@ fn history(context: Arc<Context>, request: Request) -> Answering {
 }
 
 fn relations_operation() -> Operation {
-    const DEPTH: Parameter = query("depth", "integer", "So many references far, 1 to 10; 1 by default.");
+    const DEPTH: Parameter = query_number("depth", (1, 10), "So many references far, 1 to 10; 1 by default.");
     const PARAMETERS: [Parameter; 3] = [ID, DEPTH, TENANT];
     Operation::new("getMemoryRelations", "What a memory led to and came from, by what either side says.")
         .taking(&PARAMETERS)

@@ -7,7 +7,7 @@ use hyper::Method;
 use super::memory_request::{observed, tenant};
 use crate::http::answer;
 use crate::http::handler::{Access, Answering, Context, Handler, Request, Route};
-use crate::http::operation::{Operation, Parameter, query};
+use crate::http::operation::{Operation, Parameter, query, query_number};
 use crate::wire::memory_archive::{
     ExportAnswer, ImportAnswer, ImportBody, ImportRequest, MAX_IMPORT, PurgeAnswer, PurgeBody, PurgeRequest,
 };
@@ -32,7 +32,7 @@ const TENANT: Parameter = query("tenant", "string", "Whose memories; `default` b
 
 fn export_operation() -> Operation {
     const PARAMETERS: [Parameter; 3] = [
-        query("limit", "integer", "At most so many, 1 to 1000; 200 by default."),
+        query_number("limit", (1, 1000), "At most so many, 1 to 1000; 200 by default."),
         query("cursor", "string", "`nextCursor` of the page before."),
         TENANT,
     ];

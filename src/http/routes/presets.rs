@@ -2,7 +2,7 @@
 
 use crate::http::answer::{self, Answer};
 use crate::http::handler::{Context, Request};
-use crate::http::operation::{Operation, Parameter, path, query};
+use crate::http::operation::{Operation, Parameter, path, query, query_number};
 use crate::http::problem::Problem;
 use crate::plugin_host::Ask;
 use crate::text::near;
@@ -15,7 +15,7 @@ const PAGE: usize = 100;
 
 pub(super) fn list_operation() -> Operation {
     const PARAMETERS: [Parameter; 2] = [
-        query("limit", "integer", "At most so many, 1 to 1000; 100 by default."),
+        query_number("limit", (1, 1000), "At most so many, 1 to 1000; 100 by default."),
         query("cursor", "string", "`next_cursor` of the page before."),
     ];
     Operation::new("listPresets", "Which workflows there are.")

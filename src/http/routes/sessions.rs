@@ -2,7 +2,7 @@
 
 use crate::http::answer::{self, Answer};
 use crate::http::handler::{Context, Request};
-use crate::http::operation::{Operation, Parameter, query};
+use crate::http::operation::{Operation, Parameter, query, query_number};
 use crate::http::problem::Problem;
 use crate::store::SessionFilter;
 use crate::wire::audit::SessionList;
@@ -13,7 +13,7 @@ const PAGE: usize = 100;
 
 pub(super) fn list_operation() -> Operation {
     const PARAMETERS: [Parameter; 2] = [
-        query("limit", "integer", "At most so many, 1 to 1000; 100 by default."),
+        query_number("limit", (1, 1000), "At most so many, 1 to 1000; 100 by default."),
         query("cursor", "string", "`nextCursor` of the page before."),
     ];
     Operation::new("listSessions", "The tenant's sessions of late, those that called last first.")

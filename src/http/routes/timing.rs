@@ -11,7 +11,7 @@ use crate::engine::Generation;
 use crate::engine::learner::{Learnt, accuracy_name};
 use crate::http::answer::{self, Answer};
 use crate::http::handler::{Answering, Context, Request};
-use crate::http::operation::{Operation, Parameter, path, query};
+use crate::http::operation::{Operation, Parameter, path, query, query_number};
 use crate::http::problem::Problem;
 use crate::store::StoreError;
 use crate::timing::{CallKey, Complexity, Execution, Key, Measures};
@@ -128,7 +128,7 @@ fn told(body: &ExecutionBody) -> String {
 
 pub(super) fn list_operation() -> Operation {
     const PARAMETERS: [Parameter; 2] = [
-        query("limit", "integer", "At most so many, 1 to 1000; 100 by default."),
+        query_number("limit", (1, 1000), "At most so many, 1 to 1000; 100 by default."),
         query("cursor", "string", "`next_cursor` of the page before."),
     ];
     Operation::new("listTiming", "What was learnt of all tools.").taking(&PARAMETERS).answering::<TimingPage>("A page.")
