@@ -24,6 +24,7 @@ mod listen;
 mod log_level;
 mod meta_tool;
 mod methods;
+mod names;
 mod offering;
 mod own;
 mod questions;
@@ -47,6 +48,8 @@ use tokio::sync::{Semaphore, watch};
 
 pub use address::Address;
 pub use http::{HttpAnswer, HttpRequest, MAX_MESSAGE_BYTES};
+use names::NameBook;
+use offering::Offering;
 pub(crate) use offering::{document_of, document_of_value};
 use questions::OpenQuestions;
 use relay::Relay;
@@ -82,6 +85,7 @@ pub struct Mcp {
     subscriptions: Subscriptions,
     in_flight: Arc<Semaphore>,
     upstreams: Upstreams,
+    names: NameBook,
     /// As the configuration says now.
     settings: watch::Receiver<Arc<Settings>>,
     /// What each view shows now.
@@ -108,7 +112,10 @@ impl Mcp {
     /// If the key cannot be read or made, or others can read it.
     pub fn open(parts: McpParts, state_dir: &Path, max_streams: usize) -> Result<Self, SessionKeyError> {
         let McpParts { engine, metrics, tokens, upstreams, settings } = parts;
+        let names = NameBook::open(state_dir);
+        let first = Shown::default().with_offering(Offering::reserving(names.names()));
         Ok(Self {
+            names,
             key: SessionKey::open(state_dir)?,
             sessions: McpSessions::new(metrics.mcp.sessions.clone()),
             streams: Streams::new(max_streams, metrics.mcp.streams.clone()),
@@ -118,7 +125,7 @@ impl Mcp {
             in_flight: Arc::new(Semaphore::new(MAX_IN_FLIGHT)),
             upstreams,
             settings,
-            shown: watch::Sender::default(),
+            shown: watch::Sender::new(Arc::new(first)),
             relay: Relay::default(),
             engine,
             metrics,

@@ -79,6 +79,7 @@ impl Mcp {
             let bytes = self.metrics.mcp.list_bytes.with_label_values(&[&address.to_string()]);
             bytes.set(list.bytes() as i64);
         }
+        self.names.keep(shown.offering.owners());
         self.shown.send_replace(Arc::new(shown));
     }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::names::{NameOwner, NameOwners};
 use crate::catalog::{Diagnostic, Offer, ToolMetadata};
 use crate::upstream::{ListedTool, ServerState, public_name};
 
@@ -39,10 +40,24 @@ pub(super) struct Offering {
     hidden: Vec<Arc<ServedTool>>,
     /// The names that two tools have, by server.
     clashes: Vec<(String, String)>,
+    /// Names of servers of which nothing is listed yet, but was before.
+    reserved: NameOwners,
+}
+
+/// A tool and the name that it would have.
+struct Claim<'a> {
+    server: &'a Arc<ServerState>,
+    listed: &'a ListedTool,
+    name: String,
 }
 
 impl Offering {
-    /// What these servers list, by names of at most `max_name` bytes. A name that `before` had stays with its server;
+    /// What was offered when these names were kept: nothing that could be called yet.
+    pub(super) fn reserving(reserved: NameOwners) -> Self {
+        Self { reserved, ..Self::default() }
+    }
+
+    /// What these servers list, by names of at most `max_name` bytes. A name that a tool had `before` stays with it;
     /// one that `is_taken` is nobody's.
     pub(super) fn of(
         servers: &Arc<[Arc<ServerState>]>,
@@ -50,32 +65,59 @@ impl Offering {
         before: &Self,
         is_taken: impl Fn(&str) -> bool,
     ) -> Self {
-        let mut found = Self { servers: Arc::clone(servers), ..Self::default() };
-        // Whoever had a name comes first; of new ones the lesser server, which is the order that they come in.
-        let had =
-            |server: &ServerState, name: &str| before.get(name).is_some_and(|tool| tool.server.name == server.name);
-        for is_known in [true, false] {
-            for server in servers.iter() {
-                for listed in server.listed.iter().flat_map(|listed| &listed.tools) {
-                    let name = public_name(&server.prefix, &listed.name, max_name);
-                    if had(server, &name) == is_known {
-                        found.add(server, listed, name, before, &is_taken);
-                    }
+        let mut found =
+            Self { servers: Arc::clone(servers), reserved: before.still_reserved(servers), ..Self::default() };
+        // Whoever had a name comes first; of new ones the lesser server, and of one server's the lesser own name.
+        let mut fresh = Vec::new();
+        for server in servers.iter() {
+            for listed in server.listed.iter().flat_map(|listed| &listed.tools) {
+                let claim = Claim { server, listed, name: public_name(&server.prefix, &listed.name, max_name) };
+                if before.had(&claim) {
+                    found.add(claim, before, &is_taken);
+                } else {
+                    fresh.push(claim);
                 }
             }
+        }
+        fresh.sort_by(|one, other| (&one.server.name, &one.listed.name).cmp(&(&other.server.name, &other.listed.name)));
+        for claim in fresh {
+            found.add(claim, before, &is_taken);
         }
         found
     }
 
-    fn add(
-        &mut self,
-        server: &Arc<ServerState>,
-        listed: &ListedTool,
-        name: String,
-        before: &Self,
-        is_taken: &impl Fn(&str) -> bool,
-    ) {
-        let is_hidden = is_taken(&name) || self.tools.contains_key(name.as_str());
+    /// Did the tool have the name that it would have?
+    fn had(&self, claim: &Claim<'_>) -> bool {
+        let is_it = |server: &str, own: &str| *server == claim.server.name && *own == claim.listed.name;
+        match self.get(&claim.name) {
+            Some(tool) => is_it(&tool.server.name, &tool.own_name),
+            None => self.reserved.get(claim.name.as_str()).is_some_and(|owner| is_it(&owner.0, &owner.1)),
+        }
+    }
+
+    /// Names that wait for servers to list anything.
+    fn still_reserved(&self, servers: &[Arc<ServerState>]) -> NameOwners {
+        let waits =
+            |owner: &NameOwner| servers.iter().any(|server| *server.name == *owner.0 && server.listed.is_none());
+        self.reserved
+            .iter()
+            .filter(|(_, owner)| waits(owner))
+            .map(|(name, owner)| (name.clone(), owner.clone()))
+            .collect()
+    }
+
+    /// Which tool has each name.
+    pub(super) fn owners(&self) -> NameOwners {
+        let owner = |tool: &ServedTool| NameOwner(tool.server.name.as_str().into(), tool.own_name.clone());
+        let mut owners = self.reserved.clone();
+        owners.extend(self.tools.iter().map(|(name, tool)| (Box::from(&**name), owner(tool))));
+        owners
+    }
+
+    fn add(&mut self, claim: Claim<'_>, before: &Self, is_taken: &impl Fn(&str) -> bool) {
+        let Claim { server, listed, name } = claim;
+        let is_hidden =
+            is_taken(&name) || self.tools.contains_key(name.as_str()) || self.reserved.contains_key(name.as_str());
         let name = if is_hidden {
             let own = format!("mcp:{}:{}", server.name, listed.name);
             self.clashes.push((server.name.clone(), name));
@@ -254,7 +296,81 @@ pub(super) mod tests {
         assert_eq!(names(&of(&[a, b], &Offering::default())), ["x=a/x", "y=b/y"]);
     }
 
+    /// A server that lists these tools, or nothing yet.
+    fn perhaps(name: usize, tools: Option<&Vec<String>>) -> Arc<ServerState> {
+        let tools: Option<Vec<&str>> = tools.map(|tools| tools.iter().map(String::as_str).collect());
+        let server = server(&format!("s{name}"), "", tools.as_deref().unwrap_or_default());
+        let listed = server.listed.clone().filter(|_| tools.is_some());
+        Arc::new(ServerState { listed, ..ServerState::clone(&server) })
+    }
+
+    /// What a server of a made-up history does.
+    #[derive(Debug, Clone)]
+    enum Step {
+        /// It lists these.
+        Lists(usize, Vec<String>),
+        /// The daemon is started again; these servers' lists are lost, and servers come in another order.
+        Restart(Vec<bool>, bool),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        // Two tools of one server can make one name, too.
+        let tools = prop::collection::vec(prop::sample::select(vec!["a", "b", "c", "d ", "d__27ab88cd"]), 0..4);
+        let tools = tools.prop_map(|tools| {
+            let unique: std::collections::BTreeSet<_> = tools.into_iter().map(str::to_owned).collect();
+            unique.into_iter().collect()
+        });
+        prop_oneof![
+            3 => (0_usize..3, tools).prop_map(|(server, tools)| Step::Lists(server, tools)),
+            1 => (prop::collection::vec(any::<bool>(), 3), any::<bool>()).prop_map(|(lost, turned)| Step::Restart(lost, turned)),
+        ]
+    }
+
     proptest! {
+        #[test]
+        fn a_name_never_goes_to_another_while_its_tool_is_there(steps in prop::collection::vec(step(), 1..16)) {
+            let mut lists: [Option<Vec<String>>; 3] = Default::default();
+            let (mut offering, mut is_turned) = (Offering::default(), false);
+            for step in steps {
+                let before = offering.owners();
+                match step {
+                    Step::Lists(server, tools) => lists[server] = Some(tools),
+                    Step::Restart(lost, turned) => {
+                        for (list, _) in lists.iter_mut().zip(lost).filter(|(_, lost)| *lost) {
+                            *list = None;
+                        }
+                        is_turned = turned;
+                        let kept = serde_json::to_vec(&before).unwrap();
+                        offering = Offering::reserving(serde_json::from_slice(&kept).unwrap());
+                    }
+                }
+                let mut servers: Vec<_> = lists.iter().enumerate().map(|(at, list)| perhaps(at, list.as_ref())).collect();
+                if is_turned {
+                    servers.reverse();
+                }
+                offering = Offering::of(&servers.clone().into(), 50, &offering, |_| false);
+                let after = offering.owners();
+                for (name, owner) in before {
+                    let server = servers.iter().find(|server| *server.name == *owner.0).unwrap();
+                    let is_there = server.listed.as_ref().is_none_or(|listed| listed.tool(&owner.1).is_some());
+                    prop_assert!(!is_there || after[&name] == owner, "{name}: {owner:?}, then {:?}", after[&name]);
+                }
+                // Everything that is listed can be called, by its name or as its server's alone.
+                let listed: usize = lists.iter().flatten().map(Vec::len).sum();
+                prop_assert_eq!(offering.iter().count() + offering.hidden().count(), listed);
+            }
+        }
+
+        #[test]
+        fn new_names_do_not_depend_on_the_order(tools in prop::collection::vec("[ab]{1,2}", 1..6)) {
+            let one = |(at, tool): (usize, &String)| server(&format!("s{at}"), "", &[tool]);
+            let mut servers: Vec<_> = tools.iter().enumerate().map(one).collect();
+            let of = |servers: &[Arc<ServerState>]| names(&Offering::of(&servers.into(), 50, &Offering::default(), |_| false));
+            let found = of(&servers);
+            servers.reverse();
+            prop_assert_eq!(found, of(&servers));
+        }
+
         #[test]
         fn names_are_unique_and_whole(
             tools in prop::collection::vec(("[ab]", "[a-c]{0,2}", "[a-c_]{1,9}"), 0..12),

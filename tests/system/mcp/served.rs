@@ -34,6 +34,19 @@ impl Served {
         Self { site, daemon }
     }
 
+    /// The same place with a daemon that was ended and started again, with these servers.
+    pub fn restart(self, servers: &str, more: &str) -> Self {
+        self.restart_after(servers, more, || ())
+    }
+
+    /// The same after something was done in between.
+    pub fn restart_after(mut self, servers: &str, more: &str, between: impl FnOnce()) -> Self {
+        self.daemon.signal("TERM");
+        assert!(self.daemon.wait().success());
+        between();
+        Self::start(self.site, servers, more)
+    }
+
     /// Waits until a server runs and its tools can be called.
     #[track_caller]
     pub fn await_server(&self, name: &str) {

@@ -140,3 +140,34 @@ fn two_tools_of_one_name_are_told_apart() {
     let called = served.call("x_echo", json!({"text": "1"}));
     assert_eq!(called["_meta"]["dev.almanac/metadata"]["call"]["server"], "a");
 }
+
+#[test]
+fn of_two_tools_of_one_name_the_same_is_called_after_a_restart() {
+    let (a, b) = ("    a: ", "    b: ");
+    let of = |line: &str, words: &str| format!("{line}{}, prefix: x}}\n", server(words));
+    let more = "  anonymous_calls: true\n";
+    let mut served = Served::new(&of(b, "legacy"), more);
+    let both = of(a, "legacy") + &of(b, "legacy");
+    configure(&served.site, &both, more);
+    assert_eq!(served.daemon.admin("POST", "/-/reload", b"").status, 200);
+    served.await_server("a");
+    let answers = |served: &Served| {
+        let called = served.call("x_echo", json!({"text": "1"}));
+        called["_meta"]["dev.almanac/metadata"]["call"]["server"].clone()
+    };
+    // `b` had the name first, whatever the order of the two.
+    assert_eq!(answers(&served), "b");
+    served = served.restart(&both, more);
+    served.await_server("a");
+    served.await_server("b");
+    assert_eq!(answers(&served), "b");
+    // Even if what it listed is lost, and the other one is there before it.
+    let lost = served.site.path("state/mcp/b.json");
+    assert!(lost.is_file());
+    let slow = of(a, "legacy") + &of(b, "legacy start=1000");
+    served = served.restart_after(&slow, more, || std::fs::remove_file(&lost).unwrap());
+    served.await_server("a");
+    let early = served.ask("/mcp/all", "tools/list", json!({}));
+    served.await_server("b");
+    assert_eq!(answers(&served), "b", "{early}");
+}
