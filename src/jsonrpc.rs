@@ -16,6 +16,7 @@ mod id;
 pub mod meta;
 mod nesting;
 pub mod object;
+pub(crate) mod param_headers;
 pub(crate) mod sse;
 mod version;
 pub(crate) mod wire_headers;

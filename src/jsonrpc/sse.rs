@@ -1,5 +1,7 @@
 //! Events of a `text/event-stream`, written and read. A message is one line of JSON, so it needs no splitting.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 
 /// Keeps idle timeouts of clients and proxies away.
@@ -32,12 +34,47 @@ pub(crate) struct SseReader {
     bytes: Vec<u8>,
     /// Up to here no event ends.
     searched: usize,
+    place: StreamPlace,
+}
+
+/// Where a stream has come to, and when to come back for the rest.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct StreamPlace {
+    /// The id of the last event that had one.
+    pub(crate) last_id: Option<String>,
+    /// How long to wait before one asks for what follows, if the stream says so.
+    pub(crate) retry: Option<Duration>,
+}
+
+impl StreamPlace {
+    /// It has come to there, in a stream that goes on from here.
+    pub(crate) fn follow(&mut self, other: &Self) {
+        if other.last_id.is_some() {
+            self.last_id.clone_from(&other.last_id);
+        }
+        self.retry = other.retry.or(self.retry);
+    }
+
+    fn note(&mut self, line: &[u8]) {
+        let Ok(line) = std::str::from_utf8(line) else { return };
+        let value = |name: &str| line.strip_prefix(name).map(|value| value.strip_prefix(' ').unwrap_or(value));
+        if let Some(id) = value("id:") {
+            self.last_id = Some(id).filter(|id| !id.is_empty()).map(str::to_owned);
+        } else if let Some(Ok(millis)) = value("retry:").map(str::parse) {
+            self.retry = Some(Duration::from_millis(millis));
+        }
+    }
 }
 
 impl SseReader {
     /// Of messages of at most `most` bytes.
     pub(crate) fn new(most: usize) -> Self {
-        Self { most, bytes: Vec::new(), searched: 0 }
+        Self { most, bytes: Vec::new(), searched: 0, place: StreamPlace::default() }
+    }
+
+    /// Where the stream has come to, by the events that are whole.
+    pub(crate) fn place(&self) -> &StreamPlace {
+        &self.place
     }
 
     /// The stream goes on.
@@ -61,6 +98,7 @@ impl SseReader {
         while let Some(end) = self.end() {
             let event: Vec<u8> = self.bytes.drain(..end + 2).collect();
             self.searched = 0;
+            event.split(|byte| *byte == b'\n').for_each(|line| self.place.note(line));
             let data = event.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"data:"));
             let data: Vec<&[u8]> = data.map(|line| line.strip_prefix(b" ").unwrap_or(line)).collect();
             if let Ok(message) = String::from_utf8(data.join(&b'\n'))
@@ -101,6 +139,18 @@ mod tests {
             }
             prop_assert_eq!(read, texts);
         }
+    }
+
+    #[test]
+    fn a_place_is_that_of_the_last_event_that_is_whole() {
+        let mut events = SseReader::new(1000);
+        events.push(b"id: a\nretry: 500\ndata: \n\nid:b\ndata: {}\n\ndata: {}\n\nid: c\ndata: {");
+        assert_eq!(std::iter::from_fn(|| events.next()).count(), 2);
+        let place = StreamPlace { last_id: Some("b".to_owned()), retry: Some(Duration::from_millis(500)) };
+        assert_eq!(events.place(), &place);
+        events.push(b"}\nretry: soon\n\nid\n\nid:\n\n");
+        assert_eq!(std::iter::from_fn(|| events.next()).count(), 1);
+        assert_eq!(events.place(), &StreamPlace { last_id: None, ..place });
     }
 
     #[test]

@@ -2,8 +2,10 @@
 //! body says: else a proxy and we would see two requests.
 
 use hyper::HeaderMap;
+use serde_json::value::RawValue;
 
 use super::error::RpcError;
+use crate::jsonrpc::param_headers::ParamHeaders;
 use crate::jsonrpc::wire_headers::decode;
 pub(super) use crate::jsonrpc::wire_headers::{METHOD, NAME, SESSION, VERSION, encode, subject_of};
 
@@ -24,6 +26,18 @@ fn check(headers: &HeaderMap, name: &str, expected: &str) -> Result<(), RpcError
 
 fn differs(name: &str) -> RpcError {
     RpcError::header_mismatch(format!("the header {name} says something else than the body"))
+}
+
+/// Do the headers say what the arguments do that they must repeat?
+pub(super) fn check_arguments(
+    headers: &HeaderMap,
+    wanted: &ParamHeaders,
+    arguments: Option<&RawValue>,
+) -> Result<(), RpcError> {
+    match wanted.first_wrong(arguments, |name| only(headers, name))? {
+        Some(name) => Err(differs(name)),
+        None => Ok(()),
+    }
 }
 
 /// The header's value, which must be there once.
@@ -72,7 +86,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_encoded_is_decoded_again(text in "\\PC{0,40}") {
+        fn whatever_is_encoded_is_decoded_again(text in any::<String>()) {
             let value = HeaderValue::from_str(&encode(&text)).unwrap();
             prop_assert_eq!(decode(&value), Some(text));
         }

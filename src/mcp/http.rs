@@ -226,6 +226,7 @@ impl Mcp {
         let subject = headers::subject_of(method);
         let subject = subject.and_then(|name| object::text(Members::read(params).ok()?.get(name)?));
         headers::check_method(&http.headers, method, subject.as_deref())?;
+        self.check_arguments(http, method, params)?;
         let declared = meta::get(params, meta::CLIENT_CAPABILITIES);
         let declared: Option<Map<String, Value>> = declared.and_then(|raw| serde_json::from_str(raw.get()).ok());
         let mut declared = declared.ok_or_else(|| RpcError::missing_meta(meta::CLIENT_CAPABILITIES))?;
@@ -234,6 +235,18 @@ impl Mcp {
             extensions.remove("io.modelcontextprotocol/tasks");
         }
         Ok(self.caller(http, version, None, &declared.into()))
+    }
+
+    /// Headers repeat the arguments that a tool wants there. Nobody goes by them on the way from `almanacd mcp`, whose
+    /// clients know no headers.
+    fn check_arguments(&self, http: &HttpRequest, method: &str, params: &RawValue) -> Result<(), RpcError> {
+        if method != "tools/call" || http.grant == Grant::client() {
+            return Ok(());
+        }
+        let Ok(params) = Members::read(params) else { return Ok(()) };
+        let shown = self.shown();
+        let tool = params.text("name").and_then(|name| shown.tool(&http.address, &name));
+        tool.map_or(Ok(()), |tool| headers::check_arguments(&http.headers, &tool.headers, params.get("arguments")))
     }
 
     fn legacy_caller(&self, http: &HttpRequest, wants_events: bool) -> Result<McpCaller, RpcError> {

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::names::{NameOwner, NameOwners};
 use crate::catalog::{Diagnostic, Offer, ToolMetadata};
+use crate::jsonrpc::param_headers::ParamHeaders;
 use crate::upstream::{ListedTool, ServerState, public_name};
 
 /// A tool of a server.
@@ -23,6 +24,8 @@ pub(super) struct ServedTool {
     pub(super) definition: Box<RawValue>,
     /// What its arguments must be.
     pub(super) schema: Value,
+    /// What headers repeat of its arguments.
+    pub(super) headers: ParamHeaders,
     /// Do clients expect a structured result?
     pub(super) has_output_schema: bool,
     /// Does its server say that it changes nothing, and is that believed?
@@ -221,6 +224,7 @@ impl ServedTool {
             server: Arc::clone(server),
             own_name: listed.name.as_str().into(),
             definition: listed.json.clone(),
+            headers: ParamHeaders::of(&definition["inputSchema"]).unwrap_or_default(),
             has_output_schema: definition["outputSchema"].is_object(),
             schema: definition["inputSchema"].clone(),
             is_read_only: says_read_only && server.settings.trust_annotations,

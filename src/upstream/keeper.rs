@@ -317,6 +317,7 @@ fn settle(server: &Server, greeting: &Greeting, offered: list::Offered, hash: &s
     keep(server, &kept);
     let waiting = kept.waiting.keys().cloned().collect::<std::collections::BTreeSet<_>>();
     drop(kept);
+    server.learn_headers(&listed);
     server.publish(|state| {
         state.listed = Some(Arc::clone(&listed));
         state.waiting.clone_from(&waiting);

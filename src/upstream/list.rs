@@ -15,6 +15,7 @@ use super::journal::ServerLog;
 use super::listed::{Greeting, ListedItem};
 use super::peer::{Peer, PeerRequest};
 use crate::jsonrpc::object::{self, Change};
+use crate::jsonrpc::param_headers::ParamHeaders;
 use crate::jsonrpc::{Era, ErrorObject, Members, NoObject, code, meta};
 
 /// Tools of one server that are taken.
@@ -136,6 +137,10 @@ fn tools_of(tools: Vec<Box<RawValue>>, journal: &ServerLog) -> Vec<(String, Box<
         });
         if is_large {
             journal.warn(&format!("the schema of `{shown}` has more than {MAX_SCHEMA} bytes; it is left out"));
+            continue;
+        }
+        if let Err(fault) = ParamHeaders::of_definition(&json) {
+            journal.warn(&format!("the schema of `{shown}` {fault}; it is left out"));
             continue;
         }
         match hygiene::clean(&json) {

@@ -240,6 +240,7 @@ impl Manager {
             program: self.program.clone(),
             kept: self.settings.kept.clone(),
             journal,
+            tool_headers: Arc::default(),
             living: self.living.clone(),
         };
         let server = Arc::new(Server::new(opener, kept, Arc::clone(&self.shared), orders));

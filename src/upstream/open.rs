@@ -21,6 +21,7 @@ use super::remote::{self, RemoteStream};
 use super::secret::Mask;
 use super::settings::ServerSettings;
 use crate::jsonrpc::Era;
+use crate::jsonrpc::param_headers::ToolHeaders;
 use crate::process::trust::Trusted;
 
 /// After a program has ended, what it wrote last may still have to be read.
@@ -59,6 +60,8 @@ pub(super) struct Opener {
     /// Where lists are kept, and homes are made.
     pub(super) kept: PathBuf,
     pub(super) journal: Arc<ServerLog>,
+    /// What headers repeat of calls of its tools.
+    pub(super) tool_headers: Arc<ToolHeaders>,
     /// Processes that have not ended yet, of all servers.
     pub(super) living: watch::Sender<usize>,
 }
@@ -85,7 +88,8 @@ impl Opener {
         let (ended, gone) = oneshot::channel();
         let (peer, notices, pid) = match (&self.settings.url, &self.settings.socket) {
             (Some(url), _) => {
-                let RemoteStream { reader, writer, over } = remote::open(url, &self.headers(caller)?)?;
+                let RemoteStream { reader, writer, over } =
+                    remote::open(url, &self.headers(caller)?, Arc::clone(&self.tool_headers))?;
                 let (peer, notices) = Peer::begin(reader, writer, Arc::clone(&self.journal), has_client);
                 let closing = Arc::clone(&peer);
                 tokio::spawn(async move {

@@ -1,8 +1,8 @@
 //! A server at a URL: what the conversation writes as lines is posted there, and what comes back is read as lines.
 //!
 //! To the conversation it looks like a program: so all that is kept, watched and timed of programs holds for it too.
-//! Redirects are not followed and proxies of the environment are not used: credentials go where the configuration
-//! says.
+//! Redirects are followed within their origin only and proxies of the environment are not used: credentials go where
+//! the configuration says. The answer of a legacy server whose stream breaks off is asked for by the last event's id.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
-use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
@@ -26,7 +26,8 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use super::lines::{self, MAX_MESSAGE_BYTES, PeerLine};
-use crate::jsonrpc::sse::SseReader;
+use crate::jsonrpc::param_headers::ToolHeaders;
+use crate::jsonrpc::sse::{SseReader, StreamPlace};
 use crate::jsonrpc::wire_headers::{self, METHOD, NAME, SESSION, VERSION};
 use crate::jsonrpc::{Envelope, ErrorObject, Id, Members, MessageLimits, code, meta, object};
 
@@ -42,8 +43,20 @@ const AGAIN: Duration = Duration::from_secs(5);
 /// How long the end of a session may take to be told.
 const FAREWELL: Duration = Duration::from_secs(2);
 
+/// Where a stream is to go on.
+const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+
 /// Bytes between the conversation and this.
 const PIPE: usize = 64 << 10;
+
+/// Redirects that are followed for one request.
+const MAX_REDIRECTS: usize = 3;
+
+/// Times in a row that the rest of a stream is asked for, and nothing comes.
+const MAX_RESUMES: usize = 5;
+
+/// Before the rest of a stream is asked for, unless the server says how long to wait; and at most, whatever it says.
+const RESUME: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
 /// Statuses that say nothing of which era a server is of.
 const MUTE: [u16; 6] = [401, 403, 407, 408, 421, 429];
@@ -74,6 +87,7 @@ struct Remote {
     uri: Uri,
     headers: HeaderMap,
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    tool_headers: Arc<ToolHeaders>,
     session: Mutex<RemoteSession>,
     /// What is read next by the conversation.
     lines: mpsc::Sender<String>,
@@ -90,7 +104,11 @@ struct RemoteSession {
 struct Over(String);
 
 /// Begins to speak to the server at a URL, with these headers. Must be called within the runtime.
-pub(super) fn open(url: &str, headers: &[(String, String)]) -> Result<RemoteStream, RemoteError> {
+pub(super) fn open(
+    url: &str,
+    headers: &[(String, String)],
+    tool_headers: Arc<ToolHeaders>,
+) -> Result<RemoteStream, RemoteError> {
     let uri: Uri = url.parse().map_err(|_| RemoteError::Url(url.to_owned()))?;
     let mut map = HeaderMap::new();
     for (name, value) in headers {
@@ -102,7 +120,7 @@ pub(super) fn open(url: &str, headers: &[(String, String)]) -> Result<RemoteStre
     let (near, far) = duplex(PIPE);
     let (lines, told) = mpsc::channel(64);
     let client = client(uri.scheme_str() == Some("https"))?;
-    let remote = Arc::new(Remote { uri, headers: map, client, session: Mutex::default(), lines });
+    let remote = Arc::new(Remote { uri, headers: map, client, tool_headers, session: Mutex::default(), lines });
     let (ended, over) = oneshot::channel();
     let (reader, writer) = split(far);
     tokio::spawn(remote.run(reader, writer, told, ended));
@@ -200,7 +218,7 @@ impl Remote {
         let message = Envelope::read(&body, limits);
         match message {
             Ok(Envelope::Request { id, method, params }) => {
-                let headers = modern_headers(&method, params);
+                let headers = self.modern_headers(&method, params);
                 let (remote, number, body) = (Arc::clone(self), id.as_number(), body.clone());
                 let post = posts.spawn(async move { remote.ask(id, &method, headers, body).await });
                 if let Some(number) = number {
@@ -240,17 +258,35 @@ impl Remote {
     }
 
     async fn post(&self, body: Bytes, more: HeaderMap) -> Result<Response<Incoming>, String> {
-        let request = self.request(Method::POST, Full::new(body), more);
-        self.client.request(request).await.map_err(|error| {
+        self.send_to(Method::POST, body, more).await.map_err(|error| {
             let source = std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
             format!("it cannot be reached: {error}{source}")
         })
     }
 
-    fn request(&self, method: Method, body: Full<Bytes>, more: HeaderMap) -> Request<Full<Bytes>> {
+    /// Sends a request, to where the server says if that is of the same origin.
+    async fn send_to(
+        &self,
+        method: Method,
+        body: Bytes,
+        more: HeaderMap,
+    ) -> Result<Response<Incoming>, hyper_util::client::legacy::Error> {
+        let mut uri = self.uri.clone();
+        for _ in 0..MAX_REDIRECTS {
+            let request = self.request(method.clone(), &uri, Full::new(body.clone()), more.clone());
+            let response = self.client.request(request).await?;
+            match redirect(&uri, &response) {
+                Some(next) => uri = next,
+                None => return Ok(response),
+            }
+        }
+        self.client.request(self.request(method, &uri, Full::new(body), more)).await
+    }
+
+    fn request(&self, method: Method, uri: &Uri, body: Full<Bytes>, more: HeaderMap) -> Request<Full<Bytes>> {
         let mut request = Request::new(body);
         *request.method_mut() = method;
-        *request.uri_mut() = self.uri.clone();
+        *request.uri_mut() = uri.clone();
         let session = self.session.lock().clone();
         let headers = request.headers_mut();
         headers.extend(self.headers.clone());
@@ -275,21 +311,28 @@ impl Remote {
         }
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if status.is_success() && kind.starts_with("text/event-stream") {
-            return self.relay(Some((&id, method)), response.into_body()).await;
+            return self.relay(&id, method, response.into_body()).await;
         }
         let read = Limited::new(response.into_body(), MAX_MESSAGE_BYTES).collect().await;
         let Ok(body) = read.map(http_body_util::Collected::to_bytes) else {
             return self.answer_error(&id, "its answer broke off, or is too long; the call may have run").await;
         };
         let limits = MessageLimits::of_bytes(MAX_MESSAGE_BYTES);
-        if let Ok(Envelope::Response { outcome, .. }) = Envelope::read(&body, limits) {
-            self.heed(method, outcome);
-            return self.hand_on(&body).await;
-        }
         if status == StatusCode::NOT_FOUND && self.session.lock().id.is_some() {
             return Err(Over("it does not know the session any more".to_owned()));
         }
         let is_mute = MUTE.contains(&status.as_u16()) || status.is_server_error();
+        match Envelope::read(&body, limits) {
+            Ok(Envelope::Response { id: of, outcome }) if of.as_ref() == Some(&id) => {
+                self.heed(method, outcome);
+                return self.hand_on(&body).await;
+            }
+            // What refuses a message before it is read does not know its id; whose answer it is, HTTP says.
+            Ok(Envelope::Response { id: None, outcome: Err(error) }) if !is_mute => {
+                return self.send(Envelope::write_raw_error(Some(&id), error.get())).await;
+            }
+            _ => {}
+        }
         if method == "server/discover" && !is_mute {
             // It is none of this era.
             let error = ErrorObject::new(code::METHOD_NOT_FOUND, format!("it answered {status}"));
@@ -299,6 +342,24 @@ impl Remote {
             return Err(Over(format!("it answered {status}{}", hint(status))));
         }
         self.answer_error(&id, &format!("it answered {status}{}", hint(status))).await
+    }
+
+    /// The headers of a modern request; none of a legacy one.
+    fn modern_headers(&self, method: &str, params: Option<&RawValue>) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        let version = params.and_then(|params| meta::text(params, meta::PROTOCOL_VERSION));
+        let (Some(params), Some(version)) = (params, version) else { return headers };
+        let subject = wire_headers::subject_of(method);
+        let subject = subject.and_then(|name| object::text(Members::read(params).ok()?.get(name)?));
+        let named = [(VERSION, Some(version)), (METHOD, Some(method.into())), (NAME, subject)];
+        let named =
+            named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), wire_headers::encode(&value?))));
+        for (name, value) in named.chain(self.tool_headers.write(method, Some(params))) {
+            if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+                headers.insert(name, value);
+            }
+        }
+        headers
     }
 
     /// Notes what the server agreed to.
@@ -331,8 +392,44 @@ impl Remote {
         self.lines.send(line).await.map_err(|_| Over("the conversation has ended".to_owned()))
     }
 
-    /// Hands on the events of a stream: until the answer of `asked`, or its end.
-    async fn relay(&self, asked: Option<(&Id, &str)>, mut body: Incoming) -> Result<(), Over> {
+    /// Hands on what a stream has for the question, and asks for the rest of one that breaks off.
+    async fn relay(&self, id: &Id, method: &str, body: Incoming) -> Result<(), Over> {
+        let (mut place, mut body, mut resumes) = (StreamPlace::default(), Some(body), 0);
+        while let Some(stream) = body.take() {
+            let before = place.clone();
+            if self.relay_events(Some((id, method)), stream, &mut place).await? {
+                return Ok(());
+            }
+            resumes = if place.last_id == before.last_id { resumes + 1 } else { 0 };
+            if resumes < MAX_RESUMES {
+                body = self.resume(&place).await;
+            }
+        }
+        self.answer_error(id, "its stream ended without an answer; the call may have run").await
+    }
+
+    /// The rest of a legacy server's stream, if its events have ids.
+    async fn resume(&self, place: &StreamPlace) -> Option<Incoming> {
+        let last = HeaderValue::try_from(place.last_id.as_ref()?).ok()?;
+        // A modern server's streams cannot be asked for again.
+        self.session.lock().version.as_ref()?;
+        sleep(place.retry.unwrap_or(RESUME[0]).min(RESUME[1])).await;
+        let response = self.listen(Some(last)).await.ok()?;
+        response.status().is_success().then(|| response.into_body())
+    }
+
+    async fn listen(&self, last: Option<HeaderValue>) -> Result<Response<Incoming>, hyper_util::client::legacy::Error> {
+        let more = last.into_iter().map(|last| (LAST_EVENT, last)).collect();
+        self.send_to(Method::GET, Bytes::new(), more).await
+    }
+
+    /// Hands on the events of a stream: until the answer of `asked`, which is told, or its end.
+    async fn relay_events(
+        &self,
+        asked: Option<(&Id, &str)>,
+        mut body: Incoming,
+        place: &mut StreamPlace,
+    ) -> Result<bool, Over> {
         let mut events = SseReader::new(MAX_MESSAGE_BYTES);
         let limits = MessageLimits::of_bytes(MAX_MESSAGE_BYTES);
         while let Some(frame) = body.frame().await {
@@ -350,26 +447,28 @@ impl Remote {
                 }
                 self.hand_on(message.as_bytes()).await?;
                 if is_answer {
-                    return Ok(());
+                    return Ok(true);
                 }
             }
+            place.follow(events.place());
         }
-        match asked {
-            Some((id, _)) => self.answer_error(id, "its stream ended without an answer; the call may have run").await,
-            None => Ok(()),
-        }
+        Ok(false)
     }
 
     /// Follows what a legacy server tells without being asked; until it says that it tells nothing.
     async fn follow(self: Arc<Self>) -> Result<(), Over> {
+        let mut place = StreamPlace::default();
         loop {
-            let request = self.request(Method::GET, Full::default(), HeaderMap::new());
-            match self.client.request(request).await {
-                Ok(response) if response.status().is_success() => self.relay(None, response.into_body()).await?,
+            let last = place.last_id.as_ref().and_then(|last| HeaderValue::try_from(last).ok());
+            match self.listen(last).await {
+                Ok(response) if response.status().is_success() => {
+                    self.relay_events(None, response.into_body(), &mut place).await?;
+                }
+                Ok(_) if place.last_id.take().is_some() => {}
                 Ok(_) => return Ok(()),
                 Err(_) => {}
             }
-            sleep(AGAIN).await;
+            sleep(place.retry.unwrap_or(AGAIN).clamp(RESUME[0], RESUME[1])).await;
         }
     }
 
@@ -378,34 +477,46 @@ impl Remote {
         if self.session.lock().id.is_none() {
             return;
         }
-        let request = self.request(Method::DELETE, Full::default(), HeaderMap::new());
         // It may not know how, or be gone.
-        let _ = timeout(FAREWELL, self.client.request(request)).await;
+        let _ = timeout(FAREWELL, self.send_to(Method::DELETE, Bytes::new(), HeaderMap::new())).await;
     }
+}
+
+/// Where the server sends the request to, if it is the same one and of the same origin.
+fn redirect(from: &Uri, response: &Response<Incoming>) -> Option<Uri> {
+    // The others make a GET of it.
+    if ![StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT].contains(&response.status()) {
+        return None;
+    }
+    let location = response.headers().get(LOCATION)?.to_str().ok()?;
+    let to: Uri = location.parse().ok()?;
+    if to.authority().is_none() {
+        return location.starts_with('/').then(|| with_path(from, &to)).flatten();
+    }
+    let port = |uri: &Uri| {
+        uri.port_u16().or(match uri.scheme_str() {
+            Some("https") => Some(443),
+            _ => Some(80),
+        })
+    };
+    let is_same = to.scheme() == from.scheme() && to.host() == from.host() && port(&to) == port(from);
+    // The authority of the configuration: another one may hold a name and a password.
+    is_same.then(|| with_path(from, &to)).flatten()
+}
+
+fn with_path(origin: &Uri, path: &Uri) -> Option<Uri> {
+    let mut parts = origin.clone().into_parts();
+    parts.path_and_query = path.path_and_query().cloned();
+    Uri::from_parts(parts).ok()
 }
 
 /// What to do about a status.
 fn hint(status: StatusCode) -> &'static str {
     match status.as_u16() {
         401 | 403 => ": `headers` of the configuration must let us in",
-        300..=399 => ": name the address that it leads to, redirects are not followed",
+        300..=399 => {
+            ": name the address that it leads to, redirects to another origin, and by other than 307 and 308, are not followed"
+        }
         _ => "",
     }
-}
-
-/// The headers of a modern request; none of a legacy one.
-fn modern_headers(method: &str, params: Option<&RawValue>) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    let version = params.and_then(|params| meta::text(params, meta::PROTOCOL_VERSION));
-    let (Some(params), Some(version)) = (params, version) else { return headers };
-    let subject = wire_headers::subject_of(method);
-    let subject = subject.and_then(|name| object::text(Members::read(params).ok()?.get(name)?));
-    let named = [(VERSION, Some(version)), (METHOD, Some(method.into())), (NAME, subject)];
-    for (name, value) in named {
-        let value = value.map(|value| HeaderValue::try_from(wire_headers::encode(&value)));
-        if let Some(Ok(value)) = value {
-            headers.insert(HeaderName::from_static(name), value);
-        }
-    }
-    headers
 }

@@ -21,7 +21,8 @@ use super::listed::Listed;
 use super::open::{Opener, Talk};
 use super::peer::{Notice, PeerFault, PeerRequest};
 use super::settings::ServerSettings;
-use crate::jsonrpc::{Era, Members};
+use crate::jsonrpc::param_headers::ToolHeaders;
+use crate::jsonrpc::{Era, ErrorObject, Members, code};
 use crate::telemetry::Metrics;
 
 /// Calls that wait for a slot; further ones are refused.
@@ -155,6 +156,7 @@ impl Server {
     ) -> Self {
         let (settings, journal) = (Arc::clone(&opener.settings), Arc::clone(&opener.journal));
         let listed = kept.listed.clone();
+        learn_headers(&opener.tool_headers, listed.as_deref());
         let state = ServerState {
             name: opener.name.clone(),
             prefix: settings.prefix.clone().unwrap_or_else(|| opener.name.replace('_', "-")),
@@ -185,6 +187,11 @@ impl Server {
             last_used: Mutex::new(Instant::now()),
             sessions: Mutex::default(),
         }
+    }
+
+    /// From now on calls have the headers that these tools want.
+    pub(super) fn learn_headers(&self, listed: &Listed) {
+        learn_headers(&self.opener.tool_headers, Some(listed));
     }
 
     /// Changes what is seen of the server, and says so.
@@ -248,6 +255,11 @@ impl Server {
                 if self.timeouts.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_TIMEOUTS {
                     let _ = self.orders.send(ServerOrder::Probe);
                 }
+            }
+            // It wants other arguments in headers than it did when it was listed.
+            Ok(Err(error)) if ErrorObject::read(error).code == code::HEADER_MISMATCH => {
+                self.timeouts.store(0, Ordering::Relaxed);
+                let _ = self.orders.send(ServerOrder::Relist);
             }
             _ => self.timeouts.store(0, Ordering::Relaxed),
         }
@@ -397,6 +409,11 @@ impl Server {
             end(&place, "its session was not used");
         }
     }
+}
+
+fn learn_headers(headers: &ToolHeaders, listed: Option<&Listed>) {
+    let tools = listed.iter().flat_map(|listed| &listed.tools);
+    headers.learn(tools.map(|tool| (tool.name.as_str(), &*tool.json)));
 }
 
 fn end(place: &SessionPlace, why: &str) {

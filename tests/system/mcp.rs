@@ -2,6 +2,7 @@
 
 mod bridges;
 mod client;
+mod client_suite;
 mod conformance;
 mod faults;
 mod handles;

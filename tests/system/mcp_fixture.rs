@@ -142,6 +142,14 @@ impl Fixture<'_> {
                 json!({"name": "long", "description": "Says much.", "inputSchema": {"type": "object"}}),
             ]);
         }
+        if self.words.contains_key("headers") {
+            let annotated = |kind: &str, name: &str| json!({"type": kind, "x-mcp-header": name});
+            let route = json!({"region": annotated("string", "Region"), "n": annotated("integer", "N")});
+            let broken = json!({"region": annotated("string", "Not A Token")});
+            for (name, properties) in [("route", route), ("broken", broken)] {
+                tools.push(json!({"name": name, "inputSchema": {"type": "object", "properties": properties}}));
+            }
+        }
         tools.extend((0..self.number("tools").unwrap_or(0)).map(|number| tool(format!("t{number}"))));
         let start: usize = cursor.map_or(0, |cursor| cursor.parse().unwrap());
         let end = tools.len().min(start + 700);
@@ -182,6 +190,7 @@ fn call(id: &Value, params: &Value) {
                 let _ = writeln!(io::stdout().lock(), "{line}");
             });
         }
+        "route" => answer(json!({"content": [{"type": "text", "text": arguments.to_string()}]})),
         "progress" => {
             let params = json!({"progressToken": params["_meta"]["progressToken"], "progress": 0.5, "total": 1});
             say(&json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}));

@@ -8,7 +8,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use super::served::{Served, ask, configure, messages, names, outcome, text};
+use super::served::{Served, ask, ask_with, configure, messages, names, outcome, text};
 use crate::access::token;
 use crate::daemon::{Site, wait_until};
 use crate::mcp_fixture::server;
@@ -131,6 +131,12 @@ fn serve_one(mut stream: &TcpStream, sessions: &AtomicUsize) -> Option<()> {
         let head = format!("HTTP/1.1 {status}\r\n{more}content-length: {}\r\n\r\n{body}", body.len());
         stream.write_all(head.as_bytes()).ok()
     };
+    if head.starts_with("post /moved") {
+        return answer("307 Temporary Redirect", "location: /mcp\r\n", "");
+    }
+    if head.starts_with("post /away") {
+        return answer("308 Permanent Redirect", "location: http://localhost:1/mcp\r\n", "");
+    }
     if !head.starts_with("post") {
         return answer("405 Method Not Allowed", "", "");
     }
@@ -147,7 +153,11 @@ fn serve_one(mut stream: &TcpStream, sessions: &AtomicUsize) -> Option<()> {
             });
             answer("200 OK", &format!("{json}mcp-session-id: s{session}\r\n"), &result(greeting))
         }
-        "server/discover" => answer("400 Bad Request", "content-type: text/plain\r\n", "no session"),
+        "server/discover" => answer(
+            "400 Bad Request",
+            json,
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no session"}}"#,
+        ),
         _ if of("mcp-session-id:") != Some(format!("s{session}")) => answer("404 Not Found", "", ""),
         _ if of("mcp-protocol-version:").as_deref() != Some("2025-06-18") => answer("400 Bad Request", "", ""),
         "notifications/initialized" => answer("202 Accepted", "", ""),
@@ -186,4 +196,48 @@ fn a_url_that_does_not_answer_is_said_to() {
     let far = Served::start(site, servers, "  anonymous_calls: true\n");
     let listed = || far.daemon.admin("GET", "/-/mcp", b"").text();
     wait_until("the failure", || listed().contains("it cannot be reached"));
+}
+
+#[test]
+fn redirects_are_followed_within_their_origin_only() {
+    let (url, _) = old_server();
+    let moved = url.replace("/mcp", "/moved");
+    let far = Served::new(&format!("    far: {{url: '{moved}'}}\n"), "  anonymous_calls: true\n");
+    assert_eq!(text(&far.call("far_greet", json!({}))), "hello in s1");
+    let away = url.replace("/mcp", "/away");
+    let far = Served::start(Site::new(), &format!("    far: {{url: '{away}'}}\n"), "");
+    let listed = || far.daemon.admin("GET", "/-/mcp", b"").text();
+    wait_until("the refusal", || listed().contains("redirects to another origin"));
+}
+
+#[test]
+fn headers_repeat_what_arguments_say() {
+    let near = Served::one("legacy headers");
+    let tools = names(&near.ask("/mcp/server/a", "tools/list", json!({})));
+    assert!(tools.contains(&"route".to_owned()) && !tools.contains(&"broken".to_owned()), "{tools:?}");
+    assert!(near.logs("a").contains("the schema of `broken` names the header of `region`"), "{}", near.logs("a"));
+    // Clients must send them.
+    let call = json!({"name": "route", "arguments": {"region": "Zürich", "n": 3}});
+    let check = |headers: &[(&str, &str)], status: u16| {
+        let headers: Vec<_> = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let reply = ask_with(&near.daemon, "/mcp/server/a", "tools/call", call.clone(), &headers);
+        let said = outcome(&reply);
+        assert_eq!(
+            (reply.status, said["error"]["code"].as_i64()),
+            (status, (status != 200).then_some(-32020)),
+            "{said}"
+        );
+    };
+    let region = ("Mcp-Param-Region", "=?base64?WsO8cmljaA==?=");
+    check(&[], 400);
+    check(&[region], 400);
+    check(&[region, ("Mcp-Param-N", "4")], 400);
+    check(&[region, region, ("Mcp-Param-N", "3")], 400);
+    check(&[region, ("Mcp-Param-N", "3.0")], 200);
+    // The daemon sends them to servers at URLs, here another daemon; the names of meta tools have none.
+    let far = behind(&near, "");
+    for arguments in [json!({"region": "Zürich", "n": -3}), json!({"region": " ", "n": 0}), json!({})] {
+        let called = far.call("call_tool", json!({"name": "far_route", "arguments": arguments}));
+        assert_eq!(text(&called), arguments.to_string());
+    }
 }

@@ -102,7 +102,12 @@ pub fn ask_about(daemon: &Daemon, path: &str, method: &str, uri: &str) -> Value 
 }
 
 /// A modern request with the headers that it needs.
-pub fn ask(daemon: &Daemon, path: &str, method: &str, mut params: Value) -> Reply {
+pub fn ask(daemon: &Daemon, path: &str, method: &str, params: Value) -> Reply {
+    ask_with(daemon, path, method, params, &[])
+}
+
+/// The same with further headers.
+pub fn ask_with(daemon: &Daemon, path: &str, method: &str, mut params: Value, more: &[(String, String)]) -> Reply {
     let mut all = meta();
     if let Some(more) = params["_meta"].as_object() {
         all.as_object_mut().unwrap().extend(more.clone());
@@ -112,6 +117,7 @@ pub fn ask(daemon: &Daemon, path: &str, method: &str, mut params: Value) -> Repl
     let mut headers =
         vec![("content-type", "application/json"), BOTH, ("mcp-protocol-version", MODERN), ("mcp-method", method)];
     headers.extend(name.as_deref().map(|name| ("mcp-name", name)));
+    headers.extend(more.iter().map(|(name, value)| (name.as_str(), value.as_str())));
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
     let mut connection = daemon.connect();
     connection.request("POST", path, &headers, body.to_string().as_bytes());
