@@ -15,6 +15,7 @@
 mod address;
 mod answer_stream;
 mod capabilities;
+mod collected;
 mod error;
 mod features;
 mod follow;
@@ -39,6 +40,7 @@ mod shown;
 pub mod stdio;
 mod streams;
 mod subscriptions;
+mod template;
 mod work;
 
 use std::path::Path;

@@ -136,6 +136,11 @@ impl Upstreams {
         found.request(request, events).await
     }
 
+    /// The session still listens: the processes that are its own do not end for want of calls.
+    pub fn touch_session(&self, session: &str) {
+        self.table.load().values().for_each(|server| server.touch_session(session));
+    }
+
     /// The session has ended: so do the processes that were its own.
     pub fn end_session(&self, session: &str) {
         self.table.load().values().for_each(|server| server.end_session(session));

@@ -181,14 +181,12 @@ fn is_token(name: &str) -> bool {
 
 /// Is `said` a decimal of the value of this number?
 fn is_same_number(said: &str, number: &str) -> bool {
-    let is_decimal = said.bytes().all(|byte| byte.is_ascii_digit() || b"+-.".contains(&byte));
-    match (said.parse::<i128>(), number.parse::<i128>()) {
-        (Ok(said), Ok(number)) => said == number,
-        _ => {
-            is_decimal
-                && matches!((said.parse::<f64>(), number.parse::<f64>()), (Ok(said), Ok(number)) if said == number)
-        }
+    if let (Ok(said), Ok(number)) = (said.parse::<i128>(), number.parse::<i128>()) {
+        return said == number;
     }
+    let is_decimal = said.bytes().all(|byte| byte.is_ascii_digit() || b"+-.".contains(&byte));
+    let both = said.parse::<f64>().ok().zip(number.parse::<f64>().ok());
+    is_decimal && both.is_some_and(|(said, number)| said.total_cmp(&number).is_eq())
 }
 
 /// The headers of a server's tools, by the names that it knows them by.
@@ -228,7 +226,7 @@ mod tests {
         serde_json::value::to_raw_value(value).unwrap()
     }
 
-    fn property(property: Value) -> Result<ParamHeaders, ParamHeaderFault> {
+    fn property(property: &Value) -> Result<ParamHeaders, ParamHeaderFault> {
         ParamHeaders::of(&json!({"type": "object", "properties": {"a": property}}))
     }
 
@@ -273,15 +271,15 @@ mod tests {
         };
         let name = || ParamHeaderFault::Name("a".to_owned());
         for wrong in [json!(""), json!("My Region"), json!("A:B"), json!("Région"), json!("A\t1"), json!(1)] {
-            check(property(json!({"type": "string", "x-mcp-header": wrong})), name());
+            check(property(&json!({"type": "string", "x-mcp-header": wrong})), name());
         }
         for kind in [json!("object"), json!("array"), json!("null"), json!("number"), json!(["string"]), json!(null)] {
-            check(property(json!({"type": kind, "x-mcp-header": "A"})), ParamHeaderFault::Kind("a".to_owned()));
+            check(property(&json!({"type": kind, "x-mcp-header": "A"})), ParamHeaderFault::Kind("a".to_owned()));
         }
         let annotated = json!({"type": "string", "x-mcp-header": "A"});
         for keyword in ["items", "anyOf", "$defs", "if", "additionalProperties", "patternProperties"] {
             let place = ParamHeaderFault::Place(format!("a.{keyword}"));
-            check(property(json!({keyword: {"x": [annotated]}})), place);
+            check(property(&json!({keyword: {"x": [annotated]}})), place);
         }
         check(ParamHeaders::of(&annotated), ParamHeaderFault::Place(ANNOTATION.to_owned()));
         let twice = json!({"properties": {"a": annotated, "b": {"type": "string", "x-mcp-header": "a"}}});
@@ -293,7 +291,7 @@ mod tests {
         fn what_is_sent_is_what_is_given(text in any::<String>(), number in any::<i64>(), is_on in any::<bool>()) {
             let kinds = [("string", json!(text)), ("integer", json!(number)), ("boolean", json!(is_on))];
             for (kind, value) in kinds {
-                let headers = property(json!({"type": kind, "x-mcp-header": "A"})).unwrap();
+                let headers = property(&json!({"type": kind, "x-mcp-header": "A"})).unwrap();
                 let arguments = raw(&json!({"a": value}));
                 let written = headers.write(Some(&arguments));
                 let sent = HeaderValue::from_str(&written[0].1).unwrap();

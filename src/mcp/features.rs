@@ -1,5 +1,6 @@
 //! What a server offers beside tools, at its own address: prompts, resources and completions, as it gives them.
 
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde_json::value::RawValue;
@@ -41,8 +42,21 @@ impl Mcp {
         if let Some((_, member, _)) = LISTS.iter().find(|(method, _, needs)| *method == request.method && has(needs)) {
             return list(request, &server, member);
         }
-        if let Some(is_wanted) = subscribes(request, &server) {
-            return self.subscribe(request, events, &server, is_wanted).await;
+        self.ask_one(request, events, &server).await
+    }
+
+    /// Asks a server for one of the things that it offers.
+    pub(super) async fn ask_one(
+        &self,
+        request: &McpRequest,
+        events: &MessageSink,
+        server: &Arc<ServerState>,
+    ) -> RpcAnswer {
+        let caller = &request.caller;
+        let unknown = || RpcError::unknown_method(&request.method, caller.version);
+        let has = |capability: &str| server.listed.as_ref().is_some_and(|listed| listed.has(capability));
+        if let Some(is_wanted) = subscribes(request, server) {
+            return self.subscribe(request, events, server, is_wanted).await;
         }
         let is_asked = ASKED.iter().any(|(method, needs)| *method == request.method && has(needs));
         if !is_asked {
@@ -51,7 +65,7 @@ impl Mcp {
         if !self.may_call(caller) {
             return Err(RpcError::missing_scope(Scope::Call));
         }
-        self.pass_on(request, events, &server).await
+        self.pass_on(request, events, server).await
     }
 
     /// A legacy session wants to be told of changes of a resource, or does no more.
@@ -219,11 +233,22 @@ fn list(request: &McpRequest, server: &ServerState, member: &str) -> RpcAnswer {
         "resources" => &listed.resources,
         _ => &listed.templates,
     });
+    page(request, member, items, |item| &item.key, |item| item.json.get().to_owned())
+}
+
+/// A page of items that each have a key, which is the cursor after it.
+pub(super) fn page<T>(
+    request: &McpRequest,
+    member: &str,
+    items: &[T],
+    key: impl Fn(&T) -> &str,
+    json: impl Fn(&T) -> String,
+) -> RpcAnswer {
     let cursor = request.value("cursor").and_then(object::text);
     let start = match &cursor {
         None => 0,
         Some(after) => {
-            let place = items.iter().position(|item| item.key == **after);
+            let place = items.iter().position(|item| key(item) == &**after);
             place.map(|place| place + 1).ok_or_else(|| {
                 let shown: String = after.chars().take(80).collect();
                 RpcError::invalid_params(format!("\"{shown}\" is no cursor of this list; begin anew without one"))
@@ -231,10 +256,10 @@ fn list(request: &McpRequest, server: &ServerState, member: &str) -> RpcAnswer {
         }
     };
     let end = items.len().min(start + PAGE);
-    let page: Vec<&str> = items[start..end].iter().map(|item| item.json.get()).collect();
+    let page: Vec<String> = items[start..end].iter().map(json).collect();
     let mut result = Map::new();
     if end < items.len() {
-        result.insert("nextCursor".to_owned(), items[end - 1].key.as_str().into());
+        result.insert("nextCursor".to_owned(), key(&items[end - 1]).into());
     }
     let rest = cacheable(&request.caller, result)?;
     let page = format!("[{}]", page.join(","));

@@ -12,7 +12,7 @@ use super::Mcp;
 use super::address::Address;
 use super::error::RpcError;
 use super::methods::tools_changed;
-use super::request::{McpRequest, complete};
+use super::request::{McpRequest, complete, session_name};
 use super::shown::{Shown, ViewList};
 use super::streams::{COMMENTS, PIECES, StreamPlace};
 use crate::jsonrpc::sse;
@@ -64,6 +64,14 @@ impl Mcp {
             let uri = Members::read(params).ok().and_then(|members| members.text("uri").map(String::from));
             uri.is_some_and(|uri| door.subscriptions.has(session, server, &uri))
         });
+        let door = Arc::clone(self);
+        telling.lives = Box::new(move || {
+            // The process that tells of them must not end for want of calls.
+            if door.subscriptions.keep(session, std::time::Instant::now()) {
+                door.upstreams.touch_session(&session_name(session));
+            }
+        });
+        (telling.lives)();
         // The comment at the beginning makes the headers leave.
         tokio::spawn(telling.run(Some(sse::COMMENT), tell, None));
         Some(body)
@@ -79,7 +87,17 @@ impl Mcp {
         let mut shown = self.shown.subscribe();
         let last = shown.borrow_and_update().list(address).cloned();
         let (updates, wants): (_, WantsUpdate) = (self.upstreams.updates(), Box::new(|_, _| false));
-        Telling { pieces, place, address: address.clone(), shown, last, updates, wants, stopped }
+        Telling {
+            pieces,
+            place,
+            address: address.clone(),
+            shown,
+            last,
+            updates,
+            wants,
+            lives: Box::new(|| ()),
+            stopped,
+        }
     }
 }
 
@@ -99,13 +117,15 @@ struct Telling {
     /// Resources that changed.
     updates: broadcast::Receiver<(Arc<str>, Arc<RawValue>)>,
     wants: WantsUpdate,
+    /// Says from time to time that the stream is there.
+    lives: Box<dyn Fn() + Send>,
     stopped: watch::Receiver<bool>,
 }
 
 impl Telling {
     /// Until the client leaves or the daemon stops.
     async fn run(self, first: Option<Bytes>, tell: TellChange, end: Option<Bytes>) {
-        let Self { pieces, place: _place, address, mut shown, mut last, mut updates, wants, mut stopped } = self;
+        let Self { pieces, place: _place, address, mut shown, mut last, mut updates, wants, lives, mut stopped } = self;
         let mut comments = interval_at(Instant::now() + COMMENTS, COMMENTS);
         let mut next = first;
         loop {
@@ -134,7 +154,10 @@ impl Telling {
                     Err(broadcast::error::RecvError::Lagged(_)) => None,
                     Err(broadcast::error::RecvError::Closed) => break,
                 },
-                _ = comments.tick() => Some(sse::COMMENT),
+                _ = comments.tick() => {
+                    lives();
+                    Some(sse::COMMENT)
+                }
                 () = pieces.closed() => return,
                 _ = stopped.wait_for(|stopped| *stopped) => break,
             };

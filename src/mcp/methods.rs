@@ -58,9 +58,9 @@ impl Mcp {
             (Era::Legacy, "logging/setLevel") => set_level(&request),
             (_, "tools/list") => self.list_tools(&request).await,
             (_, "tools/call") => self.call_tool(&request, &events).await,
-            (_, method) => match &caller.address {
+            _ => match &caller.address {
                 Address::Server(_) => self.ask_server(&request, &events).await,
-                _ => Err(RpcError::unknown_method(method, caller.version)),
+                Address::View(_) | Address::Default => self.ask_view(&request, &events).await,
             },
         }
     }
@@ -117,8 +117,13 @@ impl Mcp {
     }
 
     fn capabilities(&self, address: &Address, era: Era) -> Value {
-        let Address::Server(name) = address else { return capabilities(era) };
-        self.upstreams.server(name).map_or_else(|| capabilities(era), |server| capabilities_of(&server, era))
+        match address {
+            Address::Default => capabilities(era),
+            Address::View(_) => capabilities_of_view(era),
+            Address::Server(name) => {
+                self.upstreams.server(name).map_or_else(|| capabilities(era), |server| capabilities_of(&server, era))
+            }
+        }
     }
 
     fn instructions(&self, address: &Address) -> Value {
@@ -165,6 +170,18 @@ fn capabilities(era: Era) -> Value {
         Era::Modern => json!({"tools": {"listChanged": true}}),
         Era::Legacy => json!({"tools": {"listChanged": true}, "logging": {}}),
     }
+}
+
+/// Whatever servers a view has now, it may have others in a moment.
+fn capabilities_of_view(era: Era) -> Value {
+    let mut can = capabilities(era);
+    for capability in ["prompts", "resources", "completions"] {
+        can[capability] = json!({});
+    }
+    if era == Era::Legacy {
+        can["resources"]["subscribe"] = true.into();
+    }
+    can
 }
 
 /// The line that tells a client of another list, without its end.

@@ -115,6 +115,12 @@ pub(super) fn session_name(session: u64) -> String {
 }
 
 impl McpRequest {
+    /// The same request about something else.
+    pub(super) fn with_params(&self, params: Option<Box<RawValue>>) -> Self {
+        let (id, method) = (self.id.clone(), self.method.clone());
+        Self { id, method, params, caller: self.caller.clone(), presence: self.presence.clone() }
+    }
+
     /// A text of the parameters.
     pub(super) fn text(&self, name: &str) -> Option<String> {
         let members = Members::read(self.params.as_deref()?).ok()?;

@@ -20,6 +20,7 @@ use crate::catalog::document::Overridden;
 use crate::engine::{Asked, Generation};
 use crate::jsonrpc::Era;
 use crate::sum::Sum;
+use crate::upstream::ServerState;
 
 /// What the default list may weigh without pins, in bytes: 1,500 tokens of four.
 pub(super) const BUDGET: usize = 6000;
@@ -278,6 +279,12 @@ impl Shown {
     /// All lists, by view.
     pub(super) fn lists(&self) -> impl Iterator<Item = (&Address, &Arc<ViewList>)> {
         self.lists.iter()
+    }
+
+    /// The servers that a view selects, whether it lists their tools or not.
+    pub(super) fn servers_of(&self, address: &Address) -> Vec<Arc<ServerState>> {
+        let names = self.server_names(address);
+        self.offering.servers.iter().filter(|server| names.contains(&server.name)).cloned().collect()
     }
 
     fn server_names(&self, address: &Address) -> Vec<String> {

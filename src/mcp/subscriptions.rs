@@ -3,52 +3,112 @@
 //! A process that many share is subscribed once for all of them, so it is left only by the last.
 
 use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
 /// Subscriptions of all sessions together.
 const MAX_SUBSCRIPTIONS: usize = 10_000;
 
+/// How long a session's subscriptions outlive its stream, by which it is told.
+const WITHOUT_STREAM: Duration = Duration::from_secs(300);
+
+/// What a session wants to be told of.
+#[derive(Debug)]
+struct Wanted {
+    subjects: HashSet<Subject>,
+    /// When it last subscribed, or had a stream.
+    seen: Instant,
+}
+
+impl Wanted {
+    fn new() -> Self {
+        Self { subjects: HashSet::new(), seen: Instant::now() }
+    }
+
+    fn has(&self, subject: &Subject, now: Instant) -> bool {
+        self.is_alive(now) && self.subjects.contains(subject)
+    }
+
+    fn is_alive(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.seen) < WITHOUT_STREAM
+    }
+}
+
 /// A resource of a server.
 type Subject = (String, String);
 
 /// The subscriptions.
 #[derive(Debug, Default)]
-pub(super) struct Subscriptions(Mutex<HashMap<u64, HashSet<Subject>>>);
+pub(super) struct Subscriptions(Mutex<AllWanted>);
+
+#[derive(Debug, Default)]
+struct AllWanted {
+    sessions: HashMap<u64, Wanted>,
+    /// Subscriptions of all of them.
+    count: usize,
+}
+
+impl AllWanted {
+    /// Forgets what nobody was there to be told of for long.
+    fn forget(&mut self, now: Instant) {
+        self.sessions.retain(|_, wanted| wanted.is_alive(now));
+        self.count = self.sessions.values().map(|wanted| wanted.subjects.len()).sum();
+    }
+}
 
 impl Subscriptions {
     /// The session wants to be told; false if there are too many.
     pub(super) fn add(&self, session: u64, server: &str, uri: &str) -> bool {
-        let mut all = self.0.lock();
-        if all.values().map(HashSet::len).sum::<usize>() >= MAX_SUBSCRIPTIONS {
+        let (mut all, now) = (self.0.lock(), Instant::now());
+        if all.count >= MAX_SUBSCRIPTIONS {
+            all.forget(now);
+        }
+        if all.count >= MAX_SUBSCRIPTIONS {
             return false;
         }
-        all.entry(session).or_default().insert((server.to_owned(), uri.to_owned()));
+        let wanted = all.sessions.entry(session).or_insert_with(Wanted::new);
+        wanted.seen = now;
+        let is_new = wanted.subjects.insert((server.to_owned(), uri.to_owned()));
+        all.count += usize::from(is_new);
         true
+    }
+
+    /// The session has a stream at this moment. Is it told of anything there?
+    pub(super) fn keep(&self, session: u64, now: Instant) -> bool {
+        let mut all = self.0.lock();
+        let wanted = all.sessions.get_mut(&session).filter(|wanted| wanted.is_alive(now));
+        wanted.is_some_and(|wanted| {
+            wanted.seen = now;
+            !wanted.subjects.is_empty()
+        })
     }
 
     /// The session does not any more. Is there nobody left who does?
     pub(super) fn remove(&self, session: u64, server: &str, uri: &str) -> bool {
         let subject = (server.to_owned(), uri.to_owned());
         let mut all = self.0.lock();
-        if let Some(own) = all.get_mut(&session) {
-            own.remove(&subject);
-            if own.is_empty() {
-                all.remove(&session);
-            }
+        let removed = all.sessions.get_mut(&session).is_some_and(|own| own.subjects.remove(&subject));
+        all.count -= usize::from(removed);
+        if all.sessions.get(&session).is_some_and(|own| own.subjects.is_empty()) {
+            all.sessions.remove(&session);
         }
-        !all.values().any(|subjects| subjects.contains(&subject))
+        let now = Instant::now();
+        !all.sessions.values().any(|wanted| wanted.has(&subject, now))
     }
 
     /// The session has ended.
     pub(super) fn end(&self, session: u64) {
-        self.0.lock().remove(&session);
+        let mut all = self.0.lock();
+        let ended = all.sessions.remove(&session);
+        all.count -= ended.map_or(0, |wanted| wanted.subjects.len());
     }
 
     /// Does the session want to be told?
     pub(super) fn has(&self, session: u64, server: &str, uri: &str) -> bool {
         let subject = (server.to_owned(), uri.to_owned());
-        self.0.lock().get(&session).is_some_and(|subjects| subjects.contains(&subject))
+        let now = Instant::now();
+        self.0.lock().sessions.get(&session).is_some_and(|wanted| wanted.has(&subject, now))
     }
 }
 
@@ -66,7 +126,20 @@ mod tests {
         assert!(subscriptions.remove(2, "a", "x"));
         subscriptions.add(3, "a", "x");
         subscriptions.end(3);
-        assert!(subscriptions.0.lock().is_empty());
+        let all = subscriptions.0.lock();
+        assert!(all.sessions.is_empty() && all.count == 0);
+    }
+
+    #[test]
+    fn they_live_as_long_as_there_is_a_stream() {
+        let subscriptions = Subscriptions::default();
+        let start = Instant::now();
+        subscriptions.add(1, "a", "x");
+        let alive = |seconds: u64| subscriptions.keep(1, start + Duration::from_secs(seconds));
+        assert!((0..100).all(|minute| alive(minute * 60)), "a stream is open all the time");
+        assert!(subscriptions.has(1, "a", "x"));
+        assert!(!alive(99 * 60 + 301), "there was none for more than five minutes");
+        assert!(!subscriptions.keep(2, start));
     }
 
     #[test]

@@ -385,6 +385,13 @@ impl Server {
         });
     }
 
+    /// Somebody still listens to the process of a session, though nothing is called.
+    pub(super) fn touch_session(&self, session: &str) {
+        if let Some(place) = self.sessions.lock().get(session) {
+            *place.last_used.lock() = Instant::now();
+        }
+    }
+
     /// Ends the process of a session.
     pub(super) fn end_session(&self, session: &str) {
         let place = self.sessions.lock().remove(session);

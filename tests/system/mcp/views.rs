@@ -171,3 +171,35 @@ fn of_two_tools_of_one_name_the_same_is_called_after_a_restart() {
     served.await_server("b");
     assert_eq!(answers(&served), "b", "{early}");
 }
+
+#[test]
+fn a_view_has_what_its_servers_offer_beside_tools() {
+    let servers = format!("    a: {}}}\n    b: {}}}\n", server("legacy says=one"), server("legacy"));
+    let views = "  anonymous_calls: true\n  views:\n    work: {servers: [b]}\n";
+    let served = Served::new(&servers, views);
+    let at = |path: &str, method: &str, params: serde_json::Value| served.ask(path, method, params);
+    for path in ["/mcp/all", "/mcp/work"] {
+        let can = at(path, "server/discover", json!({}))["result"]["capabilities"].clone();
+        assert!(can["prompts"].is_object() && can["resources"].is_object() && can["completions"].is_object(), "{can}");
+    }
+    let prompts = |path: &str| at(path, "prompts/list", json!({}))["result"]["prompts"].clone();
+    assert_eq!(prompts("/mcp/all"), json!([{"name": "a_greet"}, {"name": "b_greet"}]));
+    assert_eq!(prompts("/mcp/work"), json!([{"name": "b_greet"}]));
+    let get = |path: &str, name: &str| at(path, "prompts/get", json!({"name": name, "arguments": {"who": "you"}}));
+    assert_eq!(get("/mcp/all", "a_greet")["result"]["messages"][0]["content"]["text"], "hello you");
+    assert_eq!(get("/mcp/work", "a_greet")["error"]["code"], -32602);
+    // The first server has the resource, whoever else lists it.
+    let listed = at("/mcp/all", "resources/list", json!({}))["result"]["resources"].clone();
+    assert_eq!(listed, json!([{"uri": "test://a", "name": "a"}]));
+    let templates = at("/mcp/all", "resources/templates/list", json!({}))["result"]["resourceTemplates"].clone();
+    assert_eq!(templates.as_array().unwrap().len(), 1, "{templates}");
+    let read = |uri: &str| super::served::ask_about(&served.daemon, "/mcp/all", "resources/read", uri);
+    assert_eq!(read("test://a")["result"]["contents"][0]["text"], "content of test://a");
+    assert_eq!(read("test://other")["result"]["contents"][0]["text"], "content of test://other", "by its template");
+    assert_eq!(read("test://none")["error"]["code"], -32602, "the server does not have it");
+    let nowhere = read("other://x");
+    assert_eq!((&nowhere["error"]["code"], &nowhere["error"]["data"]["uri"]), (&json!(-32602), &json!("other://x")));
+    // The first address has tools alone, and says so.
+    let can = at("/mcp", "server/discover", json!({}))["result"]["capabilities"].clone();
+    assert_eq!(can, json!({"tools": {"listChanged": true}}));
+}
