@@ -10,6 +10,7 @@ pub use client::modern;
 mod legacy;
 mod modern;
 mod own_tools;
+mod published;
 mod relay;
 mod remote;
 mod served;
