@@ -3,7 +3,9 @@
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
+use crate::gateway::server;
 use crate::peers::own::Kind;
 
 pub(crate) enum Arguments {
@@ -11,6 +13,8 @@ pub(crate) enum Arguments {
     Rows { selected: Vec<String>, json: bool },
     /// Be one of the peers, and answer every request at `address` with the content of the file `answer`.
     Peer { kind: Kind, address: SocketAddr, answer: PathBuf },
+    /// Be an MCP server with this many tools, which speaks after a while.
+    McpServer { tools: usize, start: Duration },
     /// Started by `cargo test`, to which this is no test.
     Nothing,
 }
@@ -26,6 +30,13 @@ impl Arguments {
             && let Some(address) = address.to_str().and_then(|address| address.parse().ok())
         {
             return Self::Peer { kind, address, answer: answer.into() };
+        }
+        let number = |argument: &OsString| argument.to_str().and_then(|argument| argument.parse::<u64>().ok());
+        if let [first, tools, start] = arguments
+            && first == server::WORD
+            && let (Some(tools), Some(start)) = (number(tools), number(start))
+        {
+            return Self::McpServer { tools: tools as usize, start: Duration::from_millis(start) };
         }
         // cargo bench says --bench, cargo test does not.
         if !arguments.iter().any(|argument| argument == "--bench") {

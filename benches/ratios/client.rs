@@ -35,7 +35,12 @@ impl Client {
     }
 
     pub(crate) fn post(&mut self, path: &str, body: &str) -> Result<Answer<'_>> {
-        let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n");
+        self.post_with(path, "", body)
+    }
+
+    /// The same with further `headers` (whole lines).
+    pub(crate) fn post_with(&mut self, path: &str, headers: &str, body: &str) -> Result<Answer<'_>> {
+        let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{headers}");
         self.send(format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()).as_bytes())?;
         self.receive()
     }

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use crate::row::Row;
-use crate::{above_hyper, calls, cold_load, durable, forecast, http, lookup, memory, rules, save, select, start};
+use crate::{
+    above_hyper, calls, cold_load, durable, forecast, gateway, http, lookup, memory, rules, save, select, start,
+};
 
 /// Is the row of this name wanted?
 pub(crate) type Wanted<'w> = &'w dyn Fn(&str) -> bool;
@@ -20,7 +22,7 @@ pub(crate) struct Family {
 }
 
 /// In the order of the table.
-pub(crate) const FAMILIES: [Family; 12] = [
+pub(crate) const FAMILIES: [Family; 13] = [
     http::FAMILY,
     calls::FAMILY,
     above_hyper::FAMILY,
@@ -33,6 +35,7 @@ pub(crate) const FAMILIES: [Family; 12] = [
     select::FAMILY,
     memory::FAMILY,
     start::FAMILY,
+    gateway::FAMILY,
 ];
 
 impl Family {

@@ -20,6 +20,7 @@ mod daemon;
 mod durable;
 mod family;
 mod forecast;
+mod gateway;
 mod http;
 mod lookup;
 mod memory;
@@ -48,6 +49,7 @@ fn main() -> Result<()> {
             table::print(&rows, json);
             Ok(())
         }
+        Arguments::McpServer { tools, start } => gateway::server::serve(tools, start),
         Arguments::Nothing => Ok(()),
     }
 }
