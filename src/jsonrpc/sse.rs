@@ -34,19 +34,19 @@ pub(crate) struct SseReader {
     bytes: Vec<u8>,
     /// Up to here no event ends.
     searched: usize,
-    place: StreamPlace,
+    place: EventPlace,
 }
 
 /// Where a stream has come to, and when to come back for the rest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct StreamPlace {
+pub(crate) struct EventPlace {
     /// The id of the last event that had one.
     pub(crate) last_id: Option<String>,
     /// How long to wait before one asks for what follows, if the stream says so.
     pub(crate) retry: Option<Duration>,
 }
 
-impl StreamPlace {
+impl EventPlace {
     /// It has come to there, in a stream that goes on from here.
     pub(crate) fn follow(&mut self, other: &Self) {
         if other.last_id.is_some() {
@@ -69,11 +69,11 @@ impl StreamPlace {
 impl SseReader {
     /// Of messages of at most `most` bytes.
     pub(crate) fn new(most: usize) -> Self {
-        Self { most, bytes: Vec::new(), searched: 0, place: StreamPlace::default() }
+        Self { most, bytes: Vec::new(), searched: 0, place: EventPlace::default() }
     }
 
     /// Where the stream has come to, by the events that are whole.
-    pub(crate) fn place(&self) -> &StreamPlace {
+    pub(crate) fn place(&self) -> &EventPlace {
         &self.place
     }
 
@@ -146,11 +146,11 @@ mod tests {
         let mut events = SseReader::new(1000);
         events.push(b"id: a\nretry: 500\ndata: \n\nid:b\ndata: {}\n\ndata: {}\n\nid: c\ndata: {");
         assert_eq!(std::iter::from_fn(|| events.next()).count(), 2);
-        let place = StreamPlace { last_id: Some("b".to_owned()), retry: Some(Duration::from_millis(500)) };
+        let place = EventPlace { last_id: Some("b".to_owned()), retry: Some(Duration::from_millis(500)) };
         assert_eq!(events.place(), &place);
         events.push(b"}\nretry: soon\n\nid\n\nid:\n\n");
         assert_eq!(std::iter::from_fn(|| events.next()).count(), 1);
-        assert_eq!(events.place(), &StreamPlace { last_id: None, ..place });
+        assert_eq!(events.place(), &EventPlace { last_id: None, ..place });
     }
 
     #[test]

@@ -27,7 +27,7 @@ use tokio::time::{sleep, timeout};
 
 use super::lines::{self, MAX_MESSAGE_BYTES, PeerLine};
 use crate::jsonrpc::param_headers::ToolHeaders;
-use crate::jsonrpc::sse::{SseReader, StreamPlace};
+use crate::jsonrpc::sse::{EventPlace, SseReader};
 use crate::jsonrpc::wire_headers::{self, METHOD, NAME, SESSION, VERSION};
 use crate::jsonrpc::{Envelope, ErrorObject, Id, Members, MessageLimits, code, meta, object};
 
@@ -394,7 +394,7 @@ impl Remote {
 
     /// Hands on what a stream has for the question, and asks for the rest of one that breaks off.
     async fn relay(&self, id: &Id, method: &str, body: Incoming) -> Result<(), Over> {
-        let (mut place, mut body, mut resumes) = (StreamPlace::default(), Some(body), 0);
+        let (mut place, mut body, mut resumes) = (EventPlace::default(), Some(body), 0);
         while let Some(stream) = body.take() {
             let before = place.clone();
             if self.relay_events(Some((id, method)), stream, &mut place).await? {
@@ -409,7 +409,7 @@ impl Remote {
     }
 
     /// The rest of a legacy server's stream, if its events have ids.
-    async fn resume(&self, place: &StreamPlace) -> Option<Incoming> {
+    async fn resume(&self, place: &EventPlace) -> Option<Incoming> {
         let last = HeaderValue::try_from(place.last_id.as_ref()?).ok()?;
         // A modern server's streams cannot be asked for again.
         self.session.lock().version.as_ref()?;
@@ -428,7 +428,7 @@ impl Remote {
         &self,
         asked: Option<(&Id, &str)>,
         mut body: Incoming,
-        place: &mut StreamPlace,
+        place: &mut EventPlace,
     ) -> Result<bool, Over> {
         let mut events = SseReader::new(MAX_MESSAGE_BYTES);
         let limits = MessageLimits::of_bytes(MAX_MESSAGE_BYTES);
@@ -457,7 +457,7 @@ impl Remote {
 
     /// Follows what a legacy server tells without being asked; until it says that it tells nothing.
     async fn follow(self: Arc<Self>) -> Result<(), Over> {
-        let mut place = StreamPlace::default();
+        let mut place = EventPlace::default();
         loop {
             let last = place.last_id.as_ref().and_then(|last| HeaderValue::try_from(last).ok());
             match self.listen(last).await {
