@@ -326,7 +326,8 @@ pub(super) mod tests {
         });
         prop_oneof![
             3 => (0_usize..3, tools).prop_map(|(server, tools)| Step::Lists(server, tools)),
-            1 => (prop::collection::vec(any::<bool>(), 3), any::<bool>()).prop_map(|(lost, turned)| Step::Restart(lost, turned)),
+            1 => (prop::collection::vec(any::<bool>(), 3), any::<bool>())
+                .prop_map(|(lost, turned)| Step::Restart(lost, turned)),
         ]
     }
 
@@ -348,7 +349,8 @@ pub(super) mod tests {
                         offering = Offering::reserving(serde_json::from_slice(&kept).unwrap());
                     }
                 }
-                let mut servers: Vec<_> = lists.iter().enumerate().map(|(at, list)| perhaps(at, list.as_ref())).collect();
+                let all = lists.iter().enumerate();
+                let mut servers: Vec<_> = all.map(|(at, list)| perhaps(at, list.as_ref())).collect();
                 if is_turned {
                     servers.reverse();
                 }
@@ -369,7 +371,8 @@ pub(super) mod tests {
         fn new_names_do_not_depend_on_the_order(tools in prop::collection::vec("[ab]{1,2}", 1..6)) {
             let one = |(at, tool): (usize, &String)| server(&format!("s{at}"), "", &[tool]);
             let mut servers: Vec<_> = tools.iter().enumerate().map(one).collect();
-            let of = |servers: &[Arc<ServerState>]| names(&Offering::of(&servers.into(), 50, &Offering::default(), |_| false));
+            let none = Offering::default();
+            let of = |servers: &[Arc<ServerState>]| names(&Offering::of(&servers.into(), 50, &none, |_| false));
             let found = of(&servers);
             servers.reverse();
             prop_assert_eq!(found, of(&servers));

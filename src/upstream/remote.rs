@@ -515,7 +515,7 @@ fn hint(status: StatusCode) -> &'static str {
     match status.as_u16() {
         401 | 403 => ": `headers` of the configuration must let us in",
         300..=399 => {
-            ": name the address that it leads to, redirects to another origin, and by other than 307 and 308, are not followed"
+            ": name the address that it leads to; redirects to another origin are not followed, nor are 301 to 303"
         }
         _ => "",
     }

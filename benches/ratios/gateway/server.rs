@@ -59,7 +59,8 @@ pub(crate) fn serve(tools: usize, start: Duration) -> Result<()> {
 }
 
 fn listed(tools: usize) -> Vec<Value> {
-    let tool = |name: &str, description: &str| json!({"name": name, "description": description, "inputSchema": {"type": "object"}});
+    let schema = json!({"type": "object"});
+    let tool = |name: &str, description: &str| json!({"name": name, "description": description, "inputSchema": schema});
     let own = [("echo", "Echoes."), ("long", "Says much."), ("wait", "Waits."), ("waited", "Counts.")];
     let mut all: Vec<Value> = own.map(|(name, description)| tool(name, description)).into();
     let description = |number: usize| {

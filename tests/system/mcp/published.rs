@@ -1,6 +1,6 @@
-//! Published SDKs in both roles: Python's as a server behind the daemon and as a client of it, Node's, in both its lines,
-//! as clients; over HTTP and over `almanacd mcp`. Skipped, which is said, where Python or Node has no such packages,
-//! unless `ALMANAC_TEST_COUNTERPARTS` is set.
+//! Published SDKs in both roles: Python's as a server behind the daemon and as a client of it, Node's, in both its
+//! lines, as clients; over HTTP and over `almanacd mcp`. Skipped, which is said, where Python or Node has no such
+//! packages, unless `ALMANAC_TEST_COUNTERPARTS` is set.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
