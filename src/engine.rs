@@ -325,13 +325,16 @@ impl Engine {
     /// trouble by then. Returns those that were new with how each compares with what would have been said of it.
     pub async fn record(&self, batch: Vec<Execution>) -> Result<Vec<(Execution, Option<ForecastVerdict>)>, StoreError> {
         let stored = self.store.append(batch.clone())?.durable().await?;
+        let ids: Vec<i64> = stored.ids.iter().copied().flatten().collect();
         let (new, samples): (Vec<Execution>, Vec<u64>) = batch
             .into_iter()
             .zip(stored.samples)
             .filter_map(|(execution, samples)| Some((execution, samples?)))
             .unzip();
         let generation = self.current.load();
-        let verdicts = self.learner.observe(&new, &samples, &stored.transitions, generation.catalog());
+        let lessons = self.learner.observe(&new, &samples, &stored.transitions, generation.catalog());
+        let predicted = ids.into_iter().zip(&lessons).filter_map(|(id, lesson)| Some((id, lesson.predicted?)));
+        self.store.keep_predicted(predicted.collect());
         let mut notes = Notepad::new(&*self.store);
         self.qualifier.observe(&generation, &mut notes, &new);
         drop(generation);
@@ -339,7 +342,7 @@ impl Engine {
             // The calls are durable, which is what was promised; the store says itself what troubles it.
             let _ = noted.durable().await;
         }
-        for (execution, verdict) in new.iter().zip(&verdicts) {
+        for (execution, lesson) in new.iter().zip(&lessons) {
             ExecutionRecorded {
                 tenant: &execution.tenant,
                 session: execution.session.as_deref(),
@@ -347,11 +350,11 @@ impl Engine {
                 mode: execution.mode.as_deref(),
                 duration_ms: execution.duration_ms,
                 outcome: execution.outcome.as_str(),
-                verdict: verdict.map(|verdict| (verdict.ratio, verdict.is_covered)),
+                verdict: lesson.verdict.map(|verdict| (verdict.ratio, verdict.is_covered)),
             }
             .emit(&self.metrics);
         }
-        Ok(new.into_iter().zip(verdicts).collect())
+        Ok(new.into_iter().zip(lessons.into_iter().map(|lesson| lesson.verdict)).collect())
     }
 
     /// The store, for its state.

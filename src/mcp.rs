@@ -54,6 +54,7 @@ use names::NameBook;
 use offering::Offering;
 pub(crate) use offering::{document_of, document_of_value};
 use questions::OpenQuestions;
+pub use relay::CallUnderWay;
 use relay::Relay;
 pub use request::Waits;
 use running::Running;

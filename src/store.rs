@@ -24,7 +24,10 @@ use tokio::sync::oneshot;
 use crate::strict::Word;
 use crate::suggest::transitions::Transition;
 use crate::timing::execution::{Execution, KeyCount};
-pub use audit::{ExecutionFilter, ExecutionPage, SessionFilter, SessionPage, SessionRow};
+use crate::timing::{Predicted, TimedCall};
+pub use audit::{
+    Choice, ExecutionFilter, ExecutionPage, RecordedCall, SessionFilter, SessionPage, SessionRow, TimedCallFilter,
+};
 pub use memories::Memories;
 pub use notes::{Note, Notepad, Notes, NotesPending};
 pub use null::NullStore;
@@ -115,6 +118,9 @@ pub struct Stored {
     /// For each record, in the batch's order: how many of its tool, mode and failure were ever recorded, itself
     /// included, with a duration; nothing if it was told before.
     pub samples: Vec<Option<u64>>,
+    /// For each record, in the same order, what it is called by in [`Store::keep_predicted`]; nothing if it was told
+    /// before.
+    pub ids: Vec<Option<i64>>,
     /// The prefixes that changed with the batch, or with others that were written together with it.
     pub transitions: Arc<[Transition]>,
 }
@@ -139,6 +145,10 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Takes a batch, to be stored as a whole or not at all.
     fn append(&self, batch: Vec<Execution>) -> Result<Pending, StoreError>;
 
+    /// Takes what the model said of records just before it learnt them, to be kept beside them. It is written with what
+    /// is written next, and nobody waits for it: what is lost by a kill is missing where calls are looked at.
+    fn keep_predicted(&self, predicted: Vec<(i64, Predicted)>);
+
     /// Takes notes. Who has nothing to acknowledge need not wait for them.
     fn note(&self, notes: Vec<Note>) -> Result<NotesPending, StoreError>;
 
@@ -149,7 +159,13 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Recorded calls, those that were acknowledged before this included.
     fn executions(&self, wanted: &ExecutionFilter) -> Result<ExecutionPage, StoreError>;
 
-    /// Sessions as their calls among the latest 100,000 show them.
+    /// Calls of one tool and mode with a duration, those that were recorded last first.
+    fn timed_calls(&self, wanted: &TimedCallFilter) -> Result<Vec<TimedCall>, StoreError>;
+
+    /// When a tool was chosen, and for which messages, the latest first.
+    fn choices(&self, tenant: &str, tool: &str, limit: usize) -> Result<Vec<Choice>, StoreError>;
+
+    /// Sessions as their calls among the latest 100,000 of the daemon show them.
     fn sessions(&self, wanted: &SessionFilter) -> Result<SessionPage, StoreError>;
 
     /// What it does with memories.

@@ -19,8 +19,10 @@ pub mod key;
 pub mod model;
 pub mod outcome;
 pub mod plan;
+mod predicted;
 mod settings;
 mod table;
+mod timed_call;
 
 pub(crate) use complexity::COVARIATES;
 pub use complexity::{Complexity, Covariates};
@@ -34,4 +36,6 @@ pub use key::Key;
 pub use model::{Model, ModelLimits, Question};
 pub use outcome::{Observation, Outcome};
 pub use plan::Plan;
+pub use predicted::Predicted;
 pub use settings::Settings;
+pub use timed_call::{TimedCall, thin};

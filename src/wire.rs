@@ -12,6 +12,7 @@ pub mod plugin;
 pub mod presets;
 pub mod problem;
 pub mod qualify;
+pub mod relations;
 pub mod stream;
 pub mod timing;
 pub mod upstream;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::document::{Alternative, Complement, Conflict, ConflictSeverity};
 use super::entry::{Facet, FacetFilter};
 use super::{Catalog, Entry, Severity, shipped};
-use crate::strict::Segment;
+use crate::strict::{Segment, Word};
 use crate::text::near;
 
 /// All relations of one tool, by kind, then by the other tool's name.
@@ -112,6 +112,52 @@ pub fn of(catalog: &Catalog, entry: &Entry) -> Relations {
     relations.alternatives.sort_by(order);
     relations.complements.sort_by(order);
     relations
+}
+
+/// What one tool's document says of another tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Word)]
+#[serde(rename_all = "lowercase")]
+#[word(noun = "a kind of relations")]
+pub enum RelationKind {
+    Conflict,
+    Alternative,
+    Complement,
+}
+
+/// A relation of two tools of the catalog, as one of their documents declares it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RelationEdge {
+    /// Whose document says so.
+    pub from: Arc<str>,
+    pub to: Arc<str>,
+    pub kind: RelationKind,
+}
+
+/// All relations between tools of the catalog, by the tool that declares them; at most `most`. Returns as well how many
+/// there are in all. A relation to a server is one to each of its tools; what dangles is left out.
+pub fn edges(catalog: &Catalog, most: usize) -> (Vec<RelationEdge>, usize) {
+    const FACETS: [(Facet, RelationKind); 3] = [
+        (Facet::Conflict, RelationKind::Conflict),
+        (Facet::Alternative, RelationKind::Alternative),
+        (Facet::Complement, RelationKind::Complement),
+    ];
+    let servers = Servers::of(catalog);
+    let (mut edges, mut total) = (Vec::new(), 0);
+    for entry in catalog.iter() {
+        for (facet, kind) in FACETS {
+            for target in entry.values(facet) {
+                let tools = servers.resolve(catalog, target);
+                let others = tools.into_iter().filter(|to| to != entry.name());
+                for to in others {
+                    total += 1;
+                    if edges.len() < most {
+                        edges.push(RelationEdge { from: Arc::clone(entry.name()), to, kind });
+                    }
+                }
+            }
+        }
+    }
+    (edges, total)
 }
 
 /// Names by which other documents may mean this tool: its own, and its server's.

@@ -124,7 +124,7 @@ fn from_files(args: &SuggestArgs, body: &Value, output: &mut Output) -> Result<S
     let (generation, learnt, mut ask) = (engine.generation(), engine.learnt(), request.ask());
     engine.complete(&learnt, DEFAULT_TENANT, &mut ask, request.tool_history);
     let proposals = block_on(propose(&engine, settings, snapshot_of(generation.number(), &loaded.catalog), &ask))?;
-    let suggestions: SuggestionsAnswer = engine.suggest(&generation, &learnt, &ask, proposals).into();
+    let suggestions: SuggestionsAnswer = engine.suggest(&generation, &learnt, DEFAULT_TENANT, &ask, proposals).into();
     if says_nothing(&suggestions) && generation.tool(&args.tool).is_none() {
         let near = generation.near_names(&args.tool);
         let near = (!near.is_empty()).then(|| near.join(" or "));

@@ -12,7 +12,7 @@ use crate::session::Sessions;
 use crate::store::History;
 use crate::suggest::Transitions;
 use crate::suggest::transitions::Transition;
-use crate::timing::{Complexity, Defaults, Execution, Forecast, Key, Model, Observation, Question};
+use crate::timing::{Complexity, Defaults, Execution, Forecast, Key, Model, Observation, Predicted, Question};
 
 /// Everything learnt, immutable; a clone shares what did not change.
 #[derive(Debug, Clone, Default)]
@@ -113,6 +113,15 @@ impl ForecastVerdict {
     }
 }
 
+/// What was found out when a call was learnt.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct LearntCall {
+    /// Nothing of a call that was given up, or whose duration is not known.
+    pub verdict: Option<ForecastVerdict>,
+    /// What was said of the call just before; nothing if its duration is not known.
+    pub predicted: Option<Predicted>,
+}
+
 /// The owner of what is learnt.
 #[derive(Debug)]
 pub struct Learner {
@@ -171,21 +180,21 @@ impl Learner {
 
     /// Learns from calls that ended, in their order, and publishes. `samples` are the lifetime counts of their keys as
     /// the store has them, and `transitions` what it counted of sessions. Says how each call compares with its
-    /// forecast.
+    /// forecast, and what that was.
     pub fn observe(
         &self,
         executions: &[Execution],
         samples: &[u64],
         transitions: &[Transition],
         catalog: &Catalog,
-    ) -> Vec<Option<ForecastVerdict>> {
+    ) -> Vec<LearntCall> {
         self.learnt.update(|learnt| {
-            let verdicts = self.learn(learnt, executions, samples, catalog);
+            let lessons = self.learn(learnt, executions, samples, catalog);
             learnt.follow(executions, transitions);
             if let Some(since) = &mut *self.since.lock() {
                 since.note(executions, samples, transitions);
             }
-            verdicts
+            lessons
         })
     }
 
@@ -197,12 +206,12 @@ impl Learner {
         executions: &[Execution],
         samples: &[u64],
         catalog: &Catalog,
-    ) -> Vec<Option<ForecastVerdict>> {
+    ) -> Vec<LearntCall> {
         let mut hints: HashMap<&str, Option<u64>> = HashMap::new();
-        let mut verdicts = Vec::with_capacity(executions.len());
+        let mut lessons = Vec::with_capacity(executions.len());
         for (number, execution) in executions.iter().enumerate() {
             let Some(duration_ms) = execution.duration_ms else {
-                verdicts.push(None);
+                lessons.push(LearntCall::default());
                 continue;
             };
             let tool = execution.tool.as_str();
@@ -222,13 +231,13 @@ impl Learner {
                 let name = accuracy_name(question.key.ended_in(execution.outcome));
                 learning.accuracy.entry(name).or_default().observe(verdict);
             }
-            verdicts.push(verdict);
+            lessons.push(LearntCall { verdict, predicted: Some(Predicted::of(&forecast)) });
         }
         while learning.accuracy.len() > MAX_ACCURACIES {
             let Some(name) = learning.accuracy.keys().next().cloned() else { break };
             learning.accuracy.remove(&name);
         }
-        verdicts
+        lessons
     }
 
     /// What a call will take, as far as `learnt` tells.

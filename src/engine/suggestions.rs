@@ -78,8 +78,16 @@ impl Engine {
         }
     }
 
-    /// What should be called next, and which presets fit? `proposals` are those of [`Engine::propose`].
-    pub fn suggest(&self, generation: &Generation, learnt: &Learnt, ask: &Ask, proposals: RuleAnswers) -> Suggestions {
+    /// What should be called next, and which presets fit? `proposals` are those of [`Engine::propose`], and `tenant` is
+    /// who asks.
+    pub fn suggest(
+        &self,
+        generation: &Generation,
+        learnt: &Learnt,
+        tenant: &str,
+        ask: &Ask,
+        proposals: RuleAnswers,
+    ) -> Suggestions {
         let mut history = ask.history.clone();
         // A call that was recorded already is the history's last.
         if history.last() != Some(&ask.tool) {
@@ -114,7 +122,7 @@ impl Engine {
         });
         let next_tools: Vec<NextTool> = next_tools.collect();
         let sources: Vec<&str> = next_tools.iter().map(|next| next.source.as_str()).collect();
-        ToolsSuggested { sources: &sources, degraded: proposals.degraded.len() }.emit(&self.metrics);
+        ToolsSuggested { tenant, sources: &sources, degraded: proposals.degraded.len() }.emit(&self.metrics);
         Suggestions {
             next_tools,
             relevant_presets: self.match_presets(generation, learnt, &history, ask.goal.as_deref()),
@@ -219,7 +227,7 @@ mod tests {
     fn suggest(engine: &Engine, ask: &Ask) -> Suggestions {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let proposals = runtime.block_on(engine.propose(ask));
-        engine.suggest(&engine.generation(), &engine.learnt(), ask, proposals)
+        engine.suggest(&engine.generation(), &engine.learnt(), "default", ask, proposals)
     }
 
     #[test]

@@ -58,7 +58,7 @@ pub(super) fn document(routes: &[Route]) -> Value {
 }
 
 /// What operations are sorted under.
-const TAGS: [(&str, &str); 9] = [
+const TAGS: [(&str, &str); 10] = [
     ("tools", "What tools exist, and what goes with them."),
     ("selection", "Which tools fit a message."),
     ("timing", "How long calls take, and what they took."),
@@ -66,6 +66,7 @@ const TAGS: [(&str, &str); 9] = [
     ("sessions", "What a session did and used."),
     ("memory", "What was said, thought, read and planned."),
     ("plugins", "Libraries of rules."),
+    ("servers", "MCP servers behind the daemon."),
     ("overview", "How all is, and what just happens."),
     ("operation", "How the daemon is."),
 ];
@@ -74,13 +75,14 @@ const TAGS: [(&str, &str); 9] = [
 fn tag(path: &str) -> &'static str {
     let mut parts = path.split('/').skip(1);
     match (parts.next(), parts.next()) {
-        (Some("v1"), Some("tools" | "catalog")) => "tools",
+        (Some("v1"), Some("tools" | "catalog" | "relations")) => "tools",
         (Some("v1"), Some("qualify")) => "selection",
         (Some("v1"), Some("estimate" | "executions" | "timing" | "plans")) => "timing",
         (Some("v1"), Some("metadata" | "enrich" | "presets")) => "suggestions",
         (Some("v1"), Some("sessions" | "streams" | "usage")) => "sessions",
         (Some("v1"), Some("memories" | "threads")) | (Some("-"), Some("memories")) => "memory",
         (Some("v1" | "-"), Some("plugins")) => "plugins",
+        (Some("v1"), Some("servers")) => "servers",
         (Some("v1"), Some("overview" | "events")) => "overview",
         _ => "operation",
     }

@@ -17,6 +17,7 @@ mod plan;
 mod plugin;
 mod presets;
 mod qualify;
+mod relations;
 mod sessions;
 mod stream;
 mod stream_usage;
@@ -35,11 +36,13 @@ pub(super) const TOOL: &str = "/v1/tools/{name}";
 
 pub(super) fn table() -> Vec<Route> {
     use Handler::{Async, Blocking, Now, Upload};
-    let (read, record) = (Access::Scope(Scope::Read), Access::Scope(Scope::Record));
+    let [read, record, admin] = [Scope::Read, Scope::Record, Scope::Admin].map(Access::Scope);
     let mut routes = vec![
         get("/v1/tools", read, Async(catalog::list), catalog::list_operation),
         get(TOOL, read, Now(catalog::tool), catalog::tool_operation),
         get("/v1/tools/{name}/relations", read, Now(catalog::relations), catalog::relations_operation),
+        get("/v1/tools/{name}/choices", read, Blocking(audit::choices), audit::choices_operation),
+        get("/v1/relations", read, Blocking(relations::relations), relations::operation),
         post("/v1/tools/check", read, Now(catalog::check), catalog::check_operation),
         get("/v1/catalog", read, Now(catalog::report), catalog::report_operation),
         // A model may be asked, and nobody else needs its opinion.
@@ -59,8 +62,12 @@ pub(super) fn table() -> Vec<Route> {
         post("/v1/presets/match", read, Blocking(presets::fitting), presets::fitting_operation),
         get("/v1/timing", read, Blocking(timing::list), timing::list_operation),
         get("/v1/timing/{name}", read, Blocking(timing::tool), timing::tool_operation),
+        get("/v1/timing/{name}/calls", read, Blocking(audit::points), audit::points_operation),
         get("/v1/sessions", read, Blocking(sessions::list), sessions::list_operation),
         get("/v1/sessions/{name}", read, Now(timing::session), timing::session_operation),
+        get("/v1/servers", read, Now(upstream::servers), upstream::servers_operation),
+        get("/v1/servers/{name}/changes", read, Blocking(upstream::diff), upstream::changes_operation),
+        post("/v1/servers/{name}/approve", admin, Blocking(upstream::approve), upstream::approve_changes_operation),
         get("/v1/plugins", read, Now(plugin::list), plugin::list_operation),
         get("/v1/events", read, Async(events::listen), events::operation),
         get("/v1/overview", read, Now(overview::overview), overview::operation),

@@ -16,6 +16,7 @@ pub(super) mod rounds;
 mod searches;
 mod task;
 pub(super) mod translate;
+mod under_way;
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -34,6 +35,7 @@ pub(super) use patience::Patience;
 use patience::{LearntLimits, PatientClient};
 use progress::ProgressTeller;
 pub(super) use searches::Searches;
+pub use under_way::CallUnderWay;
 
 use super::Mcp;
 use super::error::RpcError;

@@ -1,7 +1,7 @@
 //! Looking at recorded calls one by one, for whoever audits them.
 
-use crate::timing::Outcome;
 use crate::timing::execution::Execution;
+use crate::timing::{Outcome, Predicted};
 
 /// Which records are wanted; all of the tenant by default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,6 +49,38 @@ pub struct SessionRow {
     pub last_ms: i64,
 }
 
+/// A call as it stands in the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedCall {
+    pub execution: Execution,
+    /// What the model said of it just before it learnt it, if that was kept.
+    pub predicted: Option<Predicted>,
+}
+
+/// Which calls are wanted as points.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TimedCallFilter {
+    /// Whose calls.
+    pub tenant: String,
+    pub tool: String,
+    /// Nothing means calls without a mode.
+    pub mode: Option<String>,
+    /// Those that failed, or the others?
+    pub failed: bool,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// A tool was chosen for a message.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Choice {
+    /// When, microseconds since the epoch.
+    pub at_us: i64,
+    pub message: String,
+    /// How far it is trusted, 0 to 1.
+    pub trust: f32,
+}
+
 /// Sessions, those that called last first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionPage {
@@ -60,7 +92,7 @@ pub struct SessionPage {
 /// Recorded calls, those that were recorded last first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExecutionPage {
-    pub executions: Vec<Execution>,
+    pub calls: Vec<RecordedCall>,
     /// What the next page is asked for by, if there is one.
     pub next: Option<i64>,
 }

@@ -4,12 +4,12 @@ use super::memories::{
     Acknowledged, Added, Forgotten, IdempotencyKey, Imported, Linked, Memories, Purge, SessionsOf, Thread,
 };
 use super::{
-    ExecutionFilter, ExecutionPage, History, Note, NotesPending, Pending, ReplayLimits, SessionFilter, SessionPage,
-    Store, StoreError,
+    Choice, ExecutionFilter, ExecutionPage, History, Note, NotesPending, Pending, ReplayLimits, SessionFilter,
+    SessionPage, Store, StoreError, TimedCallFilter,
 };
 use crate::memory::query::{Found, Search};
 use crate::memory::stored::{Draft, StoredMemory, StoredVersion};
-use crate::timing::Execution;
+use crate::timing::{Execution, Predicted, TimedCall};
 
 /// Remembers nothing, and refuses to.
 #[derive(Debug, Clone, Copy, Default)]
@@ -24,12 +24,22 @@ impl Store for NullStore {
         Ok(History::default())
     }
 
+    fn keep_predicted(&self, _: Vec<(i64, Predicted)>) {}
+
     fn note(&self, _: Vec<Note>) -> Result<NotesPending, StoreError> {
         Ok(NotesPending::default())
     }
 
     fn executions(&self, _: &ExecutionFilter) -> Result<ExecutionPage, StoreError> {
         Ok(ExecutionPage::default())
+    }
+
+    fn timed_calls(&self, _: &TimedCallFilter) -> Result<Vec<TimedCall>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    fn choices(&self, _: &str, _: &str, _: usize) -> Result<Vec<Choice>, StoreError> {
+        Ok(Vec::new())
     }
 
     fn sessions(&self, _: &SessionFilter) -> Result<SessionPage, StoreError> {

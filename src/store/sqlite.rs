@@ -11,6 +11,7 @@ mod memories;
 mod migrations;
 mod notes;
 mod postings;
+mod predicted_queue;
 mod projection;
 mod queries;
 mod ranking;
@@ -39,12 +40,13 @@ use tokio::sync::oneshot;
 use super::memories::Memories;
 use super::notes::NotesPending;
 use super::{
-    Durability, ExecutionFilter, ExecutionPage, History, Note, Pending, ReplayLimits, SessionFilter, SessionPage,
-    Settings, Store, StoreError,
+    Choice, Durability, ExecutionFilter, ExecutionPage, History, Note, Pending, ReplayLimits, SessionFilter,
+    SessionPage, Settings, Store, StoreError, TimedCallFilter,
 };
-use crate::timing::Execution;
+use crate::timing::{Execution, Predicted, TimedCall};
 use migrations::{MigrationError, migrate};
 use notes::Noting;
+use predicted_queue::PredictedQueue;
 use readers::Readers;
 use row_cache::RowCaches;
 use writer::{Batch, Job, Writer};
@@ -76,6 +78,7 @@ pub struct Sqlite {
     /// Set once the database was opened, or was found not to be usable.
     opened: Arc<OnceLock<()>>,
     late_history: Arc<Mutex<LateHistory>>,
+    predicted: Arc<PredictedQueue>,
     writer: Option<JoinHandle<()>>,
     readers: Readers,
     row_caches: RowCaches,
@@ -113,6 +116,7 @@ impl Sqlite {
             Writer::new(options.clone(), Arc::clone(&queued), Arc::clone(&trouble), Arc::clone(&kept), on_commit);
         let done = Arc::clone(&opened);
         let late_history = Arc::clone(&writer.late_history);
+        let predicted = Arc::clone(&writer.predicted);
         // Opening flushes the disk, which need not be waited for while documents are read.
         let thread = Builder::new().name("store".into()).spawn(move || {
             writer.open();
@@ -128,6 +132,7 @@ impl Sqlite {
             trouble,
             opened,
             late_history,
+            predicted,
             writer: Some(thread),
             readers,
             row_caches,
@@ -195,6 +200,10 @@ impl Store for Sqlite {
         read.map_err(|error| StoreError::Unavailable(error.to_string()))
     }
 
+    fn keep_predicted(&self, predicted: Vec<(i64, Predicted)>) {
+        self.predicted.put(predicted);
+    }
+
     fn note(&self, notes: Vec<Note>) -> Result<NotesPending, StoreError> {
         let (noting, noted) = Noting::new(notes);
         self.send(Job::Task(Box::new(noting)))?;
@@ -204,6 +213,15 @@ impl Store for Sqlite {
     fn executions(&self, wanted: &ExecutionFilter) -> Result<ExecutionPage, StoreError> {
         self.take_journal_over();
         self.readers.read(|transaction| audit::page(transaction, wanted))
+    }
+
+    fn timed_calls(&self, wanted: &TimedCallFilter) -> Result<Vec<TimedCall>, StoreError> {
+        self.take_journal_over();
+        self.readers.read(|transaction| audit::timed_calls(transaction, wanted))
+    }
+
+    fn choices(&self, tenant: &str, tool: &str, limit: usize) -> Result<Vec<Choice>, StoreError> {
+        self.readers.read(|transaction| audit::choices(transaction, tenant, tool, limit))
     }
 
     fn sessions(&self, wanted: &SessionFilter) -> Result<SessionPage, StoreError> {

@@ -274,6 +274,8 @@ impl ExecutionRecorded<'_> {
 
 #[derive(Debug)]
 pub struct ToolsSuggested<'r> {
+    /// Who was told of them.
+    pub tenant: &'r str,
     /// Of each, where it came from.
     pub sources: &'r [&'static str],
     /// Rule libraries that could not be asked.
@@ -290,9 +292,8 @@ impl ToolsSuggested<'_> {
             metrics.suggest.degraded.inc();
         }
         let (tools, degraded) = (self.sources.len(), self.degraded);
-        metrics
-            .feed
-            .tell(EventType::ToolsSuggested, json!({"tools": tools, "sources": self.sources, "degraded": degraded}));
+        let data = json!({"tools": tools, "sources": self.sources, "degraded": degraded});
+        metrics.feed.tell_tenant(EventType::ToolsSuggested, self.tenant, data);
         tracing::debug!(tools, degraded, "tools suggested");
     }
 }

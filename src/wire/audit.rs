@@ -5,8 +5,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::store::{ExecutionPage, SessionPage, SessionRow};
-use crate::timing::{Execution, Outcome};
+use crate::store::{Choice, ExecutionPage, RecordedCall, SessionPage, SessionRow};
+use crate::timing::{Execution, Outcome, Predicted, TimedCall};
 
 /// Answer of `GET /v1/executions`.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -39,10 +39,14 @@ pub struct ExecutionItem {
     /// Size of its input, in characters; absent if nobody said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_length: Option<u64>,
+    /// P05, P25, P50, P75 and P95 of its duration as the model said them just before it learnt the call, in ms; absent
+    /// if they were not kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predicted_ms: Option<[u64; 5]>,
 }
 
-impl From<Execution> for ExecutionItem {
-    fn from(execution: Execution) -> Self {
+impl From<RecordedCall> for ExecutionItem {
+    fn from(RecordedCall { execution, predicted }: RecordedCall) -> Self {
         let Execution { tool, mode, outcome, duration_ms, session, at_ms, measures, .. } = execution;
         Self {
             tool_name: tool,
@@ -52,6 +56,7 @@ impl From<Execution> for ExecutionItem {
             session_id: session,
             timestamp: timestamp(at_ms),
             content_length: measures.content_length,
+            predicted_ms: predicted.map(Predicted::whole_ms),
         }
     }
 }
@@ -59,7 +64,69 @@ impl From<Execution> for ExecutionItem {
 impl From<ExecutionPage> for ExecutionList {
     fn from(page: ExecutionPage) -> Self {
         let next_cursor = page.next.map(|next| next.to_string());
-        Self { items: page.executions.into_iter().map(ExecutionItem::from).collect(), next_cursor }
+        Self { items: page.calls.into_iter().map(ExecutionItem::from).collect(), next_cursor }
+    }
+}
+
+/// Answer of `GET /v1/timing/{name}/calls`.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CallPoints {
+    /// Calls in the order of their times, 10,000 at most.
+    pub items: Vec<CallPoint>,
+    /// How many calls they stand for: the latest, 100,000 at most.
+    pub total: usize,
+    /// Were there too many? Then of each stretch of them the shortest and the longest are here.
+    pub thinned: bool,
+}
+
+/// A call as a point over time.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CallPoint {
+    /// When it ended, in ms since the epoch.
+    pub at_ms: i64,
+    /// How long it took, or was waited for, in ms.
+    pub duration_ms: u64,
+    /// success, error, timeout or cancelled.
+    pub outcome: Outcome,
+    /// P05, P25, P50, P75 and P95 as the model said them just before it learnt the call, in ms; absent if they were not
+    /// kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predicted_ms: Option<[u64; 5]>,
+}
+
+impl From<TimedCall> for CallPoint {
+    fn from(call: TimedCall) -> Self {
+        let TimedCall { at_ms, duration_ms, outcome, predicted } = call;
+        Self { at_ms, duration_ms, outcome, predicted_ms: predicted.map(Predicted::whole_ms) }
+    }
+}
+
+/// Answer of `GET /v1/tools/{name}/choices`.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ChoiceList {
+    /// Choices, the latest first.
+    pub items: Vec<ChoiceItem>,
+}
+
+/// A tool was chosen for a message.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ChoiceItem {
+    /// When: RFC 3339, in UTC.
+    pub at: String,
+    /// How far it is trusted, 0 to 1: what was reported as missing counts more than what was merely called.
+    pub trust: f64,
+    /// The message; absent without the scope `memory`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+impl ChoiceItem {
+    /// A choice, with its message only if that may be seen.
+    pub fn of(choice: Choice, shows_message: bool) -> Self {
+        let Choice { at_us, message, trust } = choice;
+        // To three digits: what is trusted comes in tenths, of half the precision.
+        let trust = (f64::from(trust) * 1e3).round() / 1e3;
+        Self { at: timestamp(at_us / 1000), trust, message: shows_message.then_some(message) }
     }
 }
 
@@ -74,7 +141,7 @@ pub struct SessionList {
     pub next_cursor: Option<String>,
 }
 
-/// A session, as its calls among the latest 100,000 show it.
+/// A session, as its calls among the latest 100,000 of the daemon show it.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionItem {

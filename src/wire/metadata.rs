@@ -121,10 +121,11 @@ pub struct CallMetadata {
 }
 
 impl CallMetadata {
-    /// What is said of a call and of what may come next; `proposals` are those for `ask`, the call's own question.
-    pub fn of(engine: &Engine, request: MetadataRequest, ask: &Ask, proposals: RuleAnswers) -> Self {
+    /// What is said of a call and of what may come next; `proposals` are those for `ask`, the
+    /// call's own question, and `tenant` is who asks.
+    pub fn of(engine: &Engine, tenant: &str, request: MetadataRequest, ask: &Ask, proposals: RuleAnswers) -> Self {
         let (generation, learnt) = (engine.generation(), engine.learnt());
-        let suggestions = engine.suggest(&generation, &learnt, ask, proposals);
+        let suggestions = engine.suggest(&generation, &learnt, tenant, ask, proposals);
         let MetadataRequest { tool_name, mode_name, complexity, thinking_budget, session_state, .. } = request;
         let (timeout_ms, elapsed_ms) = (request.timeout_ms, request.elapsed_ms);
         let mode_used = mode_name.clone().unwrap_or_else(|| "none".to_owned());

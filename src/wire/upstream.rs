@@ -4,6 +4,33 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// Answer of `GET /v1/servers`.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ServersAnswer {
+    /// The servers, by name.
+    pub items: Vec<McpServerItem>,
+    /// The tenant's calls that are under way, the one that began first at the beginning.
+    pub calls: Vec<CallInFlight>,
+}
+
+/// A call of a server's tool that is under way.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CallInFlight {
+    /// The server that is asked.
+    pub server: String,
+    /// The tool, by the name that clients know it by.
+    pub tool: String,
+    /// How long its server has had it, in ms; absent while it waits to be sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub running_ms: Option<u64>,
+    /// How long it still takes in half of all such cases, in ms.
+    pub p50_left_ms: u64,
+    /// How long it still takes at most in nine of ten, in ms.
+    pub p90_left_ms: u64,
+    /// The probability that a call takes longer than this one has already, 0 to 1.
+    pub longer_probability: f64,
+}
+
 /// `GET /-/mcp`.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct McpServerList {
@@ -34,6 +61,12 @@ pub struct McpServerItem {
     /// Tools that are listed; absent if it was never listed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<usize>,
+    /// Prompts that are listed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompts: Option<usize>,
+    /// Resources and templates of resources that are listed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resources: Option<usize>,
     /// Tools that wait for an approval.
     pub waiting: usize,
     /// Starts since the daemon's.
@@ -57,7 +90,7 @@ pub struct McpServerRestarted {
     pub restarted: String,
 }
 
-/// `GET /-/mcp/{name}/diff`.
+/// `GET /-/mcp/{name}/diff` and `GET /v1/servers/{name}/changes`.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct McpServerDiff {
     /// Definitions that wait for an approval, by name.
@@ -76,7 +109,7 @@ pub struct McpToolDifference {
     pub offered: Value,
 }
 
-/// `POST /-/mcp/{name}/approve`.
+/// `POST /-/mcp/{name}/approve` and `POST /v1/servers/{name}/approve`.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct McpServerApproved {
     /// Names of the tools whose definitions are approved now.

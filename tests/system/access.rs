@@ -10,6 +10,17 @@ pub fn token(site: &Site, name: &str, scopes: &str) -> String {
     token_in(site, "tokens", name, scopes)
 }
 
+/// Makes two tokens of these scopes, the second of another tenant, and configures the site to ask for them.
+pub fn tokens_of_two_tenants(site: &Site, scopes: &str) -> [String; 2] {
+    let tokens = ["mine", "other"].map(|name| token(site, name, scopes));
+    let file = site.path("tokens");
+    let text = fs::read_to_string(&file).unwrap();
+    let (first, rest) = text.split_once("other").unwrap();
+    fs::write(&file, format!("{first}other{}", rest.replacen("\"default\"", "\"acme\"", 1))).unwrap();
+    site.configure(&format!("auth: {{tokens_file: {}}}\n", file.display()));
+    tokens
+}
+
 fn token_in(site: &Site, file: &str, name: &str, scopes: &str) -> String {
     let output = almanacd()
         .args(["token", "new", "--name", name, "--scopes", scopes, "--file"])

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::access::token;
-use crate::daemon::{Site, ask};
+use crate::access::{token, tokens_of_two_tenants};
+use crate::daemon::{Site, ask, serve_shipped_on};
 
 #[test]
 fn recorded_calls_are_listed_filtered_and_paged() {
@@ -40,9 +40,11 @@ fn recorded_calls_are_listed_filtered_and_paged() {
     let first = daemon.json("/v1/executions?limit=1")["items"][0].clone();
     let expected = json!({
         "tool_name": "odd", "outcome": "success", "duration_ms": 9, "timestamp": "2023-11-14T22:13:29.000Z",
-        "content_length": 10,
+        "content_length": 10, "predicted_ms": first["predicted_ms"],
     });
     assert_eq!(first, expected);
+    let quantiles: Vec<u64> = first["predicted_ms"].as_array().unwrap().iter().filter_map(Value::as_u64).collect();
+    assert!(quantiles.len() == 5 && quantiles.is_sorted(), "{first}");
     let refused = |query: &str, part: &str| {
         let reply = daemon.get(&format!("/v1/executions?{query}"));
         assert!((400..500).contains(&reply.status) && reply.text().contains(part), "{query}: {}", reply.text());
@@ -57,12 +59,7 @@ fn recorded_calls_are_listed_filtered_and_paged() {
 #[test]
 fn a_tenant_sees_its_own_calls() {
     let site = Site::new();
-    let (mine, other) = (token(&site, "mine", "read,record"), token(&site, "other", "read"));
-    let file = site.path("tokens");
-    let text = std::fs::read_to_string(&file).unwrap();
-    let (first, rest) = text.split_once("other").unwrap();
-    std::fs::write(&file, format!("{first}other{}", rest.replacen("\"default\"", "\"acme\"", 1))).unwrap();
-    site.configure(&format!("auth: {{tokens_file: {}}}\n", file.display()));
+    let [mine, other] = tokens_of_two_tenants(&site, "read,record");
     let daemon = site.start();
     let bearer = |token: &str| format!("Bearer {token}");
     let (mine, other) = (bearer(&mine), bearer(&other));
@@ -76,4 +73,78 @@ fn a_tenant_sees_its_own_calls() {
         reply.json()["items"].as_array().unwrap().len()
     };
     assert_eq!((listed(&mine), listed(&other)), (1, 0));
+}
+
+#[test]
+fn calls_come_as_points_with_what_was_said_of_them_before() {
+    let site = Site::new();
+    let daemon = site.start();
+    let call = |mode: Option<&str>, duration_ms: u64, outcome: &str| {
+        json!({"tool_name": "a b", "mode_name": mode, "duration_ms": duration_ms, "outcome": outcome,
+            "timestamp": 1_700_000_000_000_u64 + duration_ms})
+    };
+    let said = ask(&daemon, "/v1/estimate", &json!({"tool_name": "a b"}))["timing"].clone();
+    ask(&daemon, "/v1/executions", &call(None, 2000, "success"));
+    let then = ask(&daemon, "/v1/estimate", &json!({"tool_name": "a b"}))["timing"].clone();
+    for (mode, duration_ms, outcome) in [(None, 10, "timeout"), (Some("m"), 7, "success"), (None, 5, "error")] {
+        ask(&daemon, "/v1/executions", &call(mode, duration_ms, outcome));
+    }
+    let points = |query: &str| daemon.json(&format!("/v1/timing/a%20b/calls{query}"));
+    let all = points("");
+    assert_eq!((&all["total"], &all["thinned"]), (&2.into(), &false.into()), "{all:#}");
+    let [late, early] = [&all["items"][0], &all["items"][1]];
+    assert_eq!((&late["duration_ms"], &late["outcome"]), (&10.into(), &"timeout".into()), "by time, not as recorded");
+    let check = |point: &Value, said: &Value| {
+        let predicted = &point["predicted_ms"];
+        assert_eq!(json!([predicted[0], predicted[4]]), said["interval_ms"], "{point}");
+        assert_eq!(predicted[2], said["p50_ms"], "{point}");
+    };
+    check(early, &said);
+    check(late, &then);
+    assert_eq!(points("?mode=m")["items"][0]["duration_ms"], 7);
+    assert_eq!(points("?mode=%23error")["items"][0]["duration_ms"], 5);
+    assert_eq!(points("?mode=none")["total"], 0);
+}
+
+#[test]
+fn more_calls_than_can_be_looked_at_are_thinned_and_their_extremes_stay() {
+    let site = Site::new();
+    let daemon = site.start();
+    for batch in 0..12_u64 {
+        let call = |number: u64| {
+            let duration_ms = if (batch, number) == (7, 500) { 80_000 } else { 1000 + number };
+            let at = 1_700_000_000_000 + batch * 1000 + number;
+            json!({"tool_name": "a", "duration_ms": duration_ms, "timestamp": at})
+        };
+        ask(&daemon, "/v1/executions", &Value::from((0..1000).map(call).collect::<Vec<_>>()));
+    }
+    let points = daemon.json("/v1/timing/a/calls");
+    let durations: Vec<u64> =
+        points["items"].as_array().unwrap().iter().filter_map(|point| point["duration_ms"].as_u64()).collect();
+    assert_eq!((&points["total"], &points["thinned"]), (&12_000.into(), &true.into()));
+    assert!((5000..=10_000).contains(&durations.len()), "{}", durations.len());
+    assert_eq!((durations.iter().min(), durations.iter().max()), (Some(&1000), Some(&80_000)));
+}
+
+#[test]
+fn choices_of_a_tool_are_its_tenant_s_and_their_texts_need_the_scope_memory() {
+    let site = Site::new();
+    let reader = token(&site, "reader", "read,record");
+    let [mine, other] = tokens_of_two_tenants(&site, "read,record,memory");
+    let daemon = serve_shipped_on(&site);
+    let bearer = |token: &str| format!("Bearer {token}");
+    let miss = json!({"toolName": "http_request", "message": "post it to the hook"}).to_string();
+    let headers = [("authorization", &*bearer(&mine)), ("content-type", "application/json")];
+    assert_eq!(daemon.send("POST", "/v1/qualify/miss", &headers, miss.as_bytes()).status, 200);
+    let listed = |token: &str| {
+        let headers = [("authorization", &*bearer(token))];
+        let reply = daemon.send("GET", "/v1/tools/http_request/choices", &headers, b"");
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        reply.json()["items"].clone()
+    };
+    let (all, without_text) = (listed(&mine), listed(&reader));
+    assert_eq!(all[0]["message"], "post it to the hook", "{all}");
+    assert!(all[0]["trust"].as_f64().unwrap() > 0.0 && all[0]["at"].is_string(), "{all}");
+    assert_eq!((without_text[0].get("message"), &without_text[0]["at"]), (None, &all[0]["at"]));
+    assert_eq!(listed(&other), json!([]));
 }

@@ -2,11 +2,14 @@
 //! (`apt-get install chromium`, `npm ci --prefix tests/console`) that test says so and passes, unless
 //! `ALMANAC_TEST_COUNTERPARTS` is set.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::daemon::{Daemon, Reply, Site};
+use serde_json::Value;
+
+use crate::daemon::{Daemon, Reply, Site, serve_shipped};
 
 #[test]
 fn the_console_shows_what_the_daemon_knows() {
@@ -140,4 +143,32 @@ fn usage_is_summed_by_day_and_session() {
     assert_eq!(day["used"]["tokensIn"], 40_015);
     let session = &report["sessions"][0];
     assert_eq!((&session["sessionId"], &session["used"]["tokensIn"]), (&"s".into(), &40_010.into()));
+}
+
+#[test]
+fn how_tools_hang_together_comes_in_one_answer() {
+    let (_site, daemon) = serve_shipped();
+    for tool in ["web_search", "http_request", "web_search", "http_request"] {
+        let body = format!(r#"{{"tool_name":"{tool}","duration_ms":5,"session_id":"s"}}"#);
+        assert_eq!(daemon.post("/v1/executions", &body).status, 201);
+    }
+    let graph = daemon.json("/v1/relations");
+    let list = |name: &str| graph[name].as_array().unwrap().clone();
+    let tools = list("tools");
+    assert_eq!(tools.len() as u64, daemon.json("/v1/overview")["status"]["tools"].as_u64().unwrap());
+    let is_tool = |name: &Value| tools.iter().any(|tool| tool["name"] == *name);
+    assert!(list("relations").iter().all(|edge| is_tool(&edge["from"]) && is_tool(&edge["to"])));
+    assert_eq!(graph["relations_total"], list("relations").len());
+    let kinds: BTreeSet<String> =
+        list("relations").iter().map(|edge| edge["kind"].as_str().unwrap().to_owned()).collect();
+    assert!(kinds.contains("alternative") && kinds.contains("complement"), "{kinds:?}");
+    // What a document says, the tool's own page says as well.
+    let edge = list("relations").into_iter().find(|edge| edge["kind"] == "complement").unwrap();
+    let own = daemon.json(&format!("/v1/tools/{}/relations", edge["from"].as_str().unwrap()));
+    assert!(own["complements"].as_array().unwrap().iter().any(|other| other["tool"] == edge["to"]), "{own:#}");
+    let follows = list("transitions").into_iter().find(|edge| edge["from"] == "web_search").unwrap();
+    assert_eq!(
+        (&follows["to"], &follows["calls"], &follows["share"]),
+        (&"http_request".into(), &2.into(), &1.0.into())
+    );
 }

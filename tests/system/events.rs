@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::access::tokens_of_two_tenants;
 use crate::daemon::{Daemon, PATIENCE, Site, wait_until};
 
 /// A stream of events that is listened to.
@@ -97,4 +98,42 @@ fn a_daemon_that_stops_ends_its_streams() {
     while stream.0.read_line(&mut line).unwrap_or(0) > 0 {}
     daemon.wait();
     assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+}
+
+#[test]
+fn what_a_tenant_does_is_told_to_nobody_else() {
+    let site = Site::new();
+    let [mine, other] = tokens_of_two_tenants(&site, "read,record,memory");
+    let daemon = site.start();
+    let mut streams = [&mine, &other].map(|token| Stream::open(&daemon, "", Some(token)));
+    let act = |token: &str, name: &str| {
+        let document = format!(r#"{{"content":"{name}","metadata":{{"source":"user","agentId":"agent:agent:a"}}}}"#);
+        let call = format!(r#"{{"tool_name":"{name}","duration_ms":5}}"#);
+        let metadata = format!(r#"{{"tool_name":"{name}"}}"#);
+        for (path, body) in [("/v1/memories/documents", document), ("/v1/metadata", metadata), ("/v1/executions", call)]
+        {
+            let authorization = format!("Bearer {token}");
+            let headers = [("authorization", authorization.as_str()), ("content-type", "application/json")];
+            let reply = daemon.send("POST", path, &headers, body.as_bytes());
+            assert!(reply.status < 300, "{path}: {}", reply.text());
+        }
+    };
+    act(&mine, "first");
+    act(&other, "second");
+    // What each did comes in its order, and the call last: whatever of the other's were told, would come before.
+    for (stream, name) in streams.iter_mut().zip(["first", "second"]) {
+        let mut told = Vec::new();
+        loop {
+            let event = stream.next();
+            let kind = event["type"].as_str().unwrap().to_owned();
+            if ["memory_operated", "tools_suggested", "execution_recorded"].contains(&&*kind) {
+                told.push(kind);
+            }
+            if event["tool"].is_string() {
+                assert_eq!(event["tool"], name);
+                break;
+            }
+        }
+        assert_eq!(told, ["memory_operated", "tools_suggested", "execution_recorded"], "to {name}");
+    }
 }

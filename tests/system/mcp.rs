@@ -8,6 +8,7 @@ mod faults;
 mod handles;
 pub use client::modern;
 mod legacy;
+mod looked_at;
 mod modern;
 mod own_tools;
 mod published;

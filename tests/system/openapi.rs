@@ -52,6 +52,12 @@ const REQUESTS: &[(&str, &str, &str)] = &[
     ("listTiming", "/v1/timing", ""),
     ("listExecutions", "/v1/executions?limit=10", ""),
     ("getTiming", "/v1/timing/web_search", ""),
+    ("listTimedCalls", "/v1/timing/web_search/calls", ""),
+    ("listToolChoices", "/v1/tools/web_search/choices?limit=2", ""),
+    ("getRelations", "/v1/relations", ""),
+    ("listServers", "/v1/servers", ""),
+    ("listServerChanges", "/v1/servers/absent/changes", ""),
+    ("approveServerChanges", "/v1/servers/absent/approve", ""),
     ("listSessions", "/v1/sessions?limit=2", ""),
     ("getSession", "/v1/sessions/s", ""),
     ("getUsage", "/v1/usage", ""),
@@ -157,7 +163,9 @@ fn operations(document: &Value) -> Vec<(String, Operation<'_>)> {
     let all = paths.values().flat_map(|path| path.as_object().unwrap());
     all.map(|(method, described)| {
         let id = described["operationId"].as_str().unwrap().to_owned();
-        let admin = described.get("x-almanac-door").is_some();
+        let says_admin = |text: &str| text.contains("scope `admin`");
+        let admin =
+            described.get("x-almanac-door").is_some() || described["description"].as_str().is_some_and(says_admin);
         (id, Operation { method: method.to_uppercase(), document, described, admin })
     })
     .collect()

@@ -68,6 +68,22 @@ export interface CallContext {
   session_state?: string | null;
 }
 
+/** A call of a server's tool that is under way. */
+export interface CallInFlight {
+  /** The server that is asked. */
+  server: string;
+  /** The tool, by the name that clients know it by. */
+  tool: string;
+  /** How long its server has had it, in ms; absent while it waits to be sent. */
+  running_ms?: number | null;
+  /** How long it still takes in half of all such cases, in ms. */
+  p50_left_ms: number;
+  /** How long it still takes at most in nine of ten, in ms. */
+  p90_left_ms: number;
+  /** The probability that a call takes longer than this one has already, 0 to 1. */
+  longer_probability: number;
+}
+
 /** The metadata object. */
 export interface CallMetadata {
   /** What is said of the call. */
@@ -76,6 +92,31 @@ export interface CallMetadata {
   suggestions: SuggestionsAnswer;
   /** What the call was. */
   context: CallContext;
+}
+
+/** A call as a point over time. */
+export interface CallPoint {
+  /** When it ended, in ms since the epoch. */
+  at_ms: number;
+  /** How long it took, or was waited for, in ms. */
+  duration_ms: number;
+  /** success, error, timeout or cancelled. */
+  outcome: Outcome;
+  /**
+   * P05, P25, P50, P75 and P95 as the model said them just before it learnt the call, in ms; absent if they were not
+   * kept.
+   */
+  predicted_ms?: number[] | null;
+}
+
+/** Answer of `GET /v1/timing/{name}/calls`. */
+export interface CallPoints {
+  /** Calls in the order of their times, 10,000 at most. */
+  items: CallPoint[];
+  /** How many calls they stand for: the latest, 100,000 at most. */
+  total: number;
+  /** Were there too many? Then of each stretch of them the shortest and the longest are here. */
+  thinned: boolean;
 }
 
 /** `GET /v1/catalog`. */
@@ -138,6 +179,22 @@ export interface CheckedConflict {
   reason: string;
   /** Which of the two to prefer when. */
   prefer: [Preference, Preference];
+}
+
+/** A tool was chosen for a message. */
+export interface ChoiceItem {
+  /** When: RFC 3339, in UTC. */
+  at: string;
+  /** How far it is trusted, 0 to 1: what was reported as missing counts more than what was merely called. */
+  trust: number;
+  /** The message; absent without the scope `memory`. */
+  message?: string | null;
+}
+
+/** Answer of `GET /v1/tools/{name}/choices`. */
+export interface ChoiceList {
+  /** Choices, the latest first. */
+  items: ChoiceItem[];
 }
 
 /**
@@ -521,6 +578,11 @@ export interface ExecutionItem {
   timestamp: string;
   /** Size of its input, in characters; absent if nobody said. */
   content_length?: number | null;
+  /**
+   * P05, P25, P50, P75 and P95 of its duration as the model said them just before it learnt the call, in ms; absent
+   * if they were not kept.
+   */
+  predicted_ms?: number[] | null;
 }
 
 /** Answer of `GET /v1/executions`. */
@@ -567,6 +629,36 @@ export interface Gap {
   from: number;
   /** The last. */
   to: number;
+}
+
+/** A relation that a document declares. */
+export interface GraphRelation {
+  /** conflict, alternative or complement. */
+  kind: 'conflict' | 'alternative' | 'complement';
+  /** The tool whose document says so. */
+  from: string;
+  /** The other tool. */
+  to: string;
+}
+
+/** A tool. */
+export interface GraphTool {
+  /** Its name. */
+  name: string;
+  /** Its category. */
+  category: string;
+}
+
+/** A tool that was called after another. */
+export interface GraphTransition {
+  /** The tool that was called. */
+  from: string;
+  /** What was called next. */
+  to: string;
+  /** How often, ever. */
+  calls: number;
+  /** Its share of what was called next, 0 to 1, earlier calls fading. */
+  share: number;
 }
 
 /** `GET /v1/memories/{id}/history`. */
@@ -677,13 +769,13 @@ export interface MatchRequest {
   session_id?: string | null;
 }
 
-/** `POST /-/mcp/{name}/approve`. */
+/** `POST /-/mcp/{name}/approve` and `POST /v1/servers/{name}/approve`. */
 export interface McpServerApproved {
   /** Names of the tools whose definitions are approved now. */
   approved: string[];
 }
 
-/** `GET /-/mcp/{name}/diff`. */
+/** `GET /-/mcp/{name}/diff` and `GET /v1/servers/{name}/changes`. */
 export interface McpServerDiff {
   /** Definitions that wait for an approval, by name. */
   items: McpToolDifference[];
@@ -705,6 +797,10 @@ export interface McpServerItem {
   pid?: number | null;
   /** Tools that are listed; absent if it was never listed. */
   tools?: number | null;
+  /** Prompts that are listed. */
+  prompts?: number | null;
+  /** Resources and templates of resources that are listed. */
+  resources?: number | null;
   /** Tools that wait for an approval. */
   waiting: number;
   /** Starts since the daemon's. */
@@ -1470,6 +1566,20 @@ export interface RelatedAnswer {
   via: string;
 }
 
+/** Answer of `GET /v1/relations`. */
+export interface RelationGraph {
+  /** The generation that it is of. */
+  generation: number;
+  /** All tools, by name. */
+  tools: GraphTool[];
+  /** What documents declare, at most 50,000; one between two tools of the catalog each. */
+  relations: GraphRelation[];
+  /** How many relations there are in all. */
+  relations_total: number;
+  /** Which tools sessions called one after the other: of each tool the eight that followed it most. */
+  transitions: GraphTransition[];
+}
+
 /** `GET /v1/memories/{id}/relations`. */
 export interface RelationsAnswer {
   /** Memories that it leads to, nearest first. */
@@ -1590,6 +1700,14 @@ export interface SearchRequest {
   options?: SearchOptions | null;
 }
 
+/** Answer of `GET /v1/servers`. */
+export interface ServersAnswer {
+  /** The servers, by name. */
+  items: McpServerItem[];
+  /** The tenant's calls that are under way, the one that began first at the beginning. */
+  calls: CallInFlight[];
+}
+
 /** `GET /v1/sessions/{id}`, spelled as the context that it holds. */
 export interface SessionAnswer {
   /** The session the calls belong to. */
@@ -1604,7 +1722,7 @@ export interface SessionAnswer {
   usage?: SessionUsage | null;
 }
 
-/** A session, as its calls among the latest 100,000 show it. */
+/** A session, as its calls among the latest 100,000 of the daemon show it. */
 export interface SessionItem {
   /** The session. */
   sessionId: string;
@@ -2267,6 +2385,20 @@ export interface Operations {
     };
     answer: McpServerApproved;
   };
+  /** Approve the changed definitions of an MCP server. */
+  approveServerChanges: {
+    request: {
+      path: {
+        /** The server's name. */
+        name: string;
+      };
+      query?: {
+        /** One tool. Default: all that wait. */
+        tool?: string;
+      };
+    };
+    answer: McpServerApproved;
+  };
   /** Whether a sequence of calls is a good one, and how long it will take. */
   checkPlan: {
     request: {
@@ -2437,6 +2569,11 @@ export interface Operations {
     request: Record<never, never>;
     answer: Ready;
   };
+  /** How all tools hang together: what documents declare, and what sessions called next. */
+  getRelations: {
+    request: Record<never, never>;
+    answer: RelationGraph;
+  };
   /** What a session did lately. */
   getSession: {
     request: {
@@ -2566,6 +2703,21 @@ export interface Operations {
     };
     answer: PresetPage;
   };
+  /** Which definitions of an MCP server changed and wait for an approval. */
+  listServerChanges: {
+    request: {
+      path: {
+        /** The server's name. */
+        name: string;
+      };
+    };
+    answer: McpServerDiff;
+  };
+  /** Which MCP servers there are, how each is, and the tenant's calls that are under way. */
+  listServers: {
+    request: Record<never, never>;
+    answer: ServersAnswer;
+  };
   /** The tenant's sessions of late, those that called last first. */
   listSessions: {
     request: {
@@ -2578,6 +2730,20 @@ export interface Operations {
     };
     answer: SessionList;
   };
+  /** The tenant's latest calls of a tool and mode over what was forecast of them. */
+  listTimedCalls: {
+    request: {
+      path: {
+        /** The tool's name, percent-encoded. */
+        name: string;
+      };
+      query?: {
+        /** The mode as `getTiming` names it, `#error` at its end for calls that failed; none if absent. */
+        mode?: string;
+      };
+    };
+    answer: CallPoints;
+  };
   /** What was learnt of all tools. */
   listTiming: {
     request: {
@@ -2589,6 +2755,20 @@ export interface Operations {
       };
     };
     answer: TimingPage;
+  };
+  /** When this tool was chosen for the tenant, and for which messages. */
+  listToolChoices: {
+    request: {
+      path: {
+        /** The tool's name, percent-encoded. */
+        name: string;
+      };
+      query?: {
+        /** At most so many, 1 to 1000; 100 by default. */
+        limit?: number;
+      };
+    };
+    answer: ChoiceList;
   };
   /** Which tools exist, and which match. */
   listTools: {
@@ -2839,6 +3019,7 @@ export const OPERATIONS = {
   addMessage: { method: 'POST', path: '/v1/memories/messages', sends: 'application/json' },
   addTask: { method: 'POST', path: '/v1/memories/tasks', sends: 'application/json' },
   approveMcpServer: { method: 'POST', path: '/-/mcp/{name}/approve' },
+  approveServerChanges: { method: 'POST', path: '/v1/servers/{name}/approve' },
   checkPlan: { method: 'POST', path: '/v1/plans/check', sends: 'application/json' },
   checkTools: { method: 'POST', path: '/v1/tools/check', sends: 'application/json' },
   deleteMemory: { method: 'DELETE', path: '/v1/memories/{id}' },
@@ -2858,6 +3039,7 @@ export const OPERATIONS = {
   getOverview: { method: 'GET', path: '/v1/overview' },
   getPreset: { method: 'GET', path: '/v1/presets/{name}' },
   getReady: { method: 'GET', path: '/ready' },
+  getRelations: { method: 'GET', path: '/v1/relations' },
   getSession: { method: 'GET', path: '/v1/sessions/{name}' },
   getStatus: { method: 'GET', path: '/-/status' },
   getThread: { method: 'GET', path: '/v1/threads/{id}' },
@@ -2870,8 +3052,12 @@ export const OPERATIONS = {
   listMcpServers: { method: 'GET', path: '/-/mcp' },
   listPlugins: { method: 'GET', path: '/v1/plugins' },
   listPresets: { method: 'GET', path: '/v1/presets' },
+  listServerChanges: { method: 'GET', path: '/v1/servers/{name}/changes' },
+  listServers: { method: 'GET', path: '/v1/servers' },
   listSessions: { method: 'GET', path: '/v1/sessions' },
+  listTimedCalls: { method: 'GET', path: '/v1/timing/{name}/calls' },
   listTiming: { method: 'GET', path: '/v1/timing' },
+  listToolChoices: { method: 'GET', path: '/v1/tools/{name}/choices' },
   listTools: { method: 'GET', path: '/v1/tools' },
   listenToEvents: { method: 'GET', path: '/v1/events', isText: true },
   matchPresets: { method: 'POST', path: '/v1/presets/match', sends: 'application/json' },

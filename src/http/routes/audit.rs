@@ -3,18 +3,25 @@
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+use crate::access::Scope;
 use crate::http::answer::{self, Answer};
 use crate::http::handler::{Context, Request};
-use crate::http::operation::{Operation, Parameter, query, query_number, query_word};
+use crate::http::operation::{Operation, Parameter, path, query, query_number, query_word};
 use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::store::ExecutionFilter;
-use crate::timing::Outcome;
-use crate::wire::audit::ExecutionList;
+use crate::store::{ExecutionFilter, StoreError, TimedCallFilter};
+use crate::timing::{Key, Outcome, thin};
+use crate::wire::audit::{CallPoint, CallPoints, ChoiceItem, ChoiceList, ExecutionList};
 use crate::wire::problem::Code;
 
 /// Records on a page if nobody says.
 const PAGE: usize = 100;
+
+/// Calls that points are made of: the latest, so that a long history takes no longer.
+const MAX_LOOKED_AT: usize = 100_000;
+
+/// Points of one answer; nobody sees more in a picture.
+const MAX_POINTS: usize = 10_000;
 
 pub(super) fn list_operation() -> Operation {
     const PARAMETERS: [Parameter; 7] = [
@@ -53,8 +60,58 @@ pub(super) fn list(context: &Context, request: &mut Request) -> Result<Answer, P
         limit: query.number("limit", PAGE, 1, 1000)?,
     };
     let page = context.engine.store().executions(&filter);
-    let page = page.map_err(|error| Problem::unavailable(Code::StoreUnavailable, error.to_string()))?;
-    Ok(answer::json(&ExecutionList::from(page)))
+    Ok(answer::json(&ExecutionList::from(page.map_err(|error| unavailable(&error))?)))
+}
+
+fn unavailable(error: &StoreError) -> Problem {
+    Problem::unavailable(Code::StoreUnavailable, error.to_string())
+}
+
+pub(super) fn points_operation() -> Operation {
+    const PARAMETERS: [Parameter; 2] = [
+        path("name", "The tool's name, percent-encoded."),
+        query(
+            "mode",
+            "string",
+            "The mode as `getTiming` names it, `#error` at its end for calls that failed; none if absent.",
+        ),
+    ];
+    Operation::new("listTimedCalls", "The tenant's latest calls of a tool and mode over what was forecast of them.")
+        .taking(&PARAMETERS)
+        .answering::<CallPoints>("As many as can be looked at.")
+}
+
+pub(super) fn points(context: &Context, request: &mut Request) -> Result<Answer, Problem> {
+    let key = Key::shown_as(request.parameter()?, request.query.get("mode").unwrap_or_default());
+    let wanted = TimedCallFilter {
+        tenant: request.grant.tenant.to_string(),
+        tool: key.tool.to_owned(),
+        mode: Some(key.mode.to_owned()).filter(|mode| !mode.is_empty()),
+        failed: key.failed,
+        limit: MAX_LOOKED_AT,
+    };
+    let calls = context.engine.store().timed_calls(&wanted).map_err(|error| unavailable(&error))?;
+    let total = calls.len();
+    let items: Vec<CallPoint> = thin(calls, MAX_POINTS).into_iter().map(CallPoint::from).collect();
+    Ok(answer::json(&CallPoints { thinned: items.len() < total, items, total }))
+}
+
+pub(super) fn choices_operation() -> Operation {
+    const PARAMETERS: [Parameter; 2] = [
+        path("name", "The tool's name, percent-encoded."),
+        query_number("limit", (1, 1000), "At most so many, 1 to 1000; 100 by default."),
+    ];
+    Operation::new("listToolChoices", "When this tool was chosen for the tenant, and for which messages.")
+        .taking(&PARAMETERS)
+        .answering::<ChoiceList>("The latest first; their messages with the scope `memory` only.")
+}
+
+pub(super) fn choices(context: &Context, request: &mut Request) -> Result<Answer, Problem> {
+    let limit = request.query.number("limit", PAGE, 1, 1000)?;
+    let choices = context.engine.store().choices(&request.grant.tenant, request.parameter()?, limit);
+    let shows_messages = request.grant.allows(Scope::Memory);
+    let items = choices.map_err(|error| unavailable(&error))?.into_iter();
+    Ok(answer::json(&ChoiceList { items: items.map(|choice| ChoiceItem::of(choice, shows_messages)).collect() }))
 }
 
 /// A moment as milliseconds since the epoch.

@@ -17,6 +17,7 @@ use crate::wire::problem::Code;
 /// Does it, counts it, and says what went wrong in the words of the wire.
 pub(super) fn observed(
     context: Arc<Context>,
+    tenant: Arc<str>,
     operation: &'static str,
     work: impl Future<Output = Result<Answer, MemoryProblem>> + Send + 'static,
 ) -> Answering {
@@ -28,7 +29,7 @@ pub(super) fn observed(
             Err(problem) if problem.status().is_server_error() => "failed",
             Err(_) => "refused",
         };
-        MemoryOperated { operation, outcome, took: start.elapsed() }.emit(&context.metrics);
+        MemoryOperated { tenant: &tenant, operation, outcome, took: start.elapsed() }.emit(&context.metrics);
         answer
     })
 }

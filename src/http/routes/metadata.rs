@@ -22,7 +22,7 @@ pub(super) fn metadata(context: Arc<Context>, mut request: Request) -> Answering
     Box::pin(async move {
         let body: MetadataRequest = request.take_body()?;
         let (ask, proposals) = propose(&context, &request, &body).await;
-        Ok(answer::json(&CallMetadata::of(&context.engine, body, &ask, proposals)))
+        Ok(answer::json(&CallMetadata::of(&context.engine, &request.grant.tenant, body, &ask, proposals)))
     })
 }
 
@@ -44,7 +44,7 @@ pub(super) fn enrich(context: Arc<Context>, mut request: Request) -> Answering {
     Box::pin(async move {
         let EnrichRequest { request: call, response } = request.take_body()?;
         let (ask, proposals) = propose(&context, &request, &call).await;
-        let metadata = CallMetadata::of(&context.engine, call, &ask, proposals);
+        let metadata = CallMetadata::of(&context.engine, &request.grant.tenant, call, &ask, proposals);
         Ok(answer::json(&Enriched { response, metadata }))
     })
 }

@@ -1,4 +1,4 @@
-//! Routes of the MCP servers behind the daemon, for administration.
+//! Routes of the MCP servers behind the daemon: for administration, and for whoever looks at them.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -10,8 +10,8 @@ use crate::http::problem::Problem;
 use crate::upstream::ServerState;
 use crate::wire::problem::Code;
 use crate::wire::upstream::{
-    McpServerApproved, McpServerDiff, McpServerItem, McpServerList, McpServerLogs, McpServerRestarted,
-    McpToolDifference,
+    CallInFlight, McpServerApproved, McpServerDiff, McpServerItem, McpServerList, McpServerLogs, McpServerRestarted,
+    McpToolDifference, ServersAnswer,
 };
 
 const NAME: Parameter = path("name", "The server's name.");
@@ -24,6 +24,27 @@ pub(super) fn list_operation() -> Operation {
 pub(super) fn list(context: &Context, _: &mut Request) -> Result<Answer, Problem> {
     let items: Vec<McpServerItem> = context.control.upstreams().servers().iter().map(|server| item(server)).collect();
     Ok(answer::json(&McpServerList { total: items.len(), items }))
+}
+
+pub(super) fn servers_operation() -> Operation {
+    Operation::new(
+        "listServers",
+        "Which MCP servers there are, how each is, and the tenant's calls that are under way.",
+    )
+    .answering::<ServersAnswer>("All of them, by name.")
+}
+
+pub(super) fn servers(context: &Context, request: &mut Request) -> Result<Answer, Problem> {
+    let items = context.control.upstreams().servers().iter().map(|server| item(server)).collect();
+    let calls = context.mcp.calls_under_way(&request.grant.tenant).into_iter().map(|call| CallInFlight {
+        server: call.server,
+        tool: call.tool,
+        running_ms: call.running.map(|running| running.as_millis() as u64),
+        p50_left_ms: call.p50_left_ms,
+        p90_left_ms: call.p90_left_ms,
+        longer_probability: call.longer_probability,
+    });
+    Ok(answer::json(&ServersAnswer { items, calls: calls.collect() }))
 }
 
 fn item(server: &ServerState) -> McpServerItem {
@@ -40,6 +61,8 @@ fn item(server: &ServerState) -> McpServerItem {
         version: server.listed.as_ref().map(|listed| listed.version.clone()),
         pid: server.pid,
         tools: server.listed.as_ref().map(|listed| listed.tools.len()),
+        prompts: server.listed.as_ref().map(|listed| listed.prompts.len()),
+        resources: server.listed.as_ref().map(|listed| listed.resources.len() + listed.templates.len()),
         waiting: server.waiting.len(),
         starts: server.starts,
         problem: server.problem.clone(),
@@ -72,6 +95,12 @@ pub(super) fn restart(context: &Context, request: &mut Request) -> Result<Answer
     Ok(answer::json(&McpServerRestarted { restarted: name.to_owned() }))
 }
 
+pub(super) fn changes_operation() -> Operation {
+    Operation::new("listServerChanges", "Which definitions of an MCP server changed and wait for an approval.")
+        .taking(&[NAME])
+        .answering::<McpServerDiff>("What was approved, and what is offered now.")
+}
+
 pub(super) fn diff_operation() -> Operation {
     Operation::new("diffMcpServer", "Which definitions of an MCP server wait for an approval.")
         .taking(&[NAME])
@@ -90,10 +119,17 @@ pub(super) fn diff(context: &Context, request: &mut Request) -> Result<Answer, P
     Ok(answer::json(&McpServerDiff { items: items.collect() }))
 }
 
+const APPROVED: [Parameter; 2] = [NAME, query("tool", "string", "One tool. Default: all that wait.")];
+
+pub(super) fn approve_changes_operation() -> Operation {
+    Operation::new("approveServerChanges", "Approve the changed definitions of an MCP server.")
+        .taking(&APPROVED)
+        .answering::<McpServerApproved>("They are approved.")
+}
+
 pub(super) fn approve_operation() -> Operation {
-    const PARAMETERS: [Parameter; 2] = [NAME, query("tool", "string", "One tool. Default: all that wait.")];
     Operation::new("approveMcpServer", "Approve the definitions of an MCP server that wait for it.")
-        .taking(&PARAMETERS)
+        .taking(&APPROVED)
         .answering::<McpServerApproved>("They are approved.")
 }
 

@@ -40,9 +40,9 @@ pub(super) async fn call(engine: &Arc<Engine>, grant: &Grant, arguments: Node) -
     let mut ask = request.ask();
     engine.complete(&engine.learnt(), &grant.tenant, &mut ask, request.tool_history);
     let proposals = engine.propose(&ask).await;
-    let engine = Arc::clone(engine);
+    let (engine, tenant) = (Arc::clone(engine), Arc::clone(&grant.tenant));
     let suggested = blocking::run(move || {
-        SuggestionsAnswer::from(engine.suggest(&engine.generation(), &engine.learnt(), &ask, proposals))
+        SuggestionsAnswer::from(engine.suggest(&engine.generation(), &engine.learnt(), &tenant, &ask, proposals))
     });
     let suggested = suggested.await.map_err(|error| OwnError::Refused(error.to_string()))?;
     Ok(ToolResult::structured(&suggested))

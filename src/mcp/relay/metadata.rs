@@ -43,7 +43,7 @@ pub(super) async fn expect(engine: Arc<Engine>, facts: CallFacts) -> Option<Map<
     let mut ask = request.ask();
     engine.complete(&engine.learnt(), &tenant, &mut ask, None);
     let proposals = engine.propose(&ask).await;
-    let told = blocking::run(move || CallMetadata::of(&engine, request, &ask, proposals)).await.ok()?;
+    let told = blocking::run(move || CallMetadata::of(&engine, &tenant, request, &ask, proposals)).await.ok()?;
     match serde_json::to_value(told) {
         Ok(Value::Object(told)) => Some(told),
         _ => None,

@@ -4,7 +4,7 @@
 //! result is kept under a handle, and the same question asked again is joined to it instead of being executed twice.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -274,6 +274,8 @@ pub(super) struct OngoingCalls(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
+    /// All of them, in the order in which they began; some may have ended.
+    begun: Vec<Weak<OngoingCall>>,
     joinable: HashMap<SameCall, Arc<OngoingCall>>,
     handles: HashMap<String, Arc<OngoingCall>>,
 }
@@ -291,8 +293,12 @@ impl OngoingCalls {
 
     /// The call can be joined from now on.
     pub(super) fn add(&self, call: &Arc<OngoingCall>) {
-        let Some(key) = &call.key else { return };
         let mut known = self.0.lock();
+        if known.begun.len() >= SWEEP_FROM && known.begun.len() == known.begun.capacity() {
+            known.begun.retain(|call| call.upgrade().is_some_and(|call| call.end().is_none()));
+        }
+        known.begun.push(Arc::downgrade(call));
+        let Some(key) = &call.key else { return };
         if known.joinable.len() >= SWEEP_FROM {
             known.joinable.retain(|_, call| {
                 !call.is_cancelled()
@@ -300,6 +306,13 @@ impl OngoingCalls {
             });
         }
         known.joinable.insert(key.clone(), Arc::clone(call));
+    }
+
+    /// The tenant's calls that have not ended, in the order in which they began.
+    pub(super) fn running(&self, tenant: &str) -> Vec<Arc<OngoingCall>> {
+        let known = self.0.lock();
+        let calls = known.begun.iter().filter_map(Weak::upgrade);
+        calls.filter(|call| *call.owner.tenant == *tenant && call.end().is_none()).collect()
     }
 
     /// The call was answered; it is not joined any more.

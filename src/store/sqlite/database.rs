@@ -11,6 +11,7 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, Transactio
 use super::ageing::{Ageing, ClockReading};
 use super::erasure::{Erasure, STEP};
 use super::migrations::MigrationError;
+use super::predicted_queue::PredictedQueue;
 use super::projection::Projection;
 use super::scrub::{ScrubError, ScrubProgress, Scrubber};
 use super::writer::{Batch, Clock, Task};
@@ -18,7 +19,7 @@ use super::{KeptFiles, Options, notes, open, row_cache};
 use crate::store::file_identity::FileIdentity;
 use crate::store::journal::{self, Journal, JournalError};
 use crate::store::{Durability, StoreError, Stored};
-use crate::timing::{Execution, Outcome};
+use crate::timing::{Execution, Outcome, Predicted};
 
 /// Records in the journal that are taken over although there is no pause: so many that a transaction's own cost is
 /// divided, so few that nobody waits long.
@@ -132,6 +133,8 @@ pub(super) struct Database {
     /// Nothing after a failure: it is read anew.
     projection: Option<Projection>,
     ageing: Ageing,
+    /// Taken along by each transaction.
+    pub(super) predicted: Arc<PredictedQueue>,
     /// The last transaction failed, so the next must succeed before more is taken.
     is_stuck: bool,
 }
@@ -172,6 +175,7 @@ impl Database {
             journalled_keys,
             projection,
             ageing: Ageing::default(),
+            predicted: Arc::default(),
             is_stuck: false,
         };
         // What is read back at the start has it as of the last record.
@@ -274,16 +278,18 @@ impl Database {
                     continue;
                 }
             };
-            let mut samples = Vec::with_capacity(executions.len());
+            let (mut samples, mut ids) = (Vec::with_capacity(executions.len()), Vec::with_capacity(executions.len()));
             for (execution, told) in executions.into_iter().zip(told) {
                 if told {
                     samples.push(None);
+                    ids.push(None);
                 } else {
+                    ids.push(Some(projection.next_id()));
                     samples.push(Some(projection.add(&self.connection, &execution)?));
                     new.push(execution);
                 }
             }
-            outcomes.push(Ok(samples));
+            outcomes.push(Ok((samples, ids)));
         }
         if !new.is_empty() {
             self.journal.append(first, &new)?;
@@ -292,8 +298,8 @@ impl Database {
         self.projection = Some(projection);
         self.journalled_keys.extend(new_keys);
         self.backlog.extend((first..).zip(new));
-        let stored = |samples| Stored { samples, transitions: Arc::clone(&transitions) };
-        Ok(outcomes.into_iter().map(|samples| samples.map(stored)).collect())
+        let stored = |(samples, ids)| Stored { samples, ids, transitions: Arc::clone(&transitions) };
+        Ok(outcomes.into_iter().map(|outcome| outcome.map(stored)).collect())
     }
 
     /// Which of a batch's records were told before? The keys of the others are `new` from then on.
@@ -374,7 +380,7 @@ impl Database {
     ) -> rusqlite::Result<()> {
         self.is_stuck = true;
         let mut transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        insert(&transaction, &self.backlog)?;
+        insert(&transaction, &self.backlog, &self.predicted.take())?;
         let mut projection = match self.projection.take() {
             Some(projection) => projection,
             None => Projection::read(&transaction)?,
@@ -495,19 +501,36 @@ pub(super) fn complete(copy: &mut Connection, mut journalled: Vec<(i64, Executio
     let transaction = copy.transaction()?;
     let next = Projection::read(&transaction)?.next_id();
     journalled.retain(|(id, _)| *id >= next);
-    insert(&transaction, &journalled)?;
+    insert(&transaction, &journalled, &[])?;
     transaction.commit()
 }
 
 /// In place of a duration that is not known.
 const UNTIMED: i64 = -1;
 
-fn insert(transaction: &Transaction<'_>, records: &[(i64, Execution)]) -> rusqlite::Result<()> {
+/// Writes records, and what was `predicted` of them and of those that were written before, in the order of their ids.
+fn insert(
+    transaction: &Transaction<'_>,
+    records: &[(i64, Execution)],
+    predicted: &[(i64, Predicted)],
+) -> rusqlite::Result<()> {
+    let first = records.first().map_or(i64::MAX, |(id, _)| *id);
+    let (of_written, predicted) = predicted.split_at(predicted.partition_point(|(id, _)| *id < first));
+    if !of_written.is_empty() {
+        let mut add = transaction.prepare_cached("UPDATE executions SET predicted = ?2 WHERE id = ?1")?;
+        for (id, predicted) in of_written {
+            add.execute(params![id, predicted.to_bytes()])?;
+        }
+    }
+    let predicted_of = |id: &i64| {
+        let place = predicted.binary_search_by_key(id, |(id, _)| *id).ok()?;
+        Some(predicted[place].1.to_bytes())
+    };
     let now = now().as_millis() as i64;
     let mut insert = transaction.prepare_cached(
         "INSERT INTO executions (id, tenant, tool, mode, failed, duration_ms, outcome, content_length, num_perspectives,
-                                 num_branches, thinking_budget, context_tokens, session, at_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+                                 num_branches, thinking_budget, context_tokens, session, at_ms, predicted)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
     )?;
     let mut remember = transaction.prepare_cached(
         "INSERT INTO idempotency_keys (tenant, key, digest, at_ms) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
@@ -534,6 +557,7 @@ fn insert(transaction: &Transaction<'_>, records: &[(i64, Execution)]) -> rusqli
             number(measures.context_tokens),
             session,
             at_ms,
+            predicted_of(id),
         ])?;
     }
     Ok(())

@@ -15,6 +15,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/ageing.sql"),
     include_str!("migrations/call_keys.sql"),
     include_str!("migrations/key_order.sql"),
+    include_str!("migrations/predicted.sql"),
 ];
 
 /// The schema cannot be brought up to date.

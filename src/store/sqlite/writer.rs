@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 
 use super::database::{Database, WriteError, now};
 use super::erasure::Erasure;
+use super::predicted_queue::PredictedQueue;
 use super::scrub::ScrubProgress;
 use super::{KeptFiles, LateHistory, OnCommit, Options, history};
 use crate::store::{ReplayLimits, StoreError, Stored};
@@ -108,6 +109,7 @@ pub(super) struct Writer {
     kept: Arc<KeptFiles>,
     /// What the database had when it opened, if it did not at first.
     pub(super) late_history: Arc<Mutex<LateHistory>>,
+    pub(super) predicted: Arc<PredictedQueue>,
     on_commit: OnCommit,
     /// What is to be removed, one after the other.
     erasures: VecDeque<Box<Erasure>>,
@@ -137,6 +139,7 @@ impl Writer {
             trouble,
             kept,
             late_history: Arc::default(),
+            predicted: Arc::default(),
             on_commit,
             erasures: VecDeque::new(),
             removed: Vec::new(),
@@ -148,7 +151,8 @@ impl Writer {
     pub(super) fn open(&mut self) {
         self.tried = Instant::now();
         match Database::open(&self.options, &self.kept) {
-            Ok(database) => {
+            Ok(mut database) => {
+                database.predicted = Arc::clone(&self.predicted);
                 self.clock.pass(database.latest_stamp().unwrap_or_default());
                 self.database = Some(database);
                 let mut late = self.late_history.lock();

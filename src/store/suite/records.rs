@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::Sites;
-use crate::store::{ExecutionFilter, ReplayLimits, Store, StoreError, Stored};
+use crate::store::{ExecutionFilter, ReplayLimits, SessionFilter, Store, StoreError, Stored, TimedCallFilter};
 use crate::suggest::transitions::{Prefix, Transition};
-use crate::timing::{CallKey, Execution, KeyCount, Measures, Outcome};
+use crate::timing::{CallKey, Execution, KeyCount, Measures, Outcome, Predicted};
 
 /// A call of a second in session `s`.
 pub(crate) fn execution(tool: &str, mode: Option<&str>, duration_ms: u64, key: Option<&str>) -> Execution {
@@ -123,8 +123,8 @@ pub(crate) fn records_are_listed_the_latest_first_page_by_page(sites: Sites) {
         let (mut found, mut before) = (Vec::new(), None);
         loop {
             let page = store.executions(&ExecutionFilter { before, limit: 2, ..wanted.clone() }).unwrap();
-            assert!(page.executions.len() <= 2);
-            found.extend(page.executions.iter().filter_map(|execution| execution.duration_ms));
+            assert!(page.calls.len() <= 2);
+            found.extend(page.calls.iter().filter_map(|call| call.execution.duration_ms));
             before = page.next;
             if before.is_none() {
                 break;
@@ -140,6 +140,74 @@ pub(crate) fn records_are_listed_the_latest_first_page_by_page(sites: Sites) {
     let (since_ms, until_ms) = (Some(1_700_000_000_003), Some(1_700_000_000_007));
     check(ExecutionFilter { since_ms, until_ms, ..own.clone() }, &[6, 5, 3]);
     check(ExecutionFilter { tenant: "nobody".into(), ..own }, &[]);
+}
+
+pub(crate) fn what_was_predicted_stands_beside_the_call(sites: Sites) {
+    let site = sites();
+    let store = site.start();
+    let predicted = |middle| Predicted::sketch([1, 2, middle, 400, 500]);
+    let batch = vec![execution("a", None, 1, Some("k")), execution("b", None, 2, None), execution("a", None, 3, None)];
+    let ids: Vec<i64> = append(&*store, batch.clone()).unwrap().ids.into_iter().flatten().collect();
+    // Of the second nothing is known; the others come while only the journal has them, and the first again is no call.
+    store.keep_predicted(vec![(ids[2], predicted(30)), (ids[0], predicted(10))]);
+    assert_eq!(append(&*store, batch[..1].to_vec()).unwrap().ids, [None]);
+    let own = ExecutionFilter { tenant: "default".into(), limit: 10, ..ExecutionFilter::default() };
+    let listed = |store: &dyn Store| {
+        let page = store.executions(&own).unwrap();
+        page.calls.into_iter().map(|call| (call.execution.duration_ms, call.predicted)).collect::<Vec<_>>()
+    };
+    let expected = [(Some(3), Some(predicted(30))), (Some(2), None), (Some(1), Some(predicted(10)))];
+    assert_eq!(listed(&*store), expected);
+    // The second's comes late, when its row is written already.
+    store.keep_predicted(vec![(ids[1], predicted(20))]);
+    let expected = [expected[0], (Some(2), Some(predicted(20))), expected[2]];
+    assert_eq!(listed(&*store), expected);
+    drop(store);
+    let store = site.start();
+    assert_eq!(listed(&*store), expected);
+    let points = |tool: &str, mode: Option<&str>, failed| {
+        let wanted = TimedCallFilter {
+            tenant: "default".into(),
+            tool: tool.into(),
+            mode: mode.map(Into::into),
+            failed,
+            limit: 10,
+        };
+        let calls = store.timed_calls(&wanted).unwrap().into_iter();
+        calls.map(|call| (call.duration_ms, call.predicted)).collect::<Vec<_>>()
+    };
+    assert_eq!(points("a", None, false), [(3, Some(predicted(30))), (1, Some(predicted(10)))]);
+    assert_eq!((points("a", None, true), points("a", Some("m"), false)), (Vec::new(), Vec::new()));
+}
+
+pub(crate) fn sessions_are_listed_the_latest_first_page_by_page(sites: Sites) {
+    let site = sites();
+    let store = site.start();
+    let sessions = ["a", "b", "a", "c", "d", "b", "d", "a", "e"];
+    let call = |(number, session): (usize, &&str)| Execution {
+        session: Some((*session).into()),
+        tenant: if *session == "e" { "other" } else { "default" }.into(),
+        outcome: if number == 0 { Outcome::Error } else { Outcome::Timeout },
+        at_ms: 1_700_000_000_000 + number as i64,
+        ..execution("t", None, 1, None)
+    };
+    append(&*store, sessions.iter().enumerate().map(call).collect()).unwrap();
+    for limit in 1..6 {
+        let (mut found, mut before) = (Vec::new(), None);
+        loop {
+            let page = store.sessions(&SessionFilter { tenant: "default".into(), before, limit }).unwrap();
+            assert!(page.sessions.len() <= limit);
+            found.extend(page.sessions);
+            before = page.next;
+            if before.is_none() {
+                break;
+            }
+        }
+        let names: Vec<(&str, u64)> = found.iter().map(|row| (row.session.as_str(), row.calls)).collect();
+        assert_eq!(names, [("a", 3), ("d", 2), ("b", 2), ("c", 1)], "{limit} a page");
+        let first = &found[0];
+        assert_eq!((first.errors, first.timeouts, first.last_ms - first.first_ms), (1, 2, 7));
+    }
 }
 
 pub(crate) fn a_call_of_unknown_duration_is_its_session_s_alone(sites: Sites) {

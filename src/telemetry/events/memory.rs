@@ -9,7 +9,9 @@ use crate::telemetry::feed::EventType;
 
 /// Something was done with memories, or refused.
 #[derive(Debug, Clone, Copy)]
-pub struct MemoryOperated {
+pub struct MemoryOperated<'r> {
+    /// Who did it.
+    pub tenant: &'r str,
     /// What: its operation's name.
     pub operation: &'static str,
     /// done, refused (the asker's fault) or failed (ours).
@@ -18,16 +20,15 @@ pub struct MemoryOperated {
     pub took: Duration,
 }
 
-impl MemoryOperated {
+impl MemoryOperated<'_> {
     /// Logs and counts it.
     pub fn emit(self, metrics: &Metrics) {
-        let Self { operation, outcome, took } = self;
+        let Self { tenant, operation, outcome, took } = self;
         metrics.memory.operations.with_label_values(&[operation, outcome]).inc();
         metrics.memory.duration.with_label_values(&[operation]).observe(took.as_secs_f64());
         let took_ms = super::millis(took);
-        metrics
-            .feed
-            .tell(EventType::MemoryOperated, json!({"operation": operation, "outcome": outcome, "took_ms": took_ms}));
+        let data = json!({"operation": operation, "outcome": outcome, "took_ms": took_ms});
+        metrics.feed.tell_tenant(EventType::MemoryOperated, tenant, data);
         tracing::debug!(operation, outcome, took_us = took.as_secs_f64() * 1e6, "memories");
     }
 }
