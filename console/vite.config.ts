@@ -1,12 +1,12 @@
 import { defineConfig } from 'vite';
 
-import { embedded } from './scripts/embedded.ts';
+import { embedded, noted } from './scripts/embedded.ts';
 
 /** Names without sums: the daemon tells each file's tag, and nothing is left of files that are no more. */
 export default defineConfig({
   base: './',
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
-  worker: { format: 'es', rollupOptions: { output: { entryFileNames: '[name].js' } } },
+  worker: { format: 'es', plugins: () => [noted()], rollupOptions: { output: { entryFileNames: '[name].js' } } },
   build: {
     outDir: 'built',
     emptyOutDir: true,
@@ -22,5 +22,5 @@ export default defineConfig({
       output: { entryFileNames: 'console.js', chunkFileNames: '[name].js', assetFileNames: 'console[extname]' },
     },
   },
-  plugins: [embedded()],
+  plugins: [noted(), embedded()],
 });

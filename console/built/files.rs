@@ -3,14 +3,14 @@
     File {
         name: "console.css",
         content_type: "text/css; charset=utf-8",
-        sum: "6e3aeb962059d5d8cdc381ffcb761e2d",
+        sum: "3798c5d899e3f15f113cb649d422c715",
         plain: include_bytes!("console.css"),
         gzip: include_bytes!("console.css.gz"),
     },
     File {
         name: "console.js",
         content_type: "text/javascript; charset=utf-8",
-        sum: "1901dfaa558a92e1aad2306efabe0dfc",
+        sum: "9464b078d89dd807e3397752f51dd5db",
         plain: include_bytes!("console.js"),
         gzip: include_bytes!("console.js.gz"),
     },
@@ -24,8 +24,22 @@
     File {
         name: "licences.txt",
         content_type: "text/plain; charset=utf-8",
-        sum: "6ca5c4634665c5a3205e7c98bfb94e93",
+        sum: "36e65042392b335ef2aa68f027abc2ec",
         plain: include_bytes!("licences.txt"),
         gzip: include_bytes!("licences.txt.gz"),
+    },
+    File {
+        name: "map-layout.js",
+        content_type: "text/javascript; charset=utf-8",
+        sum: "3437a93b743f65a2d1aebf83a580aafe",
+        plain: include_bytes!("map-layout.js"),
+        gzip: include_bytes!("map-layout.js.gz"),
+    },
+    File {
+        name: "map-view.js",
+        content_type: "text/javascript; charset=utf-8",
+        sum: "8ddafad562ec39169b6b962cbbdce362",
+        plain: include_bytes!("map-view.js"),
+        gzip: include_bytes!("map-view.js.gz"),
     },
 ]

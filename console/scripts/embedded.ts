@@ -14,12 +14,14 @@ const TYPES: Record<string, string> = {
   '.txt': 'text/plain; charset=utf-8',
 };
 
-/** Writes `licences.txt` into the bundle, and `*.gz` and `files.rs` beside it. */
-export function embedded(): Plugin {
+/** Directories of the packages that are in the page or in a worker. */
+const packages = new Set<string>();
+
+/** Notes which packages a bundle has: a worker's is made before the page's. */
+export function noted(): Plugin {
   return {
-    name: 'embedded',
-    async generateBundle(_options, bundle) {
-      const packages = new Set<string>();
+    name: 'noted',
+    generateBundle(_options, bundle) {
       for (const chunk of Object.values(bundle)) {
         if (chunk.type !== 'chunk') continue;
         for (const id of chunk.moduleIds) {
@@ -27,6 +29,15 @@ export function embedded(): Plugin {
           if (found?.[1]) packages.add(found[1]);
         }
       }
+    },
+  };
+}
+
+/** Writes `licences.txt` into the bundle, and `*.gz` and `files.rs` beside it. */
+export function embedded(): Plugin {
+  return {
+    name: 'embedded',
+    async generateBundle() {
       const texts = await Promise.all([...packages].sort().map(licence));
       this.emitFile({ type: 'asset', fileName: 'licences.txt', source: texts.join(`\n${'-'.repeat(72)}\n\n`) });
     },

@@ -1,5 +1,7 @@
 /**
- * What happens, as it happens: one stream for the page, read by `fetch` because a token never stands in an address.
+ * What happens, as it happens: one stream for the page. It is an `EventSource` where no token was given, which the browser
+ * itself opens again; else it is read by `fetch`, because an `EventSource` sends no header and a token never stands in an
+ * address.
  *
  * It is closed while the page is hidden, and opened again with the events of late; after a gap or a restart whoever shows
  * something asks again.
@@ -7,7 +9,7 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 
-import { AlmanacError, authorization, ROOT } from './api.js';
+import { AlmanacError, authorization, hasToken, ROOT } from './api.js';
 
 /** An event, as the daemon tells it. */
 export interface Happened {
@@ -16,12 +18,35 @@ export interface Happened {
   [field: string]: unknown;
 }
 
+/** All types, as the daemon names them. */
+export const TYPES = [
+  'catalog_reloaded',
+  'config_reloaded',
+  'tokens_loaded',
+  'watch_changed',
+  'presets_loaded',
+  'plugin_state_changed',
+  'plugin_faulted',
+  'plugin_replaced',
+  'plugin_update_refused',
+  'plugin_gone',
+  'llm_breaker_changed',
+  'execution_recorded',
+  'message_qualified',
+  'tool_missed',
+  'tools_suggested',
+  'memory_operated',
+  'tool_relayed',
+];
+
 export type Connection = 'connecting' | 'live' | 'lost' | 'refused';
 
 /** Events that are kept: as many as the daemon keeps, of what happens often and of what happens now and then. */
 const KEPT = 2000;
 /** Between two attempts, in ms. */
 const PAUSE_MS = 1000;
+/** Events that come together are told as one from this many on: those of late, when the stream begins. */
+const MANY = 50;
 
 type Listener = (event: Happened | undefined) => void;
 
@@ -35,7 +60,10 @@ const watchers = new Set<() => void>();
 export function listen(): void {
   running?.abort();
   running = new AbortController();
-  void follow(running.signal);
+  if (document.hidden) return;
+  set('connecting', state === 'lost');
+  if (hasToken()) void follow(running.signal);
+  else heed(running.signal);
 }
 
 document.addEventListener('visibilitychange', () => {
@@ -43,17 +71,46 @@ document.addEventListener('visibilitychange', () => {
   else if (running !== undefined) listen();
 });
 
+const ADDRESS = new URL(`v1/events?last=${KEPT}`, ROOT);
+
+/** Listens as browsers do. */
+function heed(signal: AbortSignal): void {
+  const source = new EventSource(ADDRESS);
+  let together: Happened[] = [];
+  const take = ({ data }: MessageEvent<string>) => {
+    together.push(JSON.parse(data) as Happened);
+    if (together.length === 1) setTimeout(() => (signal.aborted || came(together), (together = [])));
+  };
+  for (const type of [...TYPES, 'missed']) source.addEventListener(type, take);
+  source.onopen = begin;
+  source.onerror = () => {
+    // While it connects it tries by itself; it gives up where the answer is no stream, and then that answer tells why.
+    if (source.readyState === EventSource.CLOSED) void giveUp(signal);
+    else set('lost');
+  };
+  signal.addEventListener('abort', () => source.close());
+}
+
+async function giveUp(signal: AbortSignal): Promise<void> {
+  const status = await fetch(new URL('v1/overview', ROOT), { signal, cache: 'no-store' }).then(
+    (answer) => answer.status,
+    () => 0,
+  );
+  if (signal.aborted) return;
+  if (status === 401 || status === 403) return set('refused');
+  set('lost');
+  setTimeout(() => signal.aborted || listen(), PAUSE_MS);
+}
+
+/** Listens with the token. */
 async function follow(signal: AbortSignal): Promise<void> {
-  let isFirst = true;
   while (!signal.aborted) {
-    set('connecting', isFirst);
     try {
-      await read(signal, isFirst);
+      await read(signal);
     } catch (error) {
       if (signal.aborted) return;
       if (error instanceof Refused) return set('refused');
     }
-    isFirst = false;
     set('lost');
     await new Promise((done) => setTimeout(done, PAUSE_MS));
   }
@@ -61,16 +118,11 @@ async function follow(signal: AbortSignal): Promise<void> {
 
 class Refused extends Error {}
 
-async function read(signal: AbortSignal, isFirst: boolean): Promise<void> {
-  const address = new URL(`v1/events?last=${KEPT}`, ROOT);
-  const answer = await fetch(address, { headers: authorization(), signal, cache: 'no-store' });
+async function read(signal: AbortSignal): Promise<void> {
+  const answer = await fetch(ADDRESS, { headers: authorization(), signal, cache: 'no-store' });
   if (answer.status === 401 || answer.status === 403) throw new Refused();
   if (!answer.ok || answer.body === null) throw new Error(`status ${answer.status}`);
-  kept = [];
-  set('live');
-  // Whatever was shown is of before the gap.
-  tell(undefined);
-  if (isFirst) tell(undefined);
+  begin();
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = '';
   for (;;) {
@@ -78,18 +130,27 @@ async function read(signal: AbortSignal, isFirst: boolean): Promise<void> {
     if (done) return;
     const blocks = (rest + value).split('\n\n');
     rest = blocks.pop() ?? '';
-    const events = blocks.flatMap(parsed);
-    if (events.length === 0) continue;
-    kept = [...kept, ...events].slice(-KEPT);
-    // The events of late come at once; who shows something asks once for all of them.
-    if (events.length > 50) tell(undefined);
-    else events.forEach(tell);
+    came(blocks.flatMap(parsed));
   }
 }
 
 function parsed(block: string): Happened[] {
   const data = block.split('\n').find((line) => line.startsWith('data: '));
   return data === undefined ? [] : [JSON.parse(data.slice(6)) as Happened];
+}
+
+/** The stream begins, with the events of late: whatever is shown is of before the gap. */
+function begin(): void {
+  kept = [];
+  set('live');
+  tell(undefined);
+}
+
+function came(events: readonly Happened[]): void {
+  if (events.length === 0) return;
+  kept = [...kept, ...events].slice(-KEPT);
+  if (events.length > MANY) tell(undefined);
+  else events.forEach(tell);
 }
 
 function tell(event: Happened | undefined): void {

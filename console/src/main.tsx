@@ -6,14 +6,16 @@ import { type ComponentChildren, render } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 
 import { api, hasToken, needsToken, sentence, useThisToken } from './api.js';
-import { whenTokenNeeded } from './ask.js';
-import { listen, useConnection } from './live.js';
+import { useAsk, whenTokenNeeded } from './ask.js';
+import { listen, useConnection, useOnEvent } from './live.js';
 import { type Place, link, usePlace } from './router.js';
 import { Text } from './ui.js';
 import { Events } from './pages/events.js';
 import { Libraries } from './pages/libraries.js';
+import { Map } from './pages/map.js';
 import { Memory } from './pages/memory.js';
 import { Overview } from './pages/overview.js';
+import { Servers } from './pages/servers.js';
 import { Sessions } from './pages/sessions.js';
 import { Timing } from './pages/timing.js';
 import { Tool } from './pages/tool.js';
@@ -36,11 +38,13 @@ const PAGES: readonly Entry[] = [
     show: (place) =>
       place.subject === undefined ? <Tools place={place} /> : <Tool key={place.subject} name={place.subject} />,
   },
+  { name: 'map', title: 'Map', show: (place) => <Map place={place} /> },
   { name: 'timing', title: 'Timing', show: (place) => <Timing place={place} /> },
   { name: 'try', title: 'Try', show: (place) => <Try place={place} /> },
   { name: 'sessions', title: 'Sessions', show: (place) => <Sessions place={place} /> },
   { name: 'memory', title: 'Memory', show: (place) => <Memory place={place} /> },
   { name: 'libraries', title: 'Libraries', show: () => <Libraries /> },
+  { name: 'servers', title: 'Servers', show: () => <Servers /> },
   { name: 'usage', title: 'Usage', show: () => <Usage /> },
   { name: 'events', title: 'Events', show: (place) => <Events place={place} /> },
 ];
@@ -51,6 +55,10 @@ function Console() {
   const [round, setRound] = useState(0);
   const main = useRef<HTMLElement>(null);
   const page = PAGES.find((entry) => entry.name === place.page);
+  const servers = useAsk(`servers ${round}`, (signal) => api().listServers({ signal }));
+  useOnEvent(['config_reloaded'], 500, servers.again);
+  // Where there are none, and nobody looks for them, they are no page.
+  const hasServers = (servers.answer?.items.length ?? 0) > 0 || place.page === 'servers';
   const where = `${place.page}/${place.subject ?? ''}`;
   useEffect(() => {
     whenTokenNeeded(() => setNeeds(true));
@@ -78,7 +86,7 @@ function Console() {
             Almanac
           </a>
           <nav aria-label="Pages">
-            {PAGES.map(({ name, title }) => (
+            {PAGES.filter(({ name }) => name !== 'servers' || hasServers).map(({ name, title }) => (
               <a key={name} href={link(name)} aria-current={page?.name === name ? 'page' : undefined}>
                 {title}
               </a>

@@ -1,6 +1,7 @@
 /** Calls of the last hour as bars, drawn as SVG: it needs no library and scales with the page. */
 
 import type { MinuteOfCalls } from './api.js';
+import { count } from './format.js';
 
 const WIDTH = 600;
 const HEIGHT = 90;
@@ -40,7 +41,7 @@ export function Minutes({ minutes, label }: { minutes: readonly MinuteOfCalls[];
         <span>an hour ago</span>
         <span>
           <span class="key calls" aria-hidden="true" /> calls <span class="key failed" aria-hidden="true" /> failed or
-          timed out; at most {most} a minute
+          timed out; at most {count(most)} a minute
         </span>
         <span>now</span>
       </figcaption>

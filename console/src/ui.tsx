@@ -3,9 +3,10 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 
-import { sentence } from './api.js';
+import { type ExecutionItem, ROOT, sentence } from './api.js';
 import type { Asked } from './ask.js';
-import { moment } from './format.js';
+import { duration, moment } from './format.js';
+import { link } from './router.js';
 
 export type Tone = 'good' | 'warn' | 'bad' | 'quiet' | 'info';
 
@@ -67,6 +68,64 @@ export function Badge({ tone, children }: { tone: Tone; children: ComponentChild
       <span aria-hidden="true">{SIGNS[tone]}</span> {children}
     </span>
   );
+}
+
+/** A tool's name, linked to what it is. */
+export function ToolLink({ name }: { name: string }) {
+  return (
+    <a href={link('tools', name)}>
+      <code>{name}</code>
+    </a>
+  );
+}
+
+/** A session's name, linked to what it did; a dash without one. */
+export function SessionLink({ id }: { id: string | null | undefined }) {
+  if (id == null) return <>–</>;
+  return (
+    <a href={link('sessions', id)}>
+      <code>{id}</code>
+    </a>
+  );
+}
+
+/** How a call ended. */
+export function Outcome({ outcome }: { outcome: string }) {
+  return <Badge tone={outcome === 'success' ? 'good' : outcome === 'timeout' ? 'warn' : 'bad'}>{outcome}</Badge>;
+}
+
+/** What was said of a call before it was learnt, with a sign if it ended outside what nine in ten should. */
+export function Forecast({ call }: { call: ExecutionItem }) {
+  const { predicted_ms: said, duration_ms: took } = call;
+  if (said == null) return <>–</>;
+  const [low = 0, , middle = 0, , high = 0] = said;
+  const isOutside = call.outcome !== 'timeout' && took != null && (took < low || took > high);
+  return (
+    <span title={`nine in ten: ${duration(low)} to ${duration(high)}`}>
+      {duration(middle)}
+      {isOutside && <span class="unseen"> and it ended outside the interval</span>}
+      {isOutside && <span aria-hidden="true"> !</span>}
+    </span>
+  );
+}
+
+/** How agents record a call, where none was. */
+export function RecordSo({
+  tool = 'web_search',
+  session,
+  children,
+}: {
+  tool?: string;
+  session?: string;
+  children: ComponentChildren;
+}) {
+  const call = { tool_name: tool, duration_ms: 1200, ...(session !== undefined && { session_id: session }) };
+  return <Empty command={posting('v1/executions', call)}>{children}</Empty>;
+}
+
+/** The command that sends this, wherever the daemon is. */
+export function posting(path: string, body: unknown): string {
+  return `curl ${new URL(path, ROOT)} -H 'content-type: application/json' \\\n  -d '${JSON.stringify(body)}'`;
 }
 
 export function Chips({ items, label }: { items: readonly string[]; label?: string }) {

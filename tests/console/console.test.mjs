@@ -5,12 +5,12 @@ import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 
-import { findings, openPage, startBrowser } from './browser.mjs';
+import { findings, openPage, PATIENCE_MS, startBrowser } from './browser.mjs';
 import { startDaemon } from './daemon.mjs';
-import { post, prepare } from './prepare.mjs';
+import { callTool, post, prepare } from './prepare.mjs';
 
 /** The pages, and what each is headed by. */
-const PAGES = ['Overview', 'Tools', 'Timing', 'Try', 'Sessions', 'Memory', 'Libraries', 'Usage', 'Events'];
+const PAGES = ['Overview', 'Tools', 'Map', 'Timing', 'Try', 'Sessions', 'Memory', 'Libraries', 'Usage', 'Events'];
 
 const SCRIPT = '<img src=x onerror=alert(1)><script>alert(2)</script>';
 
@@ -30,7 +30,10 @@ after(async () => {
 
 /** Opens the console, does something in it, and finds nothing wrong with it afterwards. */
 async function visit(place, act, { at = daemon, isForgiven, ...options } = {}) {
-  const opened = await openPage(browser, `${at.url}/console/${place}`, { isForgiven, ...options });
+  const opened = await openPage(browser, `${at.url}/console/${place}`, {
+    isForgiven,
+    ...options,
+  });
   try {
     await opened.page.getByRole('heading', { level: 1 }).waitFor();
     await act(opened.page);
@@ -79,6 +82,7 @@ test('overview: a document that breaks is said at once, with its line, and again
     await writeFile(join(daemon.tools, 'broken.yaml'), `name: broken\ntitel: "${SCRIPT.replaceAll('"', '')}"\n`);
     const started = Date.now();
     await page.getByText(/in documents/).waitFor();
+    // It is said within a second; machines that test are slower, and all the same do not wait for the poll.
     assert.ok(Date.now() - started < 5000, `${Date.now() - started} ms`);
     await page.getByText('broken.yaml', { exact: false }).first().waitFor();
     await page.getByRole('link', { name: 'mend the lines that are named' }).click();
@@ -109,6 +113,11 @@ test('tools: found as agents find them, narrowed by facets, and read', async () 
     }
     await page.getByRole('table', { name: 'Relations' }).waitFor();
     await page.getByRole('table', { name: 'Durations by mode' }).getByText('news', { exact: true }).waitFor();
+    await page
+      .getByRole('table', { name: 'Choices' })
+      .getByText(/news about chips|first hit|two vendors|into a file|weather in Rome/)
+      .first()
+      .waitFor();
     await page.goBack();
     await page.waitForURL(/category=web/);
     assert.equal(await page.getByLabel('Search as agents do').inputValue(), 'find news on the web');
@@ -129,8 +138,191 @@ test('timing: the worst first, then the calls of one over the band', async () =>
       .waitFor();
     await page.getByText('nine in ten should be inside').waitFor();
     await page.getByRole('img', { name: /^Durations from/ }).waitFor();
-    await page.getByRole('table', { name: 'Latest calls' }).waitFor();
+    const latest = page.getByRole('table', { name: 'Latest calls' });
+    assert.match((await latest.locator('tbody td:nth-child(3)').first().textContent()) ?? '', /^\d.* m?s/);
     assert.deepEqual(await findings(page), []);
+  });
+});
+
+/** What an element looks like now. */
+const looks = async (element) => (await element.screenshot()).toString('base64');
+
+test('map: tools and what is between them, panned, zoomed, filtered, found, and the same as a table', async () => {
+  await visit('#/map', async (page) => {
+    const map = page.getByRole('application', { name: /^Map of \d+ tools/ });
+    await page.locator('.map[data-placed=true]').waitFor();
+    const zoom = page.getByRole('status', { name: 'Zoom' });
+    await page.waitForFunction(() => document.querySelector('output')?.textContent === '100 %');
+    const before = await looks(map);
+    const { x, y, width, height } = await map.boundingBox();
+    const [middle, centre] = [x + width / 2, y + height / 2];
+    await page.mouse.move(middle, centre);
+    await page.mouse.down();
+    await page.mouse.move(middle + 90, centre + 40, { steps: 5 });
+    await page.mouse.up();
+    assert.notEqual(await looks(map), before, 'it was panned');
+    await page.getByRole('button', { name: 'Nearer' }).click();
+    await page.waitForFunction(() => document.querySelector('output')?.textContent === '140 %');
+    await map.focus();
+    await page.keyboard.press('-');
+    await page.waitForFunction(() => document.querySelector('output')?.textContent === '100 %');
+    await page.mouse.move(middle, centre);
+    await page.mouse.wheel(0, -300);
+    await page.waitForFunction(() => document.querySelector('output')?.textContent !== '100 %');
+    await page.keyboard.press('0');
+    await page.waitForFunction(() => document.querySelector('output')?.textContent === '100 %');
+    assert.equal(await zoom.textContent(), '100 %');
+
+    const title = page.getByRole('heading', {
+      level: 2,
+      name: /\d+ tools, \d+ connections/,
+    });
+    const all = await title.textContent();
+    await page.getByRole('checkbox', { name: 'complements' }).uncheck();
+    await page.waitForURL(/kinds=conflict%2Calternative%2Ctransition/);
+    assert.notEqual(await title.textContent(), all);
+    await page.getByLabel('Category').selectOption('web');
+    await page.waitForURL(/category=web/);
+    await page.getByLabel('Category').selectOption('');
+    await page.getByRole('checkbox', { name: 'complements' }).check();
+
+    // What is found comes to the middle, and what is clicked on is what is there.
+    await page.getByLabel('Find a tool').fill('web_search');
+    const one = page.getByRole('heading', { level: 2, name: 'web_search' });
+    await one.waitFor();
+    await page
+      .getByRole('button', { name: /^(then|after) http_request$/ })
+      .first()
+      .waitFor();
+    await page.getByLabel('Find a tool').fill('');
+    await one.waitFor({ state: 'detached' });
+    await map.click({ position: { x: width / 2, y: height / 2 } });
+    await one.waitFor();
+    assert.deepEqual(await findings(page), []);
+
+    await page.getByRole('link', { name: 'Table', exact: true }).click();
+    const table = page.getByRole('table', { name: 'Connections' });
+    await table.getByRole('link', { name: 'web_search', exact: true }).first().waitFor();
+    await table.getByText('transition').first().waitFor();
+    assert.deepEqual(await findings(page), []);
+  });
+});
+
+test('map: without WebGL it is a table, and says so', async () => {
+  await visit('', async (page) => {
+    await page.evaluate(() => {
+      const whole = HTMLCanvasElement.prototype.getContext;
+      HTMLCanvasElement.prototype.getContext = function (kind, ...rest) {
+        return kind.startsWith('webgl') ? null : whole.call(this, kind, ...rest);
+      };
+    });
+    await page.getByRole('link', { name: 'Map', exact: true }).click();
+    await page.getByText('This browser has no WebGL').waitFor();
+    await page.getByRole('table', { name: 'Connections' }).waitFor();
+    assert.deepEqual(await findings(page), []);
+  });
+});
+
+test('servers: up, their lists, a changed definition side by side and approved, and calls under way', async () => {
+  const server = (says) => `mcp:
+  anonymous_calls: true
+  servers:
+    tests:
+      command: [${process.execPath}, ${join(import.meta.dirname, 'mcp-server.mjs')}]
+      env: {SAYS: '${says}'}
+      on_change: block
+`;
+  const tokens = { operator: 'admin', reader: 'read' };
+  const own = await startDaemon({
+    configuration: server('Greets you.'),
+    tokens,
+  });
+  const headers = { authorization: `Bearer ${own.tokens.operator}` };
+  const ask = async (path) => (await fetch(own.url + path, { headers })).json();
+  const until = async (what, holds) => {
+    const deadline = Date.now() + PATIENCE_MS;
+    while (!(await holds())) assert.ok(Date.now() < deadline, what);
+  };
+  const refusals = /status: 40[13]|Failed to load resource/;
+  const enter = async (page, token) => {
+    await page.getByLabel('Token').fill(token);
+    await page.getByRole('button', { name: 'Enter' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Servers' }).waitFor();
+  };
+  try {
+    await until('the server is up', async () => (await ask('/v1/servers')).items[0]?.tools === 2);
+    await own.configure(server(SCRIPT));
+    await until('the change is seen', async () => (await ask('/v1/servers')).items[0].waiting === 1);
+    void callTool(own.url, 'tests_slow', { ms: 60_000 }, headers);
+    await until('the call is under way', async () => (await ask('/v1/servers')).calls[0]?.running_ms !== undefined);
+    await visit(
+      '#/servers',
+      async (page) => {
+        await enter(page, own.tokens.reader);
+        const list = page.getByRole('table', { name: 'Servers' });
+        await list.locator('.badge.good', { hasText: 'up' }).waitFor();
+        await page.getByRole('table', { name: 'Calls under way' }).getByText('tests_slow').waitFor();
+        await page.setViewportSize({ width: 360, height: 800 });
+        assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth), 0);
+        const change = page.getByRole('region', { name: 'Change of greet' });
+        await change.getByText('Greets you.').waitFor();
+        await change.getByText(SCRIPT, { exact: false }).waitFor();
+        assert.equal(await page.locator('main img, main script').count(), 0);
+        assert.deepEqual(await findings(page), []);
+        await change.getByRole('button', { name: 'Approve' }).click();
+        await page.getByRole('dialog').getByRole('button', { name: 'Approve' }).click();
+        await page.getByText('This token has not the scope admin').waitFor();
+
+        await page.getByRole('button', { name: 'Forget the token' }).click();
+        await enter(page, own.tokens.operator);
+        await change.getByRole('button', { name: 'Approve' }).click();
+        await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
+        await change.getByRole('button', { name: 'Approve' }).click();
+        await page.getByRole('dialog').getByRole('button', { name: 'Approve' }).click();
+        await change.waitFor({ state: 'detached' });
+      },
+      { at: own, isForgiven: (text) => refusals.test(text) },
+    );
+    assert.equal((await ask('/v1/servers')).items[0].waiting, 0);
+  } finally {
+    await own.stop();
+  }
+});
+
+test('what happens comes by the browser s own stream, and not while the page is hidden', async () => {
+  await visit('', async (page) => {
+    const kinds = [];
+    page.on('request', (request) => request.url().includes('/v1/events') && kinds.push(request.resourceType()));
+    await page.reload();
+    await page.getByText('live', { exact: true }).waitFor();
+    assert.deepEqual(kinds, ['eventsource']);
+    const listeners = async () => (await (await fetch(`${daemon.url}/v1/overview`)).json()).listeners;
+    const before = await listeners();
+    const hide = (isHidden) =>
+      page.evaluate((hidden) => {
+        Object.defineProperty(document, 'hidden', {
+          value: hidden,
+          configurable: true,
+        });
+        document.dispatchEvent(new Event('visibilitychange'));
+      }, isHidden);
+    await hide(true);
+    const deadline = Date.now() + PATIENCE_MS;
+    // A stream that is closed is found out when something is to be told on it.
+    while ((await listeners()) >= before) {
+      assert.ok(Date.now() < deadline, 'it still listens');
+      await post(daemon.url, '/v1/executions', {
+        tool_name: 'file_list',
+        duration_ms: 40,
+      });
+    }
+    await hide(false);
+    await page.getByText('live', { exact: true }).waitFor();
+    await post(daemon.url, '/v1/executions', {
+      tool_name: 'file_list',
+      duration_ms: 40,
+    });
+    assert.deepEqual(kinds, ['eventsource', 'eventsource']);
   });
 });
 
@@ -151,7 +343,9 @@ test('try: a message, its cut, and a miss that is learnt; a call, its time and w
     assert.deepEqual(await findings(page), []);
     await page.getByLabel('Its name').fill('http_request');
     await page.getByRole('button', { name: 'Report the miss' }).click();
-    const dialog = page.getByRole('dialog', { name: 'Was http_request missing?' });
+    const dialog = page.getByRole('dialog', {
+      name: 'Was http_request missing?',
+    });
     assert.deepEqual(await findings(page), []);
     await dialog.getByRole('button', { name: 'Cancel' }).click();
     await page.getByRole('button', { name: 'Report the miss' }).click();
@@ -178,7 +372,9 @@ test('sessions: from the list to what one did', async () => {
       .getByRole('img', { name: /calls? of/ })
       .first()
       .waitFor();
-    await page.getByRole('table', { name: 'Calls' }).waitFor();
+    await page.getByRole('table', { name: 'Calls' }).getByRole('columnheader', { name: 'Was forecast' }).waitFor();
+    await page.getByText('when nine in ten should end').waitFor();
+    assert.ok((await page.locator('.lanes .said').count()) > 0);
     await page.getByText('Tokens in').waitFor();
     assert.deepEqual(await findings(page), []);
   });
@@ -248,7 +444,9 @@ test('libraries: state, calls, and how it came to that', async () => {
       async (page) => {
         await page.locator('.badge.good', { hasText: 'ready' }).waitFor();
         await page.getByText('starting → ready').waitFor();
-        await post(own.url, '/v1/metadata', { tool_name: 'reasoning_divergent' });
+        await post(own.url, '/v1/metadata', {
+          tool_name: 'reasoning_divergent',
+        });
         await page.getByRole('table', { name: 'Last proposals' }).waitFor();
         assert.deepEqual(await findings(page), []);
       },
@@ -272,7 +470,10 @@ test('usage: by day, over the threshold marked, and by session', async () => {
 test('events: as they happen, by type, linked to their place', async () => {
   await visit('#/events', async (page) => {
     await page.getByText('live', { exact: true }).waitFor();
-    await post(daemon.url, '/v1/executions', { tool_name: 'grep', duration_ms: 40 });
+    await post(daemon.url, '/v1/executions', {
+      tool_name: 'grep',
+      duration_ms: 40,
+    });
     const table = page.getByRole('table', { name: 'Events' });
     await table.getByRole('link', { name: 'grep' }).waitFor();
     await page
@@ -309,13 +510,18 @@ test('a script in a document is text', async () => {
 });
 
 test('tokens: asked for, refused, kept in memory only, and no more is shown than they allow', async () => {
-  const own = await startDaemon({ tokens: { reader: 'read', keeper: 'read,memory' } });
+  const own = await startDaemon({
+    tokens: { reader: 'read', keeper: 'read,memory' },
+  });
   const refusals = /status( of|:) (401|403)/;
   try {
     await post(
       own.url,
       '/v1/memories/documents',
-      { content: 'a secret', metadata: { source: 'user', agentId: 'agent:agent:a' } },
+      {
+        content: 'a secret',
+        metadata: { source: 'user', agentId: 'agent:agent:a' },
+      },
       { authorization: `Bearer ${own.tokens.keeper}` },
     );
     await visit(
@@ -362,6 +568,8 @@ test('an empty state says on each page what would fill it, and how', async () =>
       tools: 'There are no tools',
       timing: 'No call was recorded',
       sessions: 'No session called',
+      map: 'There are no tools',
+      servers: 'No MCP server is configured',
       memory: 'Nothing is remembered',
       libraries: 'No rule library',
       usage: 'No turn was reported',
@@ -395,14 +603,20 @@ test('a daemon that is started again under an open page: it says so, and comes b
         await page.getByText('All is well').waitFor();
         await own.start();
         await page.getByText('live', { exact: true }).waitFor();
-        await post(own.url, '/v1/executions', { tool_name: 'grep', duration_ms: 40 });
+        await post(own.url, '/v1/executions', {
+          tool_name: 'grep',
+          duration_ms: 40,
+        });
         await page
           .getByText('1 calls in the last hour')
           .or(page.getByRole('img', { name: /^1 calls/ }))
           .first()
           .waitFor();
       },
-      { at: own, isForgiven: (text) => /ERR_CONNECTION|ERR_INCOMPLETE|ERR_EMPTY|failed:/.test(text) },
+      {
+        at: own,
+        isForgiven: (text) => /ERR_CONNECTION|ERR_INCOMPLETE|ERR_EMPTY|failed:/.test(text),
+      },
     );
   } finally {
     await own.stop();

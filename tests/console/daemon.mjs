@@ -12,7 +12,7 @@ const BINARY =
   process.env['ALMANACD'] ?? resolve(REPOSITORY, process.env['CARGO_TARGET_DIR'] ?? 'target', 'debug/almanacd');
 
 /**
- * Starts one: with the shipped documents or none, with tokens by their names and scopes or none, and with a rule library or
+ * Starts one: with the shipped documents, none, or what a function writes, with tokens by their names and scopes or none, and with a rule library or
  * none.
  */
 export async function startDaemon({ configuration = '', documents = true, tokens, library } = {}) {
@@ -63,8 +63,14 @@ export async function startDaemon({ configuration = '', documents = true, tokens
     url,
     root,
     tools,
+    pid: () => child.pid,
     /** The tokens by their names. */
     tokens: texts,
+    /** Writes another configuration, which is read at once. */
+    configure: async (text) => {
+      await writeFile(join(root, 'almanac.yaml'), text + access);
+      execFileSync(BINARY, ['ctl', '--socket', join(root, 'admin.sock'), 'reload'], { env: ownEnvironment() });
+    },
     /** Ends it as an operator does. */
     end: () => end('SIGTERM'),
     start,

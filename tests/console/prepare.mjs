@@ -36,6 +36,23 @@ export async function post(url, path, body, headers = {}) {
   return answer.json();
 }
 
+/** The version of MCP that is spoken here. */
+const VERSION = '2026-07-28';
+
+/** Calls a tool of a server behind the daemon; nothing comes of it if the daemon ends before. */
+export async function callTool(url, name, given, headers = {}) {
+  const meta = {
+    'io.modelcontextprotocol/protocolVersion': VERSION,
+    'io.modelcontextprotocol/clientInfo': { name: 'tests', version: '1' },
+    'io.modelcontextprotocol/clientCapabilities': {},
+  };
+  const params = { name, arguments: given, _meta: meta };
+  const ofEra = { 'mcp-protocol-version': VERSION, 'mcp-method': 'tools/call', 'mcp-name': name };
+  const accept = 'application/json, text/event-stream';
+  const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params };
+  await post(url, '/mcp', body, { accept, ...ofEra, ...headers }).catch(() => undefined);
+}
+
 /** Records so many calls of so many sessions, and keeps so many memories. */
 export async function prepare(url, { calls = 300, sessions = 20, memories = 60, headers = {} } = {}) {
   const next = numbers(7);
@@ -89,7 +106,10 @@ export async function prepare(url, { calls = 300, sessions = 20, memories = 60, 
           agentId: 'agent:agent:helper',
           chatId: `chat:chat:c${thread}`,
           // A gap in each thread, as when a message was lost.
-          thread: { id: `thread-${thread}`, position: (memory % 12) + (memory % 12 > 6 ? 2 : 0) },
+          thread: {
+            id: `thread-${thread}`,
+            position: (memory % 12) + (memory % 12 > 6 ? 2 : 0),
+          },
         },
       },
       headers,

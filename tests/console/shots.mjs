@@ -6,9 +6,34 @@ import { join, resolve } from 'node:path';
 
 import { openPage, startBrowser } from './browser.mjs';
 import { startDaemon } from './daemon.mjs';
-import { post, prepare } from './prepare.mjs';
+import { callTool, post, prepare } from './prepare.mjs';
+
+/** Only those that are named, if any is. */
+const ONLY = process.argv.slice(2);
 
 const OUT = resolve(import.meta.dirname, '../../docs/console');
+
+/** The map's tools are where they go. */
+const placed = (page) => page.locator('.map[data-placed=true]').waitFor();
+
+/** A configuration with a server behind the daemon. */
+const server = (says) => `mcp:
+  anonymous_calls: true
+  servers:
+    notes:
+      command: [${process.execPath}, ${join(import.meta.dirname, 'mcp-server.mjs')}]
+      env: {SAYS: '${says}'}
+      on_change: block
+`;
+
+/** Changes what the server says, and lets it work on something. */
+async function connect(daemon) {
+  const servers = async () => (await (await fetch(`${daemon.url}/v1/servers`)).json()).items[0];
+  while ((await servers())?.tools !== 2);
+  await daemon.configure(server('Greets whoever is named, in their language, and notes that it did.'));
+  while ((await servers()).waiting !== 1);
+  void callTool(daemon.url, 'notes_slow', { ms: 600_000 });
+}
 
 /** Each picture's name, its place, and what is done before it is taken. */
 const SHOTS = [
@@ -16,6 +41,9 @@ const SHOTS = [
   ['tools', '#/tools?q=find%20news%20on%20the%20web'],
   ['diagnostics', '#/tools?tab=diagnostics'],
   ['tool', '#/tools/web_search'],
+  ['map', '#/map', placed],
+  ['map-of-one', '#/map?tool=web_search', placed],
+  ['connections', '#/map?view=table&tool=web_search'],
   ['timing', '#/timing'],
   ['calls', '#/timing/http_request'],
   [
@@ -34,19 +62,25 @@ const SHOTS = [
   ['memory', '#/memory?q=weather'],
   ['thread', '#/memory/thread-1?show=thread'],
   ['libraries', '#/libraries'],
+  ['servers', '#/servers', (page) => page.getByText('notes_slow').waitFor()],
   ['usage', '#/usage'],
   ['events', '#/events'],
 ];
 
 const library = process.env['CONSOLE_LIBRARY'];
-const daemon = await startDaemon(library === undefined ? {} : { library });
+const daemon = await startDaemon({
+  configuration: server('Greets whoever is named.'),
+  ...(library !== undefined && { library }),
+});
 const browser = await startBrowser();
 try {
   await prepare(daemon.url, { calls: 10_000, sessions: 200, memories: 1000 });
   for (let minute = 0; minute < 3; minute += 1) await post(daemon.url, '/v1/metadata', { tool_name: 'web_search' });
+  await connect(daemon);
   await mkdir(OUT, { recursive: true });
   for (const colorScheme of ['light', 'dark']) {
     for (const [name, place, act] of SHOTS) {
+      if (ONLY.length > 0 && !ONLY.includes(name)) continue;
       const opened = await openPage(browser, `${daemon.url}/console/${place}`, {
         colorScheme,
         viewport: { width: 1200, height: 800 },

@@ -2,29 +2,8 @@
 
 import { link, type Place } from '../router.js';
 import { many, words } from '../format.js';
-import { type Happened, useEvents } from '../live.js';
-import { Badge, Card, type Column, Empty, Page, Table, Time, type Tone } from '../ui.js';
-
-/** All types, as the daemon names them. */
-const TYPES = [
-  'catalog_reloaded',
-  'config_reloaded',
-  'tokens_loaded',
-  'watch_changed',
-  'presets_loaded',
-  'plugin_state_changed',
-  'plugin_faulted',
-  'plugin_replaced',
-  'plugin_update_refused',
-  'plugin_gone',
-  'llm_breaker_changed',
-  'execution_recorded',
-  'message_qualified',
-  'tool_missed',
-  'tools_suggested',
-  'memory_operated',
-  'tool_relayed',
-];
+import { type Happened, TYPES, useEvents } from '../live.js';
+import { Badge, Card, type Column, Empty, Page, SessionLink, Table, Time, type Tone, ToolLink } from '../ui.js';
 
 /** Rows that are drawn. */
 const SHOWN = 300;
@@ -86,6 +65,7 @@ export function Events({ place }: { place: Place }) {
 function text(value: unknown): string {
   if (value == null) return '';
   if (Array.isArray(value)) return value.map(text).join(', ');
+  if (typeof value === 'number') return String(Number(value.toPrecision(4)));
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
 
@@ -102,12 +82,7 @@ function toneOf(event: Happened): Tone {
 /** What it happened to, linked to its place. */
 function Subject({ event }: { event: Happened }) {
   const tool = event['tool'];
-  if (typeof tool === 'string')
-    return (
-      <a href={link('tools', tool)}>
-        <code>{tool}</code>
-      </a>
-    );
+  if (typeof tool === 'string') return <ToolLink name={tool} />;
   const plugin = event['plugin'];
   if (typeof plugin === 'string')
     return (
@@ -116,12 +91,7 @@ function Subject({ event }: { event: Happened }) {
       </a>
     );
   const session = event['session_id'];
-  if (typeof session === 'string')
-    return (
-      <a href={link('sessions', session)}>
-        <code>{session}</code>
-      </a>
-    );
+  if (typeof session === 'string') return <SessionLink id={session} />;
   switch (event.type) {
     case 'catalog_reloaded':
       return <a href={link('tools', undefined, { tab: 'diagnostics' })}>{many(Number(event['tools']), 'tool')}</a>;

@@ -5,7 +5,7 @@ import { useAsk } from '../ask.js';
 import { count, duration, many, share } from '../format.js';
 import { useOnEvent } from '../live.js';
 import { link } from '../router.js';
-import { Badge, Card, Empty, Page, Shown, Tile, Time, type Tone } from '../ui.js';
+import { Badge, Card, Page, RecordSo, Shown, Tile, Time, type Tone } from '../ui.js';
 import { Minutes } from '../minutes.js';
 
 /** Something that is wrong, and where to look. */
@@ -184,11 +184,7 @@ export function Overview() {
                 }
               >
                 {inHour === 0 ? (
-                  <Empty
-                    command={`curl ${location.origin}/v1/executions -H 'content-type: application/json' \\\n  -d '{"tool_name": "web_search", "duration_ms": 1200}'`}
-                  >
-                    Nothing was recorded in the last hour. Agents record their calls so:
-                  </Empty>
+                  <RecordSo>Nothing was recorded in the last hour. Agents record their calls so:</RecordSo>
                 ) : (
                   <Minutes
                     minutes={minutes}

@@ -5,7 +5,22 @@ import { useAsk } from '../ask.js';
 import { count, dollars, duration, many, share } from '../format.js';
 import { useOnEvent } from '../live.js';
 import { go, link, type Place } from '../router.js';
-import { Badge, Card, Chips, type Column, Empty, Page, Shown, Table, Text, Tile, Time } from '../ui.js';
+import {
+  Card,
+  Chips,
+  type Column,
+  Forecast,
+  Outcome,
+  Page,
+  RecordSo,
+  SessionLink,
+  Shown,
+  Table,
+  Text,
+  Tile,
+  Time,
+  ToolLink,
+} from '../ui.js';
 import { useState } from 'preact/hooks';
 
 export function Sessions({ place }: { place: Place }) {
@@ -20,11 +35,7 @@ function All({ place }: { place: Place }) {
   const columns: Column<SessionItem>[] = [
     {
       head: 'Session',
-      cell: (row) => (
-        <a href={link('sessions', row.sessionId)}>
-          <code>{row.sessionId}</code>
-        </a>
-      ),
+      cell: (row) => <SessionLink id={row.sessionId} />,
       class: 'wide',
     },
     { head: 'Calls', cell: (row) => count(row.calls), isNumber: true },
@@ -52,11 +63,7 @@ function All({ place }: { place: Place }) {
         {({ items, nextCursor }) => (
           <Card title={many(items.length, 'session')} note="among the latest 100,000 calls">
             {items.length === 0 ? (
-              <Empty
-                command={`curl ${location.origin}/v1/executions -H 'content-type: application/json' \\\n  -d '{"tool_name": "web_search", "duration_ms": 1200, "session_id": "s1"}'`}
-              >
-                No session called a tool yet. A call with a session makes one:
-              </Empty>
+              <RecordSo session="s1">No session called a tool yet. A call with a session makes one:</RecordSo>
             ) : (
               <Table caption="Sessions" columns={columns} rows={items} keyOf={(row) => row.sessionId} />
             )}
@@ -89,7 +96,7 @@ function One({ id }: { id: string }) {
   return (
     <Page
       title={<code>{id}</code>}
-      lead="A session."
+      lead="A session: what it is about, what it called, and how that compares with what was forecast."
       actions={
         <a class="button" href={link('sessions')}>
           All sessions
@@ -191,13 +198,25 @@ function Line({ calls }: { calls: readonly ExecutionItem[] }) {
               aria-label={`${many(mine.length, 'call')} of ${tool}`}
             >
               <rect class="bar-back" width={WIDTH} height="16" />
+              {mine.map(({ call, begin }, index) =>
+                call.predicted_ms == null ? null : (
+                  <rect
+                    key={`said ${index}`}
+                    class="said"
+                    x={x(begin + (call.predicted_ms[0] ?? 0))}
+                    width={Math.max(1, x(begin + (call.predicted_ms[4] ?? 0)) - x(begin + (call.predicted_ms[0] ?? 0)))}
+                    height="16"
+                  />
+                ),
+              )}
               {mine.map(({ call, begin, end }, index) => (
                 <rect
                   key={index}
                   class={call.outcome === 'success' ? 'inside' : 'failed'}
                   x={x(begin)}
                   width={Math.max(2.5, x(end) - x(begin))}
-                  height="16"
+                  y="4"
+                  height="8"
                 >
                   <title>{`${call.duration_ms == null ? 'not known' : duration(call.duration_ms)}, ${call.outcome}`}</title>
                 </rect>
@@ -209,6 +228,7 @@ function Line({ calls }: { calls: readonly ExecutionItem[] }) {
       <figcaption class="plot-note">
         <span>{lanes.length > LANES ? `the ${LANES} tools that were called most` : 'from the first call'}</span>
         <span>
+          <span class="key band" aria-hidden="true" /> when nine in ten should end{' '}
           <span class="key inside" aria-hidden="true" /> succeeded <span class="key failed" aria-hidden="true" /> did
           not
         </span>
@@ -225,17 +245,16 @@ function Calls({ calls }: { calls: readonly ExecutionItem[] }) {
       head: 'Tool',
       cell: (call) => (
         <>
-          <a href={link('tools', call.tool_name)}>
-            <code>{call.tool_name}</code>
-          </a>
+          <ToolLink name={call.tool_name} />
           {call.mode_name != null && <div class="sub">{call.mode_name}</div>}
         </>
       ),
     },
     { head: 'Took', cell: (call) => (call.duration_ms == null ? '–' : duration(call.duration_ms)), isNumber: true },
+    { head: 'Was forecast', cell: (call) => <Forecast call={call} />, isNumber: true, isExtra: true },
     {
       head: 'Outcome',
-      cell: (call) => <Badge tone={call.outcome === 'success' ? 'good' : 'bad'}>{call.outcome}</Badge>,
+      cell: (call) => <Outcome outcome={call.outcome} />,
     },
   ];
   return (

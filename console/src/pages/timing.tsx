@@ -1,17 +1,32 @@
 /** How long does it take? */
 
+import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
 
-import { api, type ExecutionItem, type KeyTiming } from '../api.js';
+import { api, type CallPoint, type CallPoints, type ExecutionItem, type KeyTiming } from '../api.js';
 import { useAsk } from '../ask.js';
 import { count, duration, many, modeName, share } from '../format.js';
 import { useOnEvent } from '../live.js';
-import { Plot } from '../plot.js';
+import { Plot, type Point } from '../plot.js';
 import { go, link, type Place } from '../router.js';
-import { Badge, Bar, Card, Choice, type Column, Empty, Page, Shown, Table, Time } from '../ui.js';
+import {
+  Badge,
+  Bar,
+  Card,
+  Choice,
+  type Column,
+  Forecast,
+  Outcome,
+  Page,
+  RecordSo,
+  SessionLink,
+  Shown,
+  Table,
+  Time,
+} from '../ui.js';
 
-/** Points that are drawn at most. */
-const MAX_POINTS = 10_000;
+/** Calls of the tool that are looked through for the latest ones of a mode. */
+const LOOKED_THROUGH = 200;
 /** Calls from which on coverage says something. */
 const ENOUGH = 20;
 
@@ -85,11 +100,7 @@ function Keys() {
             {...(found.length > SHOWN && { note: `the worst ${SHOWN} are shown` })}
           >
             {found.length === 0 ? (
-              <Empty
-                command={`curl ${location.origin}/v1/executions -H 'content-type: application/json' \\\n  -d '{"tool_name": "web_search", "duration_ms": 1200}'`}
-              >
-                No call was recorded yet. Agents record theirs so:
-              </Empty>
+              <RecordSo>No call was recorded yet. Agents record theirs so:</RecordSo>
             ) : (
               <Table
                 caption="Forecasts by tool and mode"
@@ -105,37 +116,16 @@ function Keys() {
   );
 }
 
-interface Calls {
-  items: ExecutionItem[];
-  hasMore: boolean;
-}
-
-/** The latest calls of a tool, up to the number that is drawn. */
-async function latestCalls(tool: string, signal: AbortSignal): Promise<Calls> {
-  const items: ExecutionItem[] = [];
-  let cursor: string | undefined;
-  do {
-    const page = await api().listExecutions({
-      query: { tool, limit: 1000, ...(cursor !== undefined && { cursor }) },
-      signal,
-    });
-    items.push(...page.items);
-    cursor = page.next_cursor ?? undefined;
-  } while (cursor !== undefined && items.length < MAX_POINTS);
-  return { items: items.slice(0, MAX_POINTS), hasMore: cursor !== undefined };
-}
-
 function OneTool({ name, place }: { name: string; place: Place }) {
   const keys = useAsk(`timing ${name}`, (signal) => api().getTiming({ path: { name }, signal }));
-  const calls = useAsk(`calls ${name}`, (signal) => latestCalls(name, signal));
-  useOnEvent(['execution_recorded'], 5000, () => (keys.again(), calls.again()));
+  useOnEvent(['execution_recorded'], 5000, keys.again);
   const modes = keys.answer?.items ?? [];
   const asked = place.query.get('mode') ?? '';
   const key = modes.find(({ mode }) => mode === asked) ?? modes[0];
   return (
     <Page
       title={<code>{name}</code>}
-      lead="Its calls over what the model says now."
+      lead="Its calls over what the model said of each just before it learnt it."
       actions={
         <a class="button" href={link('tools', name)}>
           Its document
@@ -156,7 +146,7 @@ function OneTool({ name, place }: { name: string; place: Place }) {
                   />
                 </div>
               )}
-              <Shown asked={calls}>{(found) => <OneKey timing={key} calls={found} />}</Shown>
+              <OfKey key={key.mode} timing={key} />
             </>
           )
         }
@@ -170,43 +160,73 @@ function isOf(call: ExecutionItem, key: KeyTiming): boolean {
   return key.mode === `${call.mode_name ?? ''}${call.outcome === 'error' ? '#error' : ''}`;
 }
 
-function OneKey({ timing, calls }: { timing: KeyTiming; calls: Calls }) {
-  const mine = useMemo(
-    () => calls.items.filter((call) => isOf(call, timing) && call.duration_ms != null),
-    [calls, timing.mode],
+function OfKey({ timing }: { timing: KeyTiming }) {
+  const { tool, mode } = timing;
+  const points = useAsk(`points ${tool} ${mode}`, (signal) =>
+    api().listTimedCalls({ path: { name: tool }, query: { ...(mode !== '' && { mode }) }, signal }),
   );
+  const calls = useAsk(`calls ${tool} ${mode}`, (signal) =>
+    api().listExecutions({ query: { tool, limit: LOOKED_THROUGH }, signal }),
+  );
+  useOnEvent(['execution_recorded'], 5000, () => (points.again(), calls.again()));
+  return (
+    <Shown asked={points}>
+      {(found) => (
+        <Drawn timing={timing} found={found}>
+          <Shown asked={calls}>
+            {({ items }) => <Latest calls={items.filter((call) => isOf(call, timing)).slice(0, 8)} />}
+          </Shown>
+        </Drawn>
+      )}
+    </Shown>
+  );
+}
+
+function isGivenUp({ outcome }: CallPoint): boolean {
+  return outcome === 'timeout' || outcome === 'cancelled';
+}
+
+/** Did it end inside what nine in ten should? */
+function isInside({ duration_ms: ms, predicted_ms: said }: CallPoint): boolean {
+  return said != null && ms >= (said[0] ?? 0) && ms <= (said[4] ?? 0);
+}
+
+function Drawn({ timing, found, children }: { timing: KeyTiming; found: CallPoints; children: ComponentChildren }) {
+  const { items, total, thinned } = found;
   const points = useMemo(
     () =>
-      mine.map((call) => ({
-        at: Date.parse(call.timestamp) / 1000,
-        ms: call.duration_ms ?? 0,
-        isBad: call.outcome === 'timeout' || call.outcome === 'cancelled',
+      items.map((call): Point => ({
+        at: call.at_ms / 1000,
+        ms: call.duration_ms,
+        isBad: isGivenUp(call),
+        predicted: call.predicted_ms ?? undefined,
       })),
-    [mine],
+    [items],
   );
-  const [low, high] = timing.interval_ms;
-  const bad = points.filter((point) => point.isBad).length;
-  const inside = points.filter(({ ms, isBad }) => !isBad && ms >= low && ms <= high).length;
-  const good = points.length - bad;
+  const ended = items.filter((call) => !isGivenUp(call));
+  const judged = ended.filter(({ predicted_ms: said }) => said != null);
+  const without = items.filter(({ predicted_ms: said }) => said == null).length;
   const drift = driftOf(points);
+  const [low, high] = timing.interval_ms;
   return (
     <>
       <Card
-        title={many(points.length, 'call')}
-        note={calls.hasMore ? `of the latest ${count(MAX_POINTS)} of the tool; there are more` : 'all that are kept'}
+        title={many(total, 'call')}
+        note={
+          thinned
+            ? `${count(items.length)} are drawn, the shortest and the longest among them`
+            : 'the latest 100,000 at most'
+        }
       >
-        <Plot
-          points={points}
-          band={{ low, middle: timing.p50_ms, high }}
-          label={`${points.length} calls by time and duration; nine in ten should take ${duration(low)} to ${duration(high)}`}
-        />
+        <Plot points={points} label={`${items.length} calls by time and duration, over what was forecast of each`} />
         <p class="plot-note">
           <span>
-            <span class="key band" aria-hidden="true" /> nine in ten should be inside, as the model says now; the dashed
-            line is the middle. What it said at the time of a call is not kept.
+            <span class="key wide" aria-hidden="true" /> nine in ten should be inside{' '}
+            <span class="key band" aria-hidden="true" /> half of them; the line is the middle
+            {without > 0 && <>. What was said of {count(without)} was not kept</>}
           </span>
           <span>
-            <span class="key failed" aria-hidden="true" /> given up by their callers: {bad}
+            <span class="key failed" aria-hidden="true" /> given up by their callers: {items.length - ended.length}
           </span>
         </p>
         {drift !== undefined && (
@@ -217,23 +237,17 @@ function OneKey({ timing, calls }: { timing: KeyTiming; calls: Calls }) {
         )}
       </Card>
       <div class="two">
-        <Card title="Distribution" note="of calls that came to their end">
-          <Distribution
-            points={points.filter((point) => !point.isBad).map((point) => point.ms)}
-            low={low}
-            high={high}
-          />
-          {good > 0 && (
+        <Card title="Distribution" note="of calls that came to their end, by what is forecast now">
+          <Distribution durations={ended.map((call) => call.duration_ms)} low={low} high={high} />
+          {judged.length > 0 && (
             <p class="sub">
-              {share(inside / good)} of {count(good)} ended inside; of late{' '}
-              {timing.recent_accuracy == null ? 'none was judged' : share(timing.recent_accuracy.coverage90)}, as
-              forecast at the time.
+              {share(judged.filter(isInside).length / judged.length)} of {count(judged.length)} ended inside what was
+              forecast of them
+              {timing.recent_accuracy != null && <>, {share(timing.recent_accuracy.coverage90)} of late</>}.
             </p>
           )}
         </Card>
-        <Card title="The latest">
-          <Latest calls={mine.slice(0, 8)} />
-        </Card>
+        <Card title="The latest">{children}</Card>
       </div>
     </>
   );
@@ -241,17 +255,24 @@ function OneKey({ timing, calls }: { timing: KeyTiming; calls: Calls }) {
 
 function Latest({ calls }: { calls: readonly ExecutionItem[] }) {
   const columns: Column<ExecutionItem>[] = [
-    { head: 'Ended', cell: (call) => <Time at={call.timestamp} />, class: 'nowrap' },
+    {
+      head: 'Ended',
+      cell: (call) => (
+        <>
+          <Time at={call.timestamp} />
+          {call.session_id != null && (
+            <div class="sub">
+              <SessionLink id={call.session_id} />
+            </div>
+          )}
+        </>
+      ),
+    },
     { head: 'Took', cell: (call) => duration(call.duration_ms ?? 0), isNumber: true },
+    { head: 'Was forecast', cell: (call) => <Forecast call={call} />, isNumber: true },
     {
       head: 'Outcome',
-      cell: (call) => <Badge tone={call.outcome === 'success' ? 'good' : 'bad'}>{call.outcome}</Badge>,
-    },
-    {
-      head: 'Session',
-      cell: (call) =>
-        call.session_id == null ? '–' : <a href={link('sessions', call.session_id)}>{call.session_id}</a>,
-      isExtra: true,
+      cell: (call) => <Outcome outcome={call.outcome} />,
     },
   ];
   return (
@@ -270,8 +291,8 @@ function median(values: readonly number[]): number {
 }
 
 /** How much longer the last fifth took than the others, if that is more than half again as long, or less than two thirds. */
-function driftOf(points: readonly { at: number; ms: number; isBad: boolean }[]): number | undefined {
-  const good = points.filter((point) => !point.isBad).sort((one, other) => one.at - other.at);
+function driftOf(points: readonly Point[]): number | undefined {
+  const good = points.filter((point) => !point.isBad);
   if (good.length < 50) return undefined;
   const cut = Math.floor(good.length * 0.8);
   const ratio =
@@ -282,9 +303,9 @@ function driftOf(points: readonly { at: number; ms: number; isBad: boolean }[]):
 const BINS = 24;
 
 /** A histogram over a logarithmic axis; what is inside the interval is darker. */
-function Distribution({ points, low, high }: { points: readonly number[]; low: number; high: number }) {
-  if (points.length === 0) return <p>No call came to its end.</p>;
-  const logs = points.map((ms) => Math.log(Math.max(1, ms)));
+function Distribution({ durations, low, high }: { durations: readonly number[]; low: number; high: number }) {
+  if (durations.length === 0) return <p>No call came to its end.</p>;
+  const logs = durations.map((ms) => Math.log(Math.max(1, ms)));
   const least = logs.reduce((one, other) => Math.min(one, other));
   const most = logs.reduce((one, other) => Math.max(one, other)) + 1e-9;
   const width = Math.max(1e-6, (most - least) / BINS);
@@ -294,7 +315,7 @@ function Distribution({ points, low, high }: { points: readonly number[]; low: n
     bins[bin] = (bins[bin] ?? 0) + 1;
   }
   const highest = Math.max(...bins);
-  const isInside = (bin: number) => {
+  const isBinInside = (bin: number) => {
     const middle = Math.exp(least + (bin + 0.5) * width);
     return middle >= low && middle <= high;
   };
@@ -309,7 +330,7 @@ function Distribution({ points, low, high }: { points: readonly number[]; low: n
         {bins.map((number, bin) => (
           <rect
             key={bin}
-            class={isInside(bin) ? 'inside' : 'outside'}
+            class={isBinInside(bin) ? 'inside' : 'outside'}
             x={bin * 10 + 1}
             width={8}
             y={80 - (number / highest) * 78}

@@ -2,12 +2,12 @@
 
 import type { ComponentChildren } from 'preact';
 
-import { api, type KeyTiming, type ToolMetadata, type ToolRelations } from '../api.js';
+import { api, type ChoiceItem, type KeyTiming, type ToolMetadata, type ToolRelations } from '../api.js';
 import { useAsk } from '../ask.js';
 import { count, duration, modeName, share } from '../format.js';
 import { useOnEvent } from '../live.js';
 import { link } from '../router.js';
-import { Badge, Card, Chips, type Column, Empty, Json, Page, Shown, Table } from '../ui.js';
+import { Badge, Card, Chips, type Column, Json, Page, RecordSo, Shown, Table, Time, ToolLink } from '../ui.js';
 
 /** What was learnt of its calls; nothing if there was none, which is no error. */
 async function learnt(tool: string, signal: AbortSignal): Promise<KeyTiming[]> {
@@ -15,6 +15,9 @@ async function learnt(tool: string, signal: AbortSignal): Promise<KeyTiming[]> {
   if (calls.items.length === 0) return [];
   return (await api().getTiming({ path: { name: tool }, signal })).items;
 }
+
+/** Choices that are shown. */
+const CHOICES = 20;
 
 export function Tool({ name }: { name: string }) {
   const tool = useAsk(`tool ${name}`, (signal) => api().getTool({ path: { name }, signal }));
@@ -24,7 +27,11 @@ export function Tool({ name }: { name: string }) {
     api().getMetadata({ body: { tool_name: name, tool_history: [name] }, signal }),
   );
   useOnEvent(['catalog_reloaded'], 500, () => (tool.again(), relations.again(), next.again()));
-  useOnEvent(['execution_recorded'], 2000, timing.again);
+  const choices = useAsk(`choices ${name}`, (signal) =>
+    api().listToolChoices({ path: { name }, query: { limit: CHOICES }, signal }),
+  );
+  useOnEvent(['execution_recorded'], 2000, () => (timing.again(), choices.again()));
+  useOnEvent(['tool_missed'], 500, choices.again);
   return (
     <Page
       title={<code>{name}</code>}
@@ -53,10 +60,8 @@ export function Tool({ name }: { name: string }) {
             <ul class="plain-list">
               {suggestions.next_tools.map((step) => (
                 <li key={step.tool}>
-                  <a href={link('tools', step.tool)}>
-                    <code>{step.tool}</code>
-                  </a>{' '}
-                  {step.reason} <span class="sub-inline">{duration(step.estimated_duration_ms)}</span>
+                  <ToolLink name={step.tool} /> {step.reason}{' '}
+                  <span class="sub-inline">{duration(step.estimated_duration_ms)}</span>
                 </li>
               ))}
               {suggestions.next_tools.length === 0 && <li>Nothing is suggested.</li>}
@@ -64,8 +69,32 @@ export function Tool({ name }: { name: string }) {
           )}
         </Shown>
       </Card>
+      <Card title="When it was chosen" note="and for which messages, the latest first">
+        <Shown asked={choices}>{({ items }) => <Choices found={items} name={name} />}</Shown>
+      </Card>
     </Page>
   );
+}
+
+function Choices({ found, name }: { found: readonly ChoiceItem[]; name: string }) {
+  if (found.length === 0) {
+    return (
+      <p>
+        It was not chosen yet. What a session calls after a message was qualified is a choice, and so is a{' '}
+        <a href={link('try')}>miss that is reported</a>; both bring <code>{name}</code> up for messages like it.
+      </p>
+    );
+  }
+  const columns: Column<ChoiceItem>[] = [
+    { head: 'When', cell: ({ at }) => <Time at={at} />, class: 'nowrap' },
+    {
+      head: 'Message',
+      cell: ({ message }) => (message == null ? <span class="sub">needs the scope memory</span> : message),
+      class: 'wide',
+    },
+    { head: 'Trusted', cell: ({ trust }) => share(trust), isNumber: true },
+  ];
+  return <Table caption="Choices" columns={columns} rows={found} keyOf={({ at }, index) => `${at} ${index}`} />;
 }
 
 function Part({ title, children }: { title: string; children: ComponentChildren }) {
@@ -231,13 +260,7 @@ function Relations({ found }: { found: ToolRelations }) {
 
 function Durations({ found, name }: { found: readonly KeyTiming[]; name: string }) {
   if (found.length === 0) {
-    return (
-      <Empty
-        command={`curl ${location.origin}/v1/executions -H 'content-type: application/json' \\\n  -d '${JSON.stringify({ tool_name: name, duration_ms: 1200 })}'`}
-      >
-        No call of it was recorded yet. Agents record theirs so:
-      </Empty>
-    );
+    return <RecordSo tool={name}>No call of it was recorded yet. Agents record theirs so:</RecordSo>;
   }
   const columns: Column<KeyTiming>[] = [
     { head: 'Mode', cell: (key) => modeName(key.mode) },

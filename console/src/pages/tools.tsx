@@ -7,7 +7,7 @@ import { useAsk } from '../ask.js';
 import { count, many } from '../format.js';
 import { useOnEvent } from '../live.js';
 import { go, link, type Place } from '../router.js';
-import { Badge, Card, Choice, Chips, type Column, Empty, Page, Shown, Table, Tabs, Text } from '../ui.js';
+import { Badge, Card, Chips, Choice, type Column, Empty, Page, Shown, Table, Tabs, Text, ToolLink } from '../ui.js';
 
 /** Tools that one question lists. */
 const PAGE = 100;
@@ -64,9 +64,7 @@ function List({ place }: { place: Place }) {
       head: 'Tool',
       cell: (tool) => (
         <>
-          <a href={link('tools', tool.name)}>
-            <code>{tool.name}</code>
-          </a>
+          <ToolLink name={tool.name} />
           <div class="sub">{tool.title}</div>
         </>
       ),

@@ -6,7 +6,21 @@ import { api, type CallMetadata, type QualifyAnswer, type ToolExplanation } from
 import { useDo } from '../ask.js';
 import { duration, many, share } from '../format.js';
 import { link, type Place } from '../router.js';
-import { Badge, Bar, Card, Chips, type Column, Confirm, Fault, Page, Table, Tabs, Text, Tile } from '../ui.js';
+import {
+  Badge,
+  Bar,
+  Card,
+  Chips,
+  type Column,
+  Confirm,
+  Fault,
+  Page,
+  Table,
+  Tabs,
+  Text,
+  Tile,
+  ToolLink,
+} from '../ui.js';
 
 export function Try({ place }: { place: Place }) {
   const tab = place.query.get('tab') ?? 'message';
@@ -150,11 +164,7 @@ function Offered({ answer }: { answer: QualifyAnswer }) {
   const columns: Column<OfferedTool>[] = [
     {
       head: 'Tool',
-      cell: ({ name }) => (
-        <a href={link('tools', name)}>
-          <code>{name}</code>
-        </a>
-      ),
+      cell: ({ name }) => <ToolLink name={name} />,
       class: 'wide',
     },
     {
@@ -291,10 +301,7 @@ function CallAnswer({ answer: { timing, suggestions } }: { answer: CallMetadata 
         <ul class="plain-list">
           {suggestions.next_tools.map((next) => (
             <li key={next.tool}>
-              <a href={link('tools', next.tool)}>
-                <code>{next.tool}</code>
-              </a>{' '}
-              {next.reason}{' '}
+              <ToolLink name={next.tool} /> {next.reason}{' '}
               <span class="sub-inline">
                 {duration(next.estimated_duration_ms)}
                 {next.confidence != null && `, ${share(next.confidence)} sure`}

@@ -3,8 +3,8 @@
 import { api, type DayOfUsage, type UsageOfSession } from '../api.js';
 import { useAsk } from '../ask.js';
 import { count, dollars, many } from '../format.js';
-import { link } from '../router.js';
-import { Badge, Bar, Card, type Column, Empty, Page, Shown, Table, Time } from '../ui.js';
+
+import { Badge, Bar, Card, type Column, Empty, Page, posting, SessionLink, Shown, Table, Time } from '../ui.js';
 
 /** Sessions that are drawn. */
 const SHOWN = 200;
@@ -34,7 +34,12 @@ export function Usage() {
             >
               {days.length === 0 ? (
                 <Empty
-                  command={`curl ${location.origin}/v1/usage -H 'content-type: application/json' \\\n  -d '{"sessionId": "s1", "tokensIn": 9000, "tokensOut": 400, "prices": {"input": 3, "output": 15}}'`}
+                  command={posting('v1/usage', {
+                    sessionId: 's1',
+                    tokensIn: 9000,
+                    tokensOut: 400,
+                    prices: { input: 3, output: 15 },
+                  })}
                 >
                   No turn was reported since the start. Agents report theirs so:
                 </Empty>
@@ -89,11 +94,7 @@ function OfSessions({ sessions }: { sessions: readonly UsageOfSession[] }) {
   const columns: Column<UsageOfSession>[] = [
     {
       head: 'Session',
-      cell: (row) => (
-        <a href={link('sessions', row.sessionId)}>
-          <code>{row.sessionId}</code>
-        </a>
-      ),
+      cell: (row) => <SessionLink id={row.sessionId} />,
       class: 'wide',
     },
     { head: 'Turns', cell: ({ used }) => count(used.turns), isNumber: true, isExtra: true },
