@@ -164,7 +164,7 @@ export interface CheckRequest {
   /** Names of tools to load together, at most 1,000; `mcp:server` means all tools of that server. */
   tools: string[];
   /** Names of the environment variables that the caller has. */
-  env_vars?: string[];
+  env_vars?: string[] | null;
   /** The provider, or mode, that the tools will be called with, where they have several. */
   provider?: string | null;
 }
