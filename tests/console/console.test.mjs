@@ -367,7 +367,7 @@ test('sessions: from the list to what one did', async () => {
   await visit('#/sessions', async (page) => {
     await page.getByRole('table', { name: 'Sessions' }).getByRole('link', { name: 'session-004' }).click();
     await heading(page, 'session-004').waitFor();
-    await page.getByText('What it is about').waitFor();
+    await page.getByRole('heading', { name: 'What it is about' }).waitFor();
     await page
       .getByRole('img', { name: /calls? of/ })
       .first()
