@@ -44,6 +44,8 @@ type Make<M> = fn(Opts) -> prometheus::Result<M>;
 /// Lines in front of a family's series: what it is, and of which type.
 const HEAD_LINES: usize = 2;
 
+type BySecond<M> = BTreeMap<Box<str>, Arc<Series<M>>>;
+
 /// A metric by two labels. The library's own vectors tell labels apart by their joined text, so that `ab` with `c` is
 /// counted as `a` with `bc`.
 #[derive(Debug)]
@@ -51,7 +53,8 @@ pub struct KeptVec<M> {
     options: Opts,
     labels: [&'static str; 2],
     make: Make<M>,
-    series: Mutex<BTreeMap<Box<str>, BTreeMap<Box<str>, Arc<Series<M>>>>>,
+    /// By the first label and the second.
+    series: Mutex<BTreeMap<Box<str>, BySecond<M>>>,
 }
 
 impl<M: Changing> KeptVec<M> {
