@@ -196,11 +196,14 @@ pub(crate) struct ToolHeaders(RwLock<HashMap<String, ParamHeaders>>);
 impl ToolHeaders {
     /// From now on those of these definitions.
     pub(crate) fn learn<'a>(&self, tools: impl Iterator<Item = (&'a str, &'a RawValue)>) {
-        let headers = |(name, json): (&str, &RawValue)| {
-            let headers = ParamHeaders::of_definition(json).ok().filter(|headers| !headers.is_empty())?;
-            Some((name.to_owned(), headers))
-        };
-        *self.0.write() = tools.filter_map(headers).collect();
+        let mut fresh = HashMap::new();
+        note(&mut fresh, tools);
+        *self.0.write() = fresh;
+    }
+
+    /// The same for tools beside those that are known.
+    pub(crate) fn add<'a>(&self, tools: impl Iterator<Item = (&'a str, &'a RawValue)>) {
+        note(&mut self.0.write(), tools);
     }
 
     /// The headers of a request with these parameters; none but of calls of tools that want some.
@@ -210,6 +213,15 @@ impl ToolHeaders {
         let tools = self.0.read();
         let headers = members.text("name").and_then(|name| tools.get(&*name));
         headers.map(|headers| headers.write(members.get("arguments"))).unwrap_or_default()
+    }
+}
+
+fn note<'a>(known: &mut HashMap<String, ParamHeaders>, tools: impl Iterator<Item = (&'a str, &'a RawValue)>) {
+    for (name, json) in tools {
+        match ParamHeaders::of_definition(json) {
+            Ok(headers) if !headers.is_empty() => known.insert(name.to_owned(), headers),
+            _ => known.remove(name),
+        };
     }
 }
 

@@ -3,6 +3,9 @@
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use hyper::header::HeaderValue;
+use serde_json::value::RawValue;
+
+use super::{Members, meta, object};
 
 /// The version that is spoken.
 pub(crate) const VERSION: &str = "mcp-protocol-version";
@@ -25,6 +28,15 @@ const NAMED: [(&str, &str); 6] = [
 /// The parameter that `Mcp-Name` repeats, if the method has one.
 pub(crate) fn subject_of(method: &str) -> Option<&'static str> {
     NAMED.iter().find(|(named, _)| *named == method).map(|(_, parameter)| *parameter)
+}
+
+/// The headers of a modern request; none of a legacy one.
+pub(crate) fn modern(method: &str, params: Option<&RawValue>) -> Vec<(String, String)> {
+    let version = params.and_then(|params| meta::text(params, meta::PROTOCOL_VERSION));
+    let (Some(params), Some(version)) = (params, version) else { return Vec::new() };
+    let subject = subject_of(method).and_then(|name| object::text(Members::read(params).ok()?.get(name)?));
+    let named = [(VERSION, Some(version)), (METHOD, Some(method.into())), (NAME, subject)];
+    named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), encode(&value?)))).collect()
 }
 
 /// A value in ASCII, or any text as `=?base64?…?=`.

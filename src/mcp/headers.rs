@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::error::RpcError;
 use crate::jsonrpc::param_headers::ParamHeaders;
 use crate::jsonrpc::wire_headers::decode;
-pub(super) use crate::jsonrpc::wire_headers::{METHOD, NAME, SESSION, VERSION, encode, subject_of};
+pub(super) use crate::jsonrpc::wire_headers::{METHOD, NAME, SESSION, VERSION, subject_of};
 
 /// Does the version's header say what the body does?
 pub(super) fn check_version(headers: &HeaderMap, version: &str) -> Result<(), RpcError> {
@@ -57,6 +57,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::jsonrpc::wire_headers::encode;
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
         let mut map = HeaderMap::new();

@@ -28,8 +28,8 @@ use tokio::time::{sleep, timeout};
 use super::lines::{self, MAX_MESSAGE_BYTES, PeerLine};
 use crate::jsonrpc::param_headers::ToolHeaders;
 use crate::jsonrpc::sse::{EventPlace, SseReader};
-use crate::jsonrpc::wire_headers::{self, METHOD, NAME, SESSION, VERSION};
-use crate::jsonrpc::{Envelope, ErrorObject, Id, Members, MessageLimits, code, meta, object};
+use crate::jsonrpc::wire_headers::{self, SESSION, VERSION};
+use crate::jsonrpc::{Envelope, ErrorObject, Id, Members, MessageLimits, code};
 
 /// Until a connection is there.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -346,20 +346,12 @@ impl Remote {
 
     /// The headers of a modern request; none of a legacy one.
     fn modern_headers(&self, method: &str, params: Option<&RawValue>) -> HeaderMap {
-        let mut headers = HeaderMap::new();
-        let version = params.and_then(|params| meta::text(params, meta::PROTOCOL_VERSION));
-        let (Some(params), Some(version)) = (params, version) else { return headers };
-        let subject = wire_headers::subject_of(method);
-        let subject = subject.and_then(|name| object::text(Members::read(params).ok()?.get(name)?));
-        let named = [(VERSION, Some(version)), (METHOD, Some(method.into())), (NAME, subject)];
-        let named =
-            named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), wire_headers::encode(&value?))));
-        for (name, value) in named.chain(self.tool_headers.write(method, Some(params))) {
-            if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
-                headers.insert(name, value);
-            }
-        }
-        headers
+        let own = wire_headers::modern(method, params);
+        let repeated = if own.is_empty() { Vec::new() } else { self.tool_headers.write(method, params) };
+        let valid = |(name, value): (String, String)| {
+            Some((HeaderName::try_from(name).ok()?, HeaderValue::try_from(value).ok()?))
+        };
+        own.into_iter().chain(repeated).filter_map(valid).collect()
     }
 
     /// Notes what the server agreed to.

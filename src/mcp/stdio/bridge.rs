@@ -16,12 +16,13 @@ use tokio::sync::{RwLock, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{interval, sleep, timeout};
 
-use super::super::headers::{self, SESSION, VERSION};
+use super::super::headers::{SESSION, VERSION};
 use super::super::http::MAX_MESSAGE_BYTES;
 use super::lines::{StdioLine, StdioOutput};
 use super::way::{SendError, Way};
+use crate::jsonrpc::param_headers::ToolHeaders;
 use crate::jsonrpc::sse::SseReader;
-use crate::jsonrpc::{Envelope, ErrorObject, Id, Members, MessageLimits, code, meta, object};
+use crate::jsonrpc::{Envelope, ErrorObject, Id, Members, MessageLimits, code, wire_headers};
 
 const LIMITS: MessageLimits = MessageLimits::of_bytes(MAX_MESSAGE_BYTES);
 
@@ -42,6 +43,8 @@ pub(super) struct Bridge {
     way: Way,
     path: String,
     output: StdioOutput,
+    /// What headers repeat of calls of the tools that the client listed.
+    tool_headers: ToolHeaders,
     session: Mutex<McpSession>,
     /// Held while the client introduces itself: what it sends at once behind that waits for the session.
     introduced: Arc<RwLock<()>>,
@@ -60,6 +63,15 @@ struct McpSession {
     is_followed: bool,
 }
 
+/// A request of the client.
+struct Asked {
+    line: Bytes,
+    /// Those of a modern one.
+    headers: Vec<(String, String)>,
+    is_introduction: bool,
+    lists_tools: bool,
+}
+
 /// A message that could not be delivered, as its sender is told.
 struct Undelivered(ErrorObject);
 
@@ -75,6 +87,7 @@ impl Bridge {
             way,
             path,
             output,
+            tool_headers: ToolHeaders::default(),
             session: Mutex::default(),
             introduced: Arc::default(),
             introducing: tokio::sync::Mutex::default(),
@@ -114,7 +127,11 @@ impl Bridge {
         match Envelope::read(&line, LIMITS) {
             Err(error) => self.output.write(&Envelope::write_error(error.id(), &error.to_object())),
             Ok(Envelope::Request { id, method, params }) => {
-                let headers = modern_headers(&method, params);
+                let mut headers = wire_headers::modern(&method, params);
+                if !headers.is_empty() {
+                    headers.extend(self.tool_headers.write(&method, params));
+                }
+                let lists_tools = method == "tools/list" && !headers.is_empty();
                 let is_introduction = method == "initialize" && headers.is_empty();
                 // Taken before the next line is; a client that introduces itself once more amid questions goes without.
                 let introducing =
@@ -125,7 +142,8 @@ impl Bridge {
                     if !is_introduction {
                         drop(bridge.introduced.read().await);
                     }
-                    let outcome = bridge.ask(&id, line, headers, is_introduction).await;
+                    let asked = Asked { line, headers, is_introduction, lists_tools };
+                    let outcome = bridge.ask(&id, asked).await;
                     drop(introducing);
                     bridge.running.lock().remove(&id);
                     if let Err(Undelivered(error)) = outcome {
@@ -168,13 +186,8 @@ impl Bridge {
     }
 
     /// Sends a request and writes its answer, and what is told before it.
-    async fn ask(
-        &self,
-        id: &Id,
-        line: Bytes,
-        headers: Vec<(&'static str, String)>,
-        is_introduction: bool,
-    ) -> Result<(), Undelivered> {
+    async fn ask(&self, id: &Id, asked: Asked) -> Result<(), Undelivered> {
+        let Asked { line, headers, is_introduction, lists_tools } = asked;
         let mut session = if is_introduction { McpSession::default() } else { self.session.lock().clone() };
         let mut response = self.way.send(self.request(&line, &session, &headers)).await?;
         if response.status() == StatusCode::NOT_FOUND && headers.is_empty() && session.id.is_some() {
@@ -193,11 +206,28 @@ impl Bridge {
             let version = agreed(&body);
             *self.session.lock() = McpSession { id: begun, version, introduction: Some(line), is_followed: false };
         }
+        if lists_tools {
+            self.note_tools(&body);
+        }
         match std::str::from_utf8(&body) {
             Ok(message) if is_json && !message.is_empty() => self.output.write(message),
             _ => return Err(Undelivered(refusal(status, &body))),
         }
         Ok(())
+    }
+
+    /// Takes note of what headers repeat of calls of these tools: the client knows no headers.
+    fn note_tools(&self, list: &[u8]) {
+        let Ok(Envelope::Response { outcome: Ok(result), .. }) =
+            Envelope::read(list, MessageLimits::of_bytes(MAX_ANSWER))
+        else {
+            return;
+        };
+        let tools = Members::read(result).ok().and_then(|result| result.get("tools"));
+        let tools: Vec<&RawValue> = tools.and_then(|tools| serde_json::from_str(tools.get()).ok()).unwrap_or_default();
+        let named = tools.into_iter().filter_map(|tool| Some((Members::read(tool).ok()?.text("name")?, tool)));
+        let named: Vec<_> = named.collect();
+        self.tool_headers.add(named.iter().map(|(name, tool)| (&**name, *tool)));
     }
 
     /// Introduces the client to a daemon that does not know it, in its own words.
@@ -255,7 +285,7 @@ impl Bridge {
         false
     }
 
-    fn request(&self, line: &Bytes, session: &McpSession, headers: &[(&'static str, String)]) -> Request<Full<Bytes>> {
+    fn request(&self, line: &Bytes, session: &McpSession, headers: &[(String, String)]) -> Request<Full<Bytes>> {
         let mut request = Request::new(Full::new(line.clone()));
         *request.method_mut() = Method::POST;
         if let Ok(path) = self.path.parse() {
@@ -267,7 +297,7 @@ impl Bridge {
         let of_session = [(SESSION, session.id.clone()), (VERSION, session.version.clone())];
         let of_session = of_session.into_iter().filter(|_| headers.is_empty());
         let of_session = of_session.filter_map(|(name, value)| Some((HeaderName::from_static(name), value?)));
-        let modern = headers.iter().map(|(name, value)| (HeaderName::from_static(name), value.clone()));
+        let modern = headers.iter().filter_map(|(name, value)| Some((name.parse().ok()?, value.clone())));
         for (name, value) in own.into_iter().chain(of_session).chain(modern) {
             if let Ok(value) = value.parse() {
                 map.insert(name, value);
@@ -275,17 +305,6 @@ impl Bridge {
         }
         request
     }
-}
-
-/// The headers of a modern request; none of a legacy one.
-fn modern_headers(method: &str, params: Option<&RawValue>) -> Vec<(&'static str, String)> {
-    let version = params.and_then(|params| meta::text(params, meta::PROTOCOL_VERSION));
-    let (Some(params), Some(version)) = (params, version) else { return Vec::new() };
-    let mut headers = vec![(VERSION, headers::encode(&version)), (headers::METHOD, headers::encode(method))];
-    let subject = headers::subject_of(method);
-    let subject = subject.and_then(|name| object::text(Members::read(params).ok()?.get(name)?));
-    headers.extend(subject.map(|subject| (headers::NAME, headers::encode(&subject))));
-    headers
 }
 
 fn header(response: &Response<Incoming>, name: &str) -> Option<String> {

@@ -8,6 +8,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use serde_json::{Value, json};
 
 use super::client::{LEGACY, meta};
+use super::served::Served;
 use crate::daemon::{Site, almanacd, document, serve_shipped, wait_for, wait_until};
 
 /// A client that starts its server.
@@ -230,6 +231,19 @@ fn a_daemon_that_nobody_uses_ends() {
     let mut daemon = crate::daemon::Daemon::start(command, site.path("state/admin.sock"));
     assert!(daemon.wait().success());
     assert!(!site.path("state/mcp.sock").exists());
+}
+
+#[test]
+fn arguments_that_headers_repeat_reach_a_daemon_at_an_address() {
+    let near = Served::one("legacy headers");
+    let mut command = almanacd();
+    command.args(["mcp", "--url", &format!("http://{}", near.daemon.address), "--view", "server/a"]);
+    let mut client = Client::start(command);
+    client.ask(1, "tools/list", json!({"_meta": meta()}));
+    let arguments = json!({"region": "Zürich", "n": 3});
+    let called = client.ask(2, "tools/call", json!({"name": "route", "arguments": arguments, "_meta": meta()}));
+    assert!(called["result"]["content"].is_array(), "{called}");
+    client.end();
 }
 
 #[test]
