@@ -2,13 +2,13 @@
 //! as before, whichever server was configured, listed or started first this time.
 
 use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+
+use crate::strict::file;
 
 /// The file of the names, in the state directory.
 const NAMES_FILE: &str = "mcp-names.json";
@@ -35,16 +35,16 @@ impl NameBook {
     /// The names as they are kept in the state directory. Without a file that can be read it is as if every tool were
     /// new, which the log says.
     pub(super) fn open(state_dir: &Path) -> Self {
-        let file = state_dir.join(NAMES_FILE);
-        let kept = match read(&file) {
+        let path = state_dir.join(NAMES_FILE);
+        let kept = match read(&path) {
             Ok(names) => names,
             Err(error) => {
-                let file = file.display();
+                let file = path.display();
                 tracing::warn!(%error, %file, "names of MCP tools that clash may go to another server than before");
                 NameOwners::new()
             }
         };
-        Self { file, kept: Mutex::new(kept) }
+        Self { file: path, kept: Mutex::new(kept) }
     }
 
     /// The names as they are kept.
@@ -58,7 +58,8 @@ impl NameBook {
         if *kept == names {
             return;
         }
-        if let Err(error) = write(&self.file, &names) {
+        let written = serde_json::to_vec(&names).map_err(io::Error::from);
+        if let Err(error) = written.and_then(|content| file::replace(&self.file, &content)) {
             let file = self.file.display();
             tracing::warn!(%error, %file, "names of MCP tools are not kept");
         }
@@ -66,25 +67,18 @@ impl NameBook {
     }
 }
 
-fn read(file: &Path) -> io::Result<NameOwners> {
-    match crate::strict::file::read(file, MAX_FILE_BYTES) {
+fn read(path: &Path) -> io::Result<NameOwners> {
+    match file::read(path, MAX_FILE_BYTES) {
         Ok(content) => Ok(serde_json::from_slice(&content)?),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(NameOwners::new()),
         Err(error) => Err(error),
     }
 }
 
-/// The file appears whole or not at all.
-fn write(file: &Path, names: &NameOwners) -> io::Result<()> {
-    let fresh = file.with_extension("json.new");
-    let mut written = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
-    written.write_all(&serde_json::to_vec(names)?)?;
-    written.sync_data()?;
-    fs::rename(&fresh, file)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

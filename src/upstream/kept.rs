@@ -1,9 +1,9 @@
 //! What is kept of a server over a restart: its lists, its pins, and how it is spoken to.
 
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -72,13 +72,8 @@ impl Kept {
         if !directory.is_dir() {
             DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(unusable)?;
         }
-        let fresh = file.with_extension("json.new");
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o600);
-        let mut written = options.open(&fresh).map_err(unusable)?;
         let content = serde_json::to_vec(self).map_err(|error| unusable(error.into()))?;
-        written.write_all(&content).and_then(|()| written.sync_data()).map_err(unusable)?;
-        fs::rename(&fresh, &file).map_err(unusable)
+        crate::strict::file::replace(&file, &content).map_err(unusable)
     }
 }
 
