@@ -118,10 +118,13 @@ fn what_a_tenant_does_is_told_to_nobody_else() {
             assert!(reply.status < 300, "{path}: {}", reply.text());
         }
     };
+    // An administrator's work is told to those whose memories they are.
+    let document = br#"{"content":"c","metadata":{"source":"user","agentId":"agent:agent:a"}}"#;
+    assert_eq!(daemon.admin("POST", "/v1/memories/documents?tenant=acme", document).status, 201);
     act(&mine, "first");
     act(&other, "second");
     // What each did comes in its order, and the call last: whatever of the other's were told, would come before.
-    for (stream, name) in streams.iter_mut().zip(["first", "second"]) {
+    for (stream, (name, by_others)) in streams.iter_mut().zip([("first", 0), ("second", 1)]) {
         let mut told = Vec::new();
         loop {
             let event = stream.next();
@@ -134,6 +137,8 @@ fn what_a_tenant_does_is_told_to_nobody_else() {
                 break;
             }
         }
-        assert_eq!(told, ["memory_operated", "tools_suggested", "execution_recorded"], "to {name}");
+        let own = ["memory_operated", "tools_suggested", "execution_recorded"];
+        let expected: Vec<&str> = std::iter::repeat_n(own[0], by_others).chain(own).collect();
+        assert_eq!(told, expected, "to {name}");
     }
 }

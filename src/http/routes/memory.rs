@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hyper::header::{ETAG, HeaderMap, HeaderValue, IF_MATCH};
 use hyper::{Method, StatusCode};
 
-use super::memory_request::{id, observed, tenant};
+use super::memory_request::{concerned, id, observed, tenant};
 use crate::access::Scope;
 use crate::engine::memory::Memory;
 use crate::engine::memory_relations::MAX_DEPTH;
@@ -116,7 +116,7 @@ fn adding<M: schemars::JsonSchema>(id: &'static str) -> Operation {
 
 fn add<const KIND: u8>(context: Arc<Context>, request: Request) -> Answering {
     let engine = Arc::clone(&context.engine);
-    observed(context, Arc::clone(&request.grant.tenant), "add", async move {
+    observed(context, concerned(&request), "add", async move {
         let tenant = tenant(&request)?;
         let key = idempotency_key(request.headers())?;
         let added = read_addition(kind::<KIND>(), request.body);
@@ -156,7 +156,7 @@ fn search_all(context: Arc<Context>, request: Request) -> Answering {
 
 fn search_kind(context: Arc<Context>, request: Request, kind: Option<Kind>) -> Answering {
     let engine = Arc::clone(&context.engine);
-    observed(context, Arc::clone(&request.grant.tenant), "search", async move {
+    observed(context, concerned(&request), "search", async move {
         let tenant = tenant(&request)?;
         let recall = decode_with(request.body, |node, at| Recall::read(kind, node, at));
         let recall = recall.map_err(|faults| Problem::faulty(&faults))?;
@@ -179,7 +179,7 @@ fn get_operation() -> Operation {
 
 fn get(context: Arc<Context>, request: Request) -> Answering {
     let engine = Arc::clone(&context.engine);
-    observed(context, Arc::clone(&request.grant.tenant), "get", async move {
+    observed(context, concerned(&request), "get", async move {
         let (tenant, query) = (tenant(&request)?, &request.query);
         let memory = engine.memory(&tenant, &id(&request)?, query.flag("includeDeleted", false)?).await?;
         let tag = tag(memory.version);
@@ -197,7 +197,7 @@ fn revise_operation() -> Operation {
 
 fn revise(context: Arc<Context>, mut request: Request) -> Answering {
     let engine = Arc::clone(&context.engine);
-    observed(context, Arc::clone(&request.grant.tenant), "update", async move {
+    observed(context, concerned(&request), "update", async move {
         let tenant = tenant(&request)?;
         let (id, expected) = (id(&request)?, expected(request.headers()));
         let patch = request.take_body()?;
@@ -217,7 +217,7 @@ fn forget_operation() -> Operation {
 
 fn forget(context: Arc<Context>, request: Request) -> Answering {
     let engine = Arc::clone(&context.engine);
-    observed(context, Arc::clone(&request.grant.tenant), "delete", async move {
+    observed(context, concerned(&request), "delete", async move {
         let tenant = tenant(&request)?;
         let memory = engine.forget_memory(&tenant, &id(&request)?, expected(request.headers())).await?;
         Ok(shown(memory, StatusCode::OK))
@@ -233,7 +233,7 @@ fn restore_operation() -> Operation {
 
 fn restore(context: Arc<Context>, request: Request) -> Answering {
     let engine = Arc::clone(&context.engine);
-    observed(context, Arc::clone(&request.grant.tenant), "restore", async move {
+    observed(context, concerned(&request), "restore", async move {
         let tenant = tenant(&request)?;
         let memory = engine.restore_memory(&tenant, &id(&request)?, expected(request.headers())).await?;
         Ok(shown(memory, StatusCode::OK))
@@ -249,7 +249,7 @@ fn history_operation() -> Operation {
 
 fn history(context: Arc<Context>, request: Request) -> Answering {
     let engine = Arc::clone(&context.engine);
-    observed(context, Arc::clone(&request.grant.tenant), "history", async move {
+    observed(context, concerned(&request), "history", async move {
         let (tenant, query) = (tenant(&request)?, &request.query);
         let (id, deleted) = (id(&request)?, query.flag("includeDeleted", false)?);
         let limit = query.number("limit", PAGE[0], 1, PAGE[1])?;
@@ -271,7 +271,7 @@ fn relations_operation() -> Operation {
 
 fn relations(context: Arc<Context>, request: Request) -> Answering {
     let engine = Arc::clone(&context.engine);
-    observed(context, Arc::clone(&request.grant.tenant), "relations", async move {
+    observed(context, concerned(&request), "relations", async move {
         let (tenant, query) = (tenant(&request)?, &request.query);
         let depth = query.number("depth", 1, 1, MAX_DEPTH)?;
         let relations = engine.memory_relations(&tenant, &id(&request)?, depth).await?;
@@ -304,7 +304,7 @@ fn thread_operation() -> Operation {
 
 fn thread(context: Arc<Context>, request: Request) -> Answering {
     let engine = Arc::clone(&context.engine);
-    observed(context, Arc::clone(&request.grant.tenant), "thread", async move {
+    observed(context, concerned(&request), "thread", async move {
         let (tenant, query) = (tenant(&request)?, &request.query);
         let id = id(&request)?;
         let limit = query.number("limit", PAGE[0], 1, PAGE[1])?;

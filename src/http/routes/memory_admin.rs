@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hyper::Method;
 
-use super::memory_request::{observed, tenant};
+use super::memory_request::{concerned, observed, tenant};
 use crate::http::answer;
 use crate::http::handler::{Access, Answering, Context, Handler, Request, Route};
 use crate::http::operation::{Operation, Parameter, query, query_number};
@@ -43,7 +43,7 @@ fn export_operation() -> Operation {
 
 fn export(context: Arc<Context>, request: Request) -> Answering {
     let engine = Arc::clone(&context.engine);
-    observed(context, Arc::clone(&request.grant.tenant), "export", async move {
+    observed(context, concerned(&request), "export", async move {
         let (tenant, query) = (tenant(&request)?, &request.query);
         let limit = query.number("limit", 200, 1, MAX_IMPORT)?;
         let page = engine.export_memories(&tenant, query.get("cursor").unwrap_or_default(), limit).await?;
@@ -62,7 +62,7 @@ fn import_operation() -> Operation {
 
 fn import(context: Arc<Context>, mut request: Request) -> Answering {
     let engine = Arc::clone(&context.engine);
-    observed(context, Arc::clone(&request.grant.tenant), "import", async move {
+    observed(context, concerned(&request), "import", async move {
         let tenant = tenant(&request)?;
         let ImportBody { memories } = request.take_body()?;
         Ok(answer::json(&ImportAnswer { imported: engine.import_memories(&tenant, memories).await? }))
@@ -79,7 +79,7 @@ fn purge_operation() -> Operation {
 
 fn purge(context: Arc<Context>, mut request: Request) -> Answering {
     let engine = Arc::clone(&context.engine);
-    observed(context, Arc::clone(&request.grant.tenant), "purge", async move {
+    observed(context, concerned(&request), "purge", async move {
         let tenant = tenant(&request)?;
         let purged = match request.take_body()? {
             PurgeBody::User(user) => engine.forget_user(&tenant, &user).await?,

@@ -88,6 +88,11 @@ pub(super) fn tenant(request: &Request) -> Result<String, Problem> {
     }
 }
 
+/// The same for whoever listens: of one that may not be named, who asks.
+pub(super) fn concerned(request: &Request) -> Arc<str> {
+    tenant(request).map_or_else(|_| Arc::clone(&request.grant.tenant), Into::into)
+}
+
 pub(super) fn id(request: &Request) -> Result<String, Problem> {
     request.parameter.clone().ok_or_else(|| Problem::bad_request(Code::InvalidName, "a name is percent-encoded UTF-8"))
 }

@@ -10,7 +10,7 @@ use crate::telemetry::feed::EventType;
 /// Something was done with memories, or refused.
 #[derive(Debug, Clone, Copy)]
 pub struct MemoryOperated<'r> {
-    /// Who did it.
+    /// Whose memories.
     pub tenant: &'r str,
     /// What: its operation's name.
     pub operation: &'static str,
