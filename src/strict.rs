@@ -22,6 +22,7 @@ pub mod locate;
 mod mask;
 pub mod node;
 mod number;
+pub mod pattern;
 pub mod read;
 pub mod spelling;
 mod surrogates;

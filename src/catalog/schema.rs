@@ -8,6 +8,7 @@ use schemars::SchemaGenerator;
 use serde_json::{Map, Value, json};
 
 use super::document::{MAX_NAME, ToolMetadata};
+use crate::strict::pattern::CONTROL;
 
 /// The schema of a tool document, draft 2020-12.
 pub fn schema() -> Value {
@@ -31,9 +32,6 @@ pub fn text() -> String {
     text.push('\n');
     text
 }
-
-/// Characters that no name may have, as a part of a class of a regular expression.
-const CONTROL: &str = "\\u0000-\\u001f\\u007f-\\u009f";
 
 /// Makes the schema of a mapping as strict as its reader, and no stricter.
 fn adapt(schema: &mut Value) {

@@ -8,8 +8,9 @@ use serde_json::json;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::id::{MAX_PART, PART};
+use super::id::MAX_PART;
 use crate::strict::bounds::length;
+use crate::strict::pattern::PART;
 use crate::strict::values::OneOrMany;
 use crate::strict::{At, FromNode, Node, Violation};
 

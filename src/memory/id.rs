@@ -10,6 +10,7 @@ use std::str::FromStr;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 
+use crate::strict::pattern::{ID, PART};
 use crate::strict::{At, FromNode, Node};
 
 /// Longest part of an id, in characters: far more than any honest name has.
@@ -219,13 +220,6 @@ impl FromNode for StructuredId {
     }
 }
 
-/// A part: no control characters.
-pub(super) const PART: &str = r"^[^\u0000-\u001f\u007f-\u009f]+$";
-
-/// The text form, but for the lengths of its parts.
-const TEXT: &str =
-    r"^(([^:%\u0000-\u001f\u007f-\u009f]|%3A|%25)+:){2}([^:%\u0000-\u001f\u007f-\u009f]|%3A|%25)+(:[1-9][0-9]{0,18})?$";
-
 impl JsonSchema for StructuredId {
     fn schema_name() -> Cow<'static, str> {
         "StructuredId".into()
@@ -235,7 +229,7 @@ impl JsonSchema for StructuredId {
         json_schema!({
             "description": "An id: its parts, or its text form `namespace:type:id[:version]`. Answers have the parts.",
             "anyOf": [
-                {"type": "string", "pattern": TEXT},
+                {"type": "string", "pattern": ID},
                 {
                     "type": "object",
                     "properties": {

@@ -179,7 +179,7 @@ struct Cursor {
 }
 
 /// Largest offset; whoever looks further down follows the cursor.
-const MAX_OFFSET: usize = 10_000_000;
+pub const MAX_OFFSET: usize = 10_000_000;
 
 #[cfg(test)]
 mod tests {

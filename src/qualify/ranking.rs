@@ -262,8 +262,7 @@ impl<'i> Ranking<'i> {
     pub fn matching(&mut self) -> Vec<u32> {
         let all = self.order.len();
         let likely = if self.rows.iter().any(|row| row[SIMILARITY] != 0.0) { self.mass_count(all) } else { 0 };
-        self.sort(likely);
-        // What shares no word is in no order yet, and need not be.
+        // The others are in no order yet, and those that share no word need not be.
         let (likely, rest) = self.order.split_at(likely);
         let mut sharing: Vec<u32> = rest.to_vec();
         sharing.retain(|&number| self.rows[number as usize][COVER] >= LEAST_COVER);

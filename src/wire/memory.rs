@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use crate::engine::memory::{Memory, MemoryPatch, PastVersion, Recalled};
 use crate::engine::memory_relations::RelatedMemory;
 use crate::memory::field::{Moment, micros, rfc3339};
+use crate::memory::search::{MAX_LIMIT, MAX_OFFSET};
 use crate::memory::{Kind, Metadata, StructuredId};
 use crate::strict::decode::decode_with;
 use crate::strict::{At, Fault, FromNode, Node, Violation, spelling};
@@ -55,11 +56,11 @@ pub struct SearchOptionsBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub query: Option<String>,
     /// At most so many, 1 to 200; 10 by default.
-    #[schemars(range(min = 1, max = 200))]
+    #[schemars(range(min = 1, max = MAX_LIMIT))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
     /// So many left out; not together with a cursor.
-    #[schemars(range(min = 0, max = 10_000_000))]
+    #[schemars(range(min = 0, max = MAX_OFFSET))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
     /// A path in the metadata, `createdAt`, `updatedAt` or, with a query, `score`. By default the score or, without a

@@ -4,13 +4,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::pattern::{LABEL, MODE, NAME};
-use super::timing::{MeasuresBody, Timing, measures};
+use super::timing::{MeasuresBody, Timing, measures, milliseconds};
 use crate::catalog::document::{MAX_NAME, check_name};
 use crate::engine::proposer::{Degraded, RuleAnswers};
 use crate::engine::suggestions::{FittingPreset, NextTool, Suggestions as Suggested};
 use crate::engine::{Asked, Engine};
 use crate::plugin_host::{Ask, ComplexityLevel};
+use crate::strict::pattern::{LABEL, MODE, NAME};
 use crate::strict::values::{MAX_LABEL, label};
 use crate::strict::{FromNode, Word};
 use crate::timing::execution::MAX_DURATION_MS;
@@ -51,10 +51,12 @@ pub struct MetadataRequest {
     #[schemars(default)]
     pub session_state: Option<String>,
     /// When the caller gives up, in ms.
-    #[schemars(default, range(max = MAX_DURATION_MS))]
+    #[schemars(default, with = "Option<f64>", range(min = 0, max = MAX_DURATION_MS))]
+    #[node(read = milliseconds)]
     pub timeout_ms: Option<u64>,
     /// How long the call has run already, in ms.
-    #[schemars(default, range(max = MAX_DURATION_MS))]
+    #[schemars(default, with = "Option<f64>", range(min = 0, max = MAX_DURATION_MS))]
+    #[node(read = milliseconds)]
     pub elapsed_ms: Option<u64>,
 }
 
@@ -121,8 +123,8 @@ pub struct CallMetadata {
 }
 
 impl CallMetadata {
-    /// What is said of a call and of what may come next; `proposals` are those for `ask`, the
-    /// call's own question, and `tenant` is who asks.
+    /// What is said of a call and of what may come next; `proposals` are those for `ask`, the call's own question, and
+    /// `tenant` is who asks.
     pub fn of(engine: &Engine, tenant: &str, request: MetadataRequest, ask: &Ask, proposals: RuleAnswers) -> Self {
         let (generation, learnt) = (engine.generation(), engine.learnt());
         let suggestions = engine.suggest(&generation, &learnt, tenant, ask, proposals);

@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::pattern::LABEL;
 use super::timing::{MAX_STEPS, PlanStep, Timing, milliseconds};
 use crate::strict::FromNode;
+use crate::strict::pattern::LABEL;
 use crate::strict::values::{MAX_LABEL, label};
 use crate::timing::execution::MAX_DURATION_MS;
 

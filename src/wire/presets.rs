@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::metadata::{MAX_HISTORY, PresetSuggestion};
-use super::pattern::LABEL;
 use crate::strict::FromNode;
+use crate::strict::pattern::LABEL;
 use crate::strict::values::{MAX_LABEL, label};
 use crate::suggest::Preset;
 

@@ -1,12 +1,12 @@
 //! Selection on the wire, spelled as the clients of chat streams spell it.
 
-use super::pattern::{LABEL, NAME};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::document::{MAX_NAME, NameFault, check_name};
 use crate::qualify::context::{MAX_INTENT, MAX_NAMES};
 use crate::qualify::{IntentContext, Qualification, ScoreParts};
+use crate::strict::pattern::{LABEL, NAME};
 use crate::strict::values::{MAX_LABEL, check_label, label};
 use crate::strict::{FromNode, Violation};
 
@@ -34,26 +34,22 @@ pub struct QualifyRequest {
     #[schemars(default)]
     pub intent_context: Option<IntentContextBody>,
     /// Networks that matter, beside those that the message names.
-    #[schemars(default, length(max = MAX_NAMES))]
-    #[schemars(inner(length(min = 1, max = MAX_NAME), regex(pattern = NAME)))]
+    #[schemars(default, length(max = MAX_NAMES), inner(length(min = 1, max = MAX_NAME), regex(pattern = NAME)))]
     #[node(check = check_names)]
     pub networks: Vec<String>,
     /// Offer these categories instead of guessing; empty means to guess.
-    #[schemars(default, length(max = MAX_LIST))]
-    #[schemars(inner(length(max = MAX_LABEL), regex(pattern = LABEL)))]
+    #[schemars(default, length(max = MAX_LIST), inner(length(max = MAX_LABEL), regex(pattern = LABEL)))]
     #[node(check = check_labels)]
     pub selected_tool_categories: Vec<String>,
     /// Offer these tools whatever the message is.
-    #[schemars(default, length(max = MAX_LIST))]
-    #[schemars(inner(length(min = 1, max = MAX_NAME), regex(pattern = NAME)))]
+    #[schemars(default, length(max = MAX_LIST), inner(length(min = 1, max = MAX_NAME), regex(pattern = NAME)))]
     #[node(check = check_names)]
     pub exact_tool_names: Vec<String>,
     /// Offer no other tools than those of `exactToolNames`.
     #[schemars(default)]
     pub ignore_other_tools: bool,
     /// Never offer these tools.
-    #[schemars(default, length(max = MAX_LIST))]
-    #[schemars(inner(length(min = 1, max = MAX_NAME), regex(pattern = NAME)))]
+    #[schemars(default, length(max = MAX_LIST), inner(length(min = 1, max = MAX_NAME), regex(pattern = NAME)))]
     #[node(check = check_names)]
     pub excluded_tools: Vec<String>,
     /// Tools at most; the configuration's `qualifier.max_tools` by default. Those always offered count and are never

@@ -4,12 +4,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::pattern::{LABEL, MODE, NAME};
 use super::qualify::IntentContextBody;
 use crate::catalog::document::{MAX_NAME, check_name};
 use crate::engine::{Acquaintance, Asked, Engine, Estimate};
 use crate::plugin_host::ComplexityLevel;
 use crate::session::turns::Used;
+use crate::strict::pattern::{LABEL, MODE, NAME};
 use crate::strict::values::{MAX_LABEL, label};
 use crate::strict::{At, FaultCode, Fields, FromNode, Node};
 use crate::timing::execution::MAX_DURATION_MS;
@@ -31,8 +31,7 @@ const MAX_MEASURE: u64 = 1 << 40;
 #[node(check = check_one_or_steps)]
 pub struct EstimateRequest {
     /// The tool; not together with `steps`.
-    #[schemars(default)]
-    #[schemars(length(min = 1, max = MAX_NAME), regex(pattern = NAME))]
+    #[schemars(default, length(min = 1, max = MAX_NAME), regex(pattern = NAME))]
     #[node(alias = "tool", alias = "name", check = check_name)]
     pub tool_name: Option<String>,
     /// Its mode, if it has modes.

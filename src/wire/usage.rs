@@ -5,10 +5,10 @@ use std::time::{Duration, UNIX_EPOCH};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::pattern::LABEL;
 use super::timing::SessionUsage;
 use crate::session::days::Day;
 use crate::session::turns::Used;
+use crate::strict::pattern::LABEL;
 use crate::strict::values::{MAX_LABEL, label};
 use crate::strict::{Fields, FromNode, Violation, Word};
 use crate::usage::{MAX_PRICE, MAX_TOKENS, Prices, TokenCounts};
@@ -30,7 +30,7 @@ pub struct UsageRequest {
     #[node(read = label)]
     pub session_id: Option<String>,
     /// The path's name, such as PATH_1, which is the default.
-    #[schemars(default, length(min = 1, max = 64), regex(pattern = LABEL))]
+    #[schemars(default, length(min = 1, max = MAX_PATH), regex(pattern = LABEL))]
     #[node(check = check_path)]
     pub path: Option<String>,
     /// All input, cached or not.
@@ -172,8 +172,11 @@ impl UsageRequest {
     }
 }
 
+/// Bytes of a path's name.
+const MAX_PATH: usize = 64;
+
 fn check_path(path: &str) -> Result<(), &'static str> {
-    let is_name = (1..=64).contains(&path.len()) && !path.contains(char::is_control);
+    let is_name = (1..=MAX_PATH).contains(&path.len()) && !path.contains(char::is_control);
     if is_name { Ok(()) } else { Err("a path has 1 to 64 bytes, none of them a control character") }
 }
 

@@ -168,6 +168,10 @@ fn a_name_that_nobody_knows_is_said() {
     let call = json!({"tool_name": "unheard_of", "duration_ms": 12.7});
     assert_eq!(daemon.post("/v1/executions", &call.to_string()).status, 201);
     assert_eq!(ask(json!({"tool_name": "unheard_of"}))["known"], true);
+    for path in ["/v1/estimate", "/v1/metadata"] {
+        let call = json!({"tool_name": "unheard_of", "timeout_ms": 30_000.0, "elapsed_ms": 3.7});
+        assert_eq!(daemon.post(path, &call.to_string()).status, 200, "{path}");
+    }
     assert_eq!(ask(json!({"tool_name": "unheard_af"}))["near"], json!(["unheard_of"]));
 }
 
