@@ -8,5 +8,5 @@ pub mod metrics;
 mod minutes;
 
 pub use feed::{EventType, Feed};
-pub use metrics::Metrics;
+pub use metrics::{Metrics, SeriesExemplars};
 pub use minutes::{Minute, Minutes};

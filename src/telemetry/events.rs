@@ -29,7 +29,7 @@ use crate::strict::diagnostic::{self, Diagnostic, Severity};
 /// Diagnostics that one reload writes to the log; the others are in `/v1/catalog`.
 const LOGGED_DIAGNOSTICS: usize = 20;
 
-fn now() -> f64 {
+pub(super) fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |now| now.as_secs_f64())
 }
 

@@ -1,9 +1,11 @@
 //! All metrics, as typed handles. Names and labels are a contract with whoever alerts on them.
 
+mod exemplars;
 mod kept;
 mod llm;
 mod mcp;
 mod memory;
+mod openmetrics;
 mod plugin;
 mod process;
 mod reference;
@@ -18,6 +20,7 @@ use prometheus::{
     Registry, TextEncoder,
 };
 
+pub use exemplars::{Exemplars, SeriesExemplars};
 pub use kept::KeptVec;
 pub use llm::LlmMetrics;
 pub use mcp::McpMetrics;
@@ -37,6 +40,9 @@ use reference::{DescribedMetric, MetricKind};
 const REQUEST_BUCKETS: [f64; 14] =
     [5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 5e-3, 2.5e-2, 0.1, 0.5, 2.5, 10.0];
 
+/// The family whose buckets have exemplars.
+const REQUEST_DURATION: &str = "almanac_http_request_duration_seconds";
+
 /// Seconds; from one document to ten thousand on a slow disk.
 const RELOAD_BUCKETS: [f64; 12] = [1e-4, 2.5e-4, 1e-3, 2.5e-3, 1e-2, 2.5e-2, 0.1, 0.25, 1.0, 2.5, 10.0, 60.0];
 
@@ -44,8 +50,12 @@ const RELOAD_BUCKETS: [f64; 12] = [1e-4, 2.5e-4, 1e-3, 2.5e-3, 1e-2, 2.5e-2, 0.1
 pub struct Metrics {
     registry: Registry,
     described: Vec<DescribedMetric>,
+    /// In seconds since the epoch.
+    created: f64,
     pub http_requests: IntCounterVec,
     pub http_duration: HistogramVec,
+    /// By route.
+    pub http_exemplars: Exemplars,
     pub http_connections: IntGauge,
     pub http_closed: IntCounterVec,
     pub reloads: IntCounterVec,
@@ -144,8 +154,10 @@ impl Metrics {
                 "HTTP requests answered.",
                 &["route", "method", "code"],
             )?,
+            created: super::events::now(),
+            http_exemplars: Exemplars::new(&REQUEST_BUCKETS),
             http_duration: made.histogram_vec(
-                "almanac_http_request_duration_seconds",
+                REQUEST_DURATION,
                 "Time from a request's head to its answer.",
                 &REQUEST_BUCKETS,
                 &["route"],
@@ -267,6 +279,19 @@ impl Metrics {
             tracing::error!(%error, "metrics cannot be rendered");
         }
         text
+    }
+
+    /// In the format that a request with this `Accept` rather has, OpenMetrics 1.0 or the text exposition format 0.0.4,
+    /// with its content type.
+    pub fn render_as(&self, accept: &str) -> (Vec<u8>, &'static str) {
+        let text = self.render();
+        if !openmetrics::is_preferred(accept) {
+            return (text, "text/plain; version=0.0.4; charset=utf-8");
+        }
+        self.http_exemplars.want();
+        let exemplars = (REQUEST_DURATION, &self.http_exemplars);
+        let translated = openmetrics::translate(&String::from_utf8_lossy(&text), self.created, exemplars);
+        (translated.into_bytes(), openmetrics::CONTENT_TYPE)
     }
 
     /// Route and code handles are resolved once: a lookup by labels costs more than the count.

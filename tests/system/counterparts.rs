@@ -5,7 +5,7 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
-use crate::daemon::{Site, document, wait_for};
+use crate::daemon::{Connection, Site, document, wait_for};
 
 /// Is the program there? Its absence fails the test where counterparts are promised.
 fn installed(program: &str) -> bool {
@@ -74,6 +74,7 @@ fn prometheus_scrapes_and_answers() {
             .arg(format!("--config.file={}", site.path("prometheus.yml").display()))
             .arg(format!("--storage.tsdb.path={}", site.path("tsdb").display()))
             .arg(format!("--web.listen-address={port}"))
+            .arg("--enable-feature=exemplar-storage")
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -90,4 +91,12 @@ fn prometheus_scrapes_and_answers() {
     assert_eq!(query("up{job=\"almanac\"}").as_deref(), Some("1"));
     let scrapes = || query("almanac_http_requests_total{route=\"/metrics\"}");
     wait_for("a second scrape", || scrapes().filter(|count| count != "1"));
+    wait_for("an exemplar", || {
+        Connection::open(daemon.address).request("GET", "/v1/tools/a", &[("x-request-id", "a-slow-one")], b"");
+        let mut prometheus = Connection::open(port);
+        let path = "/api/v1/query_exemplars?start=0&end=9999999999&query=almanac_http_request_duration_seconds_bucket";
+        prometheus.request("GET", path, &[], b"");
+        let found = prometheus.reply().text();
+        found.contains(r#"{"labels":{"request_id":"a-slow-one"}"#).then_some(())
+    });
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hyper::StatusCode;
-use hyper::header::{CONTENT_SECURITY_POLICY, HeaderValue};
+use hyper::header::{ACCEPT, CONTENT_SECURITY_POLICY, HeaderValue};
 use serde_json::{Map, Value};
 
 use super::console;
@@ -68,15 +68,18 @@ fn names(needs: &[Need]) -> Vec<String> {
 }
 
 pub(super) fn metrics_operation() -> Operation {
-    Operation::new("getMetrics", "Metrics for Prometheus.").answering_text(200, "Text format 0.0.4.", "text/plain")
+    Operation::new("getMetrics", "Metrics for Prometheus, in the format that is asked for.")
+        .answering_text(200, "Text format 0.0.4.", "text/plain")
+        .answering_text(200, "OpenMetrics 1.0, with a request of each bucket.", "application/openmetrics-text")
 }
 
-pub(super) fn metrics(context: &Context, _: &mut Request) -> Result<Answer, Problem> {
+pub(super) fn metrics(context: &Context, request: &mut Request) -> Result<Answer, Problem> {
     let store = context.engine.store();
     context.metrics.store_queue.set(store.queued() as i64);
     context.metrics.store_usable.set(store.trouble().is_none().into());
-    let content_type = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-    Ok(answer::bytes(StatusCode::OK, content_type, context.metrics.render()))
+    let accepted = request.headers().get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let (text, content_type) = context.metrics.render_as(&accepted.collect::<Vec<_>>().join(","));
+    Ok(answer::bytes(StatusCode::OK, HeaderValue::from_static(content_type), text))
 }
 
 pub(super) fn openapi_operation() -> Operation {

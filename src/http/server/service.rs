@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{self, Poll};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use hyper::body::{Body as _, Incoming};
@@ -32,7 +32,7 @@ use crate::http::query::Query;
 use crate::http::routes::{self, TOOL, catalog};
 use crate::http::settings::Settings;
 use crate::strict::Node;
-use crate::telemetry::Metrics;
+use crate::telemetry::{Metrics, SeriesExemplars};
 use crate::wire::problem::Code;
 
 const GENERATION: HeaderName = HeaderName::from_static("x-almanac-generation");
@@ -96,7 +96,7 @@ impl Counted {
 /// Metric handles of one route, resolved on first use.
 struct Counts {
     label: &'static str,
-    duration: OnceLock<Histogram>,
+    duration: OnceLock<(Histogram, Arc<SeriesExemplars>)>,
     /// By method (GET, HEAD, other), then by status less 100.
     requests: [OnceLock<Box<[OnceLock<IntCounter>]>>; METHODS.len()],
 }
@@ -108,13 +108,16 @@ impl Counts {
         Self { label, duration: OnceLock::new(), requests: Default::default() }
     }
 
-    fn count(&self, metrics: &Metrics, method: &Method, status: StatusCode, took: Duration) {
+    fn count(&self, metrics: &Metrics, method: &Method, status: StatusCode, id: &HeaderValue, took: Duration) {
         let number = METHODS.iter().position(|known| *known == method.as_str()).unwrap_or(METHODS.len() - 1);
         let by_code = self.requests[number].get_or_init(|| (100..600).map(|_| OnceLock::new()).collect());
         let slot = &by_code[usize::from(status.as_u16()).clamp(100, 599) - 100];
         slot.get_or_init(|| metrics.http_counter(self.label, METHODS[number], status.as_str())).inc();
-        let duration = self.duration.get_or_init(|| metrics.http_duration.with_label_values(&[self.label]));
+        let (duration, exemplars) = self.duration.get_or_init(|| {
+            (metrics.http_duration.with_label_values(&[self.label]), metrics.http_exemplars.of(self.label))
+        });
         duration.observe(took.as_secs_f64());
+        exemplars.observe(took.as_secs_f64(), SystemTime::now, id.to_str().unwrap_or_default());
     }
 }
 
@@ -444,16 +447,16 @@ impl Service {
             };
             progress.stream_began();
             let (service, progress) = (Arc::clone(self), Arc::clone(progress));
-            let (method, started) = (method.clone(), *started);
+            let (method, id, started) = (method.clone(), id.clone(), *started);
             answer.body_mut().when_ended(move || {
-                service.counts(index).count(&service.context.metrics, &method, status, started.elapsed());
+                service.counts(index).count(&service.context.metrics, &method, status, &id, started.elapsed());
                 progress.request_ended();
                 drop(place);
             });
             return answer;
         }
         let (took, counts) = (started.elapsed(), self.counts(index));
-        counts.count(&self.context.metrics, method, status, took);
+        counts.count(&self.context.metrics, method, status, id, took);
         tracing::debug!(
             route = counts.label,
             %method,
