@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use crate::daemon::{Connection, Site, document, wait_for};
 
 /// Is the program there? Its absence fails the test where counterparts are promised.
-fn installed(program: &str) -> bool {
+pub fn installed(program: &str) -> bool {
     let found = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
     assert!(found || std::env::var_os("ALMANAC_TEST_COUNTERPARTS").is_none(), "{program} is not installed");
     if !found {

@@ -3,12 +3,14 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::counterparts::installed;
 use crate::daemon::{Daemon, Site, almanacd, document, wait_until};
+use crate::fixtures::reasoning;
 
 const SECRET: &str = "a-secret-of-the-operator";
 
@@ -127,9 +129,7 @@ fn the_files_for_containers_name_what_there_is() {
         assert!(!from.starts_with('.') || root().join("packaging").join(from).exists(), "{from}");
     }
     let recipe = fs::read_to_string(root().join("packaging/Containerfile")).unwrap();
-    for path in ["tool_metadata", "config/almanac.yaml", "config/categories.yaml"] {
-        assert!(recipe.contains(path) && root().join(path).exists(), "{path}");
-    }
+    assert!(recipe.contains("packaging/image.sh target/dist /image"), "{recipe}");
     // Every variable that it sets is one that `serve` takes.
     let help = String::from_utf8(almanacd().args(["serve", "--help"]).output().unwrap().stdout).unwrap();
     let variables: Vec<&str> = recipe
@@ -141,5 +141,74 @@ fn the_files_for_containers_name_what_there_is() {
     assert!(variables.len() >= 4, "{variables:?}");
     for name in variables {
         assert!(help.contains(&format!("ALMANAC_{name}")), "{name}");
+    }
+}
+
+/// The words of an instruction that is a list of them.
+fn exec_form(recipe: &str, instruction: &str) -> Vec<String> {
+    let line = recipe.lines().find(|line| line.starts_with(instruction) && line.ends_with(']')).unwrap();
+    serde_json::from_str(&line[line.find('[').unwrap()..]).unwrap()
+}
+
+/// What the recipe's base image has: the C library and what the daemon is linked to.
+fn put_base(image: &Path) {
+    let listed = Command::new("ldd").arg(env!("CARGO_BIN_EXE_almanacd")).output().unwrap().stdout;
+    let listed = String::from_utf8(listed).unwrap();
+    for library in listed.split_whitespace().filter(|word| word.starts_with('/')) {
+        let to = image.join(&library[1..]);
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::copy(library, to).unwrap();
+    }
+    for directory in ["proc", "tmp", "dev"] {
+        fs::create_dir_all(image.join(directory)).unwrap();
+    }
+    // Stands in for the device that those who run containers mount there.
+    fs::write(image.join("dev/null"), "").unwrap();
+}
+
+#[test]
+fn the_image_starts_by_its_environment_and_is_healthy() {
+    if !installed("unshare") {
+        return;
+    }
+    let directory = TempDir::new().unwrap();
+    let (built, image) = (directory.path().join("built"), directory.path().join("image"));
+    fs::create_dir(&built).unwrap();
+    fs::copy(env!("CARGO_BIN_EXE_almanacd"), built.join("almanacd")).unwrap();
+    fs::copy(reasoning(), built.join("libalmanac_reasoning.so")).unwrap();
+    let arranged = Command::new(root().join("packaging/image.sh")).arg(&built).arg(&image).status().unwrap();
+    assert!(arranged.success());
+    put_base(&image);
+
+    let recipe = fs::read_to_string(root().join("packaging/Containerfile")).unwrap();
+    let inside = |arguments: &[String]| {
+        let mut command = Command::new("unshare");
+        command
+            .args(["--user", "--map-user=65532", "--map-group=65532", "--mount", "--pid", "--fork", "--kill-child"])
+            .arg("--mount-proc")
+            .arg(format!("--root={}", image.display()))
+            .args(arguments)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap());
+        let variables = recipe.lines().filter_map(|line| line.trim().trim_end_matches(" \\").rsplit(' ').next());
+        command.envs(variables.filter(|word| word.starts_with("ALMANAC_")).filter_map(|word| word.split_once('=')));
+        command
+    };
+    let mut command = inside(&[exec_form(&recipe, "ENTRYPOINT"), exec_form(&recipe, "CMD")].concat());
+    // Another port than the recipe's, which another daemon may have.
+    command.env("ALMANAC_LISTEN", "0.0.0.0:0").env("ALMANAC_FIRST_TOKEN", SECRET).stderr(Stdio::piped());
+    let daemon = Daemon::start(command, image.join("run/almanac/admin.sock"));
+    assert_eq!((status(&daemon, "another-secret-altogether"), status(&daemon, SECRET)), (401, 200));
+    let authorization = format!("Bearer {SECRET}");
+    let headers = [("authorization", authorization.as_str())];
+    let libraries = daemon.send("GET", "/v1/plugins", &headers, b"");
+    assert_eq!(libraries.json()["items"][0]["state"], "ready", "{}", libraries.text());
+
+    let health = recipe.lines().find(|line| line.starts_with("HEALTHCHECK")).unwrap();
+    let health: Vec<String> = serde_json::from_str(&health[health.find('[').unwrap()..]).unwrap();
+    let output = inside(&health).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for kept in ["etc/almanac/tokens", "var/lib/almanac/almanac.db"] {
+        assert!(image.join(kept).exists(), "{kept} is on a volume");
     }
 }
