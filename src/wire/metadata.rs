@@ -29,7 +29,7 @@ pub struct MetadataRequest {
     pub tool_name: String,
     /// Its mode, if it has modes.
     #[schemars(default, length(max = MAX_LABEL), regex(pattern = MODE))]
-    #[node(read = label, check = check_mode)]
+    #[node(alias = "mode", read = label, check = check_mode)]
     pub mode_name: Option<String>,
     /// How much it has to do.
     #[schemars(default)]

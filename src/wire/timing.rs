@@ -36,7 +36,7 @@ pub struct EstimateRequest {
     pub tool_name: Option<String>,
     /// Its mode, if it has modes.
     #[schemars(default, length(max = MAX_LABEL), regex(pattern = MODE))]
-    #[node(read = label, check = check_mode)]
+    #[node(alias = "mode", read = label, check = check_mode)]
     pub mode_name: Option<String>,
     /// How much it has to do.
     #[schemars(default)]
@@ -133,7 +133,7 @@ pub struct Step {
     pub tool_name: String,
     /// Its mode, if it has modes.
     #[schemars(default, length(max = MAX_LABEL), regex(pattern = MODE))]
-    #[node(read = label, check = check_mode)]
+    #[node(alias = "mode", read = label, check = check_mode)]
     pub mode_name: Option<String>,
     /// How much it has to do.
     #[schemars(default)]
@@ -354,7 +354,7 @@ pub struct ExecutionBody {
     pub tool_name: String,
     /// Its mode, if it has modes.
     #[schemars(default, length(max = MAX_LABEL), regex(pattern = MODE))]
-    #[node(read = label, check = check_mode)]
+    #[node(alias = "mode", read = label, check = check_mode)]
     pub mode_name: Option<String>,
     /// How long it took, or was waited for: 0 to 86,400,000 ms, a day. Fractions are rounded.
     #[schemars(with = "f64", range(min = 0, max = MAX_DURATION_MS))]

@@ -471,7 +471,7 @@ fn a_plan_knows_what_was_called_before_it() {
     let faults = |body: Value| ask(&daemon, "/v1/plans/check", &body)["faults"].clone();
     let missing = faults(json!({"steps": ["getBridgeStatus"], "session_id": "s"}));
     assert_eq!((&missing[0]["code"], &missing[0]["near"]), (&json!("missing-predecessor"), &json!(["bridgeTokens"])));
-    let order = json!({"steps": [{"tool": "bridgeTokens", "mode_name": "fast", "complexity": {}}, "getBridgeStatus"]});
+    let order = json!({"steps": [{"tool": "bridgeTokens", "mode": "fast", "complexity": {}}, "getBridgeStatus"]});
     assert_eq!(faults(order), json!([]));
     ask(&daemon, "/v1/executions", &json!({"tool_name": "bridgeTokens", "duration_ms": 900, "session_id": "s"}));
     assert_eq!(faults(json!({"steps": ["getBridgeStatus"], "session_id": "s"})), json!([]));
