@@ -31,8 +31,8 @@ soak: ## Mixed load for ALMANAC_SOAK_SECONDS (600): memory, descriptors, threads
 fault: ## Kill the daemon at random a hundred times under 16 writers, and look for every acknowledged record
 	ALMANAC_FAULT_ROUNDS=100 cargo test --test system -- fault --nocapture
 
-bench-memories: ## Keep a million memories, and measure finding and keeping them
-	cargo bench --bench memories -- 1000000
+bench-memories: ## Keep ten thousand memories, a hundred thousand and a million, and measure finding and keeping them
+	for count in 10000 100000 1000000; do cargo bench --bench memories -- $$count || exit 1; done
 
 bench: ## Measure against peers of the same run, and print the table of ratios
 	cargo bench --bench ratios

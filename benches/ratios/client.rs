@@ -49,19 +49,25 @@ impl Client {
         Ok(self.stream.write_all(request)?)
     }
 
-    pub(crate) fn receive(&mut self) -> Result<Answer<'_>> {
+    /// Receives until the end of an answer's head. Returns how many bytes that has.
+    pub(crate) fn head(&mut self) -> Result<usize> {
         self.received.clear();
         let mut chunk = [0; 16 * 1024];
-        let head = loop {
+        loop {
             let read = self.stream.read(&mut chunk)?;
             if read == 0 {
                 bail!("the server closed the connection");
             }
             self.received.extend_from_slice(&chunk[..read]);
             if let Some(end) = find(&self.received, b"\r\n\r\n") {
-                break end + 4;
+                return Ok(end + 4);
             }
-        };
+        }
+    }
+
+    pub(crate) fn receive(&mut self) -> Result<Answer<'_>> {
+        let head = self.head()?;
+        let mut chunk = [0; 16 * 1024];
         let text = str::from_utf8(&self.received[..head])?;
         let length = match status_of(text) {
             304 => 0,

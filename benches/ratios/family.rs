@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::row::Row;
 use crate::{
-    above_hyper, calls, cold_load, durable, forecast, gateway, http, lookup, memory, rules, save, select, start,
+    above_hyper, calls, cold_load, durable, forecast, gateway, growth, http, lookup, memory, rules, save, select, start,
 };
 
 /// Is the row of this name wanted?
@@ -22,7 +22,7 @@ pub(crate) struct Family {
 }
 
 /// In the order of the table.
-pub(crate) const FAMILIES: [Family; 13] = [
+pub(crate) const FAMILIES: [Family; 14] = [
     http::FAMILY,
     calls::FAMILY,
     above_hyper::FAMILY,
@@ -36,6 +36,7 @@ pub(crate) const FAMILIES: [Family; 13] = [
     memory::FAMILY,
     start::FAMILY,
     gateway::FAMILY,
+    growth::FAMILY,
 ];
 
 impl Family {

@@ -21,6 +21,7 @@ mod durable;
 mod family;
 mod forecast;
 mod gateway;
+mod growth;
 mod http;
 mod lookup;
 mod memory;

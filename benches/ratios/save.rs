@@ -23,7 +23,7 @@ const SAVES: usize = 80;
 const LONG_PAUSE: usize = 8;
 
 fn run(_: Wanted<'_>) -> Result<Vec<Row>> {
-    [200, 10_000].into_iter().map(measure).collect()
+    [200, 2_000, 10_000].into_iter().map(measure).collect()
 }
 
 fn measure(tools: usize) -> Result<Row> {
