@@ -38,6 +38,7 @@ pub mod jsonrpc;
 pub mod llm;
 pub mod mcp;
 pub mod memory;
+pub mod oauth;
 pub mod plugin_host;
 pub mod process;
 pub mod qualify;

@@ -17,7 +17,9 @@
 //! Requests and answers pass as they are; nothing here knows what a tool does.
 
 mod call;
+mod challenge;
 mod check;
+mod client_credentials;
 mod directory;
 mod fault;
 mod greet;
@@ -41,6 +43,8 @@ mod remote;
 mod secret;
 mod server;
 mod settings;
+mod token;
+mod way_in;
 
 use std::io;
 use std::path::PathBuf;

@@ -142,6 +142,7 @@ impl Keeper {
         server.publish(|state| {
             (state.is_up, state.pid) = (false, None);
             state.problem = Some(why.to_owned());
+            state.needs_login = server.opener.way_in.needs_login();
         });
         if let Some(first) = self.first.take() {
             let _ = first.send(Err(why.to_owned()));
@@ -267,6 +268,7 @@ async fn start(server: &Arc<Server>, reason: &'static str) -> Result<Opened, Sta
         let kept = server.kept.lock();
         kept.settings == hash && kept.is_legacy
     });
+    server.opener.way_in.begin();
     let starting = async {
         let opened = server.opener.open(known, &Caller::default(), false).await?;
         let listing = Listing { talk: Some(&opened.talk) };
@@ -285,6 +287,7 @@ async fn start(server: &Arc<Server>, reason: &'static str) -> Result<Opened, Sta
     server.publish(|state| {
         (state.is_up, state.pid, state.era) = (true, talk.pid, Some(talk.greeting.era));
         state.problem = None;
+        state.needs_login = false;
     });
     server.journal.note(&format!("serves ({}, after {} ms)", talk.greeting.version, took.as_millis()));
     Ok(opened)

@@ -19,6 +19,7 @@ use super::open::Opener;
 use super::reaper;
 use super::server::{Server, ServerOrder, SharedSetup};
 use super::settings::{MAX_SERVERS, ServerSettings, Settings};
+use super::way_in::WayIn;
 use crate::watch::{Debounce, Hint, Watch};
 
 /// The servers that are asked, by name.
@@ -235,6 +236,7 @@ impl Manager {
         let (orders, received) = mpsc::unbounded_channel();
         let opener = Opener {
             name: name.to_owned(),
+            way_in: WayIn::new(&settings),
             settings,
             launcher: self.launcher.clone(),
             program: self.program.clone(),

@@ -20,6 +20,7 @@ use super::process::ServerProcess;
 use super::remote::{self, RemoteStream};
 use super::secret::Mask;
 use super::settings::ServerSettings;
+use super::way_in::WayIn;
 use crate::jsonrpc::Era;
 use crate::jsonrpc::param_headers::ToolHeaders;
 use crate::process::trust::Trusted;
@@ -62,6 +63,8 @@ pub(super) struct Opener {
     pub(super) journal: Arc<ServerLog>,
     /// What headers repeat of calls of its tools.
     pub(super) tool_headers: Arc<ToolHeaders>,
+    /// How a server at a URL lets us in.
+    pub(super) way_in: WayIn,
     /// Processes that have not ended yet, of all servers.
     pub(super) living: watch::Sender<usize>,
 }
@@ -89,7 +92,7 @@ impl Opener {
         let (peer, notices, pid) = match (&self.settings.url, &self.settings.socket) {
             (Some(url), _) => {
                 let RemoteStream { reader, writer, over } =
-                    remote::open(url, &self.headers(caller)?, Arc::clone(&self.tool_headers))?;
+                    remote::open(url, &self.headers(caller)?, self.way_in.clone(), Arc::clone(&self.tool_headers))?;
                 let (peer, notices) = Peer::begin(reader, writer, Arc::clone(&self.journal), has_client);
                 let closing = Arc::clone(&peer);
                 tokio::spawn(async move {

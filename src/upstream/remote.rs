@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
-use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
@@ -26,6 +26,8 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use super::lines::{self, MAX_MESSAGE_BYTES, PeerLine};
+use super::token::NoToken;
+use super::way_in::WayIn;
 use crate::jsonrpc::param_headers::ToolHeaders;
 use crate::jsonrpc::sse::{EventPlace, SseReader};
 use crate::jsonrpc::wire_headers::{self, SESSION, VERSION};
@@ -86,6 +88,7 @@ pub(super) struct RemoteStream {
 struct Remote {
     uri: Uri,
     headers: HeaderMap,
+    way_in: WayIn,
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     tool_headers: Arc<ToolHeaders>,
     session: Mutex<RemoteSession>,
@@ -103,10 +106,27 @@ struct RemoteSession {
 /// Why the conversation is over.
 struct Over(String);
 
+/// Why a request was not answered.
+#[derive(Debug, thiserror::Error)]
+enum SendError {
+    #[error("it cannot be reached: {source}{}", source_of(.source))]
+    Http {
+        #[from]
+        source: hyper_util::client::legacy::Error,
+    },
+    #[error(transparent)]
+    Token(#[from] NoToken),
+}
+
+fn source_of(error: &hyper_util::client::legacy::Error) -> String {
+    std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default()
+}
+
 /// Begins to speak to the server at a URL, with these headers. Must be called within the runtime.
 pub(super) fn open(
     url: &str,
     headers: &[(String, String)],
+    way_in: WayIn,
     tool_headers: Arc<ToolHeaders>,
 ) -> Result<RemoteStream, RemoteError> {
     let uri: Uri = url.parse().map_err(|_| RemoteError::Url(url.to_owned()))?;
@@ -120,7 +140,7 @@ pub(super) fn open(
     let (near, far) = duplex(PIPE);
     let (lines, told) = mpsc::channel(64);
     let client = client(uri.scheme_str() == Some("https"))?;
-    let remote = Arc::new(Remote { uri, headers: map, client, tool_headers, session: Mutex::default(), lines });
+    let remote = Arc::new(Remote { uri, headers: map, way_in, client, tool_headers, session: Mutex::default(), lines });
     let (ended, over) = oneshot::channel();
     let (reader, writer) = split(far);
     tokio::spawn(remote.run(reader, writer, told, ended));
@@ -257,15 +277,29 @@ impl Remote {
         }
     }
 
-    async fn post(&self, body: Bytes, more: HeaderMap) -> Result<Response<Incoming>, String> {
-        self.send_to(Method::POST, body, more).await.map_err(|error| {
-            let source = std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
-            format!("it cannot be reached: {error}{source}")
-        })
+    async fn post(&self, body: Bytes, more: HeaderMap) -> Result<Response<Incoming>, SendError> {
+        self.send_to(Method::POST, body, more).await
+    }
+
+    /// Sends a request, with a token if the server wants one and we may have one. Refused once, it is sent again with
+    /// another: what is refused was not done.
+    async fn send_to(&self, method: Method, body: Bytes, mut more: HeaderMap) -> Result<Response<Incoming>, SendError> {
+        let Some(tokens) = self.way_in.tokens(&self.headers) else {
+            return Ok(self.send_where(method, body, more).await?);
+        };
+        let sent = tokens.current().await?;
+        more.extend(sent.iter().map(|token| (AUTHORIZATION, token.header.clone())));
+        let response = self.send_where(method.clone(), body.clone(), more.clone()).await?;
+        if response.status() != StatusCode::UNAUTHORIZED {
+            return Ok(response);
+        }
+        let token = tokens.after_refusal(sent.as_ref(), response.headers()).await?;
+        more.insert(AUTHORIZATION, token.header);
+        Ok(self.send_where(method, body, more).await?)
     }
 
     /// Sends a request, to where the server says if that is of the same origin.
-    async fn send_to(
+    async fn send_where(
         &self,
         method: Method,
         body: Bytes,
@@ -304,7 +338,13 @@ impl Remote {
 
     /// Asks, and hands on what is answered.
     async fn ask(self: Arc<Self>, id: Id, method: &str, headers: HeaderMap, body: Bytes) -> Result<(), Over> {
-        let response = self.post(body, headers).await.map_err(Over)?;
+        let is_greeting = matches!(method, "server/discover" | "initialize");
+        let response = match self.post(body, headers).await {
+            Ok(response) => response,
+            // The others may have theirs.
+            Err(SendError::Token(fault)) if !is_greeting => return self.answer_error(&id, &fault.to_string()).await,
+            Err(error) => return Err(Over(error.to_string())),
+        };
         let status = response.status();
         if method == "initialize" && status.is_success() {
             self.session.lock().id = response.headers().get(SESSION).cloned();
@@ -338,10 +378,10 @@ impl Remote {
             let error = ErrorObject::new(code::METHOD_NOT_FOUND, format!("it answered {status}"));
             return self.send(Envelope::write_error(Some(&id), &error)).await;
         }
-        if matches!(method, "server/discover" | "initialize") {
-            return Err(Over(format!("it answered {status}{}", hint(status))));
+        if is_greeting {
+            return Err(Over(format!("it answered {status}{}", self.way_in.greeted(status, &self.headers))));
         }
-        self.answer_error(&id, &format!("it answered {status}{}", hint(status))).await
+        self.answer_error(&id, &format!("it answered {status}{}", self.way_in.hint(status, &self.headers))).await
     }
 
     /// The headers of a modern request; none of a legacy one.
@@ -410,7 +450,7 @@ impl Remote {
         response.status().is_success().then(|| response.into_body())
     }
 
-    async fn listen(&self, last: Option<HeaderValue>) -> Result<Response<Incoming>, hyper_util::client::legacy::Error> {
+    async fn listen(&self, last: Option<HeaderValue>) -> Result<Response<Incoming>, SendError> {
         let more = last.into_iter().map(|last| (LAST_EVENT, last)).collect();
         self.send_to(Method::GET, Bytes::new(), more).await
     }
@@ -500,15 +540,4 @@ fn with_path(origin: &Uri, path: &Uri) -> Option<Uri> {
     let mut parts = origin.clone().into_parts();
     parts.path_and_query = path.path_and_query().cloned();
     Uri::from_parts(parts).ok()
-}
-
-/// What to do about a status.
-fn hint(status: StatusCode) -> &'static str {
-    match status.as_u16() {
-        401 | 403 => ": `headers` of the configuration must let us in",
-        300..=399 => {
-            ": name the address that it leads to; redirects to another origin are not followed, nor are 301 to 303"
-        }
-        _ => "",
-    }
 }

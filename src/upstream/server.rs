@@ -59,6 +59,8 @@ pub struct ServerState {
     pub waiting: BTreeSet<String>,
     /// Why it does not answer, or does not with its new configuration.
     pub problem: Option<String>,
+    /// Does it want a person who logs in?
+    pub needs_login: bool,
     /// Its process.
     pub pid: Option<u32>,
     /// Starts since the daemon's, the first one included.
@@ -80,6 +82,7 @@ impl ServerState {
             listed: Some(Arc::new(listed)),
             waiting: BTreeSet::new(),
             problem: None,
+            needs_login: false,
             pid: None,
             starts: 1,
             settings: Arc::new(settings),
@@ -166,6 +169,7 @@ impl Server {
             listed,
             waiting: kept.waiting.keys().cloned().collect(),
             problem: None,
+            needs_login: false,
             pid: None,
             starts: 0,
             settings: Arc::clone(&settings),

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::client_credentials::ClientCredentials;
+use crate::oauth::reach::is_loopback_host;
 use crate::strict::values::OneOrMany;
 use crate::strict::{At, Fields, FromNode, Node, Violation, Word};
 use crate::sum::Sum;
@@ -49,6 +51,8 @@ pub struct ServerSettings {
     pub headers: BTreeMap<String, String>,
     /// Sent instead for callers with a token, by its name.
     pub headers_by_token: BTreeMap<String, BTreeMap<String, String>>,
+    /// With what tokens for the URL are asked for at the authorization server that it names.
+    pub client_credentials: Option<ClientCredentials>,
     /// Variables of the program's environment, beside the few that every one gets.
     pub env: BTreeMap<String, String>,
     /// Where the program runs; its home directory by default.
@@ -137,6 +141,7 @@ impl Default for ServerSettings {
             url: None,
             headers: BTreeMap::new(),
             headers_by_token: BTreeMap::new(),
+            client_credentials: None,
             env: BTreeMap::new(),
             cwd: None,
             files: None,
@@ -175,7 +180,8 @@ impl ServerSettings {
         let command = self.command.iter().flatten().map(|part| ("command", part.as_str()));
         let by_token = self.headers_by_token.values().flatten();
         let named = self.env.iter().chain(&self.headers).chain(by_token);
-        command.chain(named.map(|(key, value)| (key.as_str(), value.as_str())))
+        let credentials = self.client_credentials.iter().flat_map(ClientCredentials::texts);
+        command.chain(named.map(|(key, value)| (key.as_str(), value.as_str()))).chain(credentials)
     }
 }
 
@@ -203,6 +209,9 @@ fn check_server(server: &ServerSettings, fields: &mut Fields<'_>) {
             Some("http" | "https") => {}
             _ => fields.bad_value("url", format!("`{url}` is no URL, such as https://mcp.example.com/mcp")),
         }
+        check_credentials(server, uri.as_ref(), fields);
+    } else if server.client_credentials.is_some() {
+        fields.bad_value("client_credentials", "`client_credentials` are for a `url`");
     } else if !server.headers.is_empty() || !server.headers_by_token.is_empty() {
         fields.bad_value("headers", "`headers` are sent to a `url`");
     }
@@ -222,10 +231,23 @@ fn check_server(server: &ServerSettings, fields: &mut Fields<'_>) {
             let field = match key {
                 "command" => "command",
                 key if server.env.contains_key(key) => "env",
+                "client_secret" | "private_key" => "client_credentials",
                 _ => "headers",
             };
             fields.bad_value(field, error.to_string());
         }
+    }
+}
+
+fn check_credentials(server: &ServerSettings, uri: Option<&hyper::Uri>, fields: &mut Fields<'_>) {
+    if server.client_credentials.is_none() {
+        return;
+    }
+    if uri.is_some_and(|uri| uri.scheme_str() == Some("http") && !is_loopback_host(uri)) {
+        fields.bad_value("client_credentials", "tokens would travel readable: the `url` has to be https");
+    }
+    if server.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization")) {
+        fields.bad_value("client_credentials", "there is an Authorization among the `headers` already");
     }
 }
 
@@ -285,6 +307,19 @@ mod tests {
         check("servers: {a: {command: x, headers: {A: b}}}", "are sent to a `url`");
         check("servers: {a: {url: 'https://x', headers: {'A b': c}}}", "`A b` is no name of a header");
         check("servers: {a: {url: 'https://x', headers: {A: '${file:x}'}}}", "`${file:x}`");
+        let with = |url: &str, more: &str| format!("servers: {{a: {{url: '{url}', {more}}}}}");
+        let credentials = |more: &str| format!("client_credentials: {{client_id: me{more}}}");
+        let secret = credentials(", client_secret: '${env:S}', scopes: [a, b], issuer: 'https://as'");
+        check(&with("https://x", &secret), "1 servers");
+        check(&with("http://127.0.0.1:1", &secret), "1 servers");
+        check(&with("http://x", &secret), "the `url` has to be https");
+        check(&with("https://x", &format!("headers: {{authorization: b}}, {secret}")), "an Authorization among");
+        check(&format!("servers: {{a: {{command: x, {secret}}}}}"), "are for a `url`");
+        check(&with("https://x", &credentials("")), "either a `client_secret` or a `private_key`");
+        check(&with("https://x", &credentials(", client_secret: a, private_key: b")), "either a `client_secret`");
+        check(&with("https://x", &credentials(", private_key: '${file:x}'")), "`${file:x}`");
+        check(&with("https://x", &credentials(", client_secret: a, scopes: ['a b']")), "`a b` is no scope");
+        check(&with("https://x", &credentials(", client_secret: a, issuer: as")), "`as` is no URL");
         check("servers: {a: {command: npx -y thing}}", "a command is a list");
         check("servers: {a: {command: []}}", "a command has a program");
         check("servers: {a: {socket: /s, env: {A: b}}}", "who listens on a socket has its own");

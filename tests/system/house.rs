@@ -91,11 +91,12 @@ const FLOORS: [&[(&str, &str)]; 9] = [
         ("timing", "strict"),
     ],
     &[
-        ("upstream", "jsonrpc process strict sum telemetry text watch"),
+        ("upstream", "jsonrpc oauth process strict sum telemetry text watch"),
         ("plugin_host", "process strict sum telemetry watch"),
         ("llm", "strict telemetry"),
         ("access", "config strict sum"),
         ("blocking", ""),
+        ("oauth", ""),
         ("usage", "strict"),
         ("config", "telemetry"),
         ("telemetry", "strict"),

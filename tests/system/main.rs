@@ -50,3 +50,4 @@ mod suggest;
 mod timing;
 mod typescript;
 mod upstream;
+mod web;

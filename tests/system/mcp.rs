@@ -4,6 +4,7 @@ mod bridges;
 mod client;
 mod client_suite;
 mod conformance;
+mod credentials;
 mod faults;
 mod handles;
 pub use client::modern;

@@ -787,7 +787,10 @@ export interface McpServerItem {
   name: string;
   /** Begins the names of its tools; empty for none. */
   prefix: string;
-  /** up, starting (its lists are those of before, if it has any) or down. */
+  /**
+   * up, starting (its lists are those of before, if it has any), down, or needs-login: it
+   * wants a person who logs in, which `problem` says more of.
+   */
   state: string;
   /** legacy or modern; absent until it was greeted once. */
   era?: string | null;
@@ -2539,7 +2542,7 @@ export interface Operations {
     };
     answer: CallMetadata;
   };
-  /** Metrics for Prometheus. */
+  /** Metrics for Prometheus, in the format that is asked for. */
   getMetrics: {
     request: Record<never, never>;
     answer: string;

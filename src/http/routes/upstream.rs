@@ -51,6 +51,7 @@ fn item(server: &ServerState) -> McpServerItem {
     let state = match (&server.is_up, &server.problem) {
         (true, _) => "up",
         (false, None) => "starting",
+        (false, Some(_)) if server.needs_login => "needs-login",
         (false, Some(_)) => "down",
     };
     McpServerItem {

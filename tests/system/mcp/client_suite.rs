@@ -23,7 +23,7 @@ const CLIENT: &str = "CONFORMANCE_CLIENT";
 const FAR: &str = "/mcp/server/far";
 
 /// Scenarios that a gateway can pass: the others want a person who logs in, or answers in our stead.
-const SCENARIOS: [&str; 10] = [
+const SCENARIOS: [&str; 12] = [
     "initialize",
     "tools_call",
     "sse-retry",
@@ -34,6 +34,8 @@ const SCENARIOS: [&str; 10] = [
     "sep-2322-client-request-state",
     "json-schema-ref-no-deref",
     "json-schema-2020-12-preservation",
+    "auth/client-credentials-basic",
+    "auth/client-credentials-jwt",
 ];
 
 /// Scenarios that run at once.
@@ -91,7 +93,8 @@ fn act() {
     }
     let url = env::args().next_back().unwrap();
     let context: Value = env::var("MCP_CONFORMANCE_CONTEXT").map_or(Value::Null, |text| text.parse().unwrap());
-    let served = Served::start(Site::new(), &format!("    far: {{url: '{url}'}}\n"), "  anonymous_calls: true\n");
+    let server = format!("    far: {{url: '{url}'{}}}\n", credentials(&context));
+    let served = Served::start(Site::new(), &server, "  anonymous_calls: true\n");
     wait_until("the server", || served.daemon.metric("almanac_mcp_upstream_up{server=\"far\"}") == Some(1.0));
     let list = |what: &str, member: &str| {
         let listed = served.ask(FAR, &format!("{what}/list"), json!({}))["result"][member].clone();
@@ -138,6 +141,14 @@ fn act() {
     for prompt in list("prompts", "prompts") {
         served.ask(FAR, "prompts/get", json!({"name": prompt["name"], "arguments": {}}));
     }
+}
+
+/// What the suite's authorization server knows of us, if there is one. Text in JSON is text in YAML, too.
+fn credentials(context: &Value) -> String {
+    let Some(id) = context.get("client_id") else { return String::new() };
+    let secret = |key: &str, name: &str| context.get(name).map(|value| format!(", {key}: {value}"));
+    let secrets = [secret("client_secret", "client_secret"), secret("private_key", "private_key_pem")];
+    format!(", client_credentials: {{client_id: {id}{}}}", secrets.into_iter().flatten().collect::<String>())
 }
 
 fn called(served: &Served, mut params: Value, headers: &[(String, String)]) -> Value {
