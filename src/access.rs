@@ -3,6 +3,7 @@
 //! Without tokens everybody on the loopback address may do everything but administer, as the one tenant `default`.
 
 pub mod issue;
+mod issuer;
 mod keeper;
 pub mod revoke;
 mod tokens;
@@ -11,7 +12,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use keeper::{TokenKeeper, TokensLook};
+pub use issuer::{Issuer, IssuerSettings, JwtRefusal, KeysError};
+pub use keeper::{TokenKeeper, TokenRefusal, TokensLook};
 pub use tokens::Tokens;
 
 use crate::config;
@@ -28,6 +30,8 @@ pub struct Settings {
     pub tokens_file: Option<PathBuf>,
     /// For how long the last good tokens hold while the file is faulty or cannot be read; then nobody is let in.
     pub max_stale: Duration,
+    #[node(flatten)]
+    pub issuer: IssuerSettings,
 }
 
 impl Settings {
@@ -39,7 +43,7 @@ impl Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { tokens_file: None, max_stale: Duration::from_secs(3600) }
+        Self { tokens_file: None, max_stale: Duration::from_secs(3600), issuer: IssuerSettings::default() }
     }
 }
 

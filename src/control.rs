@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use crate::access::{self, TokenKeeper, TokensLook};
+use crate::access::{self, Issuer, TokenKeeper, TokensLook};
 use crate::blocking::{self, NoThread};
 use crate::catalog::reload::{ReloadThreadEnded, Reloader, Report, Sources, Trigger};
 use crate::engine::Engine;
@@ -320,6 +320,11 @@ impl Control {
         self.engine.set_qualifier(selection);
         ConfigReloaded { error: None, fixed: &fixed }.emit(&self.metrics);
         Ok(Applied { sources, plugins, upstreams, waiting: fixed })
+    }
+
+    /// The authorization server whose tokens are let in, if there is one.
+    pub fn issuer(&self) -> Option<Arc<Issuer>> {
+        self.tokens.issuer()
     }
 
     /// Brings the tokens in line with their file, if that changed or `is_asked`. If it is faulty, the old ones hold for

@@ -128,7 +128,7 @@ pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<
         tokens::make_first(&config, token)?;
     }
     let tokens = load_tokens(&config, &metrics)?;
-    let sockets = sockets::open(&config, tokens.load().are_required())?;
+    let sockets = sockets::open(&config, tokens.are_required())?;
     let engine = start_engine(&config, &metrics)?;
     let readiness = Arc::new(Readiness::default());
     let plugins = Host::start(config.plugin_host(), Arc::clone(&metrics), runtime.handle().clone());
@@ -316,6 +316,7 @@ async fn serve(
     let background = [
         tokio::spawn(await_plugins(Arc::clone(control))),
         tokio::spawn(tokens::follow(Arc::clone(control))),
+        tokio::spawn(tokens::follow_issuer(Arc::clone(control))),
         tokio::spawn(supervisor::watchdog(Arc::clone(control), admin.path().map(ToOwned::to_owned), listening.probe())),
     ];
     while next(&mut signals, config, service).await == SignalRequest::Reload {

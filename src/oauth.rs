@@ -6,6 +6,7 @@
 
 pub mod discovery;
 pub mod fetch;
+pub mod jwt;
 pub mod reach;
 pub mod signing;
 

@@ -10,6 +10,7 @@ pub mod plan;
 pub mod plugin;
 pub mod presets;
 pub mod problem;
+pub mod protected_resource;
 pub mod qualify;
 pub mod relations;
 pub mod stream;

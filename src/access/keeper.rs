@@ -7,17 +7,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use arc_swap::{ArcSwap, Guard};
+use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::{Settings, Tokens};
+use super::{Grant, Issuer, JwtRefusal, Settings, Tokens};
 use crate::strict::{FileStamp, LoadError};
 
 /// Decides whose token is known.
 #[derive(Debug)]
 pub struct TokenKeeper {
     current: ArcSwap<Tokens>,
+    /// Whose tokens are let in beside those of the file.
+    issuer: ArcSwapOption<Issuer>,
     changed: watch::Sender<()>,
     followed: Mutex<Followed>,
 }
@@ -48,6 +50,17 @@ enum Seen {
     Nothing,
 }
 
+/// Why a token is not let in.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TokenRefusal {
+    /// Nobody knows it.
+    #[error("this token is not known here")]
+    Unknown,
+    /// The issuer's keys say so, or are not there.
+    #[error(transparent)]
+    Jwt(#[from] JwtRefusal),
+}
+
 /// What a look at the file changed.
 #[derive(Debug)]
 pub struct TokensLook {
@@ -61,7 +74,12 @@ pub struct TokensLook {
 
 impl Default for TokenKeeper {
     fn default() -> Self {
-        Self { current: ArcSwap::default(), changed: watch::Sender::new(()), followed: Mutex::default() }
+        Self {
+            current: ArcSwap::default(),
+            issuer: ArcSwapOption::default(),
+            changed: watch::Sender::new(()),
+            followed: Mutex::default(),
+        }
     }
 }
 
@@ -70,13 +88,36 @@ impl TokenKeeper {
     pub fn start(settings: Settings) -> Result<Self, LoadError> {
         let file = settings.file();
         let tokens = file.as_deref().map_or_else(|| Ok(Tokens::default()), Tokens::read)?;
+        let issuer = Issuer::new(&settings.issuer, settings.max_stale).map(Arc::new);
         let followed = Followed { settings, file, ..Followed::default() };
-        Ok(Self { current: ArcSwap::from_pointee(tokens), followed: Mutex::new(followed), ..Self::default() })
+        let (current, issuer) = (ArcSwap::from_pointee(tokens), ArcSwapOption::from(issuer));
+        Ok(Self { current, issuer, followed: Mutex::new(followed), ..Self::default() })
     }
 
     /// The tokens that are let in.
     pub fn load(&self) -> Guard<Arc<Tokens>> {
         self.current.load()
+    }
+
+    /// Whose tokens are let in beside those of the file, if anybody's.
+    pub fn issuer(&self) -> Option<Arc<Issuer>> {
+        self.issuer.load_full()
+    }
+
+    /// Is a token needed, also on loopback?
+    pub fn are_required(&self) -> bool {
+        self.issuer.load().is_some() || self.load().are_required()
+    }
+
+    /// Whom a token lets in: one of the file, or of the issuer.
+    pub fn grant(&self, token: &str) -> Result<Grant, TokenRefusal> {
+        if let Some(grant) = self.load().find(token) {
+            return Ok(grant.clone());
+        }
+        match &*self.issuer.load() {
+            Some(issuer) if token.matches('.').count() == 2 => Ok(issuer.grant(token)?),
+            _ => Err(TokenRefusal::Unknown),
+        }
     }
 
     /// Tells of each change.
@@ -89,8 +130,16 @@ impl TokenKeeper {
         self.followed.lock().file.clone()
     }
 
-    /// From the next look on these settings hold.
+    /// From the next look on these settings hold; of the issuer from now on.
     pub fn configure(&self, settings: Settings) {
+        let is_same = match &*self.issuer.load() {
+            Some(issuer) => issuer.is_of(&settings.issuer, settings.max_stale),
+            None => settings.issuer.issuer.is_none(),
+        };
+        if !is_same {
+            self.issuer.store(Issuer::new(&settings.issuer, settings.max_stale).map(Arc::new));
+            self.changed.send_replace(());
+        }
         self.followed.lock().settings = settings;
     }
 
@@ -176,7 +225,8 @@ mod tests {
             let (token, entry) = new_token("t", "default", &[Scope::Read]).unwrap();
             let file = directory.path().join("tokens");
             add_to_file(&file, &entry).unwrap();
-            let settings = Settings { tokens_file: Some(file), max_stale: Duration::from_secs(60) };
+            let settings =
+                Settings { tokens_file: Some(file), max_stale: Duration::from_secs(60), ..Settings::default() };
             let keeper = TokenKeeper::start(settings).unwrap();
             Self { directory, keeper, token, now: Instant::now() }
         }

@@ -21,6 +21,9 @@ const MAX_FILE_BYTES: usize = 1 << 20;
 /// The key of the file of tokens.
 const TOKENS: &str = "auth.tokens_file";
 
+/// The key of the authorization server.
+const ISSUER: &str = "auth.issuer";
+
 /// Everything that can be configured.
 #[derive(Debug, Clone, PartialEq, FromNode)]
 #[node(default, check = check_times)]
@@ -218,7 +221,11 @@ impl Config {
             door.send_replace(Arc::new(fresh.mcp.door.clone()));
             Ok(Reconfigured {
                 sources: fresh.reloading(),
-                auth: if fixed.contains(&TOKENS) { held.auth.clone() } else { fresh.auth.clone() },
+                auth: if fixed.contains(&TOKENS) || fixed.contains(&ISSUER) {
+                    held.auth.clone()
+                } else {
+                    fresh.auth.clone()
+                },
                 plugins: fresh.plugin_host(),
                 upstreams: fresh.upstreams(),
                 selection: fresh.qualifier.selection,
@@ -245,6 +252,7 @@ impl Config {
             ("qualifier.llm", self.qualifier.llm == other.qualifier.llm),
             // Who takes the tokens away does not mean to let everybody in at once.
             (TOKENS, self.auth.file().is_none() || other.auth.file().is_some()),
+            (ISSUER, self.auth.issuer.issuer.is_none() || other.auth.issuer.issuer.is_some()),
             ("log.format", self.log.format == other.log.format),
         ];
         pairs.into_iter().filter(|(_, same)| !same).map(|(key, _)| key).collect()

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Config;
 use crate::access::issue::{AddError, add_to_file, entry_of};
@@ -45,6 +45,21 @@ pub(super) fn make_first(config: &Config, token: &str) -> Result<(), FirstTokenE
 
 /// A look at the file's times is cheap, and a revoked token is refused this soon.
 const INTERVAL: Duration = Duration::from_millis(500);
+
+/// Fetches the issuer's keys at the start, from time to time, and when a token names one that is not known.
+pub(super) async fn follow_issuer(control: Arc<Control>) {
+    let mut ticks = tokio::time::interval(INTERVAL);
+    loop {
+        ticks.tick().await;
+        let Some(issuer) = control.issuer().filter(|issuer| issuer.is_due(Instant::now())) else { continue };
+        match issuer.refresh().await {
+            Ok(keys) => tracing::info!(issuer = issuer.name(), keys, "the issuer's keys were fetched"),
+            Err(error) => {
+                tracing::error!(issuer = issuer.name(), %error, "the issuer's keys cannot be had; tried again")
+            }
+        }
+    }
+}
 
 /// Reads the tokens again whenever their file changed, or is there for the first time.
 pub(super) async fn follow(control: Arc<Control>) {

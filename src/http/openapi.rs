@@ -19,8 +19,12 @@ pub(super) fn document(routes: &[Route]) -> Value {
     let mut schemas = settings.into_generator();
     let problem = schemas.subschema_for::<ProblemDocument>();
     let mut paths: Map<String, Value> = Map::new();
-    // MCP clients have their own way to ask what there is, and people look at pages.
-    for route in routes.iter().filter(|route| !matches!(route.access, Access::Mcp | Access::Console)) {
+    // MCP clients have their own way to ask what there is, and people look at pages; what stands at well-known
+    // addresses is described by standards.
+    let is_described = |route: &&Route| {
+        !matches!(route.access, Access::Mcp | Access::Console) && !route.path.starts_with("/.well-known/")
+    };
+    for route in routes.iter().filter(is_described) {
         let described = describe(route, &(route.operation)(), &mut schemas, &json!(problem));
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
         path[route.method.as_str().to_lowercase()] = described;

@@ -92,6 +92,15 @@ impl Problem {
         problem
     }
 
+    /// With this challenge instead.
+    pub(super) fn with_challenge(mut self, challenge: &str) -> Self {
+        if let Ok(challenge) = HeaderValue::try_from(challenge) {
+            self.headers.retain(|(name, _)| *name != WWW_AUTHENTICATE);
+            self.headers.push((WWW_AUTHENTICATE, challenge));
+        }
+        self
+    }
+
     /// The token does not allow it (RFC 6750, section 3.1).
     pub(super) fn missing_scope(scope: Scope) -> Self {
         let detail = format!("this token has not the scope {scope}");

@@ -16,6 +16,7 @@ mod overview;
 mod plan;
 mod plugin;
 mod presets;
+mod protected_resource;
 mod qualify;
 mod relations;
 mod sessions;
@@ -72,6 +73,18 @@ pub(super) fn table() -> Vec<Route> {
         get("/v1/events", read, Async(events::listen), events::operation),
         get("/v1/overview", read, Now(overview::overview), overview::operation),
         get("/", Access::Open, Now(admin::landing), admin::landing_operation),
+        get(
+            "/.well-known/oauth-protected-resource",
+            Access::Open,
+            Now(protected_resource::metadata),
+            protected_resource::operation,
+        ),
+        get(
+            "/.well-known/oauth-protected-resource/mcp",
+            Access::Open,
+            Now(protected_resource::metadata),
+            protected_resource::mcp_operation,
+        ),
         get("/live", Access::Open, Now(admin::live), admin::live_operation),
         get("/ready", Access::Open, Now(admin::ready), admin::ready_operation),
         get("/metrics", read, Now(admin::metrics), admin::metrics_operation),

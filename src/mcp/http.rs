@@ -268,7 +268,7 @@ impl Mcp {
     }
 
     fn caller(&self, http: &HttpRequest, version: Version, session: Option<u64>, can: &Value) -> McpCaller {
-        let is_public = !self.tokens.load().are_required();
+        let is_public = !self.tokens.are_required();
         let (grant, address) = (http.grant.clone(), http.address.clone());
         let capabilities = to_raw_value(can).unwrap_or_default().into();
         McpCaller { grant, address, version, session, is_public, waits: http.waits, capabilities }

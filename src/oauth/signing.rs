@@ -55,7 +55,16 @@ impl SigningKey {
 
     /// The claims as a signed token.
     pub fn sign(&self, claims: &Value) -> Result<String, SigningError> {
-        let head = json!({"alg": self.algorithm(), "typ": "JWT"}).to_string();
+        self.sign_as(claims, None)
+    }
+
+    /// The same, with the key's name in the token's head.
+    pub fn sign_as(&self, claims: &Value, kid: Option<&str>) -> Result<String, SigningError> {
+        let mut head = json!({"alg": self.algorithm(), "typ": "JWT"});
+        if let Some(kid) = kid {
+            head["kid"] = kid.into();
+        }
+        let head = head.to_string();
         let encode = |bytes: &[u8]| BASE64_URL_SAFE_NO_PAD.encode(bytes);
         let signed = format!("{}.{}", encode(head.as_bytes()), encode(claims.to_string().as_bytes()));
         let signature = self.signature(signed.as_bytes()).map_err(|_| SigningError::Unsigned)?;

@@ -55,6 +55,8 @@ pub enum Code {
     InvalidName,
     /// A parameter of the query has an impossible value.
     InvalidParameter,
+    /// The issuer's keys, which a token is checked with, cannot be had now; try again.
+    IssuerUnavailable,
     /// The body is no JSON.
     MalformedJson,
     /// The query is no percent-encoded UTF-8.

@@ -94,7 +94,7 @@ const FLOORS: [&[(&str, &str)]; 9] = [
         ("upstream", "jsonrpc oauth process strict sum telemetry text watch"),
         ("plugin_host", "process strict sum telemetry watch"),
         ("llm", "strict telemetry"),
-        ("access", "config strict sum"),
+        ("access", "config oauth strict sum"),
         ("blocking", ""),
         ("oauth", ""),
         ("usage", "strict"),

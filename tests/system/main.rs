@@ -20,6 +20,7 @@ mod forget;
 mod house;
 mod http;
 mod install;
+mod issuer;
 mod limits;
 mod llm;
 mod loader;

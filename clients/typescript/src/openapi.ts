@@ -222,6 +222,7 @@ export interface ChoiceList {
  * - `invalid-level`: Not a level of the log.
  * - `invalid-name`: A name in the path is no percent-encoded UTF-8.
  * - `invalid-parameter`: A parameter of the query has an impossible value.
+ * - `issuer-unavailable`: The issuer's keys, which a token is checked with, cannot be had now; try again.
  * - `malformed-json`: The body is no JSON.
  * - `malformed-query`: The query is no percent-encoded UTF-8.
  * - `malformed-stream`: No line of the stream is of its protocol.
@@ -259,7 +260,7 @@ export interface ChoiceList {
  * - `unknown-tool`: The catalog has no such tool.
  * - `version-changed`: The memory is at another version by now.
  */
-export type Code = 'ambiguous-thread' | 'answer-too-long' | 'bad-host' | 'body-too-large' | 'broken-body' | 'cost-disagrees' | 'damaged-memory' | 'encoded-body' | 'faulty-configuration' | 'faulty-tokens' | 'foreign-host' | 'foreign-origin' | 'foreign-tenant' | 'future-timestamp' | 'idempotency-key-reused' | 'invalid-body' | 'invalid-cursor' | 'invalid-idempotency-key' | 'invalid-if-match' | 'invalid-level' | 'invalid-name' | 'invalid-parameter' | 'malformed-json' | 'malformed-query' | 'malformed-stream' | 'memory-exists' | 'message-disagrees' | 'method-not-allowed' | 'missing-protocol' | 'missing-scope' | 'no-history' | 'no-token' | 'not-json' | 'position-taken' | 'repeated-parameter' | 'slow-body' | 'stopping' | 'store-busy' | 'store-unavailable' | 'tokens-needed' | 'too-busy' | 'too-many-connections' | 'too-many-streams' | 'unknown-category' | 'unknown-memory' | 'unknown-model' | 'unknown-network' | 'unknown-parameter' | 'unknown-path' | 'unknown-plugin' | 'unknown-preset' | 'unknown-protocol' | 'unknown-server' | 'unknown-session' | 'unknown-thread' | 'unknown-token' | 'unknown-tool' | 'version-changed';
+export type Code = 'ambiguous-thread' | 'answer-too-long' | 'bad-host' | 'body-too-large' | 'broken-body' | 'cost-disagrees' | 'damaged-memory' | 'encoded-body' | 'faulty-configuration' | 'faulty-tokens' | 'foreign-host' | 'foreign-origin' | 'foreign-tenant' | 'future-timestamp' | 'idempotency-key-reused' | 'invalid-body' | 'invalid-cursor' | 'invalid-idempotency-key' | 'invalid-if-match' | 'invalid-level' | 'invalid-name' | 'invalid-parameter' | 'issuer-unavailable' | 'malformed-json' | 'malformed-query' | 'malformed-stream' | 'memory-exists' | 'message-disagrees' | 'method-not-allowed' | 'missing-protocol' | 'missing-scope' | 'no-history' | 'no-token' | 'not-json' | 'position-taken' | 'repeated-parameter' | 'slow-body' | 'stopping' | 'store-busy' | 'store-unavailable' | 'tokens-needed' | 'too-busy' | 'too-many-connections' | 'too-many-streams' | 'unknown-category' | 'unknown-memory' | 'unknown-model' | 'unknown-network' | 'unknown-parameter' | 'unknown-path' | 'unknown-plugin' | 'unknown-preset' | 'unknown-protocol' | 'unknown-server' | 'unknown-session' | 'unknown-thread' | 'unknown-token' | 'unknown-tool' | 'version-changed';
 
 /** Metadata of a thought, reflection, insight, plan, evaluation or decision. */
 export interface CognitiveProcessMetadata {

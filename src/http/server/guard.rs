@@ -3,16 +3,22 @@
 use std::future::pending;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use hyper::header::{AUTHORIZATION, FORWARDED, HOST, HeaderMap, HeaderValue, ORIGIN, VIA};
 use hyper::{StatusCode, Version};
 
+use tokio::time::timeout;
+
 use super::cors::Cors;
-use crate::access::{Grant, Scope, TokenKeeper};
+use crate::access::{Grant, JwtRefusal, Scope, TokenKeeper, TokenRefusal};
 use crate::http::handler::{Access, Revoked};
 use crate::http::problem::Problem;
 use crate::http::settings::Settings;
 use crate::wire::problem::Code;
+
+/// Between two looks whether the token of an open stream has ended.
+const LOOK: Duration = Duration::from_secs(10);
 
 /// The way a connection came in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,7 +160,7 @@ impl Guard {
         }
         let is_forwarded =
             headers.keys().any(|name| *name == FORWARDED || *name == VIA || name.as_str().starts_with("x-forwarded-"));
-        if is_loopback && is_forwarded && !self.tokens.load().are_required() {
+        if is_loopback && is_forwarded && !self.tokens.are_required() {
             let detail = "this request came through a proxy, and there are no tokens, so whoever can reach the proxy \
                           could do everything here; name a file of them as `auth.tokens_file`, then open the console \
                           again";
@@ -165,7 +171,7 @@ impl Guard {
 
     /// The same for the commonest case, without a copy of the grant.
     pub(super) fn may(&self, door: Door, scope: Scope, headers: &HeaderMap) -> Result<(), Problem> {
-        if door == Door::Admin || door == (Door::Tcp { loopback: true }) && !self.tokens.load().are_required() {
+        if door == Door::Admin || door == (Door::Tcp { loopback: true }) && !self.tokens.are_required() {
             return Ok(());
         }
         self.check_scope(door, scope, headers.get(AUTHORIZATION)).map(drop)
@@ -180,7 +186,8 @@ impl Guard {
             }
             let mut changes = guard.tokens.subscribe();
             while guard.still_may(door, access, authorization.as_ref()) {
-                if changes.changed().await.is_err() {
+                // A token of an issuer ends by itself.
+                if let Ok(Err(_)) = timeout(LOOK, changes.changed()).await {
                     return pending().await;
                 }
             }
@@ -202,17 +209,30 @@ impl Guard {
 
     /// What the sender may do, whatever it asks.
     fn grant(&self, door: Door, authorization: Option<&HeaderValue>) -> Result<Grant, Problem> {
-        let tokens = self.tokens.load();
-        if !tokens.are_required() && door == (Door::Tcp { loopback: true }) {
+        if !self.tokens.are_required() && door == (Door::Tcp { loopback: true }) {
             return Ok(self.anonymous.clone());
         }
         let Some(token) = bearer(authorization) else {
-            return Err(Problem::unauthorized(Code::NoToken, "send a token as `Authorization: Bearer …`"));
+            let problem = Problem::unauthorized(Code::NoToken, "send a token as `Authorization: Bearer …`");
+            return Err(self.challenged(problem, ""));
         };
-        let Some(grant) = tokens.find(token) else {
-            return Err(Problem::unauthorized(Code::UnknownToken, "this token is not known here"));
-        };
-        Ok(grant.clone())
+        self.tokens.grant(token).map_err(|refusal| match &refusal {
+            TokenRefusal::Jwt(JwtRefusal::NoKeys(_) | JwtRefusal::NewKey(_)) => {
+                Problem::unavailable(Code::IssuerUnavailable, refusal.to_string())
+            }
+            TokenRefusal::Unknown | TokenRefusal::Jwt(_) => {
+                let problem = Problem::unauthorized(Code::UnknownToken, refusal.to_string());
+                self.challenged(problem, "error=\"invalid_token\", ")
+            }
+        })
+    }
+
+    /// With an issuer clients are told where they find out about it (RFC 9728, section 5.1).
+    fn challenged(&self, problem: Problem, error: &str) -> Problem {
+        match self.tokens.issuer().and_then(|issuer| issuer.resource_metadata()) {
+            Some(place) => problem.with_challenge(&format!("Bearer {error}resource_metadata=\"{place}\"")),
+            None => problem,
+        }
     }
 }
 
