@@ -2,6 +2,9 @@
 
 use serde_json::{Map, Value};
 
+/// The extension by which a call becomes a task that its client comes back for.
+pub(super) const TASKS: &str = "io.modelcontextprotocol/tasks";
+
 /// A set of a client's capabilities; small, since every id of a legacy session holds one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Capabilities(u16);

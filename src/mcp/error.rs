@@ -65,6 +65,12 @@ impl RpcError {
         Self::new(code::HEADER_MISMATCH, StatusCode::BAD_REQUEST, message)
     }
 
+    /// The client has not declared what this needs.
+    pub(super) fn missing_capability(message: &str, required: Value) -> Self {
+        let error = Self::new(code::MISSING_CAPABILITY, StatusCode::BAD_REQUEST, message);
+        error.with_data(json!({"requiredCapabilities": required}))
+    }
+
     /// A version that is not spoken. Versions of the older era are agreed on by `initialize`, so they are not named.
     pub(super) fn unsupported_version(requested: &str) -> Self {
         let shown: String = requested.chars().take(80).collect();

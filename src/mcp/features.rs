@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 
 use super::Mcp;
 use super::address::Address;
+use super::capabilities::TASKS;
 use super::error::RpcError;
 use super::relay::rounds::{self, InputRequest, InputRequired};
 use super::relay::{passed_on, relayed, session_of, translate, wrong_state};
@@ -281,6 +282,8 @@ pub(super) fn capabilities_of(server: &ServerState, era: Era) -> Value {
             can["resources"]["subscribe"] = true.into();
         }
         can["logging"] = json!({});
+    } else {
+        can["extensions"] = json!({TASKS: {}});
     }
     can
 }

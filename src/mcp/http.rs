@@ -229,11 +229,7 @@ impl Mcp {
         self.check_arguments(http, method, params)?;
         let declared = meta::get(params, meta::CLIENT_CAPABILITIES);
         let declared: Option<Map<String, Value>> = declared.and_then(|raw| serde_json::from_str(raw.get()).ok());
-        let mut declared = declared.ok_or_else(|| RpcError::missing_meta(meta::CLIENT_CAPABILITIES))?;
-        if let Some(Value::Object(extensions)) = declared.get_mut("extensions") {
-            // A task that a server began could not be asked for here.
-            extensions.remove("io.modelcontextprotocol/tasks");
-        }
+        let declared = declared.ok_or_else(|| RpcError::missing_meta(meta::CLIENT_CAPABILITIES))?;
         Ok(self.caller(http, version, None, &declared.into()))
     }
 
@@ -397,8 +393,18 @@ struct Asked<'a> {
 }
 
 /// Methods that are labels of metrics.
-const METHODS: [&str; 7] =
-    ["initialize", "server/discover", "ping", "logging/setLevel", "tools/list", "tools/call", "subscriptions/listen"];
+const METHODS: [&str; 10] = [
+    "initialize",
+    "server/discover",
+    "ping",
+    "logging/setLevel",
+    "tools/list",
+    "tools/call",
+    "tasks/get",
+    "tasks/update",
+    "tasks/cancel",
+    "subscriptions/listen",
+];
 
 fn label(method: &str) -> &'static str {
     METHODS.into_iter().find(|known| *known == method).unwrap_or("other")

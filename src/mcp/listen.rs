@@ -12,11 +12,15 @@ use super::Mcp;
 use super::address::Address;
 use super::error::RpcError;
 use super::methods::tools_changed;
+use super::relay::needs_tasks;
 use super::request::{McpRequest, complete, session_name};
 use super::shown::{Shown, ViewList};
 use super::streams::{COMMENTS, PIECES, StreamPlace};
-use crate::jsonrpc::sse;
-use crate::jsonrpc::{Envelope, Members, meta};
+use crate::jsonrpc::object::{self, Change};
+use crate::jsonrpc::{Envelope, Members, meta, sse};
+
+/// Tasks that one stream tells of, at most.
+const MAX_TASKS: usize = 256;
 
 /// Makes the event that tells of another list; each stream has its own.
 type TellChange = Box<dyn Fn() -> Option<Bytes> + Send>;
@@ -31,7 +35,11 @@ impl Mcp {
         request: &McpRequest,
         stopped: watch::Receiver<bool>,
     ) -> Result<mpsc::Receiver<Bytes>, RpcError> {
-        let filter = Filter::read(request.value("notifications"))?;
+        let mut filter = Filter::read(request.value("notifications"))?;
+        if !filter.tasks.is_empty() && !request.caller.takes_tasks() {
+            return Err(needs_tasks());
+        }
+        filter.tasks.retain(|id| self.has_task(request, id));
         let place = self.streams.place().ok_or_else(|| RpcError::busy("streams"))?;
         let (pieces, body) = mpsc::channel(PIECES);
         let tag = format!("{{\"{}\":{}}}", meta::SUBSCRIPTION_ID, request.id.as_json());
@@ -43,8 +51,15 @@ impl Mcp {
         end.insert("_meta".to_owned(), serde_json::from_str(&tag).unwrap_or_default());
         let end = complete(&request.caller, end)?;
         let end = sse::message(None, Envelope::write_result(&request.id, &end).as_bytes());
+        // Nothing comes before it.
+        let _ = pieces.try_send(acknowledged);
+        for id in &filter.tasks {
+            let (about, tag) = ((request.with_params(None), id.clone()), tag.clone());
+            let event = move |state: &RawValue| task_changed(state, &tag);
+            tokio::spawn(Arc::clone(self).tell_of_task(about, pieces.clone(), event, stopped.clone()));
+        }
         let telling = self.telling(pieces, place, &request.caller.address, stopped);
-        tokio::spawn(telling.run(Some(acknowledged), tell, Some(end)));
+        tokio::spawn(telling.run(None, tell, Some(end)));
         Ok(body)
     }
 
@@ -173,13 +188,17 @@ impl Telling {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Filter {
     tools: bool,
+    /// Tasks by their ids.
+    tasks: Vec<String>,
 }
 
 impl Filter {
     fn read(notifications: Option<&RawValue>) -> Result<Self, RpcError> {
         let asked: Option<Map<String, Value>> = notifications.and_then(|raw| serde_json::from_str(raw.get()).ok());
         let asked = asked.ok_or_else(|| RpcError::invalid_params("`notifications` says what to tell of"))?;
-        Ok(Self { tools: asked.get("toolsListChanged") == Some(&Value::Bool(true)) })
+        let tasks = asked.get("taskIds").and_then(Value::as_array).into_iter().flatten();
+        let tasks = tasks.filter_map(Value::as_str).take(MAX_TASKS).map(str::to_owned).collect();
+        Ok(Self { tools: asked.get("toolsListChanged") == Some(&Value::Bool(true)), tasks })
     }
 
     /// As much of it as will be told.
@@ -188,10 +207,25 @@ impl Filter {
         if self.tools {
             agreed.insert("toolsListChanged".to_owned(), true.into());
         }
+        if !self.tasks.is_empty() {
+            agreed.insert("taskIds".to_owned(), self.tasks.clone().into());
+        }
         let mut params = Map::new();
         params.insert("notifications".to_owned(), agreed.into());
         params
     }
+}
+
+/// The event that tells how a task stands, as whoever looks at it is told.
+fn task_changed(state: &RawValue, tag: &str) -> Bytes {
+    let change = |name: &str, _: &RawValue| match name {
+        "resultType" => Change::Remove,
+        meta::MEMBER => Change::Set(tag.to_owned()),
+        _ => Change::Keep,
+    };
+    // A state is an object, so it can be read.
+    let params = object::rewrite(state, change, &[]).unwrap_or_default();
+    sse::message(None, Envelope::write_notification("notifications/tasks", Some(&params)).as_bytes())
 }
 
 /// An event that tells something, tagged by `tag`, an object.
@@ -213,6 +247,8 @@ mod tests {
             assert_eq!(agreed, expected.map(|agreed| json!({"notifications": agreed})), "{asked}");
         };
         check(r#"{"toolsListChanged": true, "promptsListChanged": true}"#, Some(json!({"toolsListChanged": true})));
+        let tasks = r#"{"taskIds": ["c_1", 7, "c_2"]}"#;
+        check(tasks, Some(json!({"taskIds": ["c_1", "c_2"]})));
         check(r#"{"toolsListChanged": false}"#, Some(json!({})));
         check("{}", Some(json!({})));
         check("[]", None);

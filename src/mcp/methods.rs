@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::Mcp;
 use super::address::Address;
-use super::capabilities::Capabilities;
+use super::capabilities::{Capabilities, TASKS};
 use super::error::RpcError;
 use super::features::capabilities_of;
 use super::log_level::LogLevel;
@@ -56,6 +56,7 @@ impl Mcp {
             (Era::Modern, "server/discover") => self.discover(caller),
             (Era::Legacy, "ping") => complete(caller, Map::new()),
             (Era::Legacy, "logging/setLevel") => set_level(&request),
+            (Era::Modern, "tasks/get" | "tasks/update" | "tasks/cancel") => self.ask_task(&request).await,
             (_, "tools/list") => self.list_tools(&request).await,
             (_, "tools/call") => self.call_tool(&request, &events).await,
             _ => match &caller.address {
@@ -167,7 +168,7 @@ fn set_level(request: &McpRequest) -> RpcAnswer {
 
 fn capabilities(era: Era) -> Value {
     match era {
-        Era::Modern => json!({"tools": {"listChanged": true}}),
+        Era::Modern => json!({"tools": {"listChanged": true}, "extensions": {TASKS: {}}}),
         Era::Legacy => json!({"tools": {"listChanged": true}, "logging": {}}),
     }
 }

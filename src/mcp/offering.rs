@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::names::{NameOwner, NameOwners};
+use super::relay::needs_task;
 use crate::catalog::{Diagnostic, Offer, ToolMetadata};
 use crate::jsonrpc::param_headers::ParamHeaders;
 use crate::upstream::{ListedTool, ServerState, public_name};
@@ -30,6 +31,8 @@ pub(super) struct ServedTool {
     pub(super) has_output_schema: bool,
     /// Does its server say that it changes nothing, and is that believed?
     pub(super) is_read_only: bool,
+    /// Must its server be asked for a task, as those of 2025-11-25 may demand?
+    pub(super) needs_task: bool,
 }
 
 /// All tools of all servers.
@@ -228,6 +231,7 @@ impl ServedTool {
             has_output_schema: definition["outputSchema"].is_object(),
             schema: definition["inputSchema"].clone(),
             is_read_only: says_read_only && server.settings.trust_annotations,
+            needs_task: server.listed.as_ref().is_some_and(|listed| needs_task(&definition, &listed.capabilities)),
         }
     }
 

@@ -14,7 +14,10 @@ mod patience;
 mod progress;
 pub(super) mod rounds;
 mod searches;
+mod server_task;
 mod task;
+mod task_questions;
+mod tasks;
 pub(super) mod translate;
 mod under_way;
 
@@ -33,8 +36,10 @@ pub(super) use outgoing::passed_on;
 use parked::{Parked, ParkedCalls, QUESTION, ServerQuestion};
 pub(super) use patience::Patience;
 use patience::{LearntLimits, PatientClient};
-use progress::ProgressTeller;
+use progress::{ProgressTeller, keep_alive};
 pub(super) use searches::Searches;
+pub(super) use server_task::needs_task;
+pub(super) use tasks::needs_tasks;
 pub use under_way::CallUnderWay;
 
 use super::Mcp;
@@ -96,6 +101,8 @@ struct Waiter<'r> {
     client: PatientClient,
     /// Can it come back for the result?
     takes_handle: bool,
+    /// Is what it comes back for a task?
+    takes_tasks: bool,
     /// Is too long a text given in parts?
     takes_parts: bool,
     /// Wait at most so long.
@@ -156,6 +163,7 @@ impl Mcp {
             CallWay::Direct => (false, None, None),
             CallWay::Found { ref search, wait } => (true, search.clone(), wait),
         };
+        let takes_tasks = caller.takes_tasks();
         let takes_handle = is_found || wanted.tool.server.settings.on_timeout == OnTimeout::Handle;
         let known = key.as_ref().and_then(|key| self.relay.calls.join(key));
         let is_joined = known.is_some();
@@ -167,6 +175,7 @@ impl Mcp {
             patience,
             client: client_of(request),
             takes_handle,
+            takes_tasks,
             takes_parts: is_found,
             most,
             came: if is_joined { Came::Joining } else { Came::Asking },
@@ -181,7 +190,9 @@ impl Mcp {
             self.metrics.relay.joined.inc();
             call
         } else {
-            if takes_handle && let Err(error) = self.relay.calls.check_room(&owner.tenant) {
+            if (takes_handle || takes_tasks)
+                && let Err(error) = self.relay.calls.check_room(&owner.tenant)
+            {
                 return complete(caller, ToolResult::error(error.to_string()).into_json(caller.version));
             }
             let state = state.map(|state| match state {
@@ -284,6 +295,7 @@ impl Mcp {
                 self.relay.limits.took(&waiter.client, waiter.since.elapsed());
                 self.deliver(&waiter, &call, &end)
             }
+            Waited::TooLong if waiter.takes_tasks => self.give_task(&waiter, &call),
             Waited::TooLong => self.hand_out(&waiter, &call),
             Waited::Asked(parked) => self.park(waiter.request, *parked),
         }
@@ -323,6 +335,10 @@ impl Mcp {
                     // It has ended, so it says how.
                     return end.map_or(Waited::TooLong, Waited::Ended);
                 }
+                () = call.becoming_task(), if waiter.takes_tasks => {
+                    waiting.leave();
+                    return Waited::TooLong;
+                }
                 () = sleep_until(until.unwrap_or(*since)), if until.is_some() => {
                     waiting.leave();
                     return Waited::TooLong;
@@ -344,7 +360,7 @@ impl Mcp {
         caller.era() == Era::Modern
             && waiter.came != Came::Back
             && caller.can_answer(method, params)
-            && self.relay.parked.has_room(&caller.grant.tenant)
+            && self.relay.parked.has_room(&caller.grant.tenant, self.relay.calls.open_questions(&caller.grant.tenant))
     }
 
     /// Tells the client what the server says.
@@ -536,30 +552,6 @@ fn client_of(request: &McpRequest) -> PatientClient {
     match request.caller.session {
         Some(session) => PatientClient::Session(session),
         None => PatientClient::Token(request.caller.grant.name.to_string(), request.caller.address.to_string()),
-    }
-}
-
-/// The notification that a call goes on, as its forecast says it.
-fn keep_alive(teller: &mut ProgressTeller, call: &OngoingCall) -> Option<String> {
-    let elapsed = call.running_for().as_millis() as u64;
-    let share = call.forecast.probability_within(elapsed);
-    let [_, half, most, _] = call.forecast.remaining(elapsed).quantiles_ms();
-    let message = if call.sent.get().is_none() {
-        format!("waiting for {}", call.tool.server.name)
-    } else if share > 0.99 {
-        format!("running for {}, longer than 99 in 100 calls", shown(elapsed))
-    } else {
-        format!("about {} left, {} at most in nine of ten cases", shown(half), shown(most))
-    };
-    teller.keep_alive(share, &message)
-}
-
-/// A time for people, with two digits.
-fn shown(ms: u64) -> String {
-    match ms {
-        0..10_000 => format!("{:.1} s", ms as f64 / 1000.0),
-        10_000..120_000 => format!("{} s", ms.div_ceil(1000)),
-        _ => format!("{} min", ms.div_ceil(60_000)),
     }
 }
 

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::address::Address;
+use super::capabilities::TASKS;
 use crate::access::Grant;
 use crate::jsonrpc::{Era, Id, Members, Version, meta};
 
@@ -101,6 +102,12 @@ impl McpCaller {
             }
             _ => false,
         }
+    }
+
+    /// Can it hold a call as a task?
+    pub(super) fn takes_tasks(&self) -> bool {
+        let declared: Value = serde_json::from_str(self.capabilities.get()).unwrap_or_default();
+        self.era() == Era::Modern && declared["extensions"][TASKS].is_object()
     }
 
     /// How it is spoken to.

@@ -17,4 +17,5 @@ mod relay;
 mod remote;
 mod served;
 mod stdio;
+mod tasks;
 mod views;

@@ -5,8 +5,11 @@
 #![expect(clippy::disallowed_methods, reason = "a server that ends in the middle is what is tested")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a server speaks on its standard streams")]
 
+mod jobs;
+
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::sync::Mutex;
 use std::time::Duration;
 use std::{env, io, thread};
 
@@ -28,6 +31,17 @@ fn serve() {
     let words: BTreeMap<&str, &str> = words.split(' ').map(|word| word.split_once('=').unwrap_or((word, ""))).collect();
     Fixture { words }.run();
     std::process::exit(0);
+}
+
+/// Lists that have grown by an item.
+static GROWN: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// A list with one more item, if it has grown.
+fn grown(what: &str, mut list: Value, more: Value) -> Value {
+    if GROWN.lock().unwrap().iter().any(|grown| grown == what) {
+        list.as_array_mut().unwrap().push(more);
+    }
+    list
 }
 
 struct Fixture<'a> {
@@ -82,7 +96,10 @@ impl Fixture<'_> {
             "ping" | "tools/call" if self.words.contains_key("hangs") => return,
             "initialize" if !is_modern => json!({
                 "protocolVersion": params["protocolVersion"], "serverInfo": {"name": "fixture", "version": "1"},
-                "capabilities": {"tools": {"listChanged": true}, "prompts": {}, "resources": {}},
+                "capabilities": {
+                    "tools": {"listChanged": true}, "prompts": {}, "resources": {},
+                    "tasks": {"requests": {"tools": {"call": {}}}, "cancel": {}},
+                },
                 "instructions": "legacy\u{200b} fixture",
             }),
             "ping" => json!({}),
@@ -90,8 +107,21 @@ impl Fixture<'_> {
                 return say(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32602, "message": "no version"}}));
             }
             "tools/list" => self.page(params["cursor"].as_str()),
-            "prompts/list" => json!({"prompts": [{"name": "greet"}]}),
-            "resources/list" => json!({"resources": [{"uri": "test://a", "name": "a"}]}),
+            "prompts/list" => {
+                json!({"prompts": grown("prompts", json!([{"name": "greet"}]), json!({"name": "part"}))})
+            }
+            "resources/list" => {
+                let first = json!([{"uri": "test://a", "name": "a"}]);
+                json!({"resources": grown("resources", first, json!({"uri": "test://new", "name": "new"}))})
+            }
+            "prompts/get" | "resources/read" if params["name"] == "ask" || params["uri"] == "test://ask" => {
+                let answer = asked("elicitation/create");
+                let text = answer["result"].to_string();
+                json!({
+                    "messages": [{"role": "user", "content": {"type": "text", "text": text}}],
+                    "contents": [{"uri": "test://ask", "text": text}],
+                })
+            }
             "resources/templates/list" => json!({"resourceTemplates": [{"uriTemplate": "test://{x}", "name": "x"}]}),
             "prompts/get" => {
                 let text = format!("hello {}", params["arguments"]["who"].as_str().unwrap_or_default());
@@ -106,6 +136,10 @@ impl Fixture<'_> {
                 json!({"contents": [{"uri": params["uri"], "text": text}]})
             }
             "tools/call" if is_modern && params["name"] == "ask" => ask_by_result(params),
+            "tools/call" if params["name"] == "job" => return jobs::begin(id, params, is_modern),
+            "tasks/get" | "tasks/result" | "tasks/update" | "tasks/cancel" => {
+                return jobs::answer(id, method, params, is_modern);
+            }
             "tools/call" => return call(id, params),
             "subscriptions/listen" | "notifications/initialized" | "notifications/cancelled" => {
                 eprintln!("heard {method} {}", params["requestId"]);
@@ -128,6 +162,12 @@ impl Fixture<'_> {
         let mut tools: Vec<Value> =
             ["echo", "sleep", "die", "noise", "ask", "progress"].map(|name| tool(name.to_owned())).into();
         tools.push(tool("echo".to_owned()));
+        if self.words.contains_key("tasks") {
+            tools.push(jobs::tool(self.words.contains_key("modern")));
+        }
+        if self.words.contains_key("grows") {
+            tools.push(tool("grow".to_owned()));
+        }
         if self.words.contains_key("more") {
             let path = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
             tools.extend([
@@ -161,12 +201,26 @@ impl Fixture<'_> {
     }
 }
 
+/// Asks the client, and waits for what it answers.
+fn asked(method: &str) -> Value {
+    say(&json!({"jsonrpc": "2.0", "id": "q", "method": method, "params": {"message": "name?"}}));
+    let mut line = String::new();
+    io::stdin().read_line(&mut line).unwrap();
+    serde_json::from_str(&line).unwrap()
+}
+
+#[expect(clippy::disallowed_methods, reason = "a server that asks late is what is tested")]
+fn wait(arguments: &Value) {
+    thread::sleep(Duration::from_millis(arguments["ms"].as_u64().unwrap_or_default()));
+}
+
 /// A modern server asks by its result, and is asked again with the answer.
 fn ask_by_result(params: &Value) -> Value {
     if params["inputResponses"]["who"].is_object() {
         let heard = json!({"responses": params["inputResponses"], "state": params["requestState"]});
         return json!({"resultType": "complete", "content": [], "heard": heard});
     }
+    wait(&params["arguments"]);
     let method = params["arguments"]["method"].as_str().unwrap_or("elicitation/create");
     let asked = json!({"method": method, "params": {"message": "name?"}});
     json!({"resultType": "input_required", "inputRequests": {"who": asked}, "requestState": "s1"})
@@ -224,11 +278,15 @@ fn call(id: &Value, params: &Value) {
             answer(json!({"content": []}));
         }
         "ask" => {
-            let method = arguments["method"].as_str().unwrap_or("elicitation/create");
-            say(&json!({"jsonrpc": "2.0", "id": "q", "method": method, "params": {"message": "name?"}}));
-            let mut line = String::new();
-            io::stdin().read_line(&mut line).unwrap();
-            answer(json!({"content": [], "heard": serde_json::from_str::<Value>(&line).unwrap()}));
+            wait(&arguments);
+            let heard = asked(arguments["method"].as_str().unwrap_or("elicitation/create"));
+            answer(json!({"content": [], "heard": heard}));
+        }
+        "grow" => {
+            let what = arguments["what"].as_str().unwrap();
+            GROWN.lock().unwrap().push(what.to_owned());
+            say(&json!({"jsonrpc": "2.0", "method": format!("notifications/{what}/list_changed")}));
+            answer(json!({"content": []}));
         }
         other => say(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32602, "message": other}})),
     }

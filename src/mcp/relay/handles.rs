@@ -12,7 +12,8 @@ use super::super::error::RpcError;
 use super::super::own::ToolResult;
 use super::super::request::{McpCaller, McpRequest, MessageSink, RpcAnswer, complete};
 use super::ongoing::{CallOwner, OngoingCall, Waiting};
-use super::{Came, Waited, Waiter, client_of, relayed, shown, with_metadata};
+use super::progress::shown;
+use super::{Came, Waited, Waiter, client_of, relayed, with_metadata};
 use crate::jsonrpc::object::{self, Change};
 use crate::jsonrpc::{Members, Version};
 use crate::text::head::head;
@@ -63,6 +64,7 @@ impl Mcp {
             patience: self.patience(request),
             client: client_of(request),
             takes_handle: true,
+            takes_tasks: false,
             takes_parts: true,
             most: fetch.wait,
             came: Came::Back,

@@ -5,15 +5,17 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
 use serde_json::value::RawValue;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 
 use super::super::offering::ServedTool;
-use super::super::request::ClientPresence;
+use super::super::request::{ClientPresence, McpCaller};
+use super::server_task::ServerTask;
+use super::task_questions::TaskQuestions;
 use crate::timing::Forecast;
 use crate::upstream::{CallFault, ServerEvent};
 
@@ -77,6 +79,8 @@ pub(super) struct OngoingCall {
     pub(super) tool: Arc<ServedTool>,
     pub(super) owner: CallOwner,
     pub(super) key: Option<SameCall>,
+    /// Whose process it is in, at a server with one for each session.
+    pub(super) session: String,
     pub(super) forecast: Arc<Forecast>,
     /// When it was sent to its server, once it was.
     pub(super) sent: Arc<OnceLock<std::time::Instant>>,
@@ -86,6 +90,26 @@ pub(super) struct OngoingCall {
     callers: Mutex<Callers>,
     /// How long its server waited for answers of the client.
     paused: Mutex<Duration>,
+    /// When it was asked for, by the clock and by the calendar.
+    pub(super) began: (Instant, SystemTime),
+    /// Set once its client was given it as a task.
+    pub(super) terms: OnceLock<TaskTerms>,
+    /// What its server asks the client that holds the task.
+    pub(super) questions: TaskQuestions,
+    /// When what the task shows changed last.
+    changed: watch::Sender<Instant>,
+    /// The task that its server made of it, if it did.
+    at_server: watch::Sender<Option<ServerTask>>,
+    look: Notify,
+}
+
+/// On which terms a client was given a call as a task.
+#[derive(Debug, Clone)]
+pub(super) struct TaskTerms {
+    /// Who asked.
+    pub(super) caller: McpCaller,
+    /// Is too long a text given in parts?
+    pub(super) takes_parts: bool,
 }
 
 /// Who waits for a call.
@@ -104,11 +128,17 @@ impl Callers {
 }
 
 impl OngoingCall {
-    pub(super) fn new(tool: Arc<ServedTool>, owner: CallOwner, key: Option<SameCall>, forecast: Arc<Forecast>) -> Self {
+    pub(super) fn new(
+        tool: Arc<ServedTool>,
+        (owner, session): (CallOwner, String),
+        key: Option<SameCall>,
+        forecast: Arc<Forecast>,
+    ) -> Self {
         Self {
             tool,
             owner,
             key,
+            session,
             forecast,
             sent: Arc::default(),
             listener: Mutex::default(),
@@ -116,6 +146,58 @@ impl OngoingCall {
             cancelled: watch::Sender::new(false),
             callers: Mutex::default(),
             paused: Mutex::default(),
+            began: (Instant::now(), SystemTime::now()),
+            terms: OnceLock::new(),
+            questions: TaskQuestions::default(),
+            changed: watch::Sender::new(Instant::now()),
+            at_server: watch::Sender::new(None),
+            look: Notify::new(),
+        }
+    }
+
+    /// What the task shows is another from now on.
+    pub(super) fn change(&self) {
+        self.changed.send_replace(Instant::now());
+    }
+
+    /// When what the task shows changed last, and then again.
+    pub(super) fn changes(&self) -> watch::Receiver<Instant> {
+        self.changed.subscribe()
+    }
+
+    /// Its server made a task of it, which stands like this.
+    pub(super) fn follow(&self, task: ServerTask) {
+        let is_other = self.at_server.borrow().as_ref().is_none_or(|known| known.state.get() != task.state.get());
+        self.at_server.send_replace(Some(task));
+        if is_other {
+            self.change();
+        }
+    }
+
+    /// The task that its server made of it.
+    pub(super) fn at_server(&self) -> Option<ServerTask> {
+        self.at_server.borrow().clone()
+    }
+
+    /// Waits until its server has made a task of it.
+    pub(super) async fn becoming_task(&self) {
+        // It fails only without a sender, which `self` is.
+        let _ = self.at_server.subscribe().wait_for(Option::is_some).await;
+    }
+
+    /// Waits until somebody wants to know how its server's task stands.
+    pub(super) async fn looked_for(&self) {
+        self.look.notified().await;
+    }
+
+    /// Waits until its server was asked anew how its task stands; nothing changes that once the call has ended.
+    pub(super) async fn look(&self) {
+        let (mut seen, since) = (self.at_server.subscribe(), Instant::now());
+        self.look.notify_one();
+        let is_fresh = |task: &Option<ServerTask>| task.as_ref().is_none_or(|task| task.asked >= since);
+        tokio::select! {
+            _ = seen.wait_for(is_fresh) => {}
+            _ = self.ending() => {}
         }
     }
 
@@ -145,6 +227,7 @@ impl OngoingCall {
     /// Its end, told once.
     pub(super) fn finish(&self, end: CallEnd) {
         self.ended.send_replace(Some(Arc::new(end)));
+        self.change();
     }
 
     /// Waits for its end.
@@ -358,6 +441,13 @@ impl OngoingCalls {
         let mut known = self.0.lock();
         known.expire();
         known.handles.get(handle).filter(|call| call.owner == *owner).cloned()
+    }
+
+    /// Questions of servers that the tenant's clients hold as tasks, and that are open.
+    pub(super) fn open_questions(&self, tenant: &str) -> usize {
+        let known = self.0.lock();
+        let of_tenant = known.handles.values().filter(|call| *call.owner.tenant == *tenant);
+        of_tenant.map(|call| call.questions.count()).sum()
     }
 
     /// A call under a handle has ended: others may have to give way to its result.

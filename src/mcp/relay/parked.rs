@@ -14,7 +14,7 @@ use super::ongoing::{CallOwner, Waiting};
 const MAX_PARKED: usize = 64;
 
 /// For how long a client can come back.
-const PARKED_FOR: Duration = Duration::from_secs(300);
+pub(super) const PARKED_FOR: Duration = Duration::from_secs(300);
 
 /// What a parked call's question is called.
 pub(super) const QUESTION: &str = "question";
@@ -38,9 +38,9 @@ pub(super) struct Parked {
 pub(super) struct ParkedCalls(Mutex<HashMap<String, Parked>>);
 
 impl ParkedCalls {
-    /// Is there room for one more of this tenant?
-    pub(super) fn has_room(&self, tenant: &str) -> bool {
-        self.0.lock().values().filter(|parked| *parked.owner.tenant == *tenant).count() < MAX_PARKED
+    /// Is there room for one more of this tenant, of which so many wait otherwise?
+    pub(super) fn has_room(&self, tenant: &str, others: usize) -> bool {
+        self.0.lock().values().filter(|parked| *parked.owner.tenant == *tenant).count() + others < MAX_PARKED
     }
 
     /// Keeps a call, and says under which name; nothing without randomness.

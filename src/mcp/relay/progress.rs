@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::ongoing::OngoingCall;
 use crate::jsonrpc::Members;
 use crate::jsonrpc::object::{self, Change};
 
@@ -89,6 +90,35 @@ impl ProgressTeller {
         let token: Value = serde_json::from_str(self.token.get()).unwrap_or_default();
         params["progressToken"] = token;
         Some(notification(&params.to_string()))
+    }
+}
+
+/// The notification that a call goes on, as its forecast says it.
+pub(super) fn keep_alive(teller: &mut ProgressTeller, call: &OngoingCall) -> Option<String> {
+    let elapsed = call.running_for().as_millis() as u64;
+    teller.keep_alive(call.forecast.probability_within(elapsed), &standing(call))
+}
+
+/// How a call stands, as its forecast says it.
+pub(super) fn standing(call: &OngoingCall) -> String {
+    let elapsed = call.running_for().as_millis() as u64;
+    let share = call.forecast.probability_within(elapsed);
+    let [_, half, most, _] = call.forecast.remaining(elapsed).quantiles_ms();
+    if call.sent.get().is_none() {
+        format!("waiting for {}", call.tool.server.name)
+    } else if share > 0.99 {
+        format!("running for {}, longer than 99 in 100 calls", shown(elapsed))
+    } else {
+        format!("about {} left, {} at most in nine of ten cases", shown(half), shown(most))
+    }
+}
+
+/// A time for people, with two digits.
+pub(super) fn shown(ms: u64) -> String {
+    match ms {
+        0..10_000 => format!("{:.1} s", ms as f64 / 1000.0),
+        10_000..120_000 => format!("{} s", ms.div_ceil(1000)),
+        _ => format!("{} min", ms.div_ceil(60_000)),
     }
 }
 

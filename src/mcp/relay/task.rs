@@ -1,4 +1,5 @@
-//! The task that a call lives in: it asks the server, hears it, and records the call once it has really ended.
+//! The task of the runtime that a call lives in: it asks the server, hears it, and records the call once it has really
+//! ended.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -7,14 +8,15 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::super::Mcp;
 use super::super::request::McpRequest;
 use super::metadata::{self, CallFacts};
 use super::ongoing::{CallEnd, CallFailure, CallOwner, OngoingCall, SameCall};
+use super::parked::PARKED_FOR;
 use super::rounds::{self, InputRequest, InputRequired, MAX_ROUNDS};
-use super::{CallWay, WantedCall, outgoing, says_error, session_of};
+use super::{CallWay, WantedCall, outgoing, says_error, server_task, session_of};
 use crate::jsonrpc::{Era, Members, meta, object};
 use crate::telemetry::events::ToolRelayed;
 use crate::timing::execution::MAX_DURATION_MS;
@@ -33,9 +35,9 @@ const UNKNOWN_LIMIT: Duration = Duration::from_secs(300);
 const KNOWN_LIMIT: [Duration; 2] = [Duration::from_secs(120), Duration::from_secs(900)];
 
 /// A call as its task needs it.
-struct CallTask {
-    door: Arc<Mcp>,
-    call: Arc<OngoingCall>,
+pub(super) struct CallTask {
+    pub(super) door: Arc<Mcp>,
+    pub(super) call: Arc<OngoingCall>,
     outgoing: Outgoing,
     facts: CallFacts,
     /// What is told beside the result, as far as it is known before.
@@ -91,15 +93,17 @@ pub(super) fn begin(door: &Arc<Mcp>, request: &McpRequest, wanted: &WantedCall, 
         CallWay::Found { .. } => outgoing::found(params, &tool.own_name, arguments.as_deref()),
     };
     let sent = sent.and_then(|sent| rounds::passed_on(&sent, params, state.as_deref(), tool.server.era));
+    let sent = sent.and_then(|sent| server_task::asked_as(&sent, tool));
     let settings = &tool.server.settings;
     let limit = settings.timeout.unwrap_or_else(|| limit_of(&forecast));
-    let call = Arc::new(OngoingCall::new(Arc::clone(tool), owner, key, forecast));
+    // One that shares no process with others; without a session, that of the token.
+    let process = session.unwrap_or_else(|| format!("token:{}", owner.token));
+    let call = Arc::new(OngoingCall::new(Arc::clone(tool), (owner, process), key, forecast));
     let outgoing = Outgoing {
         method: "tools/call".to_owned(),
         params: sent.ok(),
         caller: Caller {
-            // One that shares no process with others; without a session, that of the token.
-            session: Some(session.unwrap_or_else(|| format!("token:{}", call.owner.token))),
+            session: Some(call.session.clone()),
             token: Some(call.owner.token.to_string()),
             capabilities: Some(request.caller.capabilities.as_ref().to_owned()),
             wants_progress: params.is_some_and(|params| meta::get(params, meta::PROGRESS_TOKEN).is_some()),
@@ -202,7 +206,9 @@ impl CallTask {
             spent += reply.duration;
             waited += reply.queued;
             (reply.duration, reply.queued) = (spent, waited);
-            let asked = reply.outcome.as_ref().ok().filter(|_| self.era == Era::Legacy);
+            // Whoever holds the call as a task does not ask again either.
+            let asks_us = self.era == Era::Legacy || self.call.terms.get().is_some();
+            let asked = reply.outcome.as_ref().ok().filter(|_| asks_us);
             let Some(asked) = asked.and_then(|result| InputRequired::read(result)) else { return Some(Ok(reply)) };
             let Some(answers) = self.answers_to(&asked).await else {
                 if self.call.is_cancelled() {
@@ -221,10 +227,14 @@ impl CallTask {
 
     /// What the client answers to all of it; nothing if it does not.
     async fn answers_to(&self, asked: &InputRequired) -> Option<Vec<Box<RawValue>>> {
-        let mut answers = Vec::new();
-        for InputRequest { method, params, .. } in &asked.requests {
+        let ask = |InputRequest { method, params, .. }: &InputRequest| {
             let (answer, answered) = oneshot::channel();
-            self.call.hear(ServerEvent::Question { method: method.clone(), params: params.clone(), answer });
+            self.hear(ServerEvent::Question { method: method.clone(), params: params.clone(), answer });
+            answered
+        };
+        let asked: Vec<_> = asked.requests.iter().map(ask).collect();
+        let mut answers = Vec::new();
+        for answered in asked {
             let answered = tokio::select! {
                 answered = answered => answered.ok(),
                 () = self.call.cancelling() => None,
@@ -235,7 +245,7 @@ impl CallTask {
     }
 
     /// The answer, or nothing once nobody wants it any more.
-    async fn ask(&self, outgoing: &Outgoing) -> Option<Result<CallReply, CallFault>> {
+    pub(super) async fn ask_once(&self, outgoing: &Outgoing) -> Option<Result<CallReply, CallFault>> {
         let (sender, mut events) = mpsc::channel(32);
         let server = self.call.tool.server.name.clone();
         let asked = self.door.upstreams.request(&server, outgoing.clone(), sender);
@@ -243,15 +253,38 @@ impl CallTask {
         let reply = loop {
             tokio::select! {
                 biased;
-                Some(event) = events.recv() => self.call.hear(event),
+                Some(event) = events.recv() => self.hear(event),
                 () = self.call.cancelling() => break None,
                 reply = &mut asked => break Some(reply),
             }
         };
         while let Ok(event) = events.try_recv() {
-            self.call.hear(event);
+            self.hear(event);
         }
         reply
+    }
+
+    /// Hands on what the server says; what it asks a client that holds the call as a task waits for that.
+    fn hear(&self, event: ServerEvent) {
+        match event {
+            ServerEvent::Question { method, params, answer } if self.waits_by_task(&method, params.as_deref()) => {
+                let key = self.call.questions.ask(method, params, answer);
+                self.call.change();
+                let call = Arc::clone(&self.call);
+                tokio::spawn(async move {
+                    sleep(PARKED_FOR).await;
+                    call.questions.refuse(&key);
+                    call.change();
+                });
+            }
+            event => self.call.hear(event),
+        }
+    }
+
+    fn waits_by_task(&self, method: &str, params: Option<&RawValue>) -> bool {
+        let (relay, tenant) = (&self.door.relay, &self.call.owner.tenant);
+        let asks = self.call.terms.get().is_some_and(|terms| terms.caller.can_answer(method, params));
+        asks && relay.parked.has_room(tenant, relay.calls.open_questions(tenant))
     }
 }
 

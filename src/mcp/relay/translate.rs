@@ -49,7 +49,8 @@ pub(in crate::mcp) fn definition(
         ("description", Some(other)) => Change::Set(json(other)),
         // Old clients read structured results as objects alone.
         ("outputSchema", _) if era == Era::Legacy && !is_of_objects(value) => Change::Remove,
-        ("execution", _) if of == Era::Legacy && era == Era::Modern => {
+        // What must be a task is made one here, so to clients it is a call like others.
+        ("execution", _) if of == Era::Legacy && (era == Era::Modern || demands_task(value)) => {
             object::remove(value, &["taskSupport"]).map_or(Change::Keep, |rest| match rest.get().trim() {
                 "{}" => Change::Remove,
                 rest => Change::Set(rest.to_owned()),
@@ -60,6 +61,10 @@ pub(in crate::mcp) fn definition(
     let described = description.filter(|_| !has_description).map(|other| ("description", json(other)));
     let added: Vec<(&str, &str)> = described.iter().map(|(name, value)| (*name, value.as_str())).collect();
     object::rewrite(raw, change, &added)
+}
+
+fn demands_task(execution: &RawValue) -> bool {
+    Members::read(execution).is_ok_and(|members| members.text("taskSupport").is_some_and(|said| said == "required"))
 }
 
 /// A definition that also tells how long calls take.
@@ -116,6 +121,9 @@ mod tests {
         let legacy = definition(tool, Era::Legacy, Era::Legacy, "a_t", None).unwrap();
         assert_eq!(legacy.get(), r#"{"name":"a_t", "x":{"n":1.0},"execution":{"taskSupport":"optional"}}"#);
         let modern = definition(tool, Era::Legacy, Era::Modern, "a_t", Some("d")).unwrap();
+        let demanding = raw(r#"{"name":"t","execution":{"taskSupport":"required","x":1}}"#);
+        let free = definition(demanding, Era::Legacy, Era::Legacy, "t", None).unwrap();
+        assert_eq!(free.get(), r#"{"name":"t","execution":{"x":1}}"#);
         let rest = r#""outputSchema":{"type":"array"},"description":"d","_meta":{"dev.almanac/timing":{}}}"#;
         let timed = with_timing(modern.get(), "{}").unwrap();
         assert_eq!(*timed, *format!(r#"{{"name":"a_t", "x":{{"n":1.0}},{rest}"#));

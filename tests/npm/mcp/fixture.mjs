@@ -1,5 +1,5 @@
 // The server that the conformance suite expects, on the published SDK: `fixture.mjs stdio`, or `fixture.mjs http`, which
-// prints its address. `ERA=legacy` or `ERA=modern` makes it speak that era alone.
+// prints its address. `ERA=legacy` or `ERA=modern` makes it speak that era alone; with `TASKS=1` it has slow tools alone.
 import { randomUUID, randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -190,7 +190,35 @@ const modern = {
     },
 };
 
+// Tools that are worked on for a while, which the scenarios of tasks call: who stands before this server makes tasks of
+// them.
+const PAUSE = 1200;
+const late = (finish) => async (arguments_, around) => {
+    if (Object.keys(around.responses).length === 0) await sleep(PAUSE);
+    return finish(arguments_, around);
+};
+const slow = {
+    greet: ({ name }) => text(`Hello, ${name}!`),
+    async slow_compute({ seconds, label }, { ctx }) {
+        await sleep(seconds * 1000, undefined, { signal: ctx.mcpReq.signal });
+        return text(`${label} took ${seconds} s`);
+    },
+    failing_job: async () => (await sleep(PAUSE), { ...text('the job failed'), isError: true }),
+    async protocol_error_job() {
+        await sleep(PAUSE);
+        throw new ProtocolError(-32603, 'the job broke');
+    },
+    confirm_delete: late(round(confirm, () => text('deleted'))),
+    multi_input: late(round({ one: name, other: name }, () => text('both are there'))),
+    test_tool_with_task: round({ user_name: name }, async (responses) => {
+        await sleep(PAUSE);
+        return hello(responses);
+    }),
+};
+
 const arguments_ = {
+    slow_compute: object({ seconds: { type: 'number' }, label: { type: 'string' } }),
+    greet: object({ name: { type: 'string' } }),
     test_sampling: object({ prompt: { type: 'string' } }, ['prompt']),
     test_elicitation: object({ message: { type: 'string' } }, ['message']),
     json_schema_2020_12_tool: schema2020,
@@ -237,7 +265,7 @@ function fixture(era, changed) {
         capabilities, requestState: { verify: (state, ctx) => states.verify(state, ctx) },
         instructions: 'The tools of the conformance suite.',
     });
-    const tools = { ...simple, ...(era === 'modern' ? modern : legacy) };
+    const tools = process.env.TASKS ? slow : { ...simple, ...(era === 'modern' ? modern : legacy) };
     const around = (ctx) => ({
         ctx, changed,
         responses: ctx.mcpReq.inputResponses ?? {},

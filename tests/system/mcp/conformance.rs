@@ -46,6 +46,7 @@ type Outcomes = BTreeMap<String, (usize, usize)>;
 #[derive(Deserialize)]
 struct ExpectedFailures {
     direct: BTreeMap<String, String>,
+    tasks: BTreeMap<String, String>,
     /// By the name of the server.
     through: BTreeMap<String, BTreeMap<String, String>>,
 }
@@ -194,6 +195,36 @@ fn what_passes_on_a_server_passes_through_the_daemon_in_the_older_line() {
         let url = format!("http://{}/mcp/server/s{}", served.daemon.address, place % 3);
         let through = run(&packages, OLD, &url, &["--scenario", scenario]);
         assert_eq!(through[scenario].1, 0, "{scenario} through the daemon");
+    }
+}
+
+/// Scenarios of the extension by which calls are tasks.
+const TASKS: [&str; 9] = [
+    "tasks-lifecycle",
+    "tasks-capability-negotiation",
+    "tasks-wire-fields",
+    "tasks-request-state-removal",
+    "tasks-mrtr-input",
+    "tasks-request-headers",
+    "tasks-dispatch-and-envelope",
+    "tasks-required-task-error",
+    "tasks-mrtr-composition",
+];
+
+#[test]
+fn slow_calls_are_tasks_as_the_suite_wants_them() {
+    let Some(packages) = packages() else { return };
+    let expected = std::fs::read_to_string(packages.join("mcp/expected-failures.yaml")).unwrap();
+    let expected: ExpectedFailures = serde_yaml::from_str(&expected).unwrap();
+    let (node, script) = (node(&packages), packages.join("mcp/fixture.mjs"));
+    let command = format!("[{}, {}, stdio]", node.display(), script.display());
+    let slow = format!("    slow: {{command: {command}, env: {{ERA: modern, TASKS: '1'}}, on_timeout: handle}}\n");
+    let served = Served::new(&slow, "  anonymous_calls: true\n");
+    // Half of it passes before a call becomes a task: the fixture's slow tools take longer, and the others less.
+    let url = format!("http://{}/mcp/server/slow?client_timeout=1200ms", served.daemon.address);
+    for scenario in TASKS {
+        let (_, failed) = run(&packages, NEW, &url, &["--scenario", scenario])[scenario];
+        assert_eq!(failed > 0, expected.tasks.contains_key(scenario), "{scenario}: {failed} checks failed");
     }
 }
 

@@ -113,14 +113,20 @@ pub fn ask_with(daemon: &Daemon, path: &str, method: &str, mut params: Value, mo
         all.as_object_mut().unwrap().extend(more.clone());
     }
     params["_meta"] = all;
-    let name = params["name"].as_str().or(params["uri"].as_str()).map(str::to_owned);
+    let subject = if method.starts_with("tasks/") { "taskId" } else { "name" };
+    let name = params[subject].as_str().or(params["uri"].as_str()).map(str::to_owned);
     let mut headers =
         vec![("content-type", "application/json"), BOTH, ("mcp-protocol-version", MODERN), ("mcp-method", method)];
     headers.extend(name.as_deref().map(|name| ("mcp-name", name)));
     headers.extend(more.iter().map(|(name, value)| (name.as_str(), value.as_str())));
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+    whole_reply(daemon, path, &headers, &body.to_string())
+}
+
+/// What is answered, to the end of the stream if it is one.
+pub fn whole_reply(daemon: &Daemon, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
     let mut connection = daemon.connect();
-    connection.request("POST", path, &headers, body.to_string().as_bytes());
+    connection.request("POST", path, headers, body.as_bytes());
     let mut reply = connection.try_reply("POST").expect("an answer");
     if reply.header("content-type") == Some("text/event-stream") {
         while let Some(chunk) = connection.try_chunk() {

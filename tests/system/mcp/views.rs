@@ -201,5 +201,5 @@ fn a_view_has_what_its_servers_offer_beside_tools() {
     assert_eq!((&nowhere["error"]["code"], &nowhere["error"]["data"]["uri"]), (&json!(-32602), &json!("other://x")));
     // The first address has tools alone, and says so.
     let can = at("/mcp", "server/discover", json!({}))["result"]["capabilities"].clone();
-    assert_eq!(can, json!({"tools": {"listChanged": true}}));
+    assert_eq!(can, json!({"tools": {"listChanged": true}, "extensions": {"io.modelcontextprotocol/tasks": {}}}));
 }
