@@ -274,7 +274,9 @@ pub(super) fn capabilities_of(server: &ServerState, era: Era) -> Value {
     let has = |capability: &str| server.listed.as_ref().is_some_and(|listed| listed.has(capability));
     for capability in ["prompts", "resources", "completions"] {
         if has(capability) {
-            can[capability] = json!({});
+            // It is asked anew when it tells of a change, and when it is started again.
+            let tells = capability != "completions";
+            can[capability] = if tells { json!({"listChanged": true}) } else { json!({}) };
         }
     }
     if era == Era::Legacy {

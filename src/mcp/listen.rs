@@ -11,19 +11,57 @@ use tokio::time::{Instant, interval_at};
 use super::Mcp;
 use super::address::Address;
 use super::error::RpcError;
-use super::methods::tools_changed;
 use super::relay::needs_tasks;
 use super::request::{McpRequest, complete, session_name};
-use super::shown::{Shown, ViewList};
+use super::shown::{FeatureTags, Shown, ViewList};
 use super::streams::{COMMENTS, PIECES, StreamPlace};
 use crate::jsonrpc::object::{self, Change};
-use crate::jsonrpc::{Envelope, Members, meta, sse};
+use crate::jsonrpc::{Envelope, Era, Members, meta, sse};
 
 /// Tasks that one stream tells of, at most.
 const MAX_TASKS: usize = 256;
 
+/// A list that changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ListKind {
+    Tools,
+    Prompts,
+    Resources,
+}
+
+impl ListKind {
+    const ALL: [Self; 3] = [Self::Tools, Self::Prompts, Self::Resources];
+
+    /// What its change is told by.
+    fn method(self) -> &'static str {
+        match self {
+            Self::Tools => "notifications/tools/list_changed",
+            Self::Prompts => "notifications/prompts/list_changed",
+            Self::Resources => "notifications/resources/list_changed",
+        }
+    }
+
+    /// What a modern client asks for it by.
+    fn filter(self) -> &'static str {
+        match self {
+            Self::Tools => "toolsListChanged",
+            Self::Prompts => "promptsListChanged",
+            Self::Resources => "resourcesListChanged",
+        }
+    }
+
+    /// The capability that has it.
+    fn capability(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Prompts => "prompts",
+            Self::Resources => "resources",
+        }
+    }
+}
+
 /// Makes the event that tells of another list; each stream has its own.
-type TellChange = Box<dyn Fn() -> Option<Bytes> + Send>;
+type TellChange = Box<dyn Fn(ListKind) -> Option<Bytes> + Send>;
 
 /// Is a server's changed resource, as its notification says it, told of here?
 type WantsUpdate = Box<dyn Fn(&str, &RawValue) -> bool + Send + Sync>;
@@ -39,14 +77,16 @@ impl Mcp {
         if !filter.tasks.is_empty() && !request.caller.takes_tasks() {
             return Err(needs_tasks());
         }
+        let can = self.capabilities(&request.caller.address, Era::Modern);
+        filter.lists.retain(|kind| can[kind.capability()]["listChanged"] == true);
         filter.tasks.retain(|id| self.has_task(request, id));
         let place = self.streams.place().ok_or_else(|| RpcError::busy("streams"))?;
         let (pieces, body) = mpsc::channel(PIECES);
         let tag = format!("{{\"{}\":{}}}", meta::SUBSCRIPTION_ID, request.id.as_json());
         let acknowledged = notification("notifications/subscriptions/acknowledged", &tag, &filter.agreed());
-        let wants_tools = filter.tools;
-        let changed = notification("notifications/tools/list_changed", &tag, &Map::new());
-        let tell: TellChange = Box::new(move || wants_tools.then(|| changed.clone()));
+        let (lists, tagged) = (filter.lists.clone(), tag.clone());
+        let tell: TellChange =
+            Box::new(move |kind| lists.contains(&kind).then(|| notification(kind.method(), &tagged, &Map::new())));
         let mut end = Map::new();
         end.insert("_meta".to_owned(), serde_json::from_str(&tag).unwrap_or_default());
         let end = complete(&request.caller, end)?;
@@ -72,7 +112,8 @@ impl Mcp {
     ) -> Option<mpsc::Receiver<Bytes>> {
         let place = self.streams.place()?;
         let (pieces, body) = mpsc::channel(PIECES);
-        let tell: TellChange = Box::new(|| Some(sse::message(None, tools_changed().as_bytes())));
+        let tell: TellChange =
+            Box::new(|kind| Some(sse::message(None, Envelope::write_notification(kind.method(), None).as_bytes())));
         let mut telling = self.telling(pieces, place, address, stopped);
         let door = Arc::clone(self);
         telling.wants = Box::new(move |server, params| {
@@ -100,7 +141,7 @@ impl Mcp {
         stopped: watch::Receiver<bool>,
     ) -> Telling {
         let mut shown = self.shown.subscribe();
-        let last = shown.borrow_and_update().list(address).cloned();
+        let last = Lists::of(&shown.borrow_and_update(), address);
         let (updates, wants): (_, WantsUpdate) = (self.upstreams.updates(), Box::new(|_, _| false));
         Telling {
             pieces,
@@ -121,14 +162,37 @@ fn updated(params: &RawValue) -> Bytes {
     sse::message(None, Envelope::write_notification("notifications/resources/updated", Some(params)).as_bytes())
 }
 
+/// The lists of a view.
+struct Lists {
+    tools: Option<Arc<ViewList>>,
+    features: FeatureTags,
+}
+
+impl Lists {
+    fn of(shown: &Shown, address: &Address) -> Self {
+        Self { tools: shown.list(address).cloned(), features: shown.features(address) }
+    }
+
+    /// Those that are others than before.
+    fn others(&self, before: &Self) -> impl Iterator<Item = ListKind> {
+        let has_same_tools = match (&self.tools, &before.tools) {
+            (Some(list), Some(last)) => list.is(last),
+            (list, last) => list.is_none() && last.is_none(),
+        };
+        let (now, then) = (self.features, before.features);
+        let is_other = [!has_same_tools, now.prompts != then.prompts, now.resources != then.resources];
+        ListKind::ALL.into_iter().zip(is_other).filter(|(_, is_other)| *is_other).map(|(kind, _)| kind)
+    }
+}
+
 /// A stream that tells.
 struct Telling {
     pieces: mpsc::Sender<Bytes>,
     place: StreamPlace,
     address: Address,
     shown: watch::Receiver<Arc<Shown>>,
-    /// The list that the client knows, or was told of.
-    last: Option<Arc<ViewList>>,
+    /// The lists that the client knows, or was told of.
+    last: Lists,
     /// Resources that changed.
     updates: broadcast::Receiver<(Arc<str>, Arc<RawValue>)>,
     wants: WantsUpdate,
@@ -154,14 +218,11 @@ impl Telling {
                     if changed.is_err() {
                         break;
                     }
-                    let list = shown.borrow_and_update().list(&address).cloned();
+                    let lists = Lists::of(&shown.borrow_and_update(), &address);
                     // Only whoever sees another list is told.
-                    let is_same = match (&list, &last) {
-                        (Some(list), Some(last)) => list.is(last),
-                        (list, last) => list.is_none() && last.is_none(),
-                    };
-                    last = list;
-                    if is_same { None } else { tell() }
+                    let told: Vec<Bytes> = lists.others(&last).filter_map(&tell).collect();
+                    last = lists;
+                    (!told.is_empty()).then(|| told.concat().into())
                 },
                 update = updates.recv() => match update {
                     Ok((server, params)) => wants(&server, &params).then(|| updated(&params)),
@@ -187,7 +248,7 @@ impl Telling {
 /// What a client asks to be told.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Filter {
-    tools: bool,
+    lists: Vec<ListKind>,
     /// Tasks by their ids.
     tasks: Vec<String>,
 }
@@ -198,15 +259,14 @@ impl Filter {
         let asked = asked.ok_or_else(|| RpcError::invalid_params("`notifications` says what to tell of"))?;
         let tasks = asked.get("taskIds").and_then(Value::as_array).into_iter().flatten();
         let tasks = tasks.filter_map(Value::as_str).take(MAX_TASKS).map(str::to_owned).collect();
-        Ok(Self { tools: asked.get("toolsListChanged") == Some(&Value::Bool(true)), tasks })
+        let lists = ListKind::ALL.into_iter().filter(|kind| asked.get(kind.filter()) == Some(&Value::Bool(true)));
+        Ok(Self { lists: lists.collect(), tasks })
     }
 
     /// As much of it as will be told.
     fn agreed(&self) -> Map<String, Value> {
         let mut agreed = Map::new();
-        if self.tools {
-            agreed.insert("toolsListChanged".to_owned(), true.into());
-        }
+        agreed.extend(self.lists.iter().map(|kind| (kind.filter().to_owned(), true.into())));
         if !self.tasks.is_empty() {
             agreed.insert("taskIds".to_owned(), self.tasks.clone().into());
         }
@@ -246,7 +306,8 @@ mod tests {
             let agreed = Filter::read(Some(raw)).ok().map(|filter| Value::Object(filter.agreed()));
             assert_eq!(agreed, expected.map(|agreed| json!({"notifications": agreed})), "{asked}");
         };
-        check(r#"{"toolsListChanged": true, "promptsListChanged": true}"#, Some(json!({"toolsListChanged": true})));
+        let asked = r#"{"toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": 1}"#;
+        check(asked, Some(json!({"toolsListChanged": true, "promptsListChanged": true})));
         let tasks = r#"{"taskIds": ["c_1", 7, "c_2"]}"#;
         check(tasks, Some(json!({"taskIds": ["c_1", "c_2"]})));
         check(r#"{"toolsListChanged": false}"#, Some(json!({})));

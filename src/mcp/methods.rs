@@ -117,7 +117,7 @@ impl Mcp {
         self.shown.borrow().has(address)
     }
 
-    fn capabilities(&self, address: &Address, era: Era) -> Value {
+    pub(super) fn capabilities(&self, address: &Address, era: Era) -> Value {
         match address {
             Address::Default => capabilities(era),
             Address::View(_) => capabilities_of_view(era),
@@ -176,18 +176,14 @@ fn capabilities(era: Era) -> Value {
 /// Whatever servers a view has now, it may have others in a moment.
 fn capabilities_of_view(era: Era) -> Value {
     let mut can = capabilities(era);
-    for capability in ["prompts", "resources", "completions"] {
-        can[capability] = json!({});
+    for capability in ["prompts", "resources"] {
+        can[capability] = json!({"listChanged": true});
     }
+    can["completions"] = json!({});
     if era == Era::Legacy {
         can["resources"]["subscribe"] = true.into();
     }
     can
-}
-
-/// The line that tells a client of another list, without its end.
-pub(super) fn tools_changed() -> Arc<str> {
-    r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#.into()
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use crate::catalog::document::Overridden;
 use crate::engine::{Asked, Generation};
 use crate::jsonrpc::Era;
 use crate::sum::Sum;
-use crate::upstream::ServerState;
+use crate::upstream::{Listed, ListedItem, ServerState};
 
 /// What the default list may weigh without pins, in bytes: 1,500 tokens of four.
 pub(super) const BUDGET: usize = 6000;
@@ -66,6 +66,35 @@ struct RenderedTool {
     own: [Arc<str>; 2],
 }
 
+/// What the lists of a view beside tools were made of; equal for equal lists. Nothing if it has none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct FeatureTags {
+    pub(super) prompts: Option<Sum>,
+    /// Templates too.
+    pub(super) resources: Option<Sum>,
+}
+
+impl FeatureTags {
+    /// Of what these servers list.
+    fn of(servers: &[Arc<ServerState>]) -> Self {
+        let tag = |items: fn(&Listed) -> [&[ListedItem]; 2]| {
+            let mut all = Vec::new();
+            for server in servers {
+                // The name and the prefix say whose an item is, and what it is called.
+                all.extend([server.name.as_bytes(), b"\0", server.prefix.as_bytes(), b"\0"].concat());
+                for item in server.listed.iter().flat_map(|listed| items(listed)).flatten() {
+                    all.extend([item.key.as_bytes(), b"\0", item.json.get().as_bytes(), b"\0"].concat());
+                }
+            }
+            Some(Sum::of(&all))
+        };
+        Self {
+            prompts: tag(|listed| [&listed.prompts, &[]]),
+            resources: tag(|listed| [&listed.resources, &listed.templates]),
+        }
+    }
+}
+
 /// A page of a list.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ListPage {
@@ -83,6 +112,7 @@ pub(super) struct Shown {
     facts: HashMap<Arc<str>, Arc<ToolFacts>>,
     rendered: HashMap<Arc<str>, Arc<RenderedTool>>,
     lists: BTreeMap<Address, Arc<ViewList>>,
+    features: BTreeMap<Address, FeatureTags>,
     /// The tools were too many once to be listed themselves; they are not again until the configuration changes.
     is_outgrown: bool,
     unlisted: ViewSettings,
@@ -107,6 +137,9 @@ impl Shown {
         for address in addresses {
             let list = shown.list_of(&address, engine, &generation);
             let same = before.lists.get(&address).filter(|old| old.tag == list.tag).cloned();
+            if address != Address::Default {
+                shown.features.insert(address.clone(), FeatureTags::of(&shown.servers_of(&address)));
+            }
             shown.lists.insert(address, same.unwrap_or_else(|| Arc::new(list)));
         }
         shown
@@ -125,6 +158,11 @@ impl Shown {
     /// The list of a view.
     pub(super) fn list(&self, address: &Address) -> Option<&Arc<ViewList>> {
         self.lists.get(address)
+    }
+
+    /// What a view's lists beside tools were made of.
+    pub(super) fn features(&self, address: &Address) -> FeatureTags {
+        self.features.get(address).copied().unwrap_or_default()
     }
 
     /// How a view is set up.

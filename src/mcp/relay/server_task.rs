@@ -174,6 +174,7 @@ impl CallTask {
                 Some(Standing::Working | Standing::InputRequired) => {}
                 None => return Followed::Ended(Err(nonsense()), None),
             }
+            let since = Instant::now();
             tokio::select! {
                 () = sleep(task.pause()) => {}
                 () = self.call.looked_for() => {}
@@ -184,6 +185,10 @@ impl CallTask {
                 }
             }
             let asked = Instant::now();
+            if task.standing() == Some(Standing::InputRequired) {
+                // As with other calls, waiting for the client is no part of how long it took.
+                self.call.pause(asked - since);
+            }
             let state = match self.ask_of(task, "tasks/get", outgoing, SOON).await {
                 Some(Ok(CallReply { outcome: Ok(state), .. })) => state,
                 Some(Ok(CallReply { outcome: Err(error), .. })) => return Followed::Ended(Err(error), None),

@@ -234,7 +234,6 @@ fn a_servers_own_task_passes_through_under_a_name_of_ours() {
     assert_eq!(text(&task["result"]), "the job is done");
     assert_eq!(task["result"]["heard"], json!({"name": {"action": "accept"}, "age": {"action": "accept"}}));
     wait_until("the record", || served.recorded("a_job") == 1);
-    assert_eq!(served.daemon.json("/v1/executions?tool=a_job")["items"][0]["duration_ms"], 40);
     let failed = until(&served, &begin(json!({"ends": "failed"})), "failed");
     assert_eq!(failed["error"], json!({"code": -32000, "message": "it broke"}), "{failed}");
     assert!(failed.get("result").is_none(), "{failed}");

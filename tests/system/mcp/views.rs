@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::client::{LEGACY, Session};
+use super::client::{LEGACY, Session, Stream};
 use super::served::{Served, configure, names};
 use crate::daemon::{Site, wait_until};
 use crate::mcp_fixture::server;
@@ -202,4 +202,61 @@ fn a_view_has_what_its_servers_offer_beside_tools() {
     // The first address has tools alone, and says so.
     let can = at("/mcp", "server/discover", json!({}))["result"]["capabilities"].clone();
     assert_eq!(can, json!({"tools": {"listChanged": true}, "extensions": {"io.modelcontextprotocol/tasks": {}}}));
+}
+
+#[test]
+fn changed_prompts_and_resources_are_told_to_who_sees_them() {
+    let servers = format!("    a: {}}}\n    b: {}}}\n", server("legacy grows"), server("legacy"));
+    let views = "  anonymous_calls: true\n  views:\n    other: {servers: [b]}\n";
+    let served = Served::new(&servers, views);
+    for path in ["/mcp/server/a", "/mcp/all"] {
+        let can = served.ask(path, "server/discover", json!({}))["result"]["capabilities"].clone();
+        for list in ["prompts", "resources"] {
+            assert_eq!(can[list]["listChanged"], true, "{can}");
+        }
+    }
+    let begin = |path: &str| {
+        let client = json!({"name": "test", "version": "1"});
+        let params = json!({"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": client});
+        let body = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+        let reply = super::client::post(&served.daemon, path, &[], &body.to_string());
+        let session = reply.header("mcp-session-id").unwrap().to_owned();
+        let mut connection = served.daemon.connect();
+        connection.request("GET", path, &[("accept", "text/event-stream"), ("mcp-session-id", &session)], b"");
+        Stream::of(connection)
+    };
+    let listen = |path: &str| {
+        let wanted = json!({"promptsListChanged": true, "resourcesListChanged": true});
+        let params = json!({"_meta": super::client::meta(), "notifications": wanted});
+        let body = json!({"jsonrpc": "2.0", "id": 5, "method": "subscriptions/listen", "params": params});
+        let headers = [
+            ("content-type", "application/json"),
+            super::client::BOTH,
+            ("mcp-protocol-version", super::client::MODERN),
+            ("mcp-method", "subscriptions/listen"),
+        ];
+        let mut connection = served.daemon.connect();
+        connection.request("POST", path, &headers, body.to_string().as_bytes());
+        let mut stream = Stream::of(connection);
+        (stream.next().unwrap()["params"]["notifications"].clone(), stream)
+    };
+    let (mut old, mut elsewhere) = (begin("/mcp/server/a"), begin("/mcp/other"));
+    let (agreed, mut modern) = listen("/mcp/all");
+    assert_eq!(agreed, json!({"promptsListChanged": true, "resourcesListChanged": true}));
+    assert_eq!(listen("/mcp").0, json!({}), "that address has tools alone");
+    for what in ["prompts", "resources"] {
+        served.call("a_grow", json!({"what": what}));
+        let method = format!("notifications/{what}/list_changed");
+        assert_eq!(old.next().unwrap()["method"], *method);
+        let told = modern.next().unwrap();
+        assert_eq!(told["method"], *method);
+        assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 5, "{told}");
+        let listed = served.ask("/mcp/all", &format!("{what}/list"), json!({}))["result"][what].clone();
+        let new = if what == "prompts" { "a_part" } else { "new" };
+        assert!(listed.as_array().unwrap().iter().any(|item| item["name"] == new), "{listed}");
+    }
+    // What its own server changes is the first that the other hears of.
+    configure(&served.site, &servers.replace("legacy'", "legacy says=new'"), views);
+    assert_eq!(served.daemon.admin("POST", "/-/reload", b"").status, 200);
+    assert_eq!(elsewhere.next().unwrap()["method"], "notifications/tools/list_changed");
 }
