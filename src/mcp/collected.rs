@@ -26,7 +26,7 @@ struct Collected<'s> {
 
 impl Mcp {
     /// Answers what is asked of a view beside tools; an unknown method if it is none of that.
-    pub(super) async fn ask_view(&self, request: &McpRequest, events: &MessageSink) -> RpcAnswer {
+    pub(super) async fn ask_view(self: &Arc<Self>, request: &McpRequest, events: &MessageSink) -> RpcAnswer {
         let caller = &request.caller;
         let unknown = || RpcError::unknown_method(&request.method, caller.version);
         if caller.address == Address::Default {

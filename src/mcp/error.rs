@@ -66,7 +66,7 @@ impl RpcError {
     }
 
     /// The client has not declared what this needs.
-    pub(super) fn missing_capability(message: &str, required: Value) -> Self {
+    pub(super) fn missing_capability(message: &str, required: &Value) -> Self {
         let error = Self::new(code::MISSING_CAPABILITY, StatusCode::BAD_REQUEST, message);
         error.with_data(json!({"requiredCapabilities": required}))
     }

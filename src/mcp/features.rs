@@ -1,25 +1,19 @@
 //! What a server offers beside tools, at its own address: prompts, resources and completions, as it gives them.
 
 use std::sync::Arc;
-use std::time::SystemTime;
 
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
-use tokio::sync::mpsc;
 
 use super::Mcp;
 use super::address::Address;
 use super::capabilities::TASKS;
 use super::error::RpcError;
-use super::relay::rounds::{self, InputRequest, InputRequired};
-use super::relay::{passed_on, relayed, session_of, translate, wrong_state};
 use super::request::{McpRequest, MessageSink, RpcAnswer, cacheable, complete};
-use super::sealed::{GoodFor, RoundState};
 use super::shown::PAGE;
 use crate::access::Scope;
 use crate::jsonrpc::object::{self, Change};
-use crate::jsonrpc::{Era, Members, NoObject};
-use crate::upstream::{CallFault, CallReply, Caller, ListedItem, Outgoing, ServerEvent, ServerState};
+use crate::jsonrpc::{Era, Members};
+use crate::upstream::{ListedItem, ServerState};
 
 /// Lists of a server that are kept: the method, the member of its result, and the capability that it needs.
 const LISTS: [(&str, &str, &str); 3] = [
@@ -34,7 +28,7 @@ const ASKED: [(&str, &str); 3] =
 
 impl Mcp {
     /// Answers what is asked of one server beside tools; an unknown method if it is none of that.
-    pub(super) async fn ask_server(&self, request: &McpRequest, events: &MessageSink) -> RpcAnswer {
+    pub(super) async fn ask_server(self: &Arc<Self>, request: &McpRequest, events: &MessageSink) -> RpcAnswer {
         let caller = &request.caller;
         let unknown = || RpcError::unknown_method(&request.method, caller.version);
         let Address::Server(name) = &caller.address else { return Err(unknown()) };
@@ -48,7 +42,7 @@ impl Mcp {
 
     /// Asks a server for one of the things that it offers.
     pub(super) async fn ask_one(
-        &self,
+        self: &Arc<Self>,
         request: &McpRequest,
         events: &MessageSink,
         server: &Arc<ServerState>,
@@ -71,7 +65,7 @@ impl Mcp {
 
     /// A legacy session wants to be told of changes of a resource, or does no more.
     async fn subscribe(
-        &self,
+        self: &Arc<Self>,
         request: &McpRequest,
         events: &MessageSink,
         server: &ServerState,
@@ -99,107 +93,6 @@ impl Mcp {
         }
         complete(caller, Map::new())
     }
-
-    async fn pass_on(&self, request: &McpRequest, events: &MessageSink, server: &ServerState) -> RpcAnswer {
-        let caller = &request.caller;
-        let params = self.params_of(request, server)?;
-        let mut outgoing = Outgoing {
-            method: request.method.clone(),
-            params,
-            caller: Caller {
-                session: session_of(request),
-                token: Some(caller.grant.name.to_string()),
-                capabilities: Some(caller.capabilities.as_ref().to_owned()),
-                ..Caller::default()
-            },
-            limit: None,
-            sent: None,
-        };
-        let mut rounds_left = rounds::MAX_ROUNDS;
-        let outcome = loop {
-            let reply = self.ask_upstream(request, events, server, outgoing.clone()).await;
-            let reply = reply.map_err(|fault| RpcError::internal(fault.to_string()))?;
-            let asked = reply.outcome.as_ref().ok().and_then(|result| InputRequired::read(result));
-            let Some(asked) = asked.filter(|_| caller.era() == Era::Legacy && rounds_left > 0) else {
-                break reply.outcome;
-            };
-            rounds_left -= 1;
-            let mut answers = Vec::new();
-            for InputRequest { method, params, .. } in &asked.requests {
-                let answered = self.ask_client(caller, events, method, params.as_deref()).await.and_then(Result::ok);
-                let refused = || RpcError::internal(format!("{} asks for what this client cannot tell", server.name));
-                answers.push(answered.ok_or_else(refused)?);
-            }
-            let again = outgoing.params.as_deref().map(|params| asked.answered(params, &answers)).transpose();
-            outgoing.params = again.map_err(|error| RpcError::internal(error.to_string()))?;
-        };
-        match outcome {
-            Ok(result) if rounds::asks(&result) => {
-                self.sealed(caller, &result, &server.name, (&request.method, &subject_of(request)))
-            }
-            Ok(result) => {
-                let answer = relayed(caller, &result, "")?;
-                let is_cached = Members::read(&answer).is_ok_and(|members| members.get("ttlMs").is_some());
-                if caller.era() == Era::Legacy || request.method != "resources/read" || is_cached {
-                    return Ok(answer);
-                }
-                let hints = [("ttlMs", "0"), ("cacheScope", "\"private\"")];
-                object::rewrite(&answer, |_, _| Change::Keep, &hints)
-                    .map_err(|error| RpcError::internal(error.to_string()))
-            }
-            Err(error) => Err(RpcError::relayed(translate::error(&error, caller.era()))),
-        }
-    }
-
-    /// What the server gets: without what is of one hop, with the state that it gave itself.
-    fn params_of(&self, request: &McpRequest, server: &ServerState) -> Result<Option<Box<RawValue>>, RpcError> {
-        let Some(raw) = request.params.as_deref() else { return Ok(None) };
-        let wrong = |error: NoObject| RpcError::invalid_params(format!("params: {error}"));
-        let passed = passed_on(raw).map_err(wrong)?;
-        if !rounds::answers(Some(raw)) {
-            return Ok(Some(passed));
-        }
-        let subject = subject_of(request);
-        let good_for =
-            GoodFor { token: &request.caller.grant.name, server: &server.name, request: (&request.method, &subject) };
-        let state = match rounds::state_of(raw) {
-            None => None,
-            Some(sealed) => match self.key.unseal(&sealed, good_for, SystemTime::now()) {
-                Some(RoundState::Server(state)) => Some(state),
-                _ => return Err(wrong_state()),
-            },
-        };
-        rounds::passed_on(&passed, Some(raw), state.as_deref(), server.era).map(Some).map_err(wrong)
-    }
-
-    /// Asks a server; a legacy client is asked what it wants to know meanwhile.
-    async fn ask_upstream(
-        &self,
-        request: &McpRequest,
-        events: &MessageSink,
-        server: &ServerState,
-        outgoing: Outgoing,
-    ) -> Result<CallReply, CallFault> {
-        let (sender, mut heard) = mpsc::channel(8);
-        let asked = self.upstreams.request(&server.name, outgoing, sender);
-        tokio::pin!(asked);
-        loop {
-            tokio::select! {
-                reply = &mut asked => return reply,
-                // The rest of what it says is of calls of tools alone.
-                Some(event) = heard.recv() => {
-                    let ServerEvent::Question { method, params, answer } = event else { continue };
-                    let asking = self.ask_client(&request.caller, events, &method, params.as_deref());
-                    tokio::select! {
-                        reply = &mut asked => return reply,
-                        answered = asking => if let Some(answered) = answered {
-                            let _ = answer.send(answered);
-                        },
-                    }
-                }
-            }
-        }
-    }
 }
 
 /// Is a resource to be followed, or no more? Nothing if neither is asked, or the server cannot.
@@ -219,11 +112,6 @@ fn can_subscribe(server: &ServerState) -> bool {
         Members::read(declared).ok()?.get("subscribe").map(|value| value.get() == "true")
     });
     server.era == Some(Era::Legacy) && resources == Some(true)
-}
-
-/// What a request is about.
-fn subject_of(request: &McpRequest) -> String {
-    request.text("name").or_else(|| request.text("uri")).unwrap_or_default()
 }
 
 /// A page of a list as the server gave it last.

@@ -10,6 +10,7 @@ pub(super) mod metadata;
 mod ongoing;
 mod outgoing;
 mod parked;
+mod pass_on;
 mod patience;
 mod progress;
 pub(super) mod rounds;
@@ -32,8 +33,8 @@ use tokio::time::{Instant, sleep_until};
 pub(super) use arguments::faults as argument_faults;
 pub(super) use handles::{Fetch, schema as handle_schema};
 use ongoing::{CallEnd, CallFailure, CallOwner, OngoingCall, OngoingCalls, SameCall, Waiting};
-pub(super) use outgoing::passed_on;
-use parked::{Parked, ParkedCalls, QUESTION, ServerQuestion};
+use parked::{MAX_PARKED, Parked, ParkingPlace, QUESTION, ServerQuestion};
+use pass_on::OpenRequest;
 pub(super) use patience::Patience;
 use patience::{LearntLimits, PatientClient};
 use progress::{ProgressTeller, keep_alive};
@@ -64,7 +65,16 @@ pub(super) struct Relay {
     calls: OngoingCalls,
     limits: LearntLimits,
     searches: Searches,
-    parked: ParkedCalls,
+    parked: ParkingPlace<Waiting>,
+    parked_requests: ParkingPlace<OpenRequest>,
+}
+
+impl Relay {
+    /// Can one more of the tenant wait for its client?
+    fn can_park(&self, tenant: &str) -> bool {
+        let waiting = self.parked.count(tenant) + self.parked_requests.count(tenant);
+        waiting + self.calls.open_questions(tenant) < MAX_PARKED
+    }
 }
 
 /// A call that a client wants.
@@ -128,7 +138,7 @@ enum Waited {
     /// The client will not wait any longer.
     TooLong,
     /// A modern client is to answer a legacy server first.
-    Asked(Box<Parked>),
+    Asked(Box<Parked<Waiting>>),
 }
 
 impl Mcp {
@@ -148,7 +158,7 @@ impl Mcp {
         if let Some(refused) = self.refuse(caller)? {
             return complete(caller, refused.into_json(caller.version));
         }
-        let owner = CallOwner { token: Arc::clone(&caller.grant.name), tenant: Arc::clone(&caller.grant.tenant) };
+        let owner = CallOwner::of(caller);
         let session = session_of(request);
         let state = self.state_of(request, &wanted.tool)?;
         // What brings answers is another request, however much it looks like the first.
@@ -238,7 +248,7 @@ impl Mcp {
     }
 
     /// Keeps a call until its client is back with the answer, and asks it.
-    fn park(self: &Arc<Self>, request: &McpRequest, parked: Parked) -> RpcAnswer {
+    fn park(self: &Arc<Self>, request: &McpRequest, parked: Parked<Waiting>) -> RpcAnswer {
         let caller = &request.caller;
         let call = Arc::clone(parked.waiting.call());
         self.relay.calls.forget_key(&call);
@@ -360,7 +370,7 @@ impl Mcp {
         caller.era() == Era::Modern
             && waiter.came != Came::Back
             && caller.can_answer(method, params)
-            && self.relay.parked.has_room(&caller.grant.tenant, self.relay.calls.open_questions(&caller.grant.tenant))
+            && self.relay.can_park(&caller.grant.tenant)
     }
 
     /// Tells the client what the server says.

@@ -44,7 +44,7 @@ impl Mcp {
         fetch: Fetch,
     ) -> RpcAnswer {
         let caller = &request.caller;
-        let owner = CallOwner { token: Arc::clone(&caller.grant.name), tenant: Arc::clone(&caller.grant.tenant) };
+        let owner = CallOwner::of(caller);
         let Some(call) = self.relay.calls.get(&fetch.handle, &owner) else {
             let text = "there is no call with this handle: results are kept for an hour, and not over a restart of \
                         the daemon; call the tool anew";

@@ -51,6 +51,12 @@ pub(super) struct CallOwner {
     pub(super) tenant: Arc<str>,
 }
 
+impl CallOwner {
+    pub(super) fn of(caller: &McpCaller) -> Self {
+        Self { token: Arc::clone(&caller.grant.name), tenant: Arc::clone(&caller.grant.tenant) }
+    }
+}
+
 /// Why a call has no result.
 #[derive(Debug)]
 pub(super) enum CallFailure {

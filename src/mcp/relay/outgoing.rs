@@ -32,7 +32,7 @@ pub(super) fn found(
 }
 
 /// Parameters without what is between a client and us.
-pub(in crate::mcp) fn passed_on(params: &RawValue) -> Result<Box<RawValue>, NoObject> {
+pub(super) fn passed_on(params: &RawValue) -> Result<Box<RawValue>, NoObject> {
     let params = meta::strip_core(params)?;
     let Some(Ok(keys)) = Members::read(&params)?.get(meta::MEMBER).map(Members::read) else { return Ok(params) };
     let is_own = |key: &str| key == meta::PROGRESS_TOKEN || key.starts_with(OWN);

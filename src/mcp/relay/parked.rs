@@ -8,43 +8,49 @@ use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::ongoing::{CallOwner, Waiting};
+use super::ongoing::CallOwner;
 
-/// Calls of one tenant that wait.
-const MAX_PARKED: usize = 64;
+/// Of one tenant that wait, in whatever way.
+pub(super) const MAX_PARKED: usize = 64;
 
 /// For how long a client can come back.
 pub(super) const PARKED_FOR: Duration = Duration::from_secs(300);
 
-/// What a parked call's question is called.
+/// What the question is called.
 pub(super) const QUESTION: &str = "question";
 
 /// Answers a server's question. Dropped, it refuses it.
 pub(super) type ServerQuestion = oneshot::Sender<Result<Box<RawValue>, Box<RawValue>>>;
 
-/// A call that waits. Dropped, it is given up.
+/// A call or another request that waits. Dropped, it is given up.
 #[derive(Debug)]
-pub(super) struct Parked {
+pub(super) struct Parked<W> {
     pub(super) owner: CallOwner,
-    pub(super) waiting: Waiting,
+    pub(super) waiting: W,
     pub(super) method: String,
     pub(super) params: Option<Box<RawValue>>,
     pub(super) answer: ServerQuestion,
     pub(super) since: Instant,
 }
 
-/// All calls that wait.
-#[derive(Debug, Default)]
-pub(super) struct ParkedCalls(Mutex<HashMap<String, Parked>>);
+/// All of a kind that wait.
+#[derive(Debug)]
+pub(super) struct ParkingPlace<W>(Mutex<HashMap<String, Parked<W>>>);
 
-impl ParkedCalls {
-    /// Is there room for one more of this tenant, of which so many wait otherwise?
-    pub(super) fn has_room(&self, tenant: &str, others: usize) -> bool {
-        self.0.lock().values().filter(|parked| *parked.owner.tenant == *tenant).count() + others < MAX_PARKED
+impl<W> Default for ParkingPlace<W> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<W> ParkingPlace<W> {
+    /// How many of this tenant wait.
+    pub(super) fn count(&self, tenant: &str) -> usize {
+        self.0.lock().values().filter(|parked| *parked.owner.tenant == *tenant).count()
     }
 
     /// Keeps a call, and says under which name; nothing without randomness.
-    pub(super) fn park(&self, parked: Parked) -> Option<String> {
+    pub(super) fn park(&self, parked: Parked<W>) -> Option<String> {
         let mut random = [0_u8; 8];
         getrandom::fill(&mut random).ok()?;
         // A name of before a restart is no call of now.
@@ -54,7 +60,7 @@ impl ParkedCalls {
     }
 
     /// The call of this name, if it is its owner's.
-    pub(super) fn take(&self, name: &str, owner: &CallOwner) -> Option<Parked> {
+    pub(super) fn take(&self, name: &str, owner: &CallOwner) -> Option<Parked<W>> {
         let mut all = self.0.lock();
         all.get(name).filter(|parked| parked.owner == *owner)?;
         all.remove(name)

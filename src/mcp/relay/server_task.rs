@@ -162,7 +162,7 @@ impl CallTask {
     async fn follow(&self, task: &mut ServerTask, outgoing: &Outgoing) -> Followed {
         let most = self.call.tool.server.settings.max_timeout;
         let until = Instant::now() + most;
-        self.call.follow(task.clone());
+        self.show(task);
         loop {
             match task.standing() {
                 Some(Standing::Completed | Standing::Failed) => return self.ended(task, outgoing, until).await,
@@ -196,6 +196,13 @@ impl CallTask {
                 None => return Followed::Unwanted,
             };
             (task.state, task.asked) = (state, asked);
+            self.show(task);
+        }
+    }
+
+    /// A task of a modern server is seen by its client as the server tells of it; one of the older eras is a call here.
+    fn show(&self, task: &ServerTask) {
+        if task.era == Era::Modern {
             self.call.follow(task.clone());
         }
     }

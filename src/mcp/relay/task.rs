@@ -284,7 +284,7 @@ impl CallTask {
     fn waits_by_task(&self, method: &str, params: Option<&RawValue>) -> bool {
         let (relay, tenant) = (&self.door.relay, &self.call.owner.tenant);
         let asks = self.call.terms.get().is_some_and(|terms| terms.caller.can_answer(method, params));
-        asks && relay.parked.has_room(tenant, relay.calls.open_questions(tenant))
+        asks && relay.can_park(tenant)
     }
 }
 

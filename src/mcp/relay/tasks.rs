@@ -16,9 +16,10 @@ use super::super::capabilities::TASKS;
 use super::super::error::RpcError;
 use super::super::request::{McpRequest, RpcAnswer, complete};
 use super::ongoing::{CallEnd, CallFailure, CallOwner, KEPT_FOR, OngoingCall, TaskTerms};
+use super::outgoing::passed_on;
 use super::progress::{shown, standing};
 use super::server_task::ServerTask;
-use super::{Came, Waiter, client_of, passed_on, relayed, with_metadata};
+use super::{Came, Waiter, client_of, relayed, with_metadata};
 use crate::jsonrpc::{Members, object};
 use crate::upstream::{Caller, Outgoing};
 
@@ -62,9 +63,7 @@ impl Mcp {
 
     /// The call that is this task, if it is the client's own.
     fn task_call(&self, request: &McpRequest, id: &str) -> Option<Arc<OngoingCall>> {
-        let grant = &request.caller.grant;
-        let owner = CallOwner { token: Arc::clone(&grant.name), tenant: Arc::clone(&grant.tenant) };
-        self.relay.calls.get(id, &owner)
+        self.relay.calls.get(id, &CallOwner::of(&request.caller))
     }
 
     /// Is there such a task of the client's?
@@ -232,7 +231,7 @@ impl Mcp {
 /// Only who can hold tasks may ask for them.
 pub(in crate::mcp) fn needs_tasks() -> RpcError {
     let message = format!("this needs the extension {TASKS} in the client's capabilities");
-    RpcError::missing_capability(&message, json!({"extensions": {TASKS: {}}}))
+    RpcError::missing_capability(&message, &json!({"extensions": {TASKS: {}}}))
 }
 
 /// What is said of each task of ours, as one that is worked on.

@@ -209,6 +209,14 @@ fn a_tool_that_demands_a_task_is_called_as_one_and_waited_for() {
     (call["requestState"], call["inputResponses"]) = (asked["requestState"].clone(), json!({"question": answer}));
     let result = served.ask("/mcp", "tools/call", call)["result"].clone();
     assert_eq!(result["heard"], json!({"name": answer}), "{result}");
+    // It is a task of ours to who can hold one, and asks there.
+    let call = found("a_job", &json!({"asks": ["name"], "looks": 10}));
+    let id = begun(&served.call_with("call_tool", call, able_for(200)));
+    let asked = until(&served, &id, "input_required");
+    assert_eq!(asked["inputRequests"]["question1"]["params"]["message"], "name", "{asked}");
+    assert!(asked.get("ttl").is_none() && asked["ttlMs"].is_u64(), "{asked}");
+    about(&served, "tasks/update", &id, &json!({"inputResponses": {"question1": answer}}));
+    assert_eq!(until(&served, &id, "completed")["result"]["heard"], json!({"name": answer}));
 }
 
 #[test]

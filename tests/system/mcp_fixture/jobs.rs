@@ -25,8 +25,8 @@ impl Job {
     fn status(&self) -> &str {
         match (self.is_cancelled, self.looks, self.asks.is_empty()) {
             (true, ..) => "cancelled",
-            (_, _, false) => "input_required",
-            (_, 0, _) => &self.ends,
+            (_, 0, false) => "input_required",
+            (_, 0, true) => &self.ends,
             _ => "working",
         }
     }
