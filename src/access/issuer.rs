@@ -395,8 +395,8 @@ mod tests {
             let mut keys = issuer.keys.lock();
             (keys.tried, keys.failures, keys.is_wanted) = (Some(now), failures, is_wanted);
             drop(keys);
-            let after = Duration::from_secs(seconds);
-            assert!(!issuer.is_due(now + after - Duration::from_millis(1)) && issuer.is_due(now + after), "{failures}");
+            let is_due_after = |milliseconds| issuer.is_due(now + Duration::from_millis(milliseconds));
+            assert!(!is_due_after(seconds * 1000 - 1) && is_due_after(seconds * 1000), "{failures}");
         };
         check(1, false, 1);
         check(3, true, 4);

@@ -82,7 +82,7 @@ fn list(client: &Client, output: &mut Output) -> Result<Exit, CliError> {
                 waiting => format!(", {waiting} to approve: almanacd ctl mcp diff {}", item.name),
             };
             out.line(&format!(
-                "{:<9} {} {tools}{version}{pid}, {} starts{waiting}",
+                "{:<11} {} {tools}{version}{pid}, {} starts{waiting}",
                 item.state, item.name, item.starts
             ));
             if let Some(problem) = &item.problem {

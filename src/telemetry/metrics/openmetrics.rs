@@ -156,9 +156,10 @@ impl<'t> Translation<'t, '_> {
 
 /// A bound as the format wants it: one without a fraction has `.0`.
 fn as_float(bound: &str) -> Cow<'_, str> {
-    match bound.bytes().all(|byte| byte.is_ascii_digit()) {
-        true => Cow::Owned(format!("{bound}.0")),
-        false => Cow::Borrowed(bound),
+    if bound.bytes().all(|byte| byte.is_ascii_digit()) {
+        Cow::Owned(format!("{bound}.0"))
+    } else {
+        Cow::Borrowed(bound)
     }
 }
 

@@ -66,8 +66,8 @@ alert rules with tests, and a dashboard. Names and labels stay what they are wit
 have bounds: tools beyond the first 500 are counted as `other`.
 
 Who accepts `application/openmetrics-text`, as Prometheus does, gets OpenMetrics 1.0: what is counted has a `_created`,
-and buckets of `almanac_http_request_duration_seconds` name a request each (`request_id`, the `x-request-id` of its answer
-and of its line in the log; Prometheus keeps it with `--enable-feature=exemplar-storage`).
+and buckets of `almanac_http_request_duration_seconds` name a request each (`request_id`, the `x-request-id` of its
+answer and of its line in the log; Prometheus keeps it with `--enable-feature=exemplar-storage`).
 
 This page is made from the code: `ALMANAC_WRITE_DOCS=1 cargo test --lib metrics::reference` writes it anew.
 
