@@ -81,6 +81,9 @@ fn verdict(figure: f64, bars: Bars, count: usize, unit: &str) -> String {
     format!("≤ {bar}{unit}: {}", if figure <= bar { "met" } else { "MISSED" })
 }
 
+/// A kind of text to search for: its name, how it is made, and its bars as multiples of the peer's time.
+type Texts = (&'static str, fn(&mut Dice) -> String, Bars);
+
 /// A kind of search: its name, how often, its bars in ms, and how each is made.
 type Searches<'k> = (&'k str, usize, Bars, &'k dyn Fn(usize, &mut Dice) -> Recall);
 
@@ -147,7 +150,7 @@ impl Store {
     /// Searches by text, beside the peer's.
     async fn by_texts(&self, dice: &mut Dice) -> Result<()> {
         // The first bar is twenty times tantivy's, which takes a seventh of FTS5's time.
-        let kinds: [(&str, fn(&mut Dice) -> String, Bars); 3] = [
+        let kinds: [Texts; 3] = [
             ("by three rare words", |dice| dice.rare(3), [2.9, 3.3, 2.5]),
             ("by three words", |dice| dice.text(3), [0.0; 3]),
             ("by twelve words", |dice| dice.text(12), [0.5, 0.3, 0.25]),

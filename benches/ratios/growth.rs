@@ -126,7 +126,7 @@ fn records() -> Result<Vec<Row>> {
         for _ in 0..BATCHES {
             let before = process.cpu()?;
             stored += record(&mut client, stored)?;
-            figures.push((process.cpu()? - before).as_secs_f64() * 1e6 / BATCH as f64);
+            figures.push(process.cpu()?.saturating_sub(before).as_secs_f64() * 1e6 / BATCH as f64);
         }
         let rate = (BATCH * BATCHES) as f64 / began.elapsed().as_secs_f64();
         let cost = Spread::of(figures);

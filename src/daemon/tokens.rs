@@ -55,7 +55,7 @@ pub(super) async fn follow_issuer(control: Arc<Control>) {
         match issuer.refresh().await {
             Ok(keys) => tracing::info!(issuer = issuer.name(), keys, "the issuer's keys were fetched"),
             Err(error) => {
-                tracing::error!(issuer = issuer.name(), %error, "the issuer's keys cannot be had; tried again")
+                tracing::error!(issuer = issuer.name(), %error, "the issuer's keys cannot be had; tried again");
             }
         }
     }

@@ -97,7 +97,8 @@ impl Issuer {
             "iss": self.web.url, "aud": AUDIENCE, "sub": "anna", "exp": now() + 600, "iat": now(),
             "scope": "read record",
         });
-        claims.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let Value::Object(more) = more else { panic!("claims are an object: {more}") };
+        claims.as_object_mut().unwrap().extend(more);
         claims
     }
 
