@@ -165,7 +165,7 @@ fn lists() -> Result<Vec<Row>> {
     let description = "parcel ".repeat(size / 7);
     let document = json!({"name": "large", "title": "Large", "description": description, "category": "x"});
     std::fs::write(documents.path().join("large.json"), document.to_string())?;
-    let plain = Daemon::of(documents.path(), None)?;
+    let plain = Daemon::of(documents.path(), None)?.with("catalog:\n  max_document_bytes: 16777216\n");
     let _plain_process = plain.ready()?;
     let found = json!({"name": "find_tools", "arguments": {"query": "move parcels of the kind 77 to the harbour"}});
     let [mut list, mut find] = <[Pairs; 2]>::default();
