@@ -163,7 +163,10 @@ fn lists() -> Result<Vec<Row>> {
     // A document of that size, on a daemon that has nothing else.
     let documents = TempDir::new()?;
     let description = "parcel ".repeat(size / 7);
-    let document = json!({"name": "large", "title": "Large", "description": description, "category": "x"});
+    let document = json!({
+        "name": "large", "title": "Large", "description": description, "category": "x",
+        "capabilities": [], "keywords": [], "use_cases": [],
+    });
     std::fs::write(documents.path().join("large.json"), document.to_string())?;
     let plain = Daemon::of(documents.path(), None)?.with("catalog:\n  max_document_bytes: 16777216\n");
     let _plain_process = plain.ready()?;

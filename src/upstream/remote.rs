@@ -48,6 +48,9 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// Where a stream is to go on.
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
+/// How long the conversation may take to be closed with a reason, on a machine that is busy.
+const HEARD: Duration = Duration::from_secs(60);
+
 /// Bytes between the conversation and this.
 const PIPE: usize = 64 << 10;
 
@@ -220,7 +223,7 @@ impl Remote {
             && ended.send(why).is_ok()
         {
             // The conversation is closed with the reason before it sees the end of this.
-            let _ = timeout(FAREWELL, async { while let Ok(Some(_)) = lines::next(&mut reader, PIPE).await {} }).await;
+            let _ = timeout(HEARD, async { while let Ok(Some(_)) = lines::next(&mut reader, PIPE).await {} }).await;
         }
         let _ = writer.shutdown().await;
         self.bid_farewell().await;

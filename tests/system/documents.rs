@@ -88,6 +88,10 @@ fn check_takes_several_paths_and_standard_input() {
     let out = check(&["d", "b.json"], (0, "2 documents, 2 tools, 0 errors, 2 warnings"));
     assert!(out.contains("empty-title") && out.contains("hard-to-find") && out.contains("b.json:1:"), "{out}");
     check(&["d/a.yaml"], (0, "1 document, 1 tool, 0 errors, 0 warnings"));
+    // The configuration's limit holds for named documents, too.
+    fs::write(path("small.yaml"), "catalog:\n  max_document_bytes: 64\n").unwrap();
+    let out = check(&["--config", "small.yaml", "d/a.yaml"], (1, "1 document, 0 tools, 1 error, 0 warnings"));
+    assert!(out.contains("more than the limit of 64") && out.contains("raise catalog.max_document_bytes"), "{out}");
     // What is kept of what ships speaks of the rest.
     fs::copy(shipped().join("builtin/web_search.yaml"), path("d/web_search.yaml")).unwrap();
     let out = check(&["d"], (0, out_of_hints(&directory)));

@@ -201,8 +201,10 @@ fn the_image_starts_by_its_environment_and_is_healthy() {
     assert_eq!((status(&daemon, "another-secret-altogether"), status(&daemon, SECRET)), (401, 200));
     let authorization = format!("Bearer {SECRET}");
     let headers = [("authorization", authorization.as_str())];
-    let libraries = daemon.send("GET", "/v1/plugins", &headers, b"");
-    assert_eq!(libraries.json()["items"][0]["state"], "ready", "{}", libraries.text());
+    wait_until("the rule library", || {
+        let libraries = daemon.send("GET", "/v1/plugins", &headers, b"").json();
+        libraries["items"][0]["state"] == "ready"
+    });
 
     let health = recipe.lines().find(|line| line.starts_with("HEALTHCHECK")).unwrap();
     let health: Vec<String> = serde_json::from_str(&health[health.find('[').unwrap()..]).unwrap();
