@@ -89,9 +89,11 @@ fn check_takes_several_paths_and_standard_input() {
     assert!(out.contains("empty-title") && out.contains("hard-to-find") && out.contains("b.json:1:"), "{out}");
     check(&["d/a.yaml"], (0, "1 document, 1 tool, 0 errors, 0 warnings"));
     // The configuration's limit holds for named documents, too.
-    fs::write(path("small.yaml"), "catalog:\n  max_document_bytes: 64\n").unwrap();
-    let out = check(&["--config", "small.yaml", "d/a.yaml"], (1, "1 document, 0 tools, 1 error, 0 warnings"));
-    assert!(out.contains("more than the limit of 64") && out.contains("raise catalog.max_document_bytes"), "{out}");
+    fs::write(path("small.yaml"), "catalog:\n  max_document_bytes: 1024\n").unwrap();
+    fs::write(path("long.yaml"), format!("{}# {}\n", full("long"), "x".repeat(1024))).unwrap();
+    check(&["long.yaml"], (0, "1 document, 1 tool, 0 errors, 0 warnings"));
+    let out = check(&["--config", "small.yaml", "long.yaml"], (1, "1 document, 0 tools, 1 error, 0 warnings"));
+    assert!(out.contains("more than the limit of 1024") && out.contains("raise catalog.max_document_bytes"), "{out}");
     // What is kept of what ships speaks of the rest.
     fs::copy(shipped().join("builtin/web_search.yaml"), path("d/web_search.yaml")).unwrap();
     let out = check(&["d"], (0, out_of_hints(&directory)));
