@@ -598,7 +598,7 @@ test('a daemon that is started again under an open page: it says so, and comes b
       async (page) => {
         await page.getByText('live', { exact: true }).waitFor();
         await page.getByText('All is well').waitFor();
-        await own.end();
+        await own.kill();
         await page.getByText('The daemon is away').waitFor();
         await page.getByText('All is well').waitFor();
         await own.start();

@@ -71,8 +71,8 @@ export async function startDaemon({ configuration = '', documents = true, tokens
       await writeFile(join(root, 'almanac.yaml'), text + access);
       execFileSync(BINARY, ['ctl', '--socket', join(root, 'admin.sock'), 'reload'], { env: ownEnvironment() });
     },
-    /** Ends it as an operator does. */
-    end: () => end('SIGTERM'),
+    /** Ends it at once: while it ends by itself, a page may be told so, and show that from then on. */
+    kill: () => end('SIGKILL'),
     start,
     stop: async () => {
       await end('SIGKILL');
