@@ -38,7 +38,7 @@ const MAX_NAME: usize = 255;
 pub struct IssuerSettings {
     /// The authorization server whose tokens are let in, by its URL; none by default.
     pub issuer: Option<String>,
-    /// What its tokens are for: the URL by which clients reach `/mcp` here, such as https://almanac.example.com/mcp.
+    /// What its tokens are for: the URL by which clients reach `/mcp` here, such as `https://almanac.example.com/mcp`.
     pub audience: Option<String>,
     /// What its scopes allow here; without any, `read`, `record`, `memory` and `call` are what they are called.
     pub scopes: BTreeMap<String, Vec<Scope>>,
