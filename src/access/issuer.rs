@@ -29,6 +29,9 @@ const RARELY: Duration = Duration::from_secs(60);
 /// Until the next try, after one that failed: the first, and at most.
 const RETRY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
+/// In front of a subject, where tokens go by their names.
+const SUBJECT: &str = "sub:";
+
 /// Longest subject and tenant, in characters.
 const MAX_NAME: usize = 255;
 
@@ -218,7 +221,8 @@ impl Issuer {
             None => DEFAULT_TENANT,
             Some(claim) => name(claim).ok_or(JwtRefusal::Claims("the claim that names the tenant is no name"))?,
         };
-        Ok(Grant::new(subject, tenant, self.allowed(claims)))
+        // Nobody that the issuer names is taken for a token of the file.
+        Ok(Grant::new(&format!("{SUBJECT}{subject}"), tenant, self.allowed(claims)))
     }
 
     /// What its scopes allow: those of `scope` (RFC 9068), else of `scp`, as a text or as a list.
@@ -383,6 +387,21 @@ mod tests {
         check_settings("scopes: {x: [read]}", "and none is named");
         check_settings("tenant_claim: org", "and none is named");
         check_settings(&with(", scopes: {x: [reed]}"), "reed");
+    }
+
+    #[test]
+    fn whom_the_issuer_names_is_nobody_of_the_file() {
+        let settings = IssuerSettings {
+            issuer: Some("https://as".to_owned()),
+            tenant_claim: Some("org".to_owned()),
+            ..IssuerSettings::default()
+        };
+        let issuer = Issuer::new(&settings, Duration::ZERO).unwrap();
+        let claims = serde_json::json!({"sub": "ci", "org": "acme", "scope": "read admin other"});
+        let grant = issuer.granted(claims.as_object().unwrap()).unwrap();
+        assert_eq!((&*grant.name, &*grant.tenant), ("sub:ci", "acme"));
+        let allowed = [Scope::Read, Scope::Record, Scope::Admin].map(|scope| grant.allows(scope));
+        assert_eq!(allowed, [true, false, false]);
     }
 
     #[test]
