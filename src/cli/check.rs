@@ -99,7 +99,7 @@ fn look(args: &CheckArgs) -> Result<Found, CliError> {
     let (loaded, mut diagnostics) = if args.paths.is_empty() {
         configured(&args.overrides)?
     } else {
-        let options = LoadOptions { max_document_bytes: limit(&args.overrides), ..LoadOptions::directory("") };
+        let options = LoadOptions { max_document_bytes: limit(&args.overrides)?, ..LoadOptions::directory("") };
         let loaded = documents::load(LoadOptions { roots: args.paths.clone(), ..options });
         let diagnostics = loaded.diagnostics.to_vec();
         (loaded, diagnostics)
@@ -130,14 +130,17 @@ fn left_out(loaded: &Loaded) -> Vec<Diagnostic> {
     loaded.catalog.iter().flat_map(|entry| of(entry)).collect()
 }
 
-/// The largest document that the configuration takes.
-fn limit(overrides: &Overrides) -> usize {
-    let config = Config::load(overrides, &DaemonOverrides::default()).ok();
-    config.map_or_else(|| Settings::default().max_document_bytes, |config| config.catalog.max_document_bytes)
+/// The largest document that the configuration takes. One that nobody named may be faulty: documents are looked at alone.
+fn limit(overrides: &Overrides) -> Result<usize, CliError> {
+    match Config::load(overrides, &DaemonOverrides::default()) {
+        Ok(config) => Ok(config.catalog.max_document_bytes),
+        Err(error) if overrides.config.is_some() => Err(error.into()),
+        Err(_) => Ok(Settings::default().max_document_bytes),
+    }
 }
 
 fn from_stdin(overrides: &Overrides) -> Result<Found, CliError> {
-    let limit = limit(overrides);
+    let limit = limit(overrides)?;
     let mut content = Vec::new();
     let read = io::stdin().lock().take(limit as u64 + 1).read_to_end(&mut content);
     read.map_err(|error| CliError::Read { file: STDIN_NAME.to_owned(), source: error.into() })?;

@@ -94,6 +94,10 @@ fn check_takes_several_paths_and_standard_input() {
     check(&["long.yaml"], (0, "1 document, 1 tool, 0 errors, 0 warnings"));
     let out = check(&["--config", "small.yaml", "long.yaml"], (1, "1 document, 0 tools, 1 error, 0 warnings"));
     assert!(out.contains("more than the limit of 1024") && out.contains("raise catalog.max_document_bytes"), "{out}");
+    fs::write(path("small.yaml"), "catalog:\n  max_document_bytes: 64\n").unwrap();
+    let (code, out, error) =
+        run(almanacd().args(["check", "--config", "small.yaml", "long.yaml"]).current_dir(&directory));
+    assert!(code == 78 && error.contains("small.yaml:2:23: must be 1024 to 16777216"), "{code} {out}{error}");
     // What is kept of what ships speaks of the rest.
     fs::copy(shipped().join("builtin/web_search.yaml"), path("d/web_search.yaml")).unwrap();
     let out = check(&["d"], (0, out_of_hints(&directory)));
