@@ -89,12 +89,9 @@ assets: ## Manual pages and completions
 deb: assets ## Build the Debian package (needs cargo-deb: cargo install cargo-deb)
 	cargo deb --no-build --output target/debian/
 
-# Debian: gcc-aarch64-linux-gnu and libc6-dev-arm64-cross; rustup target add aarch64-unknown-linux-gnu.
-dist: TARGET ?= $(shell rustc -vV | sed -n 's/^host: //p')
-dist: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER ?= $(if $(filter aarch64,$(shell uname -m)),cc,aarch64-linux-gnu-gcc)
-dist: ## Make an archive of a release with its checksum, in target/archives (TARGET=aarch64-unknown-linux-gnu crosses)
-	cargo build --profile dist --target $(TARGET) --package almanacd --package almanac-reasoning
-	packaging/dist.sh target/$(TARGET)/dist $(TARGET) target/archives
+dist: ## Make an archive of a release with its checksum, in target/archives
+	cargo build --profile dist --package almanacd --package almanac-reasoning
+	packaging/dist.sh target/dist $$(rustc -vV | sed -n 's/^host: //p') target/archives
 
 client: ## Make the TypeScript client's types anew, after a change of the daemon's calls (needs npm)
 	cargo build
