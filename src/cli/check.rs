@@ -130,7 +130,8 @@ fn left_out(loaded: &Loaded) -> Vec<Diagnostic> {
     loaded.catalog.iter().flat_map(|entry| of(entry)).collect()
 }
 
-/// The largest document that the configuration takes. One that nobody named may be faulty: documents are looked at alone.
+/// The largest document that the configuration takes. A configuration that nobody named may be faulty: documents are
+/// looked at alone.
 fn limit(overrides: &Overrides) -> Result<usize, CliError> {
     match Config::load(overrides, &DaemonOverrides::default()) {
         Ok(config) => Ok(config.catalog.max_document_bytes),
