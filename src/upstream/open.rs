@@ -1,6 +1,7 @@
 //! From settings to a conversation: the program is started, or the socket connected to, and greeted.
 
 use std::fs::DirBuilder;
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,12 +9,13 @@ use std::time::Duration;
 
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::timeout;
 
 use super::call::Caller;
 use super::fault::StartFault;
 use super::greet;
 use super::journal::ServerLog;
-use super::launcher::{self, Launcher, Program};
+use super::launcher::{self, Launcher, Program, Started};
 use super::listed::Greeting;
 use super::peer::{Notice, Peer};
 use super::process::ServerProcess;
@@ -89,7 +91,7 @@ impl Opener {
 
     async fn open_once(&self, known: Option<Era>, caller: &Caller, has_client: bool) -> Result<Opened, StartFault> {
         let (ended, gone) = oneshot::channel();
-        let (peer, notices, pid) = match (&self.settings.url, &self.settings.socket) {
+        let (ungreeted, notices, pid) = match (&self.settings.url, &self.settings.socket) {
             (Some(url), _) => {
                 let RemoteStream { reader, writer, over } =
                     remote::open(url, &self.headers(caller)?, self.way_in.clone(), Arc::clone(&self.tool_headers))?;
@@ -101,21 +103,19 @@ impl Opener {
                     }
                 });
                 tell_end(&peer, ended);
-                (peer, notices, None)
+                (Ungreeted::new(peer), notices, None)
             }
             (None, Some(socket)) => {
                 let connect = |source| StartFault::Connect { socket: socket.clone(), source };
                 let (reader, writer) = UnixStream::connect(socket).await.map_err(connect)?.into_split();
                 let (peer, notices) = Peer::begin(reader, writer, Arc::clone(&self.journal), has_client);
                 tell_end(&peer, ended);
-                (peer, notices, None)
+                (Ungreeted::new(peer), notices, None)
             }
             (None, None) => self.start(ended, has_client).await?,
         };
-        // Whatever ends this early takes the program with it.
-        let mut closing = Closing(Some(Arc::clone(&peer)));
-        let greeting = greet::greet(&peer, known, caller, self.settings.start_timeout).await?;
-        closing.0.take();
+        let greeting = greet::greet(&ungreeted.peer, known, caller, self.settings.start_timeout).await?;
+        let peer = ungreeted.greeted();
         Ok(Opened { talk: Talk { peer, greeting: Arc::new(greeting), pid }, notices, gone })
     }
 
@@ -129,39 +129,30 @@ impl Opener {
         own.unwrap_or(&self.settings.headers).iter().map(&mut resolve).collect()
     }
 
+    /// Who gives up waiting gives up the conversation, and with it the program, also one that is only about to start.
     async fn start(
         &self,
         ended: oneshot::Sender<Option<String>>,
         has_client: bool,
-    ) -> Result<(Arc<Peer>, mpsc::UnboundedReceiver<Notice>, Option<u32>), StartFault> {
+    ) -> Result<(Ungreeted, mpsc::UnboundedReceiver<Notice>, Option<u32>), StartFault> {
         let mut mask = Mask::default();
         let program = self.program(&mut mask)?;
-        let mut started = self.launcher.launch(program).await.map_err(StartFault::Spawn)?;
-        let (Some(input), Some(output)) = (started.child.stdin.take(), started.child.stdout.take()) else {
-            return Err(StartFault::Spawn(std::io::Error::other("it has no input and output")));
-        };
-        let (peer, notices) = Peer::begin(output, input, Arc::clone(&self.journal), has_client);
-        let mut process = ServerProcess::new(started, Arc::clone(&self.journal), mask);
-        let (pid, watched, living) = (process.id(), Arc::clone(&peer), Living::new(&self.living));
+        let (launcher, journal, living) = (self.launcher.clone(), Arc::clone(&self.journal), Living::new(&self.living));
+        let (reply, begun) = oneshot::channel();
         tokio::spawn(async move {
-            let mut how = None;
-            tokio::select! {
-                _ = watched.closed() => {}
-                status = process.ended() => {
-                    // What it left behind may hold its output open.
-                    let _ = tokio::time::timeout(LAST_WORDS, watched.closed()).await;
-                    watched.close(&format!("its process ended: {status}"));
-                    how = Some(status);
+            let talk = launcher.launch(program).await.and_then(|started| begin(started, &journal, mask, has_client));
+            match talk {
+                Ok((mut process, peer, notices)) => {
+                    let _ = reply.send(Ok((Ungreeted::new(Arc::clone(&peer)), notices, process.id())));
+                    let _ = ended.send(over(&mut process, &peer).await);
+                    process.end().await;
                 }
+                Err(error) => drop(reply.send(Err(error))),
             }
-            if how.is_none() {
-                how = tokio::time::timeout(LAST_WORDS, process.ended()).await.ok();
-            }
-            let _ = ended.send(how);
-            process.end().await;
             drop(living);
         });
-        Ok((peer, notices, pid))
+        let gone = || io::Error::other("the daemon ends");
+        begun.await.map_err(|_| gone()).and_then(|begun| begun).map_err(StartFault::Spawn)
     }
 
     fn program(&self, mask: &mut Mask) -> Result<Program, StartFault> {
@@ -188,6 +179,33 @@ impl Opener {
             files.into_iter().chain(own).chain(beside).filter(|path| path.exists()).collect()
         });
         Ok(Program { launcher: self.program.clone(), command, environment, directory, files })
+    }
+}
+
+/// The conversation with a program that was started.
+fn begin(
+    mut started: Started,
+    journal: &Arc<ServerLog>,
+    mask: Mask,
+    has_client: bool,
+) -> io::Result<(ServerProcess, Arc<Peer>, mpsc::UnboundedReceiver<Notice>)> {
+    let (Some(input), Some(output)) = (started.child.stdin.take(), started.child.stdout.take()) else {
+        return Err(io::Error::other("it has no input and output"));
+    };
+    let (peer, notices) = Peer::begin(output, input, Arc::clone(journal), has_client);
+    Ok((ServerProcess::new(started, Arc::clone(journal), mask), peer, notices))
+}
+
+/// Waits until the conversation or the process is over; says how the process ended, if it did.
+async fn over(process: &mut ServerProcess, peer: &Arc<Peer>) -> Option<String> {
+    tokio::select! {
+        _ = peer.closed() => timeout(LAST_WORDS, process.ended()).await.ok(),
+        status = process.ended() => {
+            // What it left behind may hold its output open.
+            let _ = timeout(LAST_WORDS, peer.closed()).await;
+            peer.close(&format!("its process ended: {status}"));
+            Some(status)
+        }
     }
 }
 
@@ -254,13 +272,27 @@ impl Drop for Living {
     }
 }
 
-/// Closes a conversation that came to nothing.
-struct Closing(Option<Arc<Peer>>);
+/// A conversation that is closed, which takes the program with it, if it comes to nothing.
+struct Ungreeted {
+    peer: Arc<Peer>,
+    is_greeted: bool,
+}
 
-impl Drop for Closing {
+impl Ungreeted {
+    const fn new(peer: Arc<Peer>) -> Self {
+        Self { peer, is_greeted: false }
+    }
+
+    fn greeted(mut self) -> Arc<Peer> {
+        self.is_greeted = true;
+        Arc::clone(&self.peer)
+    }
+}
+
+impl Drop for Ungreeted {
     fn drop(&mut self) {
-        if let Some(peer) = self.0.take() {
-            peer.close("it was not greeted");
+        if !self.is_greeted {
+            self.peer.close("it was not greeted");
         }
     }
 }
