@@ -7,6 +7,7 @@ mod condition;
 mod database;
 mod erasure;
 mod history;
+mod matched_terms;
 mod memories;
 mod migrations;
 mod notes;

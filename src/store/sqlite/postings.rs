@@ -98,7 +98,7 @@ impl Changes {
     }
 
     fn put(&mut self, tenant: i64, term: &str, seq: i64, count: Option<Count>) {
-        let (block, offset) = (seq >> BLOCK_BITS, seq.cast_unsigned() & ((1 << BLOCK_BITS) - 1));
+        let (block, offset) = (block_of(seq), seq.cast_unsigned() & ((1 << BLOCK_BITS) - 1));
         self.0.entry((tenant, term.to_owned(), block)).or_default().insert(offset, count);
     }
 
@@ -183,10 +183,38 @@ pub(super) fn find(
         .prepare_cached("SELECT block, rows FROM memory_postings WHERE tenant = ?1 AND term = ?2 ORDER BY block")?;
     let mut rows = select.query(params![tenant, term])?;
     while let Some(row) = rows.next()? {
-        let first = row.get::<_, i64>(0)? << BLOCK_BITS;
-        decode(row.get_ref(1)?.as_blob()?, |offset, count| sink(first.saturating_add_unsigned(offset), count));
+        rows_of(row.get(0)?, row.get_ref(1)?.as_blob()?, &mut sink);
     }
     Ok(())
+}
+
+/// The same in some blocks alone, which are those of [`block_of`] in order.
+pub(super) fn find_in(
+    connection: &Connection,
+    tenant: i64,
+    term: &str,
+    blocks: &[i64],
+    mut sink: impl FnMut(i64, Count),
+) -> rusqlite::Result<()> {
+    let mut select =
+        connection.prepare_cached("SELECT rows FROM memory_postings WHERE tenant = ?1 AND term = ?2 AND block = ?3")?;
+    for block in blocks {
+        let mut rows = select.query(params![tenant, term, block])?;
+        if let Some(row) = rows.next()? {
+            rows_of(*block, row.get_ref(0)?.as_blob()?, &mut sink);
+        }
+    }
+    Ok(())
+}
+
+/// The block that a row is in.
+pub(super) fn block_of(seq: i64) -> i64 {
+    seq >> BLOCK_BITS
+}
+
+fn rows_of(block: i64, bytes: &[u8], sink: &mut impl FnMut(i64, Count)) {
+    let first = block << BLOCK_BITS;
+    decode(bytes, |offset, count| sink(first.saturating_add_unsigned(offset), count));
 }
 
 #[cfg(test)]

@@ -4,11 +4,10 @@
 //! keep changes no score, and a word that everybody says elsewhere is rare in a chat where nobody does.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::postings::{self, Count};
+use super::matched_terms::{FEW, Link, MatchedTerms};
 use super::row_cache::RowCache;
 use super::search_scope::{Day, SearchScope};
 use crate::memory::query::{DatePart, Filter, ScoreSignals, TextQuery};
@@ -23,150 +22,13 @@ const NEAREST: usize = 100;
 /// The best by words, and by meaning, whose neighbours are scored in full as well.
 const LEADING: usize = 100;
 
-/// Rows that are looked at one by one, instead of looking for all that have a term; reading that many takes a
-/// millisecond or two.
-const FEW: usize = 1000;
-
 /// Terms of a query.
 const MAX_TERMS: usize = 64;
-
-/// What a row has of the terms.
-#[derive(Debug, Clone, Copy)]
-struct Entry {
-    index: u32,
-    /// Is it in scope? Neighbours of what is may be out of it.
-    is_in: bool,
-    /// Its first [`Link`], counted from 1.
-    first: u32,
-}
-
-/// One term that a row has, and where its next is.
-#[derive(Debug, Clone, Copy)]
-struct Link {
-    term: u8,
-    count: Count,
-    next: u32,
-}
-
-/// Of all rows that have one of the terms, what they have.
-struct Terms {
-    /// For each row of the cache its entry, counted from 1; 0 for none.
-    entry_of: Vec<u32>,
-    entries: Vec<Entry>,
-    links: Vec<Link>,
-    /// How many rows in scope have each term.
-    having: Vec<usize>,
-}
-
-impl Terms {
-    fn new(cache: &RowCache, terms: usize) -> Self {
-        // Zeroed memory that is not touched costs nothing, however many rows there are.
-        let entry_of = vec![0; cache.rows().len()];
-        Self { entry_of, entries: Vec::new(), links: Vec::new(), having: vec![0; terms] }
-    }
-
-    fn add(&mut self, cache: &RowCache, scope: &SearchScope<'_>, index: usize, term: usize, count: Count) {
-        let mut entry = self.entry_of[index] as usize;
-        if entry == 0 {
-            self.entries.push(Entry { index: index as u32, is_in: scope.has(cache, index), first: 0 });
-            entry = self.entries.len();
-            self.entry_of[index] = entry as u32;
-        }
-        let entry = &mut self.entries[entry - 1];
-        self.links.push(Link { term: term as u8, count, next: entry.first });
-        entry.first = self.links.len() as u32;
-        self.having[term] += usize::from(entry.is_in);
-    }
-
-    /// From the index: each term's rows are in order, as those of the cache are.
-    fn find(
-        connection: &Connection,
-        cache: &RowCache,
-        tenant: i64,
-        scope: &SearchScope<'_>,
-        terms: &[String],
-    ) -> rusqlite::Result<Self> {
-        let mut found = Self::new(cache, terms.len());
-        for (number, term) in terms.iter().enumerate() {
-            let mut at = 0;
-            postings::find(connection, tenant, term, |seq, count| {
-                at = advance(cache, at, seq);
-                if cache.rows().get(at).is_some_and(|row| row.seq == seq) {
-                    found.add(cache, scope, at, number, count);
-                }
-            })?;
-        }
-        Ok(found)
-    }
-
-    /// From a few rows and those beside them, each read by itself.
-    fn read(
-        connection: &Connection,
-        cache: &RowCache,
-        scope: &SearchScope<'_>,
-        rows: &[u32],
-        terms: &[String],
-    ) -> rusqlite::Result<Self> {
-        let mut found = Self::new(cache, terms.len());
-        let number_of: HashMap<&str, usize> =
-            terms.iter().enumerate().map(|(number, term)| (term.as_str(), number)).collect();
-        let beside = |index: usize| BESIDE.iter().filter_map(move |(step, _)| cache.beside(index, *step));
-        let mut wanted: Vec<usize> = rows.iter().flat_map(|&row| beside(row as usize).chain([row as usize])).collect();
-        wanted.sort_unstable();
-        wanted.dedup();
-        let mut select = connection.prepare_cached("SELECT words, speaker FROM memory_words WHERE seq = ?1")?;
-        for index in wanted {
-            let mut counted: Vec<(usize, Count)> = Vec::new();
-            let mut count = |term: &str, words: u32, speaker: u32| {
-                let Some(&number) = number_of.get(term) else { return };
-                let known = counted.iter_mut().find(|(known, _)| *known == number);
-                let count = if let Some((_, count)) = known {
-                    count
-                } else {
-                    counted.push((number, Count::default()));
-                    &mut counted.last_mut().expect("it was just put there").1
-                };
-                *count = count.and(words, speaker);
-            };
-            select
-                .query_row([cache.rows()[index].seq], |row| {
-                    row.get_ref(0)?.as_str()?.split_ascii_whitespace().for_each(|term| count(term, 1, 0));
-                    row.get_ref(1)?.as_str()?.split_ascii_whitespace().for_each(|term| count(term, 0, 1));
-                    Ok(())
-                })
-                .optional()?;
-            for (number, count) in counted {
-                found.add(cache, scope, index, number, count);
-            }
-        }
-        Ok(found)
-    }
-
-    fn links(&self, index: usize) -> impl Iterator<Item = Link> {
-        let first = match self.entry_of[index] {
-            0 => 0,
-            entry => self.entries[entry as usize - 1].first,
-        };
-        let link = |at: u32| (at > 0).then(|| self.links[at as usize - 1]);
-        std::iter::successors(link(first), move |before| link(before.next))
-    }
-}
-
-/// Where a row stands, or would, at or after a place: by steps that double, since the next is mostly near.
-fn advance(cache: &RowCache, from: usize, seq: i64) -> usize {
-    let rows = cache.rows();
-    let mut step = 1;
-    while rows.get(from + step).is_some_and(|row| row.seq < seq) {
-        step *= 2;
-    }
-    let (low, high) = (from + step / 2, (from + step).min(rows.len()));
-    low + rows[low.min(high)..high].partition_point(|row| row.seq < seq)
-}
 
 /// What matches a text.
 pub(super) struct MemoryRanking<'f> {
     scope: SearchScope<'f>,
-    terms: Terms,
+    terms: MatchedTerms,
     /// Of each term.
     idf: Vec<f64>,
     /// Terms of a row in scope, on average.
@@ -191,8 +53,10 @@ impl<'f> MemoryRanking<'f> {
     ) -> rusqlite::Result<Self> {
         let wanted = &query.terms[..query.terms.len().min(MAX_TERMS)];
         let terms = match &scope {
-            SearchScope::Rows(rows, _) if rows.len() <= FEW => Terms::read(connection, cache, &scope, rows, wanted)?,
-            _ => Terms::find(connection, cache, tenant, &scope, wanted)?,
+            SearchScope::Rows(rows, _) if rows.len() <= FEW => {
+                MatchedTerms::of_few(connection, cache, tenant, &scope, rows, wanted)?
+            }
+            _ => MatchedTerms::find(connection, cache, tenant, &scope, wanted)?,
         };
         let (rows, length) = scope.sums(cache);
         let mut terms = terms;
@@ -405,7 +269,7 @@ fn far<'c>(cache: &'c RowCache, filter: &Filter, query: &TextQuery) -> impl Fn(u
 }
 
 /// In order, each once.
-fn sorted(indices: impl Iterator<Item = usize>) -> Vec<usize> {
+pub(super) fn sorted(indices: impl Iterator<Item = usize>) -> Vec<usize> {
     let mut sorted: Vec<usize> = indices.collect();
     sorted.sort_unstable();
     sorted.dedup();
@@ -453,54 +317,12 @@ impl Nearest {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-    use serde_json::json;
     use tempfile::TempDir;
 
     use super::super::row_cache::RowCaches;
     use super::*;
-    use crate::memory::stored::{Draft, SearchKeys};
     use crate::store::sqlite::{Options, Sqlite, file_in};
-    use crate::store::suite::memories::{KIND, add, all, placed, text};
-
-    proptest! {
-        #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
-
-        /// Rows that are read one by one say the same as the index.
-        #[test]
-        fn few_rows_have_the_words_that_the_index_has(
-            said in prop::collection::vec(("[abc]( [abc]){0,4}", "[ab]?"), 1..20), kept in any::<u32>(),
-        ) {
-            let directory = TempDir::new().unwrap();
-            let store = Sqlite::start(Options::file(file_in(directory.path())), Box::new(|_, _| ())).unwrap();
-            for (position, (words, speaker)) in (0..).zip(&said) {
-                let index = SearchKeys { speaker: speaker.clone(), ..crate::store::suite::memories::index(words) };
-                add(&store, "t", Draft { index, ..placed(&json!(position).to_string(), "c", "th", position) }).unwrap();
-            }
-            let connection = Connection::open(file_in(directory.path())).unwrap();
-            let query = text(&["a", "b", "d"]);
-            let filter = all(KIND).filter;
-            RowCaches::default().with(&connection, 1, |cache| {
-                let rows: Vec<u32> = (0..cache.rows().len() as u32).filter(|row| kept >> row & 1 == 1).collect();
-                let bits = vec![rows.iter().fold(0, |bits, row| bits | 1 << row)];
-                let scope = SearchScope::Rows(rows.clone(), bits);
-                let read = Terms::read(&connection, cache, &scope, &rows, &query.terms).unwrap();
-                let found = Terms::find(&connection, cache, 1, &scope, &query.terms).unwrap();
-                assert_eq!(read.having, found.having);
-                for &row in &rows {
-                    let of = |terms: &Terms| {
-                        let mut of: Vec<(u8, Count)> =
-                            terms.links(row as usize).map(|link| (link.term, link.count)).collect();
-                        of.sort_by_key(|(term, _)| *term);
-                        of
-                    };
-                    assert_eq!(of(&read), of(&found), "row {row}");
-                }
-                let whole = MemoryRanking::of(&connection, cache, 1, SearchScope::Plain(&filter), &query).unwrap();
-                assert!(whole.matches().len() >= read.entries.iter().filter(|entry| entry.is_in).count());
-            }).unwrap();
-        }
-    }
+    use crate::store::suite::memories::{KIND, all, text};
 
     #[test]
     fn of_very_many_rows_the_nearest_are_compared() {

@@ -81,6 +81,14 @@ impl RowCache {
     pub(super) fn beside(&self, index: usize, step: i64) -> Option<usize> {
         let row = &self.rows[index];
         let position = row.position.checked_add_signed(step).filter(|_| row.thread != 0)?;
+        // Who writes a thread at a time has its messages in a row.
+        let next = index.checked_add_signed(step as isize).filter(|&next| {
+            let is_it = |row: &CachedRow| row.thread == self.rows[index].thread && row.position == position;
+            self.rows.get(next).is_some_and(|row| is_it(row) && row.deleted == 0)
+        });
+        if next.is_some() {
+            return next;
+        }
         let other = *self.places.get(&place(row.thread, position))? as usize;
         let is_it = self.rows[other].thread == row.thread && self.rows[other].position == position;
         is_it.then_some(other)
