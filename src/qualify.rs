@@ -21,6 +21,7 @@ mod intent;
 mod languages;
 mod message;
 mod no_tool;
+mod observations;
 mod parts;
 mod purpose;
 mod qualification;

@@ -80,7 +80,7 @@ fn samples(index: &Index, cases: &[Case]) -> Vec<Sample> {
         let best = ranking.best(RIVALS);
         let gold: Vec<bool> =
             best.iter().map(|tool| case.gold.iter().any(|gold| **gold == **tool.entry.name())).collect();
-        let rows = best.iter().map(|tool| *ranking.row(tool.number)).collect();
+        let rows = best.iter().map(|tool| ranking.row(tool.number)).collect();
         gold.contains(&true).then_some(Sample { rows, gold, length: message.length })
     };
     cases.iter().filter_map(of_case).collect()

@@ -7,14 +7,11 @@ use std::sync::Arc;
 
 use super::index::Index;
 use super::message::Message;
+use super::observations::{LEAST_COVER, Observations};
 use super::parts::ScoreParts;
 use super::usage::Usage;
-use super::weights::{
-    CLAUSE_COVER, CLAUSE_MEANING, CLAUSE_NAME, CLAUSE_WORDS, COVER, FeatureRow, LITERAL, MEANING, NAME_COVER,
-    NAME_MEANING, SIMILARITY, Standing, USE_MEANING, WORDS, Weights, logistic, score,
-};
+use super::weights::{COVER, FeatureRow, SIMILARITY, Standing, Weights, logistic};
 use crate::catalog::Entry;
-use crate::text::embedding::Quantized;
 
 /// Tools whose `not_for` is compared with the message: those it could push out of sight.
 const LOOKED_AT: usize = 24;
@@ -57,19 +54,12 @@ const FIELD: usize = 10;
 /// Tools that are put in order at once where it is not known how many are wanted.
 const SORTED_AT_ONCE: usize = 32;
 
-/// Share of a message, by idf, that a tool must have to match it at all.
-const LEAST_COVER: f32 = 0.1;
-
-/// Smallest spread of similarities and scores that counts as one; it keeps catalogs of few or equal tools from looking
-/// sure.
-const LEAST_SPREAD: f32 = 0.02;
-
 /// The tools of an index, ranked for a message.
 #[derive(Debug)]
 pub struct Ranking<'i> {
     index: &'i Index,
     usage: &'i Usage,
-    rows: Vec<FeatureRow>,
+    observations: Observations,
     /// What each observation counts for this message.
     weights: FeatureRow,
     scores: Vec<f32>,
@@ -109,14 +99,14 @@ impl<'i> Ranking<'i> {
 
     /// The same with other weights.
     pub(super) fn weighted(index: &'i Index, message: &Message, usage: &'i Usage, weights: &Weights) -> Self {
-        let rows = observe(index, message, usage);
+        let observations = Observations::new(index, message, usage);
         let weights = weights.of_length(message.length);
-        let scores: Vec<f32> = rows.iter().map(|row| score(&weights, row)).collect();
+        let scores = observations.scores(&weights);
         let order: Vec<u32> = (0..index.len() as u32).collect();
         let mut ranking = Self {
             index,
             usage,
-            rows,
+            observations,
             weights,
             scores,
             order,
@@ -261,11 +251,15 @@ impl<'i> Ranking<'i> {
     /// that share words with the message. None if it says nothing at all.
     pub fn matching(&mut self) -> Vec<u32> {
         let all = self.order.len();
-        let likely = if self.rows.iter().any(|row| row[SIMILARITY] != 0.0) { self.mass_count(all) } else { 0 };
+        let likely = if self.observations.of(SIMILARITY).iter().any(|similarity| *similarity != 0.0) {
+            self.mass_count(all)
+        } else {
+            0
+        };
         // The others are in no order yet, and those that share no word need not be.
         let (likely, rest) = self.order.split_at(likely);
         let mut sharing: Vec<u32> = rest.to_vec();
-        sharing.retain(|&number| self.rows[number as usize][COVER] >= LEAST_COVER);
+        sharing.retain(|&number| self.observations.of(COVER)[number as usize] >= LEAST_COVER);
         let score = |number: &u32| self.scores[*number as usize];
         sharing.sort_unstable_by(|a, b| score(b).total_cmp(&score(a)).then_with(|| a.cmp(b)));
         [likely, &sharing].concat()
@@ -273,7 +267,7 @@ impl<'i> Ranking<'i> {
 
     /// The tool of that number.
     pub fn ranked(&self, number: usize) -> Ranked {
-        let parts = ScoreParts::of(&self.weights, &self.rows[number], self.scores[number]);
+        let parts = ScoreParts::of(&self.weights, &self.row(number), self.scores[number]);
         Ranked { number, entry: Arc::clone(self.index.entry(number)), confidence: self.confidence(number), parts }
     }
 
@@ -316,8 +310,8 @@ impl<'i> Ranking<'i> {
     }
 
     /// What was observed of it.
-    pub(super) fn row(&self, number: usize) -> &FeatureRow {
-        &self.rows[number]
+    pub(super) fn row(&self, number: usize) -> FeatureRow {
+        self.observations.row(number)
     }
 
     /// Is it the tool's own document that says it is not for this?
@@ -332,144 +326,16 @@ impl<'i> Ranking<'i> {
 
     /// Does its name, or its description, share a telling term with the message?
     pub fn shares_words(&self, number: usize) -> bool {
-        self.rows[number][COVER] > 0.0
+        self.observations.of(COVER)[number] > 0.0
     }
 
     /// How alike in meaning the tool and the message are, -1 to 1.
     pub fn similarity(&self, number: usize) -> f32 {
-        self.rows[number][SIMILARITY]
+        self.observations.of(SIMILARITY)[number]
     }
 
     pub fn index(&self) -> &'i Index {
         self.index
-    }
-}
-
-/// All observations about all tools.
-fn observe(index: &Index, message: &Message, usage: &Usage) -> Vec<FeatureRow> {
-    let mut rows: Vec<FeatureRow> = vec![[0.0; super::weights::FEATURES]; index.len()];
-    let whole = observe_words(index, message, &mut rows);
-    observe_clauses(index, message, &mut rows);
-    for (number, literal) in index.said_names.find(&message.names) {
-        let row = &mut rows[number];
-        row[LITERAL] = row[LITERAL].max(literal);
-    }
-    let spread = observe_meanings(index, message, &mut rows);
-    standardise(&mut rows, WORDS, LEAST_SPREAD);
-    standardise(&mut rows, CLAUSE_WORDS, LEAST_SPREAD);
-    usage.observe_rows(index, message, whole, spread, &mut rows);
-    rows
-}
-
-/// Returns the idf of all terms of the message together.
-fn observe_words(index: &Index, message: &Message, rows: &mut [FeatureRow]) -> f32 {
-    let mut whole = 0.0;
-    for term in &message.terms {
-        let Some(found) = index.words.find(&term.text) else {
-            whole += index.words.idf(0) * term.weight;
-            continue;
-        };
-        let counts = found.idf * term.weight;
-        whole += counts;
-        for (number, amount) in found.documents() {
-            rows[number][WORDS] += counts * amount;
-            rows[number][COVER] += counts;
-        }
-        for &(number, share) in index.names.get(&*term.text).into_iter().flatten() {
-            rows[number as usize][NAME_COVER] += share;
-        }
-    }
-    if whole > 0.0 {
-        for row in rows.iter_mut() {
-            row[COVER] /= whole;
-        }
-    }
-    whole
-}
-
-/// The words of the clause that fits best.
-fn observe_clauses(index: &Index, message: &Message, rows: &mut [FeatureRow]) {
-    if let [_] = message.parts[..] {
-        for row in rows {
-            (row[CLAUSE_WORDS], row[CLAUSE_COVER]) = (row[WORDS], row[COVER]);
-        }
-        return;
-    }
-    let found: Vec<_> = message.terms.iter().map(|term| index.words.find(&term.text)).collect();
-    let mut sums: Vec<(f32, f32)> = vec![(0.0, 0.0); index.len()];
-    let mut touched: Vec<usize> = Vec::new();
-    for part in &message.parts {
-        let mut whole = 0.0;
-        for &place in &part.terms {
-            let weight = super::stop_words::term_weight(&message.terms[place as usize].text);
-            let Some(found) = found[place as usize] else {
-                whole += index.words.idf(0) * weight;
-                continue;
-            };
-            let counts = found.idf * weight;
-            whole += counts;
-            for (number, amount) in found.documents() {
-                if sums[number].1 == 0.0 {
-                    touched.push(number);
-                }
-                sums[number].0 += counts * amount;
-                sums[number].1 += counts;
-            }
-        }
-        let weight = part.weight.sqrt();
-        for number in touched.drain(..) {
-            let (words, cover) = std::mem::take(&mut sums[number]);
-            let row = &mut rows[number];
-            row[CLAUSE_WORDS] = row[CLAUSE_WORDS].max(weight * words);
-            row[CLAUSE_COVER] = row[CLAUSE_COVER].max(weight * cover / whole);
-        }
-    }
-}
-
-/// The largest similarity of a clause; those that do not ask count less.
-fn best_of(message: &Message, to: &Quantized) -> f32 {
-    message.parts.iter().map(|part| part.weight.sqrt() * to.dot(&part.quantized)).fold(f32::MIN, f32::max)
-}
-
-/// Returns the standard deviation of similarities.
-fn observe_meanings(index: &Index, message: &Message, rows: &mut [FeatureRow]) -> f32 {
-    for (row, meaning) in rows.iter_mut().zip(&index.meanings) {
-        row[SIMILARITY] = meaning.dot(&message.quantized);
-    }
-    let (mean, spread) = mean_and_spread(rows, SIMILARITY, LEAST_SPREAD);
-    let is_one = message.parts.len() == 1;
-    for (number, row) in rows.iter_mut().enumerate() {
-        row[MEANING] = (row[SIMILARITY] - mean) / spread;
-        let best = if is_one { row[SIMILARITY] } else { best_of(message, &index.meanings[number]) };
-        row[CLAUSE_MEANING] = (best - mean) / spread;
-        if row[MEANING].max(row[CLAUSE_MEANING]) < 0.0 && row[CLAUSE_COVER] < LEAST_COVER {
-            // Neither words nor meaning speak for it: to look closer would only cost time.
-            row[NAME_MEANING] = row[MEANING];
-            row[CLAUSE_NAME] = row[CLAUSE_MEANING];
-            continue;
-        }
-        let name = &index.name_meanings[number];
-        row[NAME_MEANING] = (name.dot(&message.quantized) - mean) / spread;
-        row[CLAUSE_NAME] = if is_one { row[NAME_MEANING] } else { (best_of(message, name) - mean) / spread };
-        if let Some(scenes) = &index.scenes[number] {
-            let own = scenes.centroid.dot(&message.quantized);
-            row[USE_MEANING] = (own - row[SIMILARITY]) / spread;
-        }
-    }
-    spread
-}
-
-fn mean_and_spread(rows: &[FeatureRow], feature: usize, least: f32) -> (f32, f32) {
-    let count = rows.len().max(1) as f32;
-    let mean = rows.iter().map(|row| row[feature]).sum::<f32>() / count;
-    let variance = rows.iter().map(|row| (row[feature] - mean).powi(2)).sum::<f32>() / count;
-    (mean, variance.sqrt().max(least))
-}
-
-fn standardise(rows: &mut [FeatureRow], feature: usize, least: f32) {
-    let (mean, spread) = mean_and_spread(rows, feature, least);
-    for row in rows {
-        row[feature] = (row[feature] - mean) / spread;
     }
 }
 

@@ -18,9 +18,10 @@ use imbl::{HashMap, Vector as Sequence};
 
 use super::index::Index;
 use super::message::Message;
+use super::observations::Observations;
 use super::ranking::Ranking;
 use super::stop_words;
-use super::weights::{FeatureRow, SIMILARITY, USE_COVER, USE_MEANING, USE_PRIOR, USE_RATIO, logistic};
+use super::weights::{SIMILARITY, USE_COVER, USE_MEANING, USE_PRIOR, USE_RATIO, logistic};
 use crate::text::embedding::{Pool, Quantized};
 
 /// Tools that can be learnt of; the least used makes room.
@@ -258,14 +259,7 @@ impl Usage {
     }
 
     /// Fills in what was learnt. `whole` is the idf of the message's terms, `spread` that of similarities.
-    pub(super) fn observe_rows(
-        &self,
-        index: &Index,
-        message: &Message,
-        whole: f32,
-        spread: f32,
-        rows: &mut [FeatureRow],
-    ) {
+    pub(super) fn observe(&self, index: &Index, message: &Message, whole: f32, spread: f32, all: &mut Observations) {
         if self.tools.is_empty() {
             return;
         }
@@ -273,42 +267,40 @@ impl Usage {
         let weights: Vec<f32> = self.tools.iter().map(|tool| tool.weight_at(self.choices)).collect();
         let total = weights.iter().sum::<f32>().max(1e-6);
         let mean = total / index.len().max(1) as f32;
-        for row in rows.iter_mut() {
-            row[USE_PRIOR] = -mean.ln_1p();
-        }
+        all.of_mut(USE_PRIOR).fill(-mean.ln_1p());
         let mut gains = Vec::new();
         for ((tool, number), weight) in self.tools.iter().zip(&numbers).zip(&weights) {
             let Some(number) = *number else { continue };
-            let row = &mut rows[number];
-            row[USE_PRIOR] = ((weight + 1.0) / (mean + 1.0)).ln();
+            all.of_mut(USE_PRIOR)[number] = ((weight + 1.0) / (mean + 1.0)).ln();
             let similarity = tool.centroid_in(index, number).dot(&message.quantized);
-            row[USE_MEANING] = (similarity - row[SIMILARITY]) / spread;
-            gains.push((number, row[USE_MEANING]));
+            let gain = (similarity - all.of(SIMILARITY)[number]) / spread;
+            all.of_mut(USE_MEANING)[number] = gain;
+            gains.push((number, gain));
         }
         // Messages are more like messages than like documents, whatever they are about. That alone must not lift all
         // tools that were ever chosen over those that were not.
         let usual = gains.iter().map(|(_, gain)| gain).sum::<f32>() / (gains.len() as f32 + FEW);
         for (number, _) in gains {
-            rows[number][USE_MEANING] -= usual;
+            all.of_mut(USE_MEANING)[number] -= usual;
         }
         let mut known = 0.0;
         for term in &message.terms {
             let Some(tools) = self.terms.get(&term.text) else { continue };
             let counts = index.words.idf(tools.len()) * term.weight / whole.max(1e-6);
-            let all: f32 = tools.iter().map(|(_, times)| times).sum();
-            let expected = SMOOTHING * (all / total).min(1.0);
+            let chosen: f32 = tools.iter().map(|(_, times)| times).sum();
+            let expected = SMOOTHING * (chosen / total).min(1.0);
             known += term.weight;
             for &(slot, times) in tools.iter() {
                 if let Some(number) = numbers[slot as usize] {
-                    rows[number][USE_COVER] += counts * times / (times + 1.0);
+                    all.of_mut(USE_COVER)[number] += counts * times / (times + 1.0);
                     let times = times.min(weights[slot as usize]);
-                    rows[number][USE_RATIO] += term.weight * ((times + expected) / expected).ln();
+                    all.of_mut(USE_RATIO)[number] += term.weight * ((times + expected) / expected).ln();
                 }
             }
         }
         for (number, weight) in numbers.iter().zip(&weights) {
             if let Some(number) = *number {
-                rows[number][USE_RATIO] -= known * ((weight + SMOOTHING) / SMOOTHING).ln();
+                all.of_mut(USE_RATIO)[number] -= known * ((weight + SMOOTHING) / SMOOTHING).ln();
             }
         }
     }

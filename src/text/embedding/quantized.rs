@@ -1,9 +1,12 @@
 //! Vectors as bytes: a quarter of the memory, and dot products of integers, for scans over everything there is.
 
+use multiversion::multiversion;
+
 use super::{DIMENSIONS, Vector};
 
-/// Products that are added side by side: with eight, the compiler uses the instruction that multiplies and adds pairs.
-const LANES: usize = 8;
+/// Products that are added side by side: with sixteen, the compiler uses the instruction that multiplies and adds
+/// pairs, over as many as a register holds.
+const LANES: usize = 16;
 
 /// A vector of one byte a number, and the scale they share. The numbers are -127 to 127 when made from a [`Vector`].
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -21,13 +24,7 @@ impl Quantized {
 
     /// Similarity to `other`: the product of what both stand for, computed without a further error.
     pub fn dot(&self, other: &Self) -> f32 {
-        let mut sums = [0; LANES];
-        for (a, b) in self.values.as_chunks::<LANES>().0.iter().zip(other.values.as_chunks::<LANES>().0) {
-            for lane in 0..LANES {
-                sums[lane] += i32::from(i16::from(a[lane]) * i16::from(b[lane]));
-            }
-        }
-        self.scale * other.scale * sums.iter().sum::<i32>() as f32
+        self.scale * other.scale * product(&self.values, &other.values) as f32
     }
 
     /// The signs of every third number. The more of them two vectors share, the more similar they tend to be: of N
@@ -64,6 +61,18 @@ impl Quantized {
     pub(super) fn values(&self) -> &[i8; DIMENSIONS] {
         &self.values
     }
+}
+
+/// Machines with registers of 32 bytes take half the time for it; the sum of integers is the same on all.
+#[multiversion(targets("x86_64+avx2"))]
+fn product(one: &[i8; DIMENSIONS], other: &[i8; DIMENSIONS]) -> i32 {
+    let mut sums = [0; LANES];
+    for (a, b) in one.as_chunks::<LANES>().0.iter().zip(other.as_chunks::<LANES>().0) {
+        for lane in 0..LANES {
+            sums[lane] += i32::from(i16::from(a[lane]) * i16::from(b[lane]));
+        }
+    }
+    sums.iter().sum()
 }
 
 impl From<&Vector> for Quantized {
