@@ -2,6 +2,7 @@
 //!
 //! Without tokens everybody on the loopback address may do everything but administer, as the one tenant `default`.
 
+mod challenge;
 pub mod issue;
 mod issuer;
 mod keeper;
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use challenge::Refused;
 pub use issuer::{Issuer, IssuerSettings, JwtRefusal, KeysError};
 pub use keeper::{TokenKeeper, TokenRefusal, TokensLook};
 pub use tokens::Tokens;

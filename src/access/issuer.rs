@@ -155,6 +155,19 @@ impl Issuer {
         self.settings.scopes.keys().cloned().collect()
     }
 
+    /// Which of its scopes allows this, and the least beside it; nothing if none does.
+    pub fn scope_for(&self, scope: Scope) -> Option<String> {
+        let mapped = &self.settings.scopes;
+        if mapped.is_empty() {
+            // Who may administer is said by the configuration alone.
+            return (scope != Scope::Admin).then(|| scope.to_string());
+        }
+        let does = |allowed: &[Scope]| allowed.contains(&scope) || allowed.contains(&Scope::Admin);
+        let doing = mapped.iter().filter(|(_, allowed)| does(allowed));
+        let least = doing.min_by_key(|(_, allowed)| (allowed.contains(&Scope::Admin), allowed.len()));
+        least.map(|(name, _)| name.clone())
+    }
+
     /// Where clients find out who issues tokens (RFC 9728, section 3.1).
     pub fn resource_metadata(&self) -> Option<String> {
         let audience: Uri = self.audience().parse().ok()?;
@@ -326,6 +339,12 @@ fn check(settings: &IssuerSettings, fields: &mut Fields<'_>) {
             format!("`{issuer}` is no URL such as https://login.example.com; http is for this machine only"),
         );
     }
+    for name in settings.scopes.keys().filter(|name| !is_scope(name)) {
+        fields.bad_value(
+            "scopes",
+            format!("`{name}` is no scope: issuers name them in ASCII, without spaces, quotes and backslashes"),
+        );
+    }
     let audience = settings.audience.as_deref().unwrap_or_default();
     let path = audience.parse::<Uri>().map(|uri| uri.path().trim_end_matches('/').to_owned());
     if !is_address(audience) || !path.is_ok_and(|path| path.is_empty() || path == "/mcp") {
@@ -335,6 +354,11 @@ fn check(settings: &IssuerSettings, fields: &mut Fields<'_>) {
             format!("`audience` has to be {wanted}"),
         );
     }
+}
+
+/// A `scope-token` (RFC 6749, section 3.3).
+fn is_scope(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'))
 }
 
 /// A URL whose host is known: over https, or on this machine.
@@ -387,6 +411,10 @@ mod tests {
         check_settings("scopes: {x: [read]}", "and none is named");
         check_settings("tenant_claim: org", "and none is named");
         check_settings(&with(", scopes: {x: [reed]}"), "reed");
+        check_settings(&with(", scopes: {'tools:use/all': [read]}"), "resource/mcp");
+        for name in ["a b", "a\"", "ü", ""] {
+            check_settings(&with(&format!(", scopes: {{'{name}': [read]}}")), "is no scope");
+        }
     }
 
     #[test]

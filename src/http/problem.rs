@@ -92,7 +92,7 @@ impl Problem {
         problem
     }
 
-    /// With this challenge instead.
+    /// With what the sender is told of tokens.
     pub(super) fn with_challenge(mut self, challenge: &str) -> Self {
         if let Ok(challenge) = HeaderValue::try_from(challenge) {
             self.headers.retain(|(name, _)| *name != WWW_AUTHENTICATE);
@@ -101,15 +101,9 @@ impl Problem {
         self
     }
 
-    /// The token does not allow it (RFC 6750, section 3.1).
+    /// The token does not allow it.
     pub(super) fn missing_scope(scope: Scope) -> Self {
-        let detail = format!("this token has not the scope {scope}");
-        let mut problem = Self::new(StatusCode::FORBIDDEN, Code::MissingScope, detail);
-        let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"");
-        if let Ok(challenge) = HeaderValue::try_from(challenge) {
-            problem.headers.push((WWW_AUTHENTICATE, challenge));
-        }
-        problem
+        Self::new(StatusCode::FORBIDDEN, Code::MissingScope, format!("this token has not the scope {scope}"))
     }
 
     pub(super) fn unavailable(code: Code, detail: impl Into<String>) -> Self {

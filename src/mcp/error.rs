@@ -28,6 +28,11 @@ impl RpcError {
         Self { scope: Some(scope), ..Self::new(code::INVALID_REQUEST, StatusCode::FORBIDDEN, message) }
     }
 
+    /// What needs a token where there are none: the client is not sent to log in, which it could not.
+    pub(super) fn no_token(message: &str) -> Self {
+        Self::new(code::INVALID_REQUEST, StatusCode::OK, message)
+    }
+
     /// No message that may be sent like this.
     pub(super) fn invalid_request(message: impl Into<String>) -> Self {
         Self::new(code::INVALID_REQUEST, StatusCode::BAD_REQUEST, message)

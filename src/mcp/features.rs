@@ -8,7 +8,8 @@ use super::Mcp;
 use super::address::Address;
 use super::capabilities::TASKS;
 use super::error::RpcError;
-use super::request::{McpRequest, MessageSink, RpcAnswer, cacheable, complete};
+use super::relay::NO_TOKEN;
+use super::request::{McpCaller, McpRequest, MessageSink, RpcAnswer, cacheable, complete};
 use super::shown::PAGE;
 use crate::access::Scope;
 use crate::jsonrpc::object::{self, Change};
@@ -57,10 +58,17 @@ impl Mcp {
         if !is_asked {
             return Err(unknown());
         }
-        if !self.may_call(caller) {
-            return Err(RpcError::missing_scope(Scope::Call));
-        }
+        self.check_may_ask(caller)?;
         self.pass_on(request, events, server).await
+    }
+
+    /// Only who may call servers' tools may ask them for the rest.
+    fn check_may_ask(&self, caller: &McpCaller) -> Result<(), RpcError> {
+        match caller.is_public {
+            _ if self.may_call(caller) => Ok(()),
+            true => Err(RpcError::no_token(&format!("servers' prompts and resources are {NO_TOKEN}"))),
+            false => Err(RpcError::missing_scope(Scope::Call)),
+        }
     }
 
     /// A legacy session wants to be told of changes of a resource, or does no more.
@@ -72,9 +80,7 @@ impl Mcp {
         is_wanted: bool,
     ) -> RpcAnswer {
         let caller = &request.caller;
-        if !self.may_call(caller) {
-            return Err(RpcError::missing_scope(Scope::Call));
-        }
+        self.check_may_ask(caller)?;
         let uri = request.text("uri").ok_or_else(|| RpcError::invalid_params("`uri` says of which resource"))?;
         let session = caller.session.unwrap_or_default();
         if is_wanted {

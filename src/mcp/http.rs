@@ -27,7 +27,7 @@ use super::request::{ClientPresence, McpCaller, McpRequest, RpcAnswer, Waits, se
 use super::session::{McpSession, Whose};
 use super::streams::PIECES;
 use super::work::{CountCancelled, Work};
-use crate::access::Grant;
+use crate::access::{Grant, Refused};
 use crate::jsonrpc::{Envelope, Era, Id, Members, MessageLimits, Version, meta, object};
 use crate::telemetry::metrics::McpMetrics;
 
@@ -119,7 +119,7 @@ impl Mcp {
             _ => Err(not_allowed("POST, GET, DELETE")),
         };
         answered.unwrap_or_else(|Refusal { id, error, headers }| {
-            let whole = failure(id.as_ref(), &error);
+            let whole = self.failure(id.as_ref(), &error);
             match whole {
                 HttpAnswer::Whole { status, headers: mut known, body } => {
                     known.extend(headers);
@@ -205,7 +205,7 @@ impl Mcp {
         let caller = self.caller(http, version, Some(session.random), &session.capabilities.to_json());
         let answer = self.greet(&caller);
         self.count("initialize", Era::Legacy, &answer, started);
-        let mut whole = respond(asked.id, &answer);
+        let mut whole = self.respond(asked.id, &answer);
         if let (HttpAnswer::Whole { headers, .. }, Ok(name)) = (&mut whole, HeaderValue::from_str(&name)) {
             headers.insert(HeaderName::from_static(SESSION), name);
         }
@@ -315,7 +315,7 @@ impl Mcp {
             tokio::select! {
                 biased;
                 event = next(&mut told) => break Some(event),
-                answer = work.done() => return Ok(respond(&id, &answer)),
+                answer = work.done() => return Ok(self.respond(&id, &answer)),
                 () = soon.as_mut(), if wants_events => break None,
                 _ = signs.tick() => goes_on(),
             }
@@ -325,7 +325,7 @@ impl Mcp {
             drop(told.take());
             loop {
                 tokio::select! {
-                    answer = work.done() => return Ok(respond(&id, &answer)),
+                    answer = work.done() => return Ok(self.respond(&id, &answer)),
                     _ = signs.tick() => goes_on(),
                 }
             }
@@ -336,6 +336,27 @@ impl Mcp {
         let stream = AnswerStream { id, work, told, log, live: Some((pieces, place)), has_priming };
         tokio::spawn(stream.run(first));
         Ok(HttpAnswer::Stream(body))
+    }
+
+    fn respond(&self, id: &Id, answer: &RpcAnswer) -> HttpAnswer {
+        match answer {
+            Ok(result) => whole(StatusCode::OK, Envelope::write_result(id, result)),
+            Err(error) => self.failure(Some(id), error),
+        }
+    }
+
+    fn failure(&self, id: Option<&Id>, error: &RpcError) -> HttpAnswer {
+        let mut answer = whole(error.status, Envelope::write_error(id, &error.object));
+        if let HttpAnswer::Whole { headers, .. } = &mut answer {
+            if error.status == StatusCode::SERVICE_UNAVAILABLE {
+                headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            }
+            let challenge = error.scope.map(|scope| self.tokens.challenge(Refused::TooLittle(scope)));
+            if let Some(Ok(challenge)) = challenge.map(HeaderValue::try_from) {
+                headers.insert(WWW_AUTHENTICATE, challenge);
+            }
+        }
+        answer
     }
 
     fn count(&self, method: &str, era: Era, answer: &RpcAnswer, started: Instant) {
@@ -449,27 +470,6 @@ fn not_allowed(allowed: &'static str) -> Refusal {
 
 fn empty(status: StatusCode) -> HttpAnswer {
     HttpAnswer::Whole { status, headers: HeaderMap::new(), body: Bytes::new() }
-}
-
-fn respond(id: &Id, answer: &RpcAnswer) -> HttpAnswer {
-    match answer {
-        Ok(result) => whole(StatusCode::OK, Envelope::write_result(id, result)),
-        Err(error) => failure(Some(id), error),
-    }
-}
-
-fn failure(id: Option<&Id>, error: &RpcError) -> HttpAnswer {
-    let mut answer = whole(error.status, Envelope::write_error(id, &error.object));
-    if let HttpAnswer::Whole { headers, .. } = &mut answer {
-        if error.status == StatusCode::SERVICE_UNAVAILABLE {
-            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
-        }
-        let challenge = error.scope.map(|scope| format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\""));
-        if let Some(Ok(challenge)) = challenge.map(HeaderValue::try_from) {
-            headers.insert(WWW_AUTHENTICATE, challenge);
-        }
-    }
-    answer
 }
 
 fn whole(status: StatusCode, body: String) -> HttpAnswer {

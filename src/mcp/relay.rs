@@ -59,6 +59,11 @@ const SESSION: &str = "dev.almanac/session";
 /// How long the client waits for this one, in ms.
 const TIMEOUT: &str = "dev.almanac/timeoutMs";
 
+/// Whoever has no token has nowhere to get one, so that is said instead of sending the client to log in.
+pub(super) const NO_TOKEN: &str = "not allowed here without a token: connect by `almanacd mcp` instead, or let \
+                                   `mcp.anonymous_calls: true` in the configuration allow them to everybody on this \
+                                   machine";
+
 /// What clients may come back for, and what was seen of them.
 #[derive(Debug, Default)]
 pub(super) struct Relay {
@@ -267,8 +272,7 @@ impl Mcp {
         caller.grant.allows(Scope::Call) || caller.is_public && self.settings().anonymous_calls
     }
 
-    /// Why this caller may not call servers' tools, if so. Whoever has no token has nowhere to get one, so that is
-    /// said to the model instead of sending the client to log in.
+    /// Why this caller may not call servers' tools, if so, which is said to the model.
     fn refuse(&self, caller: &McpCaller) -> Result<Option<ToolResult>, RpcError> {
         if self.may_call(caller) {
             return Ok(None);
@@ -276,10 +280,7 @@ impl Mcp {
         if !caller.is_public {
             return Err(RpcError::missing_scope(Scope::Call));
         }
-        Ok(Some(ToolResult::error(
-            "calls of servers' tools are not allowed here without a token: connect by `almanacd mcp` instead, or let \
-             `mcp.anonymous_calls: true` in the configuration allow them to everybody on this machine",
-        )))
+        Ok(Some(ToolResult::error(format!("calls of servers' tools are {NO_TOKEN}"))))
     }
 
     pub(super) fn patience(&self, request: &McpRequest) -> Patience {

@@ -11,7 +11,9 @@ use ring::signature::KeyPair as _;
 use serde_json::{Value, json};
 
 use crate::access::token;
-use crate::daemon::{Daemon, Reply, Site, document, wait_until};
+use crate::daemon::{Daemon, Reply, Site, document, wait_for, wait_until};
+use crate::mcp::{LEGACY, Session, ask_with, outcome};
+use crate::mcp_fixture::server;
 use crate::web::{Page, Web};
 
 const AUDIENCE: &str = "https://almanac.example.com/mcp";
@@ -222,6 +224,42 @@ fn scopes_and_tenants_are_as_those_of_a_token_of_the_file() {
     }
     // Who may administer is not the issuer's to say, unless the configuration has it so.
     assert_eq!(ask(&daemon, "/v1/tools", &token("admin", json!("acme"))).status, 403);
+}
+
+#[test]
+fn who_may_too_little_is_told_which_scope_would_do_and_where() {
+    let own = key(&rcgen::PKCS_ED25519);
+    let issuer = Issuer::start(&[public(&own, "a")]);
+    let site = Site::new();
+    let scopes = "  scopes: {'tools:use': [read, call], 'tools:view': [read], 'tools:note': [record]}\n";
+    let none = site.path("mcp.d");
+    let servers = format!("mcp:\n  directory: {}\n  servers:\n    a: {}}}\n", none.display(), server("legacy"));
+    let daemon = issuer.daemon(&site, &format!("{scopes}{servers}"));
+    let token = issuer.token(&own, "a", json!({"scope": "tools:view"}));
+    let said = |reply: &Reply| (reply.status, reply.header("www-authenticate").unwrap_or_default().to_owned());
+    let challenge =
+        |scope: &str| (403, format!("Bearer error=\"insufficient_scope\", {scope}resource_metadata=\"{PLACE}\""));
+    let execution = json!([{"tool_name": "a", "duration_ms": 5}]);
+    let refused = send(&daemon, "/v1/executions", &token, &execution);
+    assert_eq!(said(&refused), challenge("scope=\"tools:note\", "));
+    let call = |tool: &str| {
+        let bearer = ("authorization".to_owned(), format!("Bearer {token}"));
+        ask_with(&daemon, "/mcp/all", "tools/call", json!({"name": tool, "arguments": {}}), &[bearer])
+    };
+    // Nothing that the issuer gives allows this.
+    assert_eq!(said(&call("recall")), challenge(""));
+    let refused = wait_for("the server's tool", || Some(call("a_echo")).filter(|reply| reply.status != 200));
+    assert_eq!(said(&refused), challenge("scope=\"tools:use\", "));
+    assert_eq!(refused.json()["error"]["message"], "this token has not the scope call");
+    let bearer = format!("Bearer {token}");
+    let session = Session::begin(&daemon, &[("authorization", &bearer)], LEGACY);
+    let refused = session.ask(&daemon, "tools/call", json!({"name": "a_echo"}));
+    assert_eq!(said(&refused), challenge("scope=\"tools:use\", "));
+    let able = issuer.token(&own, "a", json!({"scope": "tools:use"}));
+    let bearer = ("authorization".to_owned(), format!("Bearer {able}"));
+    let params = json!({"name": "a_echo", "arguments": {"text": "hi"}});
+    let answered = outcome(&ask_with(&daemon, "/mcp", "tools/call", params, &[bearer]));
+    assert_eq!(answered["result"]["content"][0]["text"], "hi", "{answered}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use hyper::{StatusCode, Version};
 use tokio::time::timeout;
 
 use super::cors::Cors;
-use crate::access::{Grant, JwtRefusal, Scope, TokenKeeper, TokenRefusal};
+use crate::access::{Grant, JwtRefusal, Refused, Scope, TokenKeeper, TokenRefusal};
 use crate::http::handler::{Access, Revoked};
 use crate::http::problem::Problem;
 use crate::http::settings::Settings;
@@ -204,7 +204,10 @@ impl Guard {
 
     fn check_scope(&self, door: Door, scope: Scope, authorization: Option<&HeaderValue>) -> Result<Grant, Problem> {
         let grant = self.grant(door, authorization)?;
-        if grant.allows(scope) { Ok(grant) } else { Err(Problem::missing_scope(scope)) }
+        if grant.allows(scope) {
+            return Ok(grant);
+        }
+        Err(Problem::missing_scope(scope).with_challenge(&self.tokens.challenge(Refused::TooLittle(scope))))
     }
 
     /// What the sender may do, whatever it asks.
@@ -214,7 +217,7 @@ impl Guard {
         }
         let Some(token) = bearer(authorization) else {
             let problem = Problem::unauthorized(Code::NoToken, "send a token as `Authorization: Bearer …`");
-            return Err(self.challenged(problem, ""));
+            return Err(problem.with_challenge(&self.tokens.challenge(Refused::NoToken)));
         };
         self.tokens.grant(token).map_err(|refusal| match &refusal {
             TokenRefusal::Jwt(JwtRefusal::NoKeys(_) | JwtRefusal::NewKey(_)) => {
@@ -222,17 +225,9 @@ impl Guard {
             }
             TokenRefusal::Unknown | TokenRefusal::Jwt(_) => {
                 let problem = Problem::unauthorized(Code::UnknownToken, refusal.to_string());
-                self.challenged(problem, "error=\"invalid_token\", ")
+                problem.with_challenge(&self.tokens.challenge(Refused::WrongToken))
             }
         })
-    }
-
-    /// With an issuer clients are told where they find out about it (RFC 9728, section 5.1).
-    fn challenged(&self, problem: Problem, error: &str) -> Problem {
-        match self.tokens.issuer().and_then(|issuer| issuer.resource_metadata()) {
-            Some(place) => problem.with_challenge(&format!("Bearer {error}resource_metadata=\"{place}\"")),
-            None => problem,
-        }
     }
 }
 

@@ -131,6 +131,13 @@ fn calls_need_a_scope_of_their_own() {
         assert!(text(&refused).contains("mcp.anonymous_calls: true") && text(&refused).contains("`almanacd mcp`"));
     }
     assert_eq!(served.recorded("a_echo"), 0);
+    // What has no result that a model reads is refused in the same words, and no client is sent to log in.
+    for (method, about) in [("prompts/get", json!({"name": "greet"})), ("resources/read", json!({"uri": "test://a"}))] {
+        let refused = ask(&served.daemon, "/mcp/server/a", method, about);
+        assert_eq!((refused.status, refused.header("www-authenticate")), (200, None), "{}", refused.text());
+        let message = refused.json()["error"]["message"].clone();
+        assert!(message.as_str().unwrap().contains("mcp.anonymous_calls: true"), "{message}");
+    }
 }
 
 #[test]
