@@ -56,12 +56,16 @@ struct Pending {
     answer: oneshot::Sender<Result<PeerOutcome, PeerFault>>,
     events: Option<mpsc::Sender<ServerEvent>>,
     progressed: Arc<Notify>,
+    /// Is there more to hear once it is answered?
+    is_task: bool,
 }
 
 /// The conversation.
 pub(super) struct Peer {
     journal: Arc<ServerLog>,
     pending: Mutex<HashMap<u64, Pending>>,
+    /// Tasks, by the numbers of the requests that began them, for as long as somebody listens.
+    tasks: Mutex<HashMap<u64, mpsc::Sender<ServerEvent>>>,
     numbers: AtomicU64,
     /// Taken at the end: the peer sees the end of its input then.
     writer: Mutex<Option<mpsc::UnboundedSender<String>>>,
@@ -80,6 +84,8 @@ pub(super) struct PeerRequest<'a> {
     pub(super) events: Option<mpsc::Sender<ServerEvent>>,
     /// Is a progress token sent along?
     pub(super) wants_progress: bool,
+    /// Is it answered by a task, whose progress is told by the request's token until the task ends (2025-11-25)?
+    pub(super) is_task: bool,
     /// From the last sign of life, if progress counts as one.
     pub(super) limit: Duration,
     /// From the start, whatever the progress.
@@ -88,7 +94,7 @@ pub(super) struct PeerRequest<'a> {
 
 impl<'a> PeerRequest<'a> {
     pub(super) fn plain(method: &'a str, params: Option<&'a RawValue>, limit: Duration) -> Self {
-        Self { method, params, events: None, wants_progress: false, limit, most: limit }
+        Self { method, params, events: None, wants_progress: false, is_task: false, limit, most: limit }
     }
 }
 
@@ -105,6 +111,7 @@ impl Peer {
         let peer = Arc::new(Self {
             journal,
             pending: Mutex::default(),
+            tasks: Mutex::default(),
             numbers: AtomicU64::new(1),
             writer: Mutex::new(Some(sender)),
             closed: watch::Sender::new(None),
@@ -121,7 +128,8 @@ impl Peer {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let (answer, mut answered) = oneshot::channel();
         let progressed = Arc::new(Notify::new());
-        let pending = Pending { answer, events: asked.events, progressed: Arc::clone(&progressed) };
+        let (events, is_task) = (asked.events, asked.is_task);
+        let pending = Pending { answer, events, progressed: Arc::clone(&progressed), is_task };
         self.pending.lock().insert(number, pending);
         // From here on a drop cancels.
         let _guard = Guard { peer: self, number, cancels: asked.method != "initialize" };
@@ -237,14 +245,31 @@ impl Peer {
         true
     }
 
-    fn answered(&self, id: Option<&Id>, outcome: Result<&RawValue, &RawValue>) {
+    fn answered(self: &Arc<Self>, id: Option<&Id>, outcome: Result<&RawValue, &RawValue>) {
         let pending = id.and_then(Id::as_number).and_then(|number| self.pending.lock().remove(&number));
         let Some(pending) = pending else {
             // Most likely of a request that was cancelled.
             tracing::debug!(?id, "an answer that nobody waits for");
             return;
         };
+        if let (true, true, Some(number), Some(events)) =
+            (pending.is_task, outcome.is_ok(), id.and_then(Id::as_number), pending.events)
+        {
+            self.follow(number, events);
+        }
         let _ = pending.answer.send(Ok(outcome.map(ToOwned::to_owned).map_err(ToOwned::to_owned)));
+    }
+
+    /// Hands on what is said of a task, until nobody listens any more.
+    fn follow(self: &Arc<Self>, number: u64, events: mpsc::Sender<ServerEvent>) {
+        self.tasks.lock().insert(number, events.clone());
+        let peer = Arc::downgrade(self);
+        tokio::spawn(async move {
+            events.closed().await;
+            if let Some(peer) = peer.upgrade() {
+                peer.tasks.lock().remove(&number);
+            }
+        });
     }
 
     fn told(&self, method: &str, params: Option<&RawValue>) {
@@ -253,10 +278,13 @@ impl Peer {
             "notifications/progress" => {
                 let token = params.and_then(|params| Members::read(params).ok()?.get("progressToken"));
                 let number = token.and_then(Id::read).and_then(|token| token.as_number());
-                let pending = self.pending.lock();
-                if let Some(pending) = number.and_then(|number| pending.get(&number)) {
+                let Some(number) = number else { return };
+                if let Some(pending) = self.pending.lock().get(&number) {
                     pending.progressed.notify_one();
                     pending.send(ServerEvent::Progress(owned()));
+                } else if let Some(events) = self.tasks.lock().get(&number) {
+                    // What a listener is too slow for is dropped here as well.
+                    let _ = events.try_send(ServerEvent::Progress(owned()));
                 }
             }
             "notifications/message" if self.has_client && self.tell_latest(|| ServerEvent::Log(owned())).is_some() => {}
@@ -273,11 +301,18 @@ impl Peer {
         }
     }
 
-    /// Hands something to the request that was made last, and gives the sign of its life; nothing if there is none.
+    /// Hands something to the request that was made last, else to the task that was begun last, and gives the sign of
+    /// its life; nothing if there is none.
     fn tell_latest(&self, event: impl FnOnce() -> ServerEvent) -> Option<Arc<Notify>> {
         let pending = self.pending.lock();
         let latest = pending.iter().filter(|(_, pending)| pending.events.is_some()).max_by_key(|(number, _)| **number);
-        latest.filter(|(_, pending)| pending.send(event())).map(|(_, pending)| Arc::clone(&pending.progressed))
+        if let Some((_, pending)) = latest {
+            return pending.send(event()).then(|| Arc::clone(&pending.progressed));
+        }
+        drop(pending);
+        let tasks = self.tasks.lock();
+        let (_, events) = tasks.iter().max_by_key(|(number, _)| **number)?;
+        events.try_send(event()).is_ok().then(Arc::default)
     }
 
     fn asked(self: &Arc<Self>, id: Id, method: String, params: Option<&RawValue>) {

@@ -289,12 +289,18 @@ impl Server {
         } else {
             asked.params.as_deref()
         };
+        // Asked for in these words by the older eras alone.
+        let is_task = talk.greeting.era == Era::Legacy
+            && params
+                .and_then(|params| Members::read(params).ok())
+                .is_some_and(|members| members.get("task").is_some());
         let limit = asked.limit.or(self.settings.timeout).unwrap_or(LIMIT);
         let asked = PeerRequest {
             method: &asked.method,
             params,
             events: Some(events),
             wants_progress: asked.caller.wants_progress,
+            is_task,
             limit,
             most: self.settings.max_timeout.max(limit),
         };

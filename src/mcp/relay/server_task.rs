@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::super::offering::ServedTool;
-use super::task::CallTask;
+use super::task::{CallTask, Ear};
 use crate::jsonrpc::{Era, ErrorObject, Members, NoObject, code, object};
 use crate::upstream::{CallFault, CallReply, Outgoing};
 
@@ -46,6 +46,13 @@ enum Standing {
     Completed,
     Failed,
     Cancelled,
+}
+
+/// How the time between two looks at a task ends.
+enum Pause {
+    Over,
+    Unwanted,
+    TooLong,
 }
 
 /// What following a task comes to.
@@ -129,15 +136,15 @@ pub(in crate::mcp) fn needs_task(definition: &Value, capabilities: &RawValue) ->
 impl CallTask {
     /// The server's answer; if that is a task, what comes of it. Nothing once nobody wants it any more.
     pub(super) async fn ask(&self, outgoing: &Outgoing) -> Option<Result<CallReply, CallFault>> {
-        let begun = Instant::now();
-        let reply = match self.ask_once(outgoing).await? {
+        let (begun, mut ear) = (Instant::now(), Ear::default());
+        let reply = match self.ask_once(outgoing, &mut ear).await? {
             Ok(reply) => reply,
             Err(fault) => return Some(Err(fault)),
         };
         let Some(mut task) = reply.outcome.as_ref().ok().and_then(|result| ServerTask::of(result)) else {
             return Some(Ok(reply));
         };
-        let followed = self.follow(&mut task, outgoing).await;
+        let followed = self.follow(&mut task, outgoing, &mut ear).await;
         let elapsed = begun.elapsed().saturating_sub(reply.queued);
         match followed {
             Followed::Ended(outcome, took) => {
@@ -159,27 +166,26 @@ impl CallTask {
         }
     }
 
-    async fn follow(&self, task: &mut ServerTask, outgoing: &Outgoing) -> Followed {
+    async fn follow(&self, task: &mut ServerTask, outgoing: &Outgoing, ear: &mut Ear) -> Followed {
         let most = self.call.tool.server.settings.max_timeout;
         let until = Instant::now() + most;
         self.show(task);
         loop {
             match task.standing() {
-                Some(Standing::Completed | Standing::Failed) => return self.ended(task, outgoing, until).await,
+                Some(Standing::Completed | Standing::Failed) => return self.ended(task, outgoing, ear, until).await,
                 Some(Standing::Cancelled) => return Followed::GivenUp,
                 // What it asks comes with the question for its result.
                 Some(Standing::InputRequired) if task.era == Era::Legacy => {
-                    return self.ended(task, outgoing, until).await;
+                    return self.ended(task, outgoing, ear, until).await;
                 }
                 Some(Standing::Working | Standing::InputRequired) => {}
                 None => return Followed::Ended(Err(nonsense()), None),
             }
             let since = Instant::now();
-            tokio::select! {
-                () = sleep(task.pause()) => {}
-                () = self.call.looked_for() => {}
-                () = self.call.cancelling() => return Followed::Unwanted,
-                () = sleep_until(until) => {
+            match self.pause(task, ear, until).await {
+                Pause::Over => {}
+                Pause::Unwanted => return Followed::Unwanted,
+                Pause::TooLong => {
                     let server = self.call.tool.server.name.clone();
                     return Followed::Fault(CallFault::Timeout { server, after: most });
                 }
@@ -189,7 +195,7 @@ impl CallTask {
                 // As with other calls, waiting for the client is no part of how long it took.
                 self.call.pause(asked - since);
             }
-            let state = match self.ask_of(task, "tasks/get", outgoing, SOON).await {
+            let state = match self.ask_of(task, "tasks/get", (outgoing, SOON), ear).await {
                 Some(Ok(CallReply { outcome: Ok(state), .. })) => state,
                 Some(Ok(CallReply { outcome: Err(error), .. })) => return Followed::Ended(Err(error), None),
                 Some(Err(fault)) => return Followed::Fault(fault),
@@ -197,6 +203,21 @@ impl CallTask {
             };
             (task.state, task.asked) = (state, asked);
             self.show(task);
+        }
+    }
+
+    /// Waits until it is time to look again, and hears what the server says meanwhile.
+    async fn pause(&self, task: &ServerTask, ear: &mut Ear, until: Instant) -> Pause {
+        let due = sleep(task.pause());
+        tokio::pin!(due);
+        loop {
+            tokio::select! {
+                Some(event) = ear.events.recv() => self.hear(event),
+                () = &mut due => return Pause::Over,
+                () = self.call.looked_for() => return Pause::Over,
+                () = self.call.cancelling() => return Pause::Unwanted,
+                () = sleep_until(until) => return Pause::TooLong,
+            }
         }
     }
 
@@ -208,11 +229,11 @@ impl CallTask {
     }
 
     /// The result of a task that has ended, or is about to.
-    async fn ended(&self, task: &ServerTask, outgoing: &Outgoing, until: Instant) -> Followed {
+    async fn ended(&self, task: &ServerTask, outgoing: &Outgoing, ear: &mut Ear, until: Instant) -> Followed {
         if task.era == Era::Legacy {
             let left = until.saturating_duration_since(Instant::now()).max(SOON);
             let took = task.standing().filter(|standing| *standing != Standing::InputRequired).and(task.took());
-            return match self.ask_of(task, "tasks/result", outgoing, left).await {
+            return match self.ask_of(task, "tasks/result", (outgoing, left), ear).await {
                 Some(Ok(reply)) => Followed::Ended(reply.outcome, took),
                 Some(Err(fault)) => Followed::Fault(fault),
                 None => Followed::Unwanted,
@@ -231,10 +252,10 @@ impl CallTask {
         &self,
         task: &ServerTask,
         method: &str,
-        outgoing: &Outgoing,
-        limit: Duration,
+        (outgoing, limit): (&Outgoing, Duration),
+        ear: &mut Ear,
     ) -> Option<Result<CallReply, CallFault>> {
-        self.ask_once(&about(task, method, outgoing, limit)).await
+        self.ask_once(&about(task, method, outgoing, limit), ear).await
     }
 
     async fn give_up(&self, task: &ServerTask, outgoing: &Outgoing) {

@@ -49,6 +49,19 @@ pub(super) struct CallTask {
     era: Era,
 }
 
+/// Where a server's words about a call arrive, from its first request to the last one about its task.
+pub(super) struct Ear {
+    mouth: mpsc::Sender<ServerEvent>,
+    pub(super) events: mpsc::Receiver<ServerEvent>,
+}
+
+impl Default for Ear {
+    fn default() -> Self {
+        let (mouth, events) = mpsc::channel(32);
+        Self { mouth, events }
+    }
+}
+
 /// What the log of calls says beside what is recorded.
 struct CallLog {
     token: Arc<str>,
@@ -245,10 +258,10 @@ impl CallTask {
     }
 
     /// The answer, or nothing once nobody wants it any more.
-    pub(super) async fn ask_once(&self, outgoing: &Outgoing) -> Option<Result<CallReply, CallFault>> {
-        let (sender, mut events) = mpsc::channel(32);
+    pub(super) async fn ask_once(&self, outgoing: &Outgoing, ear: &mut Ear) -> Option<Result<CallReply, CallFault>> {
+        let Ear { mouth, events } = ear;
         let server = self.call.tool.server.name.clone();
-        let asked = self.door.upstreams.request(&server, outgoing.clone(), sender);
+        let asked = self.door.upstreams.request(&server, outgoing.clone(), mouth.clone());
         tokio::pin!(asked);
         let reply = loop {
             tokio::select! {
@@ -265,7 +278,7 @@ impl CallTask {
     }
 
     /// Hands on what the server says; what it asks a client that holds the call as a task waits for that.
-    fn hear(&self, event: ServerEvent) {
+    pub(super) fn hear(&self, event: ServerEvent) {
         match event {
             ServerEvent::Question { method, params, answer } if self.waits_by_task(&method, params.as_deref()) => {
                 let key = self.call.questions.ask(method, params, answer);

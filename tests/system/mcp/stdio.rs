@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 
 use super::client::{LEGACY, meta};
 use super::served::Served;
+use super::tasks::able_for;
 use crate::daemon::{Site, almanacd, document, serve_shipped, wait_for, wait_until};
+use crate::mcp_fixture::server;
 
 /// A client that starts its server.
 struct Client {
@@ -244,6 +246,56 @@ fn arguments_that_headers_repeat_reach_a_daemon_at_an_address() {
     let called = client.ask(2, "tools/call", json!({"name": "route", "arguments": arguments, "_meta": meta()}));
     assert!(called["result"]["content"].is_array(), "{called}");
     client.end();
+}
+
+#[test]
+fn tasks_are_held_over_lines_too() {
+    let served = Served::new(&format!("    a: {}, per_session: true}}\n", server("legacy")), "");
+    let mut client = Client::on(&served.site.path("state/mcp.sock"));
+    let able = |more: Value| {
+        let mut params = json!({"_meta": meta()});
+        params["_meta"].as_object_mut().unwrap().extend(able_for(200).as_object().unwrap().clone());
+        params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        params
+    };
+    let begin = |client: &mut Client, tool: &str, ms: u64| {
+        let call = json!({"name": "call_tool", "arguments": {"name": tool, "arguments": {"ms": ms}}});
+        let begun = client.ask(1, "tools/call", able(call))["result"].clone();
+        assert_eq!(begun["resultType"], "task", "{begun}");
+        begun["taskId"].clone()
+    };
+    let until = |client: &mut Client, id: &Value, status: &str| {
+        wait_for(status, || {
+            let task = client.ask(2, "tasks/get", able(json!({"taskId": id})))["result"].clone();
+            (task["status"] == status).then_some(task)
+        })
+    };
+    let id = begin(&mut client, "a_ask", 600);
+    let asked = until(&mut client, &id, "input_required");
+    assert_eq!(asked["inputRequests"]["question1"]["params"]["message"], "name?", "{asked}");
+    let answer = json!({"action": "accept", "content": {"name": "Anna"}});
+    let answers = able(json!({"taskId": id, "inputResponses": {"question1": answer}}));
+    assert_eq!(client.ask(3, "tasks/update", answers)["result"]["resultType"], "complete");
+    assert_eq!(until(&mut client, &id, "completed")["result"]["heard"]["result"], answer);
+    let id = begin(&mut client, "a_sleep", 60_000);
+    assert_eq!(client.ask(4, "tasks/cancel", able(json!({"taskId": id})))["result"]["resultType"], "complete");
+    until(&mut client, &id, "cancelled");
+    wait_until("the cancellation", || served.logs("a").contains("heard notifications/cancelled"));
+    // A task is told of where it is listened for.
+    let id = begin(&mut client, "a_sleep", 900);
+    let listen = able(json!({"notifications": {"taskIds": [id]}}));
+    client.send(&json!({"jsonrpc": "2.0", "id": 9, "method": "subscriptions/listen", "params": listen}));
+    assert_eq!(client.read()["params"]["notifications"], json!({"taskIds": [id]}));
+    let mut told = client.read();
+    while told["params"]["status"] != "completed" {
+        assert_eq!((&told["method"], &told["params"]["taskId"]), (&json!("notifications/tasks"), &id), "{told}");
+        told = client.read();
+    }
+    let mut legacy = Client::on(&served.site.path("state/mcp.sock"));
+    legacy.introduce();
+    assert_eq!(legacy.ask(1, "tasks/get", json!({"taskId": id}))["error"]["code"], -32601);
+    legacy.end();
+    drop(client);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::client::{BOTH, MODERN, Session, Stream, meta};
-use super::served::{Served, ask, configure, outcome, text};
+use super::served::{Served, ask, configure, messages, outcome, text};
 use crate::access::tokens_of_two_tenants;
 use crate::daemon::{Site, wait_for, wait_until};
 use crate::mcp_fixture::server;
@@ -16,7 +16,7 @@ fn able() -> Value {
 }
 
 /// The `_meta` of such a client, which waits for so long.
-fn able_for(ms: u64) -> Value {
+pub fn able_for(ms: u64) -> Value {
     json!({"io.modelcontextprotocol/clientCapabilities": able(), "dev.almanac/timeoutMs": ms})
 }
 
@@ -217,6 +217,33 @@ fn a_tool_that_demands_a_task_is_called_as_one_and_waited_for() {
     assert!(asked.get("ttl").is_none() && asked["ttlMs"].is_u64(), "{asked}");
     about(&served, "tasks/update", &id, &json!({"inputResponses": {"question1": answer}}));
     assert_eq!(until(&served, &id, "completed")["result"]["heard"], json!({"name": answer}));
+}
+
+#[test]
+fn what_a_server_tells_of_its_task_reaches_clients_of_both_eras() {
+    // Shared, and one that is told what its client can do.
+    for more in ["}\n", ", per_session: true}\n"] {
+        let served = Served::new(&format!("    a: {}{more}", server("legacy tasks")), "  anonymous_calls: true\n");
+        let steps = |told: &[Value], token: Value| {
+            let (result, told) = told.split_last().unwrap();
+            assert_eq!(text(&result["result"]), "the job is done", "{result}");
+            assert!(told.iter().all(|told| told["params"]["progressToken"] == token), "{told:?}");
+            let progress: Vec<f64> = told.iter().map(|told| told["params"]["progress"].as_f64().unwrap()).collect();
+            assert!(progress.is_sorted_by(|one, next| one < next), "{told:?}");
+            let said = told.iter().filter_map(|told| told["params"]["message"].as_str());
+            said.filter(|said| said.starts_with("step")).map(str::to_owned).collect::<Vec<_>>()
+        };
+        let all = ["step 1", "step 2", "step 3", "step 4"];
+        let params = json!({"name": "job", "arguments": {"looks": 3}, "_meta": {"progressToken": "mine"}});
+        let told = messages(&ask(&served.daemon, "/mcp/server/a", "tools/call", params));
+        assert_eq!(steps(&told, json!("mine")), all);
+        let session = Session::begin(&served.daemon, &[], "2025-11-25");
+        let params = json!({"name": "a_job", "arguments": {"looks": 3}, "_meta": {"progressToken": 7}});
+        let body = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}).to_string();
+        let headers = [("content-type", "application/json"), BOTH, ("mcp-session-id", session.id.as_str())];
+        let told = messages(&super::served::whole_reply(&served.daemon, "/mcp", &headers, &body));
+        assert_eq!(steps(&told, json!(7)), all);
+    }
 }
 
 #[test]

@@ -18,6 +18,9 @@ struct Job {
     heard: Value,
     /// How it ends.
     ends: String,
+    /// Where its progress is told, and how often it was.
+    token: Value,
+    steps: u64,
     is_cancelled: bool,
 }
 
@@ -29,6 +32,17 @@ impl Job {
             (_, 0, true) => &self.ends,
             _ => "working",
         }
+    }
+
+    /// Tells of a step, after the answer, so that it is heard between two looks.
+    fn tell(&mut self) {
+        if self.token.is_null() {
+            return;
+        }
+        self.steps += 1;
+        let message = format!("step {}", self.steps);
+        let params = json!({"progressToken": self.token, "progress": self.steps, "message": message});
+        say(&json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}));
     }
 }
 
@@ -84,6 +98,8 @@ pub fn begin(id: &Value, params: &Value, is_modern: bool) {
         asks: asks.collect(),
         heard: json!({}),
         ends: arguments["ends"].as_str().unwrap_or("completed").to_owned(),
+        token: params["_meta"]["progressToken"].clone(),
+        steps: 0,
         is_cancelled: false,
     };
     let mut jobs = JOBS.lock().unwrap();
@@ -93,9 +109,10 @@ pub fn begin(id: &Value, params: &Value, is_modern: bool) {
     if is_modern {
         begun["resultType"] = json!("task");
     }
-    jobs.insert(name, job);
+    jobs.insert(name.clone(), job);
     let result = if is_modern { begun } else { json!({"task": begun}) };
     say(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
+    jobs.get_mut(&name).unwrap().tell();
 }
 
 /// Answers what is asked of one.
@@ -108,7 +125,8 @@ pub fn answer(id: &Value, method: &str, params: &Value, is_modern: bool) {
     let result = match method {
         "tasks/get" => {
             job.looks = job.looks.saturating_sub(1);
-            state(name, job, is_modern)
+            say(&json!({"jsonrpc": "2.0", "id": id, "result": state(name, job, is_modern)}));
+            return job.tell();
         }
         "tasks/result" => {
             for key in std::mem::take(&mut job.asks) {
