@@ -7,6 +7,7 @@ mod conformance;
 mod credentials;
 mod faults;
 mod handles;
+mod inspector;
 pub use client::{LEGACY, Session, modern};
 mod legacy;
 mod looked_at;

@@ -54,7 +54,7 @@ struct ExpectedFailures {
 /// Where Node's packages are, if they are there.
 pub fn packages() -> Option<PathBuf> {
     let packages = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/npm");
-    let found = ["conformance/dist/index.js", "server/package.json", "node/package.json"]
+    let found = ["conformance/dist/index.js", "inspector/package.json", "server/package.json", "node/package.json"]
         .iter()
         .all(|file| packages.join("node_modules/@modelcontextprotocol").join(file).is_file());
     if found && packages.join("node_modules/.bin/node").exists() {
