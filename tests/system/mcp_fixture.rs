@@ -10,6 +10,7 @@ mod jobs;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{env, io, thread};
 
@@ -32,6 +33,9 @@ fn serve() {
     Fixture { words }.run();
     std::process::exit(0);
 }
+
+/// Was it called? One that hangs says nothing from then on.
+static CALLED: AtomicBool = AtomicBool::new(false);
 
 /// Lists that have grown by an item.
 static GROWN: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -85,7 +89,9 @@ impl Fixture<'_> {
         let params = &message["params"];
         let meta = &params["_meta"];
         let is_modern = self.words.contains_key("modern");
+        let hangs = self.words.contains_key("hangs");
         let result = match method {
+            "server/discover" if hangs && CALLED.load(Ordering::Relaxed) => return,
             "server/discover" if is_modern => json!({
                 "resultType": "complete", "supportedVersions": ["2026-07-28"],
                 "capabilities": {"tools": {"listChanged": true}}, "instructions": "modern fixture",
@@ -93,7 +99,8 @@ impl Fixture<'_> {
             }),
             "server/discover" if self.words.contains_key("exits") => std::process::exit(9),
             "server/discover" if self.words.contains_key("silent") => return,
-            "ping" | "tools/call" if self.words.contains_key("hangs") => return,
+            "ping" if hangs => return,
+            "tools/call" if hangs || self.words.contains_key("dull") => return CALLED.store(true, Ordering::Relaxed),
             "initialize" if !is_modern => json!({
                 "protocolVersion": params["protocolVersion"], "serverInfo": {"name": "fixture", "version": "1"},
                 "capabilities": {

@@ -175,6 +175,8 @@ fn noise_is_borne_to_a_point() {
     let bench = Bench::new(&format!("  a: {}}}", server("legacy")));
     bench.up("a");
     bench.call("a", "noise", json!({"lines": 90})).unwrap();
+    let logs = bench.logs("a");
+    assert!(logs.contains("wrote what is no message: this is no message"), "{logs}");
     let fault = bench.call("a", "noise", json!({"lines": 200})).unwrap_err();
     assert!(fault.to_string().contains("100 lines in a row that are no messages"), "{fault}");
     bench.call("a", "echo", json!({"text": ""})).unwrap();

@@ -4,7 +4,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use super::client::{BOTH, MODERN, meta};
+use super::client::{BOTH, LEGACY, MODERN, Session, meta};
 use super::served::{Served, ask, names, outcome, text};
 use crate::daemon::{Site, wait_for, wait_until};
 use crate::mcp_fixture::server;
@@ -36,27 +36,47 @@ fn a_death_is_an_error_to_each_call_and_recorded_once() {
 }
 
 #[test]
-fn a_server_that_hangs_is_restarted() {
-    let served = Served::new(
-        &format!("    a: {}, timeout: 100ms}}\n    b: {}}}\n", server("legacy hangs"), server("legacy")),
-        "  anonymous_calls: true\n",
-    );
-    for _ in 0..3 {
-        let result = served.call("a_echo", json!({}));
-        assert_eq!(result["isError"], true);
-        assert!(text(&result).contains("did not answer within") && text(&result).contains("may have run"), "{result}");
-        assert_eq!(text(&served.call("b_echo", json!({"text": "others go on"}))), "others go on");
+fn a_server_that_hangs_is_restarted_and_one_that_lives_is_not() {
+    let timed = |name: &str, words: &str| format!("    {name}: {}, timeout: 100ms}}\n", server(words));
+    let servers = timed("old", "legacy hangs") + &timed("new", "modern hangs") + &timed("dull", "legacy dull");
+    let served = Served::new(&format!("{servers}    b: {}}}\n", server("legacy")), "  anonymous_calls: true\n");
+    for name in ["dull", "old", "new"] {
+        let tool = format!("{name}_echo");
+        for _ in 0..3 {
+            let result = served.call(&tool, json!({}));
+            assert_eq!(result["isError"], true);
+            let said = text(&result);
+            assert!(said.contains("did not answer within") && said.contains("may have run"), "{result}");
+            assert_eq!(text(&served.call("b_echo", json!({"text": "others go on"}))), "others go on");
+        }
+        wait_until("the records", || served.recorded(&tool) == 3);
+        let items = served.daemon.json(&format!("/v1/executions?tool={tool}"))["items"].clone();
+        assert_eq!(items[0]["outcome"], "timeout", "{items}");
     }
-    wait_until("the records", || served.recorded("a_echo") == 3);
-    let items = served.daemon.json("/v1/executions?tool=a_echo")["items"].clone();
-    assert_eq!(items[0]["outcome"], "timeout", "{items}");
-    let starts = r#"almanac_mcp_upstream_starts_total{reason="hung",server="a"}"#;
-    wait_until("the restart", || served.daemon.metric(starts) == Some(1.0));
+    let hung = |name: &str| format!(r#"almanac_mcp_upstream_starts_total{{reason="hung",server="{name}"}}"#);
+    for name in ["old", "new"] {
+        wait_until("the restart", || served.daemon.metric(&hung(name)) == Some(1.0));
+    }
+    // Its calls hang, but it answers when it is asked whether it lives; it was asked before the others were.
+    assert!(served.daemon.metric(&hung("dull")).is_none_or(|hung| hung < 1.0));
+}
+
+#[test]
+fn a_call_that_hangs_holds_up_no_other_call_of_its_server() {
+    let served = Served::new(&format!("    a: {}, timeout: 2s}}\n", server("legacy")), "  anonymous_calls: true\n");
+    thread::scope(|scope| {
+        let hung = scope.spawn(|| served.call("a_sleep", json!({"ms": 60_000})));
+        wait_until("the call", || served.logs("a").contains("slept 60000 ms"));
+        assert_eq!(text(&served.call("a_echo", json!({"text": "meanwhile"}))), "meanwhile");
+        assert!(!hung.is_finished(), "it hangs still");
+        let result = hung.join().unwrap();
+        assert!(text(&result).contains("did not answer within 2s"), "{result}");
+    });
 }
 
 #[test]
 fn a_flood_of_tools_is_cut_off_and_said() {
-    let served = Served::one("legacy tools=5000");
+    let served = Served::one("legacy tools=50000");
     let (mut count, mut cursor) = (0, Value::Null);
     loop {
         let page = served.ask("/mcp/server/a", "tools/list", json!({"cursor": cursor}));
@@ -151,8 +171,9 @@ fn a_store_that_takes_nothing_stops_no_call() {
 }
 
 #[test]
-fn after_a_kill_handles_are_lost_and_said_to_be() {
+fn after_a_kill_sessions_and_lists_are_there_and_handles_are_said_to_be_lost() {
     let mut served = Served::one("legacy");
+    let session = Session::begin(&served.daemon, &[], LEGACY);
     let pid = served.call("a_echo", json!({}))["pid"].as_u64().unwrap();
     let before = served.ask("/mcp/all", "tools/list", json!({}));
     let arguments = json!({"name": "a_sleep", "arguments": {"ms": 60_000}, "wait_seconds": 0});
@@ -163,6 +184,8 @@ fn after_a_kill_handles_are_lost_and_said_to_be() {
     wait_until("the end of the server", gone);
     let served = Served { daemon: served.site.start(), site: served.site };
     assert_eq!(served.ask("/mcp/all", "tools/list", json!({})), before);
+    let listed = session.ask(&served.daemon, "tools/list", json!({}));
+    assert_eq!(listed.status, 200, "{}", listed.text());
     let lost = served.call("get_result", json!({"handle": handle}));
     assert_eq!(lost["isError"], true);
     assert!(text(&lost).contains("not over a restart of the daemon; call the tool anew"), "{lost}");
