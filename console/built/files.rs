@@ -10,7 +10,7 @@
     File {
         name: "console.js",
         content_type: "text/javascript; charset=utf-8",
-        sum: "9464b078d89dd807e3397752f51dd5db",
+        sum: "26ee3350041393add1f779afc8abd037",
         plain: include_bytes!("console.js"),
         gzip: include_bytes!("console.js.gz"),
     },

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 
@@ -286,6 +287,30 @@ test('servers: up, their lists, a changed definition side by side and approved, 
     assert.equal((await ask('/v1/servers')).items[0].waiting, 0);
   } finally {
     await own.stop();
+  }
+});
+
+test('servers: one that wants a login is loud about it, and says what to do', async () => {
+  const closed = createServer((_, response) => {
+    response.writeHead(401, { 'www-authenticate': 'Bearer' }).end();
+  });
+  await new Promise((ready) => closed.listen(0, '127.0.0.1', ready));
+  const url = `http://127.0.0.1:${closed.address().port}/mcp`;
+  const own = await startDaemon({ configuration: `mcp:\n  servers:\n    closed: {url: '${url}'}\n` });
+  try {
+    await visit(
+      '#/servers',
+      async (page) => {
+        const list = page.getByRole('table', { name: 'Servers' });
+        await list.locator('.badge.bad', { hasText: 'needs-login' }).waitFor();
+        await list.getByText('set `client_credentials`', { exact: false }).waitFor();
+        assert.deepEqual(await findings(page), []);
+      },
+      { at: own },
+    );
+  } finally {
+    await own.stop();
+    closed.close();
   }
 });
 
