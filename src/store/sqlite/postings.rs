@@ -258,5 +258,26 @@ mod tests {
             }
             prop_assert_eq!(bytes.is_empty(), model.is_empty());
         }
+
+        #[test]
+        fn some_blocks_have_what_the_whole_index_has_of_them(
+            written in prop::collection::btree_set(0_i64..5000, 0..60),
+            asked in prop::collection::btree_set(0_i64..6, 0..6),
+        ) {
+            let mut connection = Connection::open_in_memory().unwrap();
+            super::super::migrations::migrate(&mut connection).unwrap();
+            let mut changes = Changes::default();
+            for seq in written {
+                changes.put(1, "tea", seq, Some(Count { words: 1 + (seq % 7) as u32, speaker: 0 }));
+                changes.put(2, "tea", seq + 1, Some(Count::default()));
+            }
+            changes.write(&connection).unwrap();
+            let asked: Vec<i64> = asked.into_iter().collect();
+            let (mut whole, mut some) = (Vec::new(), Vec::new());
+            find(&connection, 1, "tea", |seq, count| whole.push((seq, count))).unwrap();
+            find_in(&connection, 1, "tea", &asked, |seq, count| some.push((seq, count))).unwrap();
+            whole.retain(|(seq, _)| asked.contains(&block_of(*seq)));
+            prop_assert_eq!(some, whole);
+        }
     }
 }

@@ -341,3 +341,38 @@ pub(super) fn latest_stamp(connection: &Connection) -> rusqlite::Result<i64> {
         |row| row.get(0),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// However threads were written between each other, and whatever of them was deleted.
+        #[test]
+        fn what_stands_beside_is_found(
+            written in prop::collection::vec((0_i64..3, 0_u8..3), 1..40),
+            step in -2_i64..=2,
+        ) {
+            let mut cache = RowCache::default();
+            let mut next = [0; 3];
+            for (seq, (thread, deleted)) in (1..).zip(written) {
+                let position = next[thread as usize];
+                // What was deleted leaves its place to another.
+                next[thread as usize] += u64::from(deleted == 0);
+                let (created_us, length, kind, vector) = (seq, 1, 0, Quantized::ZERO);
+                cache.put(CachedRow { seq, created_us, thread, position, length, kind, deleted, vector });
+            }
+            for (index, row) in cache.rows.iter().enumerate() {
+                let is_it = |other: &CachedRow| {
+                    other.thread == row.thread
+                        && other.deleted == 0
+                        && Some(other.position) == row.position.checked_add_signed(step)
+                };
+                let expected = cache.rows.iter().position(is_it).filter(|_| row.thread != 0);
+                prop_assert_eq!(cache.beside(index, step), expected, "of row {}", index);
+            }
+        }
+    }
+}
