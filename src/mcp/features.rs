@@ -64,10 +64,12 @@ impl Mcp {
 
     /// Only who may call servers' tools may ask them for the rest.
     fn check_may_ask(&self, caller: &McpCaller) -> Result<(), RpcError> {
-        match caller.is_public {
-            _ if self.may_call(caller) => Ok(()),
-            true => Err(RpcError::no_token(&format!("servers' prompts and resources are {NO_TOKEN}"))),
-            false => Err(RpcError::missing_scope(Scope::Call)),
+        if self.may_call(caller) {
+            Ok(())
+        } else if caller.is_public {
+            Err(RpcError::no_token(&format!("servers' prompts and resources are {NO_TOKEN}")))
+        } else {
+            Err(RpcError::missing_scope(Scope::Call))
         }
     }
 

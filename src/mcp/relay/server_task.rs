@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::super::offering::ServedTool;
-use super::task::{CallTask, Ear};
+use super::task::{CallEvents, CallTask};
 use crate::jsonrpc::{Era, ErrorObject, Members, NoObject, code, object};
 use crate::upstream::{CallFault, CallReply, Outgoing};
 
@@ -136,15 +136,15 @@ pub(in crate::mcp) fn needs_task(definition: &Value, capabilities: &RawValue) ->
 impl CallTask {
     /// The server's answer; if that is a task, what comes of it. Nothing once nobody wants it any more.
     pub(super) async fn ask(&self, outgoing: &Outgoing) -> Option<Result<CallReply, CallFault>> {
-        let (begun, mut ear) = (Instant::now(), Ear::default());
-        let reply = match self.ask_once(outgoing, &mut ear).await? {
+        let (begun, mut events) = (Instant::now(), CallEvents::default());
+        let reply = match self.ask_once(outgoing, &mut events).await? {
             Ok(reply) => reply,
             Err(fault) => return Some(Err(fault)),
         };
         let Some(mut task) = reply.outcome.as_ref().ok().and_then(|result| ServerTask::of(result)) else {
             return Some(Ok(reply));
         };
-        let followed = self.follow(&mut task, outgoing, &mut ear).await;
+        let followed = self.follow(&mut task, outgoing, &mut events).await;
         let elapsed = begun.elapsed().saturating_sub(reply.queued);
         match followed {
             Followed::Ended(outcome, took) => {
@@ -166,23 +166,23 @@ impl CallTask {
         }
     }
 
-    async fn follow(&self, task: &mut ServerTask, outgoing: &Outgoing, ear: &mut Ear) -> Followed {
+    async fn follow(&self, task: &mut ServerTask, outgoing: &Outgoing, events: &mut CallEvents) -> Followed {
         let most = self.call.tool.server.settings.max_timeout;
         let until = Instant::now() + most;
         self.show(task);
         loop {
             match task.standing() {
-                Some(Standing::Completed | Standing::Failed) => return self.ended(task, outgoing, ear, until).await,
+                Some(Standing::Completed | Standing::Failed) => return self.ended(task, outgoing, events, until).await,
                 Some(Standing::Cancelled) => return Followed::GivenUp,
                 // What it asks comes with the question for its result.
                 Some(Standing::InputRequired) if task.era == Era::Legacy => {
-                    return self.ended(task, outgoing, ear, until).await;
+                    return self.ended(task, outgoing, events, until).await;
                 }
                 Some(Standing::Working | Standing::InputRequired) => {}
                 None => return Followed::Ended(Err(nonsense()), None),
             }
             let since = Instant::now();
-            match self.pause(task, ear, until).await {
+            match self.pause(task, events, until).await {
                 Pause::Over => {}
                 Pause::Unwanted => return Followed::Unwanted,
                 Pause::TooLong => {
@@ -195,7 +195,7 @@ impl CallTask {
                 // As with other calls, waiting for the client is no part of how long it took.
                 self.call.pause(asked - since);
             }
-            let state = match self.ask_of(task, "tasks/get", (outgoing, SOON), ear).await {
+            let state = match self.ask_of(task, "tasks/get", (outgoing, SOON), events).await {
                 Some(Ok(CallReply { outcome: Ok(state), .. })) => state,
                 Some(Ok(CallReply { outcome: Err(error), .. })) => return Followed::Ended(Err(error), None),
                 Some(Err(fault)) => return Followed::Fault(fault),
@@ -207,12 +207,12 @@ impl CallTask {
     }
 
     /// Waits until it is time to look again, and hears what the server says meanwhile.
-    async fn pause(&self, task: &ServerTask, ear: &mut Ear, until: Instant) -> Pause {
+    async fn pause(&self, task: &ServerTask, events: &mut CallEvents, until: Instant) -> Pause {
         let due = sleep(task.pause());
         tokio::pin!(due);
         loop {
             tokio::select! {
-                Some(event) = ear.events.recv() => self.hear(event),
+                Some(event) = events.receiver.recv() => self.hear(event),
                 () = &mut due => return Pause::Over,
                 () = self.call.looked_for() => return Pause::Over,
                 () = self.call.cancelling() => return Pause::Unwanted,
@@ -229,11 +229,11 @@ impl CallTask {
     }
 
     /// The result of a task that has ended, or is about to.
-    async fn ended(&self, task: &ServerTask, outgoing: &Outgoing, ear: &mut Ear, until: Instant) -> Followed {
+    async fn ended(&self, task: &ServerTask, outgoing: &Outgoing, events: &mut CallEvents, until: Instant) -> Followed {
         if task.era == Era::Legacy {
             let left = until.saturating_duration_since(Instant::now()).max(SOON);
             let took = task.standing().filter(|standing| *standing != Standing::InputRequired).and(task.took());
-            return match self.ask_of(task, "tasks/result", (outgoing, left), ear).await {
+            return match self.ask_of(task, "tasks/result", (outgoing, left), events).await {
                 Some(Ok(reply)) => Followed::Ended(reply.outcome, took),
                 Some(Err(fault)) => Followed::Fault(fault),
                 None => Followed::Unwanted,
@@ -253,9 +253,9 @@ impl CallTask {
         task: &ServerTask,
         method: &str,
         (outgoing, limit): (&Outgoing, Duration),
-        ear: &mut Ear,
+        events: &mut CallEvents,
     ) -> Option<Result<CallReply, CallFault>> {
-        self.ask_once(&about(task, method, outgoing, limit), ear).await
+        self.ask_once(&about(task, method, outgoing, limit), events).await
     }
 
     async fn give_up(&self, task: &ServerTask, outgoing: &Outgoing) {

@@ -50,15 +50,15 @@ pub(super) struct CallTask {
 }
 
 /// Where a server's words about a call arrive, from its first request to the last one about its task.
-pub(super) struct Ear {
-    mouth: mpsc::Sender<ServerEvent>,
-    pub(super) events: mpsc::Receiver<ServerEvent>,
+pub(super) struct CallEvents {
+    sender: mpsc::Sender<ServerEvent>,
+    pub(super) receiver: mpsc::Receiver<ServerEvent>,
 }
 
-impl Default for Ear {
+impl Default for CallEvents {
     fn default() -> Self {
-        let (mouth, events) = mpsc::channel(32);
-        Self { mouth, events }
+        let (sender, receiver) = mpsc::channel(32);
+        Self { sender, receiver }
     }
 }
 
@@ -258,20 +258,24 @@ impl CallTask {
     }
 
     /// The answer, or nothing once nobody wants it any more.
-    pub(super) async fn ask_once(&self, outgoing: &Outgoing, ear: &mut Ear) -> Option<Result<CallReply, CallFault>> {
-        let Ear { mouth, events } = ear;
+    pub(super) async fn ask_once(
+        &self,
+        outgoing: &Outgoing,
+        events: &mut CallEvents,
+    ) -> Option<Result<CallReply, CallFault>> {
+        let CallEvents { sender, receiver } = events;
         let server = self.call.tool.server.name.clone();
-        let asked = self.door.upstreams.request(&server, outgoing.clone(), mouth.clone());
+        let asked = self.door.upstreams.request(&server, outgoing.clone(), sender.clone());
         tokio::pin!(asked);
         let reply = loop {
             tokio::select! {
                 biased;
-                Some(event) = events.recv() => self.hear(event),
+                Some(event) = receiver.recv() => self.hear(event),
                 () = self.call.cancelling() => break None,
                 reply = &mut asked => break Some(reply),
             }
         };
-        while let Ok(event) = events.try_recv() {
+        while let Ok(event) = receiver.try_recv() {
             self.hear(event);
         }
         reply
