@@ -4,6 +4,7 @@ pub mod estimate;
 pub mod finding;
 mod forecasts;
 pub mod generation;
+mod index_renewal;
 mod lane;
 pub mod learner;
 pub mod memory;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Engine;
+use super::index_renewal::IndexRenewal;
 use crate::catalog::Diagnostic;
 use crate::catalog::load::Loaded;
 use crate::catalog::reload::{ReloadOutcome, Report, Trigger};
@@ -23,6 +24,8 @@ pub struct Publisher {
     categories: CategoryFile,
     /// How changes are noticed, as it was last announced: by events, or by the poll only for a reason.
     announced: Option<Result<(), String>>,
+    /// Without a thread for it saves wait for the index.
+    renewal: Option<IndexRenewal>,
 }
 
 impl Publisher {
@@ -34,7 +37,10 @@ impl Publisher {
         categories: Option<PathBuf>,
     ) -> Self {
         let (presets, categories) = (PresetDirectory::new(presets), CategoryFile::new(categories));
-        Self { engine, metrics, presets, categories, announced: None }
+        let renewal = IndexRenewal::start(Arc::clone(&engine));
+        let renewal =
+            renewal.inspect_err(|error| tracing::warn!(%error, "no thread makes the index beside saves")).ok();
+        Self { engine, metrics, presets, categories, announced: None, renewal }
     }
 
     /// Publishes one reload, and completes its report with what was found beside the documents.
@@ -65,9 +71,16 @@ impl Publisher {
         }
         let mended = mended(&before.loaded().diagnostics, &report.loaded);
         self.log(report, generation, news, mended);
-        // The first message of a start makes the index, or the thread beside the start.
-        if report.trigger != Trigger::Start {
-            self.engine.renew_search();
+        self.renew_index(report.trigger);
+    }
+
+    fn renew_index(&self, trigger: Trigger) {
+        match (trigger, &self.renewal) {
+            // The first message of a start makes the index, or the thread beside the start.
+            (Trigger::Start, _) => {}
+            // Nobody waits for these, but the next save does.
+            (Trigger::Event | Trigger::Poll, Some(renewal)) => renewal.order(),
+            _ => self.engine.renew_search(),
         }
     }
 
@@ -108,4 +121,51 @@ fn mended(before: &[Diagnostic], now: &Loaded) -> Vec<(String, bool)> {
         (file, is_served)
     };
     mended.into_iter().map(with_state).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::thread::yield_now;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::catalog::load::{LoadOptions, load};
+
+    fn report(trigger: Trigger, directory: &std::path::Path) -> Report {
+        let loaded = load(LoadOptions::directory(directory));
+        Report { trigger, outcome: ReloadOutcome::Changed, loaded, took: Duration::ZERO, whole: true, polling: None }
+    }
+
+    #[test]
+    fn a_save_is_published_while_the_index_is_made_and_found_after() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let save = |name: &str| {
+            let text = format!(
+                "name: {name}\ntitle: Lighthouses\ndescription: d\ncategory: test\ncapabilities: []\nkeywords: []\nuse_cases: []\n"
+            );
+            fs::write(directory.path().join(name).with_extension("yaml"), text).unwrap();
+        };
+        let engine = Arc::new(Engine::new());
+        let metrics = Arc::new(Metrics::new().unwrap());
+        let mut publisher = Publisher::new(Arc::clone(&engine), metrics, None, None);
+        save("first");
+        publisher.publish(&mut report(Trigger::Start, directory.path()));
+        assert_eq!(engine.selector(&engine.generation()).index().len(), 1);
+
+        let making = engine.qualifier.hold_making();
+        for name in ["second", "third"] {
+            save(name);
+            publisher.publish(&mut report(Trigger::Event, directory.path()));
+            assert!(engine.generation().tool(name).is_some(), "{name} is served without the index");
+        }
+        assert_eq!(engine.selector(&engine.generation()).index().len(), 1);
+        drop(making);
+        while engine.selector(&engine.generation()).index().len() < 3 {
+            yield_now();
+        }
+        save("fourth");
+        publisher.publish(&mut report(Trigger::Request, directory.path()));
+        assert_eq!(engine.selector(&engine.generation()).index().len(), 4, "who asks for a reload finds all of it");
+    }
 }

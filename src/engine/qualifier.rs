@@ -95,6 +95,12 @@ impl Qualifier {
         selector
     }
 
+    /// Keeps everybody from making a selector.
+    #[cfg(test)]
+    pub(super) fn hold_making(&self) -> parking_lot::MutexGuard<'_, Vec<ChoiceNote>> {
+        self.making.lock()
+    }
+
     /// Makes a new selector if there is one that is no longer that of the generation.
     pub(super) fn renew(&self, generation: &Generation) {
         if self.selector.load().as_ref().is_some_and(|selector| !is_of(selector, generation)) {
