@@ -14,7 +14,7 @@ impl RecallBaseline {
     /// Indexes texts.
     pub fn of<'t>(texts: impl IntoIterator<Item = &'t str>) -> Self {
         let documents = texts.into_iter().map(|text| [(0, text)]);
-        Self(Bm25::build(&[FIELD], documents).with_saturation(SATURATION))
+        Self(Bm25::build(&[FIELD], SATURATION, documents))
     }
 
     /// The numbers of the best texts for a query, best first, `depth` at most.

@@ -4,9 +4,10 @@
 //! that away from the request. So a message is cut where sentences end, where a further request is joined ("…, and
 //! then …"), and around code and quotes. Pure, linear in the text, and bounded: at most [`MAX_CLAUSES`] are kept.
 
-use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::LazyLock;
+
+use foldhash::HashSet;
 
 /// Clauses of a message that are looked at; of more, the first third and the last two: requests stand at the ends.
 pub(super) const MAX_CLAUSES: usize = 24;

@@ -5,8 +5,9 @@
 //! tool that provides" means nothing where every document says so. Use cases with their example messages are the best
 //! text there is: they stand in for messages that the tool was chosen for until there are some.
 
-use std::collections::HashMap;
 use std::sync::Arc;
+
+use foldhash::HashMap;
 
 use super::message::Message;
 use super::said_names::{SaidNames, split};
@@ -44,7 +45,7 @@ pub struct Index {
     /// Per term of a name: the tools that have it there, and its share of the name.
     pub(super) names: HashMap<Box<str>, Vec<(u32, f32)>>,
     /// Per tool, by number, those that must never be used beside it, whichever of the two says so; empty if none does.
-    conflicts: HashMap<u32, Vec<u32>, foldhash::fast::RandomState>,
+    conflicts: HashMap<u32, Vec<u32>>,
     /// How messages may say the names.
     pub(super) said_names: SaidNames,
     numbers: Numbers,
@@ -56,7 +57,7 @@ pub struct Index {
     pub(super) scenes: Box<[Option<Scenes>]>,
 }
 
-type Numbers = HashMap<Arc<str>, u32, foldhash::fast::RandomState>;
+type Numbers = HashMap<Arc<str>, u32>;
 
 /// The use cases of a tool.
 #[derive(Debug)]
@@ -86,7 +87,7 @@ impl Index {
         let entries: Box<[Arc<Entry>]> = catalog.iter().cloned().collect();
         let documents: Vec<ToolMetadata> = entries.iter().map(|entry| entry.document()).collect();
         let texts: Vec<Texts> = documents.iter().map(Texts::of).collect();
-        let words = bm25::Bm25::build(&FIELDS, texts.iter().map(Texts::fields)).with_saturation(SATURATION);
+        let words = bm25::Bm25::build(&FIELDS, SATURATION, texts.iter().map(Texts::fields));
         let weights = PieceWeights::of(&texts);
         let embed =
             |text: &str| Table::shipped().embed_weighted(text, DOCUMENT_PIECES, |piece| weights.of_piece(piece));
@@ -125,9 +126,9 @@ impl Index {
         self.entries.is_empty()
     }
 
-    /// Must the two never be used beside each other?
-    pub(super) fn is_conflict(&self, one: usize, other: usize) -> bool {
-        self.conflicts.get(&(one as u32)).is_some_and(|others| others.contains(&(other as u32)))
+    /// The tools that must never be used beside this one.
+    pub(super) fn conflicts_of(&self, number: usize) -> &[u32] {
+        self.conflicts.get(&(number as u32)).map_or(&[], Vec::as_slice)
     }
 
     /// The tool of that number.
@@ -201,8 +202,8 @@ fn describe_parameters(schema: &serde_json::Map<String, serde_json::Value>, text
 }
 
 /// Most documents declare none; asking two documents for each pair would take a third of a question's time.
-fn conflicts(entries: &[Arc<Entry>], numbers: &Numbers) -> HashMap<u32, Vec<u32>, foldhash::fast::RandomState> {
-    let mut conflicts: HashMap<u32, Vec<u32>, _> = HashMap::default();
+fn conflicts(entries: &[Arc<Entry>], numbers: &Numbers) -> HashMap<u32, Vec<u32>> {
+    let mut conflicts: HashMap<u32, Vec<u32>> = HashMap::default();
     for (number, entry) in (0..).zip(entries) {
         for &other in entry.values(Facet::HighConflict).filter_map(|name| numbers.get(name)) {
             conflicts.entry(number).or_default().push(other);
@@ -213,7 +214,7 @@ fn conflicts(entries: &[Arc<Entry>], numbers: &Numbers) -> HashMap<u32, Vec<u32>
 }
 
 fn names(entries: &[Arc<Entry>], words: &bm25::Bm25) -> HashMap<Box<str>, Vec<(u32, f32)>> {
-    let mut names: HashMap<Box<str>, Vec<(u32, f32)>> = HashMap::new();
+    let mut names: HashMap<Box<str>, Vec<(u32, f32)>> = HashMap::default();
     for (number, entry) in (0..).zip(entries) {
         let mut terms: Vec<(String, f32)> = Vec::new();
         analysis::terms(entry.name(), |term| {

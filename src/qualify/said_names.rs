@@ -4,7 +4,7 @@
 //! a name: in code marks, after "use" or "call", before "tool". The last part of a qualified name (`api.get_user`), and
 //! the words of a name in a row ("get user name"), stand for it less surely.
 
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashSet};
 
 /// How surely a name is meant, 0 to 1.
 const WHOLE: f32 = 1.0;

@@ -1,8 +1,8 @@
 //! The words of a text that tell what it is about, and how far two texts tell the same.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use parking_lot::Mutex;
 
 use super::follow_up;

@@ -3,13 +3,9 @@
 //! Robertson & Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), section 3.6: term frequencies
 //! are normalised per field, weighted, summed, and saturated once.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use super::analysis;
-
-/// Saturation unless another is asked for; high, because the fields of tool documents are short (fitted on nine public
-/// catalogs).
-const K1: f32 = 5.0;
 
 /// How much a field counts.
 #[derive(Debug, Clone, Copy)]
@@ -25,7 +21,6 @@ pub struct Field {
 pub struct Bm25 {
     terms: HashMap<Box<str>, Vec<Posting>>,
     documents: usize,
-    k1: f32,
 }
 
 /// A term that some document has.
@@ -34,17 +29,13 @@ pub struct PostingList<'i> {
     /// Its inverse document frequency, above 0.
     pub idf: f32,
     postings: &'i [Posting],
-    k1: f32,
 }
 
 impl<'i> PostingList<'i> {
     /// The documents that have it, by number, each with how much of it: 0 to 1, saturated. The product with the idf is
     /// what the term adds to the document's score.
     pub fn documents(self) -> impl Iterator<Item = (usize, f32)> + use<'i> {
-        let k1 = self.k1;
-        self.postings
-            .iter()
-            .map(move |posting| (posting.document as usize, posting.frequency / (k1 + posting.frequency)))
+        self.postings.iter().map(|posting| (posting.document as usize, posting.amount))
     }
 
     /// Does that document have it?
@@ -56,17 +47,19 @@ impl<'i> PostingList<'i> {
 #[derive(Debug, Clone, Copy)]
 struct Posting {
     document: u32,
-    frequency: f32,
+    /// How often, weighted and by length; saturated.
+    amount: f32,
 }
 
 impl Bm25 {
-    /// Indexes `documents`; each yields the text of its fields, in the order of `fields`.
-    pub fn build<'t, D>(fields: &[Field], documents: impl IntoIterator<Item = D>) -> Self
+    /// Indexes `documents`; each yields the text of its fields, in the order of `fields`. The higher `saturation` (k1,
+    /// above 0) is, the more repeats of a term count.
+    pub fn build<'t, D>(fields: &[Field], saturation: f32, documents: impl IntoIterator<Item = D>) -> Self
     where
         D: IntoIterator<Item = (usize, &'t str)>,
     {
         let mut lengths: Vec<Vec<f32>> = Vec::new();
-        let mut raw: HashMap<Box<str>, Vec<(u32, usize, f32)>> = HashMap::new();
+        let mut raw: HashMap<Box<str>, Vec<(u32, usize, f32)>> = HashMap::default();
         for (document, texts) in documents.into_iter().enumerate() {
             let mut length = vec![0.0; fields.len()];
             for (field, text) in texts {
@@ -92,16 +85,15 @@ impl Bm25 {
         let weigh = |(document, field, count): (u32, usize, f32)| {
             let Field { weight, b } = fields[field];
             let length = lengths[document as usize][field] / means[field];
-            Posting { document, frequency: weight * count / (1.0 - b + b * length) }
+            Posting { document, amount: weight * count / (1.0 - b + b * length) }
         };
-        let terms = raw.into_iter().map(|(term, postings)| (term, merge(postings.into_iter().map(weigh)))).collect();
-        Self { terms, documents: lengths.len(), k1: K1 }
-    }
-
-    /// The same with another saturation, above 0: the higher, the more repeats of a term count.
-    #[must_use]
-    pub fn with_saturation(self, k1: f32) -> Self {
-        Self { k1, ..self }
+        let saturated = |mut postings: Vec<Posting>| {
+            postings.iter_mut().for_each(|posting| posting.amount /= saturation + posting.amount);
+            postings
+        };
+        let merged = raw.into_iter().map(|(term, postings)| (term, merge(postings.into_iter().map(weigh))));
+        let terms = merged.map(|(term, postings)| (term, saturated(postings))).collect();
+        Self { terms, documents: lengths.len() }
     }
 
     /// The inverse document frequency of a term that `having` documents have.
@@ -113,12 +105,12 @@ impl Bm25 {
     /// Looks for a term as [`analysis::terms`] makes them.
     pub fn find(&self, term: &str) -> Option<PostingList<'_>> {
         let postings = self.terms.get(term)?;
-        Some(PostingList { idf: self.idf(postings.len()), postings, k1: self.k1 })
+        Some(PostingList { idf: self.idf(postings.len()), postings })
     }
 
     /// Documents that share a term with `query`, best first, ties by number. Scores are above 0 and unbounded.
     pub fn rank(&self, query: &str) -> Vec<(u32, f32)> {
-        let mut scores: HashMap<u32, f32> = HashMap::new();
+        let mut scores: HashMap<u32, f32> = HashMap::default();
         analysis::terms(query, |term| {
             let Some(found) = self.find(term) else { return };
             for (document, amount) in found.documents() {
@@ -136,7 +128,7 @@ fn merge(postings: impl Iterator<Item = Posting>) -> Vec<Posting> {
     let mut merged: Vec<Posting> = Vec::new();
     for posting in postings {
         match merged.last_mut() {
-            Some(last) if last.document == posting.document => last.frequency += posting.frequency,
+            Some(last) if last.document == posting.document => last.amount += posting.amount,
             _ => merged.push(posting),
         }
     }
@@ -152,7 +144,7 @@ mod tests {
     const FIELDS: [Field; 2] = [Field { weight: 5.0, b: 0.9 }, Field { weight: 2.0, b: 0.6 }];
 
     fn index(documents: &[(&'static str, &'static str)]) -> Bm25 {
-        Bm25::build(&FIELDS, documents.iter().map(|&(name, text)| [(0, name), (1, text)]))
+        Bm25::build(&FIELDS, 5.0, documents.iter().map(|&(name, text)| [(0, name), (1, text)]))
     }
 
     fn check(query: &str, expected: &[u32]) {

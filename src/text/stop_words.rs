@@ -1,7 +1,8 @@
 //! Words that say how somebody asks, not what for.
 
-use std::collections::HashSet;
 use std::sync::LazyLock;
+
+use foldhash::HashSet;
 
 use super::analysis;
 
@@ -9,7 +10,7 @@ use super::analysis;
 pub const WORDS: &str = include_str!("stop_words.txt");
 
 static TERMS: LazyLock<HashSet<Box<str>>> = LazyLock::new(|| {
-    let mut terms = HashSet::new();
+    let mut terms = HashSet::default();
     analysis::terms(WORDS, |term| {
         terms.insert(term.into());
     });

@@ -15,6 +15,8 @@ pub struct CategoryIndex {
     networks: Box<[(String, Vec<Phrase>)]>,
     /// Per tool, by number: its categories.
     of_tool: Box<[Vec<u16>]>,
+    /// Per tool, by number: is one of them always offered?
+    is_always: Box<[bool]>,
 }
 
 /// A category and its tools.
@@ -61,9 +63,17 @@ impl CategoryIndex {
         for (number, held) in (0..).zip(&all) {
             held.tools.iter().for_each(|&tool| of_tool[tool].push(number));
         }
+        let mut is_always = vec![false; index.len()];
+        let always = all.iter().filter(|held| held.category.always).flat_map(|held| &held.tools);
+        always.for_each(|&tool| is_always[tool] = true);
         let networks =
             categories.networks.iter().map(|network| (network.name.clone(), phrases(&network.name, &network.aliases)));
-        Self { networks: networks.collect(), categories: all.into(), of_tool: of_tool.into() }
+        Self {
+            networks: networks.collect(),
+            categories: all.into(),
+            of_tool: of_tool.into(),
+            is_always: is_always.into(),
+        }
     }
 
     /// The names of all categories, in their order.
@@ -79,6 +89,11 @@ impl CategoryIndex {
     /// The categories of a tool, by its number.
     pub fn of_tool(&self, number: usize) -> impl Iterator<Item = &str> {
         self.of_tool[number].iter().map(|&category| self.categories[usize::from(category)].category.name.as_str())
+    }
+
+    /// Is the tool, by its number, of a category that is always offered?
+    pub(in crate::qualify) fn is_always(&self, number: usize) -> bool {
+        self.is_always[number]
     }
 
     pub(in crate::qualify) fn all(&self) -> &[Held] {

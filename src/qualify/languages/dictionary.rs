@@ -1,7 +1,8 @@
 //! The words of ten languages, and what they mean in English.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
+
+use foldhash::{HashMap, HashSet};
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
@@ -88,7 +89,7 @@ impl Dictionary {
     }
 
     fn read(text: &'static str) -> Self {
-        let mut words: [HashMap<String, Meaning>; 10] = std::array::from_fn(|_| HashMap::new());
+        let mut words: [HashMap<String, Meaning>; 10] = std::array::from_fn(|_| HashMap::default());
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             let mut columns = line.split('|');
             let english = columns.next().filter(|english| *english != "-").unwrap_or_default();

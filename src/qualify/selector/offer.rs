@@ -1,6 +1,7 @@
 //! Which tools are offered: those of the categories, the likely ones beside them, what was asked for, and no more than
 //! the limit.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -32,6 +33,42 @@ pub(super) struct Extra {
     pub(super) taught: Vec<usize>,
 }
 
+/// Some of a catalog's tools, each once.
+struct Chosen(Vec<bool>);
+
+impl Chosen {
+    fn none_of(tools: usize) -> Self {
+        Self(vec![false; tools])
+    }
+
+    fn has(&self, tool: usize) -> bool {
+        self.0[tool]
+    }
+
+    fn add(&mut self, tool: usize) {
+        self.0[tool] = true;
+    }
+
+    fn extend(&mut self, tools: impl IntoIterator<Item = usize>) {
+        tools.into_iter().for_each(|tool| self.add(tool));
+    }
+
+    fn remove(&mut self, tool: usize) {
+        self.0[tool] = false;
+    }
+
+    /// Ascending.
+    fn numbers(&self) -> Vec<usize> {
+        self.0.iter().enumerate().filter_map(|(tool, is_chosen)| is_chosen.then_some(tool)).collect()
+    }
+}
+
+/// Those that were asked for first, then the best; numbers follow the names, so ties break by name.
+fn by_rank(ranking: &Ranking<'_>, is_asked: impl Fn(usize) -> bool, a: usize, b: usize) -> Ordering {
+    let by_score = || ranking.score(b).total_cmp(&ranking.score(a)).then(a.cmp(&b));
+    is_asked(b).cmp(&is_asked(a)).then_with(by_score)
+}
+
 impl Selector {
     /// The tools that are offered, best first, those left out for a conflict, and those that the limit cut.
     pub(super) fn available(
@@ -41,35 +78,30 @@ impl Selector {
         question: &Question<'_>,
     ) -> OfferedTools {
         let exact: BTreeSet<usize> = question.exact_tools.iter().filter_map(|name| self.index.number(name)).collect();
-        let mut chosen = exact.clone();
+        let mut chosen = Chosen::none_of(self.index.len());
+        chosen.extend(exact.iter().copied());
         let mut conflicting = Vec::new();
         if !question.ignore_other_tools || exact.is_empty() {
+            let is_likely =
+                |tool: usize| question.min_confidence <= 0.0 || ranking.confidence(tool) >= question.min_confidence;
             for held in self.category_index.all() {
                 if shown.categories.contains(&held.category.name) {
-                    chosen.extend(
-                        held.tools.iter().filter(|&&tool| {
-                            ranking.confidence(tool) >= question.min_confidence || held.category.always
-                        }),
-                    );
+                    chosen.extend(held.tools.iter().copied().filter(|&tool| held.category.always || is_likely(tool)));
                 }
             }
             if shown.guesses > 0 {
                 conflicting = self.add_likely(ranking, shown, question, &mut chosen);
             }
-            chosen.extend(shown.extra.missed.iter().chain(&shown.extra.taught));
+            chosen.extend(shown.extra.missed.iter().chain(&shown.extra.taught).copied());
         }
         for name in question.excluded_tools {
             if let Some(number) = self.index.number(name) {
-                chosen.remove(&number);
+                chosen.remove(number);
             }
         }
-        let mut available: Vec<usize> = chosen.into_iter().collect();
-        let is_asked = |number: &usize| exact.contains(number) || shown.extra.missed.contains(number);
-        let score = |number: &usize| ranking.score(*number);
-        // Numbers follow the names, so ties break by name.
-        available
-            .sort_unstable_by(|a, b| is_asked(b).cmp(&is_asked(a)).then(score(b).total_cmp(&score(a))).then(a.cmp(b)));
-        let cut = self.cut(ranking, &mut available, question.max_tools);
+        let is_asked = |number: usize| exact.contains(&number) || shown.extra.missed.contains(&number);
+        let (mut available, cut) = self.cut(ranking, &chosen, is_asked, question.max_tools);
+        available.sort_unstable_by(|a, b| by_rank(ranking, is_asked, *a, *b));
         OfferedTools {
             available: available.into_iter().map(|number| ranking.ranked(number)).collect(),
             conflicting,
@@ -77,32 +109,34 @@ impl Selector {
         }
     }
 
-    /// Holds the tools to the limit; the likely ones that it cost, best first. Those that are always offered stay and
-    /// count, but leave room for the best.
-    fn cut(&self, ranking: &mut Ranking<'_>, available: &mut Vec<usize>, most: usize) -> Vec<Arc<str>> {
+    /// Holds the tools to the limit, in no order; and the likely ones that it cost, best first. Those that are always
+    /// offered stay and count, but leave room for the best.
+    fn cut(
+        &self,
+        ranking: &mut Ranking<'_>,
+        chosen: &Chosen,
+        is_asked: impl Fn(usize) -> bool + Copy,
+        most: usize,
+    ) -> (Vec<usize>, Vec<Arc<str>>) {
+        let available = chosen.numbers();
         if available.len() <= most {
-            return Vec::new();
+            return (available, Vec::new());
         }
-        let is_always = |tool: &usize| {
-            self.category_index.places_of(*tool).any(|place| self.category_index.all()[place].category.always)
-        };
-        let always = available.iter().filter(|tool| is_always(tool)).count();
-        let mut room = most.saturating_sub(always).max(most.min(HINTS));
-        let likely = ranking.loaded_numbers(JUDGED);
+        let (mut stays, mut rest): (Vec<usize>, Vec<usize>) =
+            available.into_iter().partition(|&tool| self.category_index.is_always(tool));
+        let room = most.saturating_sub(stays.len()).max(most.min(HINTS));
         let mut cut = Vec::new();
-        available.retain(|tool| {
-            if is_always(tool) {
-                return true;
-            }
-            let stays = room > 0;
-            room = room.saturating_sub(1);
-            if !stays && likely.contains(&(*tool as u32)) {
-                cut.push(Arc::clone(self.index.entry(*tool).name()));
-            }
-            stays
-        });
-        cut.truncate(HINTS);
-        cut
+        if rest.len() > room {
+            let likely = ranking.loaded_numbers(JUDGED).to_vec();
+            rest.select_nth_unstable_by(room, |a, b| by_rank(ranking, is_asked, *a, *b));
+            let mut lost = Chosen::none_of(self.index.len());
+            lost.extend(rest.drain(room..));
+            cut.extend(likely.into_iter().map(|tool| tool as usize).filter(|&tool| lost.has(tool)));
+            cut.sort_unstable_by(|a, b| by_rank(ranking, is_asked, *a, *b));
+            cut.truncate(HINTS);
+        }
+        stays.append(&mut rest);
+        (stays, cut.into_iter().map(|tool| Arc::clone(self.index.entry(tool).name())).collect())
     }
 
     /// Adds the tools past the threshold: not those of networks nobody speaks of, nor what a better one excludes.
@@ -111,7 +145,7 @@ impl Selector {
         ranking: &mut Ranking<'_>,
         shown: &Shown<'_>,
         question: &Question<'_>,
-        chosen: &mut BTreeSet<usize>,
+        chosen: &mut Chosen,
     ) -> Vec<LeftOut> {
         let mut conflicting = Vec::new();
         let mut better: Vec<usize> = Vec::new();
@@ -122,19 +156,20 @@ impl Selector {
                 let needed = &self.category_index.all()[place].category.networks;
                 !needed.is_empty() && !needed.iter().any(|network| shown.networks.contains(network))
             });
-            if chosen.contains(&tool) {
+            if chosen.has(tool) {
                 better.push(tool);
                 continue;
             }
             if elsewhere || ranking.is_excluded(tool) || ranking.confidence(tool) < question.min_confidence {
                 continue;
             }
-            if let Some(&other) = better.iter().take(JUDGED).find(|&&other| self.index.is_conflict(tool, other)) {
+            let excluding = self.index.conflicts_of(tool);
+            if let Some(&other) = better.iter().take(JUDGED).find(|&&other| excluding.contains(&(other as u32))) {
                 let name = |number: usize| Arc::clone(self.index.entry(number).name());
                 conflicting.push((name(tool), name(other)));
             } else if added < shown.guesses {
                 added += 1;
-                chosen.insert(tool);
+                chosen.add(tool);
                 better.push(tool);
             }
         }
