@@ -141,9 +141,9 @@ mod tests {
     fn a_save_is_published_while_the_index_is_made_and_found_after() {
         let directory = tempfile::TempDir::new().unwrap();
         let save = |name: &str| {
-            let text = format!(
-                "name: {name}\ntitle: Lighthouses\ndescription: d\ncategory: test\ncapabilities: []\nkeywords: []\nuse_cases: []\n"
-            );
+            let rest =
+                "title: Lighthouses\ndescription: d\ncategory: test\ncapabilities: []\nkeywords: []\nuse_cases: []\n";
+            let text = format!("name: {name}\n{rest}");
             fs::write(directory.path().join(name).with_extension("yaml"), text).unwrap();
         };
         let engine = Arc::new(Engine::new());

@@ -88,7 +88,9 @@ impl Bm25 {
             Posting { document, amount: weight * count / (1.0 - b + b * length) }
         };
         let saturated = |mut postings: Vec<Posting>| {
-            postings.iter_mut().for_each(|posting| posting.amount /= saturation + posting.amount);
+            for posting in &mut postings {
+                posting.amount /= saturation + posting.amount;
+            }
             postings
         };
         let merged = raw.into_iter().map(|(term, postings)| (term, merge(postings.into_iter().map(weigh))));

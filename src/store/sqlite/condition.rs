@@ -1,4 +1,5 @@
-//! What is looked for, as SQL: by columns where there are any and by paths into the metadata otherwise.
+//! What is looked for, as SQL: by columns where there are any, by the index of own keys where their values are in it,
+//! and by paths into the metadata otherwise.
 
 use rusqlite::types::{Value, ValueRef};
 
@@ -19,7 +20,6 @@ impl Condition {
     }
 
     pub(super) fn of(number: i64, filter: &Filter) -> Self {
-        let mut condition = Self { sql: "m.tenant = ?".to_owned(), values: vec![number.into()] };
         let Filter {
             kind,
             user,
@@ -34,6 +34,14 @@ impl Condition {
             to_us,
             include_deleted,
         } = filter;
+        let fields: Vec<_> = fields.iter().map(|(path, wanted)| (Indexed::of(path, wanted), path, wanted)).collect();
+        let tags: Vec<_> = tags.iter().map(|tag| (Indexed::of_text(TAGS, tag), tag)).collect();
+        let is_indexed =
+            fields.iter().any(|(found, ..)| found.is_some()) || tags.iter().any(|(found, _)| found.is_some());
+        // Few memories have one value of an own key, whatever SQLite guesses without statistics; fewer are in one chat
+        // or of one person. The plus keeps it from all indexes of the tenant's.
+        let plus = if is_indexed && thread.is_none() && chat.is_none() && user.is_none() { "+" } else { "" };
+        let mut condition = Self { sql: format!("{plus}m.tenant = ?"), values: vec![number.into()] };
         if let Some(kind) = kind {
             condition.and("m.kind = ?", [i64::from(*kind).into()]);
         }
@@ -57,15 +65,29 @@ impl Condition {
         if let Some(to) = to_us {
             condition.and("m.created_us <= ?", [(*to).into()]);
         }
-        for (path, wanted) in fields {
-            condition.and_field(path, wanted);
+        for (indexed, path, wanted) in fields {
+            match indexed {
+                Some(indexed) => condition.and_indexed(number, indexed),
+                None => condition.and_field(path, wanted),
+            }
         }
-        for tag in tags {
-            let has =
-                "EXISTS (SELECT 1 FROM json_each(m.metadata, '$.tags') AS e WHERE e.type = 'text' AND e.atom = ?)";
-            condition.and(has, [tag.clone().into()]);
+        for (indexed, tag) in tags {
+            match indexed {
+                Some(indexed) => condition.and_indexed(number, indexed),
+                None => {
+                    let has = "EXISTS (SELECT 1 FROM json_each(m.metadata, '$.tags') AS e
+                                       WHERE e.type = 'text' AND e.atom = ?)";
+                    condition.and(has, [tag.clone().into()]);
+                }
+            }
         }
         condition
+    }
+
+    fn and_indexed(&mut self, number: i64, Indexed { key, kind, value }: Indexed) {
+        let has = "m.seq IN (SELECT f.seq FROM memory_fields AS f
+                             WHERE f.tenant = ? AND f.key = ? AND f.type = ? AND f.value = ?)";
+        self.and(has, [number.into(), key.into(), kind.into(), value]);
     }
 
     fn and_field(&mut self, path: &FieldPath, wanted: &Wanted) {
@@ -109,6 +131,47 @@ impl Condition {
             }
         }
     }
+}
+
+/// The key of a memory's tags.
+const TAGS: &str = "tags";
+
+/// Characters of the longest text that is in the index of own keys.
+const LONGEST: usize = 200;
+
+/// Keys of everybody, which that index leaves out.
+const LEFT_OUT: [&str; 3] = ["", "role", "schemaVersion"];
+
+/// A value that the index of own keys has, wherever a memory has it.
+struct Indexed {
+    key: String,
+    /// As the index tells them apart: 0 of a text, 1 of a number, 2 of a truth value.
+    kind: i64,
+    value: Value,
+}
+
+impl Indexed {
+    fn of(path: &FieldPath, wanted: &Wanted) -> Option<Self> {
+        let [key] = path.keys() else { return None };
+        let (kind, value) = match wanted {
+            Wanted::Text(text) => return Self::of_text(key, text),
+            Wanted::Number(number) => (1, (*number).into()),
+            Wanted::Whole(number) => (1, (*number).into()),
+            Wanted::Bool(truth) => (2, i64::from(*truth).into()),
+            Wanted::Huge(_) | Wanted::Moment(_) | Wanted::Id(..) => return None,
+        };
+        is_indexed(key).then(|| Self { key: key.clone(), kind, value })
+    }
+
+    fn of_text(key: &str, text: &str) -> Option<Self> {
+        let is_short = text.chars().count() <= LONGEST;
+        (is_short && is_indexed(key)).then(|| Self { key: key.to_owned(), kind: 0, value: text.to_owned().into() })
+    }
+}
+
+fn is_indexed(key: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
+    key.bytes().all(is_plain) && !LEFT_OUT.contains(&key)
 }
 
 /// What is sorted by, as SQL.
@@ -228,6 +291,8 @@ mod tests {
             (Filter { thread: text(), ..kind() }, "COVERING INDEX memories_by_thread"),
             (Filter { thread: text(), chat: text(), word: text(), ..kind() }, "INDEX memories_by_thread"),
             (Filter { user: text(), agent: text(), word: text(), ..kind() }, "INDEX memories_by_user"),
+            (Filter { tags: vec!["x".to_owned()], ..kind() }, "SEARCH m USING INTEGER PRIMARY KEY"),
+            (Filter { agent: text(), tags: vec!["x".to_owned()], ..kind() }, "SEARCH m USING INTEGER PRIMARY KEY"),
         ] {
             let plan = plan(&filter);
             assert!(plan.contains(index), "{filter:?}: {plan}");

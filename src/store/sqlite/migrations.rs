@@ -16,6 +16,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/call_keys.sql"),
     include_str!("migrations/key_order.sql"),
     include_str!("migrations/predicted.sql"),
+    include_str!("migrations/memory_fields.sql"),
 ];
 
 /// The schema cannot be brought up to date.
