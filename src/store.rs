@@ -11,6 +11,7 @@ mod journal;
 pub mod memories;
 pub mod notes;
 mod null;
+pub mod postgres;
 mod settings;
 pub mod sqlite;
 #[cfg(test)]

@@ -1,0 +1,117 @@
+//! Sends groups to the server until they are stored: on a new connection after one that failed, in halves where the
+//! server refuses a record, so that one that nobody can store holds up none behind it.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::address::DatabaseAddress;
+use super::fault::DatabaseFault;
+use super::group::{Incarnation, Numbered, commit};
+use super::partitions;
+use super::session::DatabaseSession;
+
+/// Between two tries, at first and at most: who comes back finds few waiting, and soon.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// What became of a group.
+#[derive(Debug, Default)]
+pub struct Forwarded {
+    /// Numbers of the records that had been told before, under their keys, rising.
+    pub told: Vec<i64>,
+    /// Numbers of those that the server refuses for what they are, rising, each with the reason.
+    pub refused: Vec<(i64, DatabaseFault)>,
+}
+
+/// One writer's way to the server. Groups go one after the other: two at once would commit out of order, and the later
+/// would make the earlier look stored.
+#[derive(Debug)]
+pub struct Forwarder {
+    address: DatabaseAddress,
+    writer: Incarnation,
+    session: Option<DatabaseSession>,
+    opened: u64,
+}
+
+impl Forwarder {
+    pub fn new(address: DatabaseAddress, writer: Incarnation) -> Self {
+        Self { address, writer, session: None, opened: 0 }
+    }
+
+    /// How often a connection was opened in place of one that failed.
+    pub fn reconnects(&self) -> u64 {
+        self.opened.saturating_sub(1)
+    }
+
+    /// Sends the records until each is stored or refused, for at most `patience`.
+    ///
+    /// # Errors
+    /// What was in the way last. Some of them may be stored, all of them even; so the same must be sent again before
+    /// any other.
+    pub async fn forward(&mut self, records: &[Numbered], patience: Duration) -> Result<Forwarded, DatabaseFault> {
+        let deadline = Instant::now() + patience;
+        let mut forwarded = Forwarded::default();
+        // The part to be sent next is the last.
+        let mut parts = vec![records];
+        while let Some(part) = parts.pop() {
+            match self.send(part, deadline).await {
+                Ok(told) => forwarded.told.extend(told),
+                Err(fault @ (DatabaseFault::Record(_) | DatabaseFault::KeyReused)) => {
+                    if let [(number, _)] = part {
+                        forwarded.refused.push((*number, fault));
+                    } else {
+                        let (front, back) = part.split_at(part.len() / 2);
+                        parts.extend([back, front]);
+                    }
+                }
+                Err(fault) => return Err(fault),
+            }
+        }
+        Ok(forwarded)
+    }
+
+    /// Sends a group until it is known what became of it.
+    async fn send(&mut self, records: &[Numbered], deadline: Instant) -> Result<Vec<i64>, DatabaseFault> {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let fault = match self.attempt(records, deadline).await {
+                Ok(told) => return Ok(told),
+                Err(fault) => fault,
+            };
+            if !fault.keeps_session() {
+                self.session = None;
+            }
+            if !fault.may_pass() || Instant::now() + pause >= deadline {
+                return Err(fault);
+            }
+            tracing::debug!(%fault, "a group of records is sent again");
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    async fn attempt(&mut self, records: &[Numbered], deadline: Instant) -> Result<Vec<i64>, DatabaseFault> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let late = |_| DatabaseFault::Late(left);
+        let session = match self.session.take() {
+            Some(session) if !session.is_closed() => session,
+            _ => {
+                let session = timeout_at(deadline, DatabaseSession::open(&self.address)).await.map_err(late)??;
+                self.opened += 1;
+                session
+            }
+        };
+        let session = self.session.insert(session);
+        match commit(session, self.writer, records, left).await {
+            Err(DatabaseFault::NoPartition) => {
+                timeout_at(deadline, partitions::prepare(session)).await.map_err(late)??;
+                commit(session, self.writer, records, left).await
+            }
+            done => done,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+//! The schema `almanac`, as the steps that led to it, each one transaction. A step that shipped is never changed, and
+//! takes nothing away that the program before it needs; so a daemon works with a schema one step newer.
+
+use super::address::DatabaseAddress;
+use super::fault::DatabaseFault;
+use super::session::DatabaseSession;
+
+/// Each brings the schema from the version of its index to the next.
+const STEPS: &[&str] = &[include_str!("migrations/records.sql")];
+
+/// What is locked while the schema changes, for as long as the transaction lasts.
+pub(super) const LOCK: i64 = 0x0061_6c6d_616e_6163;
+
+/// May the daemon bring the schema up to date itself?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Migration {
+    Auto,
+    Never,
+}
+
+/// Connects, with a schema that fits.
+///
+/// # Errors
+/// Also if the role may not write.
+pub async fn open(address: &DatabaseAddress, migration: Migration) -> Result<DatabaseSession, DatabaseFault> {
+    let session = DatabaseSession::open(address).await?;
+    migrate(&session, migration).await?;
+    check_rights(&session).await?;
+    Ok(session)
+}
+
+/// Brings the schema up to date, and returns its version: at most one newer than this program's.
+async fn migrate(session: &DatabaseSession, migration: Migration) -> Result<i32, DatabaseFault> {
+    let known = STEPS.len() as i32;
+    let mut found = version(session).await?;
+    if found > known + 1 {
+        return Err(DatabaseFault::NewerSchema { found, known });
+    }
+    if found > known {
+        tracing::warn!(found, known, "the database was written by a newer almanacd; this one works with it");
+    }
+    while let Some(step) = usize::try_from(found).ok().and_then(|done| STEPS.get(done)) {
+        if migration == Migration::Never {
+            return Err(DatabaseFault::OlderSchema { found, known });
+        }
+        let applied = apply(session, found + 1, step).await;
+        let now = version(session).await?;
+        if now == found {
+            applied?;
+        }
+        // Else another daemon did it, or this one.
+        tracing::info!(version = now, "the schema of the database is brought up to date");
+        found = now;
+    }
+    Ok(found)
+}
+
+/// The version of the schema; 0 if there is none.
+async fn version(session: &DatabaseSession) -> Result<i32, DatabaseFault> {
+    let there = session.query_one("SELECT to_regclass('almanac.migrations') IS NOT NULL", &[]).await?;
+    if !there.get::<_, bool>(0) {
+        return Ok(0);
+    }
+    let latest = session.query_one("SELECT coalesce(max(number), 0) FROM almanac.migrations", &[]).await?;
+    Ok(latest.get(0))
+}
+
+/// Takes a step. Several statements that are sent as one are one transaction.
+async fn apply(session: &DatabaseSession, number: i32, step: &str) -> Result<(), DatabaseFault> {
+    let there = session.query_one("SELECT to_regnamespace('almanac') IS NOT NULL", &[]).await?;
+    // To make it if it is not there needs a right that who made it before may have taken away.
+    let schema = if there.get(0) { "" } else { "CREATE SCHEMA almanac;" };
+    let migrations = "CREATE TABLE IF NOT EXISTS almanac.migrations (
+                          number integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now());";
+    session
+        .run(&format!(
+            "SELECT set_config('lock_timeout', '10s', true);
+             SELECT pg_advisory_xact_lock({LOCK});
+             {schema}{migrations}
+             INSERT INTO almanac.migrations (number) VALUES ({number});
+             {step}"
+        ))
+        .await
+}
+
+/// May the role do what a daemon does? It is asked before the first record has to wait for it.
+async fn check_rights(session: &DatabaseSession) -> Result<(), DatabaseFault> {
+    let query = "SELECT tables.name, needed.privilege
+        FROM unnest(ARRAY['writers', 'call_keys', 'executions']) AS tables (name),
+             unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS needed (privilege)
+        WHERE NOT has_table_privilege('almanac.' || tables.name, needed.privilege) LIMIT 1";
+    match session.query(query, &[]).await?.first() {
+        Some(row) => {
+            let (table, privilege): (String, String) = (row.get(0), row.get(1));
+            Err(DatabaseFault::MayNot(format!("{privilege} on almanac.{table}")))
+        }
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_server::TestServer;
+    use super::*;
+
+    async fn said(address: &DatabaseAddress, migration: Migration) -> String {
+        open(address, migration).await.unwrap_err().to_string()
+    }
+
+    #[tokio::test]
+    async fn the_schema_is_made_once_and_faults_are_said() {
+        let Some(server) = TestServer::start() else { return };
+        let address = server.address("postgres", "");
+        let none = open(&address, Migration::Never).await.unwrap_err();
+        assert!(matches!(none, DatabaseFault::OlderSchema { found: 0, .. }) && none.is_setting(), "{none}");
+        // Daemons that start together do it once.
+        let starts: Vec<_> = (0..6)
+            .map(|_| {
+                let address = address.clone();
+                tokio::spawn(async move { open(&address, Migration::Auto).await.map(drop) })
+            })
+            .collect();
+        for start in starts {
+            start.await.unwrap().unwrap();
+        }
+        let session = open(&address, Migration::Never).await.unwrap();
+        let steps: i64 = session.query_one("SELECT count(*) FROM almanac.migrations", &[]).await.unwrap().get(0);
+        assert_eq!(steps as usize, STEPS.len());
+        // A role that may read only.
+        session.run("CREATE ROLE reader LOGIN; GRANT USAGE ON SCHEMA almanac TO reader").await.unwrap();
+        session.run("GRANT SELECT ON ALL TABLES IN SCHEMA almanac TO reader").await.unwrap();
+        let reader = server.address("reader", "/postgres");
+        let said_of_reader = said(&reader, Migration::Auto).await;
+        assert!(said_of_reader.starts_with("the role may not do that: INSERT on almanac."), "{said_of_reader}");
+        // A role that may not make the schema.
+        session.run("CREATE DATABASE empty").await.unwrap();
+        let stranger = server.address("reader", "/empty");
+        let refused = open(&stranger, Migration::Auto).await.unwrap_err();
+        assert!(matches!(refused, DatabaseFault::MayNot(_)) && refused.is_setting(), "{refused}");
+        // A step newer works, two do not.
+        let newer = "INSERT INTO almanac.migrations (number) SELECT max(number) + 1 FROM almanac.migrations";
+        session.run(newer).await.unwrap();
+        open(&address, Migration::Never).await.unwrap();
+        session.run(newer).await.unwrap();
+        let refused = open(&address, Migration::Auto).await.unwrap_err();
+        assert!(matches!(refused, DatabaseFault::NewerSchema { .. }) && refused.is_setting(), "{refused}");
+    }
+
+    #[tokio::test]
+    async fn a_step_that_fails_leaves_nothing() {
+        let Some(server) = TestServer::start() else { return };
+        let session = DatabaseSession::open(&server.address("postgres", "")).await.unwrap();
+        let half = "CREATE TABLE almanac.half (a int); SELECT * FROM nowhere";
+        apply(&session, 1, half).await.unwrap_err();
+        assert_eq!(version(&session).await.unwrap(), 0);
+        let there = session.query_one("SELECT to_regnamespace('almanac') IS NOT NULL", &[]).await.unwrap();
+        assert!(!there.get::<_, bool>(0));
+        assert_eq!(migrate(&session, Migration::Auto).await.unwrap() as usize, STEPS.len());
+    }
+}
