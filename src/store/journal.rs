@@ -146,6 +146,19 @@ impl Journal {
         Ok(())
     }
 
+    /// Has what was appended on the disk (fdatasync), if it was not flushed with each frame; after an error none of it
+    /// counts.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.file.sync_data();
+        self.is_doubtful |= flushed.is_err();
+        flushed
+    }
+
+    /// Bytes of the frames since it began anew.
+    pub(super) fn length(&self) -> u64 {
+        self.end - START
+    }
+
     /// After a failure: does writing work again?
     pub(super) fn prove(&mut self) -> io::Result<()> {
         if self.is_doubtful {

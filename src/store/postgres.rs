@@ -8,9 +8,11 @@ pub mod fault;
 pub mod forwarder;
 pub mod group;
 pub mod migrations;
+pub mod outbox;
 pub mod partitions;
 mod password_file;
 pub mod session;
+pub mod spool;
 #[cfg(test)]
 mod test_server;
 mod tls;

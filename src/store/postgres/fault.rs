@@ -16,6 +16,9 @@ pub enum DatabaseFault {
     /// What was asked may have been done all the same.
     #[error("the database server did not answer within {}", humantime::format_duration(*.0))]
     Late(Duration),
+    /// Other records wait already, since the server did not take them.
+    #[error("records wait for the database server: {0}")]
+    Behind(String),
     #[error("the server {server} does not prove who it is: {reason}")]
     Untrusted { server: String, reason: String },
     #[error("the certificates {file} cannot be used: {reason}")]

@@ -39,6 +39,16 @@ impl Forwarder {
         Self { address, writer, session: None, opened: 0 }
     }
 
+    /// Whose records it sends.
+    pub fn writer(&self) -> Incarnation {
+        self.writer
+    }
+
+    /// Goes on for another writer, once all of the one before is sent.
+    pub(super) fn write_as(&mut self, writer: Incarnation) {
+        self.writer = writer;
+    }
+
     /// How often a connection was opened in place of one that failed.
     pub fn reconnects(&self) -> u64 {
         self.opened.saturating_sub(1)

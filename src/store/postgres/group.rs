@@ -29,8 +29,19 @@ impl Incarnation {
         Ok(Self(bytes))
     }
 
-    fn bytes(&self) -> &[u8] {
+    pub(super) fn bytes(&self) -> &[u8] {
         &self.0
+    }
+
+    /// As it stands in the names of files.
+    pub(super) fn to_hex(self) -> String {
+        hex::encode(self.0)
+    }
+
+    pub(super) fn from_hex(text: &str) -> Option<Self> {
+        let mut bytes = [0; 16];
+        hex::decode_to_slice(text, &mut bytes).ok()?;
+        Some(Self(bytes))
     }
 }
 

@@ -16,8 +16,8 @@ CREATE TABLE almanac.call_keys (
     told_at timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (tenant, key)
 );
--- In which order records are listed. Those of several writers become visible out of it.
-CREATE SEQUENCE almanac.execution_ids CACHE 1000;
+-- In which order records are listed. Those of several writers become visible out of it, so nothing is followed by it.
+CREATE SEQUENCE almanac.execution_ids;
 -- By the month it was stored: what its caller says of time decides nothing. No number is unique by an index, which
 -- would have to be one over all months; the writer's row sees to it.
 CREATE TABLE almanac.executions (

@@ -1,0 +1,129 @@
+use tempfile::TempDir;
+
+use super::super::migrations::{Migration, open};
+use super::super::session::DatabaseSession;
+use super::super::test_server::{Proxy, TestServer};
+use super::*;
+use crate::store::suite::records::execution;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn settings() -> OutboxSettings {
+    OutboxSettings { commit_within: Duration::from_millis(300), ..OutboxSettings::default() }
+}
+
+fn record(tool: &str) -> Execution {
+    execution(tool, None, 1, None)
+}
+
+/// The tools of all that is stored, sorted.
+async fn tools(server: &TestServer) -> Vec<String> {
+    let session = DatabaseSession::open(&server.address("postgres", "")).await.unwrap();
+    let rows = session.query("SELECT tool FROM almanac.executions ORDER BY tool", &[]).await.unwrap();
+    rows.iter().map(|row| row.get(0)).collect()
+}
+
+fn is_alone(taken: &Taken) -> bool {
+    matches!(taken.kept_at, KeptAt::JournalAlone(_))
+}
+
+#[tokio::test]
+async fn what_was_spooled_is_stored_once_whoever_is_killed() {
+    let Some(mut server) = TestServer::start() else { return };
+    drop(open(&server.address("postgres", ""), Migration::Auto).await.unwrap());
+    let (directory, proxy) = (TempDir::new().unwrap(), Proxy::before(&server));
+    let start = || Outbox::open(directory.path(), proxy.address(), settings()).unwrap();
+    let mut outbox = start();
+    let taken = outbox.send(vec![record("a")]).await.unwrap();
+    assert!(matches!(taken.kept_at, KeptAt::Database(_)) && taken.first == 1);
+    // It is committed, and nobody is told; those behind it wait on this machine.
+    proxy.swallow_answers(true);
+    let taken = outbox.send(vec![record("b"), record("c")]).await.unwrap();
+    assert!(is_alone(&taken) && taken.first == 2);
+    assert!(outbox.trouble().is_some());
+    assert!(is_alone(&outbox.send(vec![record("d")]).await.unwrap()));
+    while tools(&server).await.len() < 3 {
+        tokio::task::yield_now().await;
+    }
+    // The daemon is killed: nothing of it is tidied up. The server is, too.
+    std::mem::forget(outbox);
+    server.kill();
+    let mut outbox = start();
+    assert_eq!(outbox.waiting(), 3);
+    assert!(is_alone(&outbox.send(vec![record("e")]).await.unwrap()), "it stands behind what was left");
+    std::mem::forget(outbox);
+    server.restart();
+    proxy.swallow_answers(false);
+    let mut outbox = start();
+    assert_eq!(outbox.waiting(), 4, "of two earlier starts");
+    let taken = outbox.send(vec![record("f")]).await.unwrap();
+    assert!(matches!(taken.kept_at, KeptAt::Database(_)), "{taken:?}");
+    assert_eq!((outbox.waiting(), outbox.trouble()), (0, None));
+    assert_eq!(tools(&server).await, ["a", "b", "c", "d", "e", "f"]);
+    drop(outbox);
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "nothing is left to be sent");
+    let mut again = start();
+    again.forward(PATIENCE).await.unwrap();
+    assert_eq!(tools(&server).await.len(), 6);
+}
+
+#[tokio::test]
+async fn who_does_not_spool_refuses() {
+    let Some(mut server) = TestServer::start() else { return };
+    let address = server.address("postgres", "");
+    drop(open(&address, Migration::Auto).await.unwrap());
+    let directory = TempDir::new().unwrap();
+    let refuse = OutboxSettings { when_unreachable: WhenUnreachable::Refuse, ..settings() };
+    let mut outbox = Outbox::open(directory.path(), address, refuse).unwrap();
+    server.kill();
+    for _ in 0..2 {
+        let error = outbox.send(vec![record("a")]).await.unwrap_err();
+        assert!(matches!(error, OutboxError::Database(DatabaseFault::Unreachable { .. })), "{error}");
+        assert_eq!(outbox.waiting(), 0);
+    }
+    server.restart();
+    assert!(matches!(outbox.send(vec![record("b")]).await.unwrap().kept_at, KeptAt::Database(_)));
+    assert_eq!(tools(&server).await, ["b"]);
+}
+
+#[tokio::test]
+async fn a_spool_that_is_full_refuses_until_the_server_is_back() {
+    let Some(mut server) = TestServer::start() else { return };
+    let address = server.address("postgres", "");
+    drop(open(&address, Migration::Auto).await.unwrap());
+    let directory = TempDir::new().unwrap();
+    let mut outbox = Outbox::open(directory.path(), address, OutboxSettings { spool_max: 300, ..settings() }).unwrap();
+    server.kill();
+    let mut kept = 0;
+    let full = loop {
+        match outbox.send(vec![record("a")]).await {
+            Ok(taken) => assert!(is_alone(&taken)),
+            Err(error) => break error,
+        }
+        kept += 1;
+        assert!(kept < 20);
+    };
+    assert!(matches!(full, OutboxError::Spool(SpoolError::Full(_))), "{full}");
+    server.restart();
+    outbox.forward(PATIENCE).await.unwrap();
+    assert!(matches!(outbox.send(vec![record("a")]).await.unwrap().kept_at, KeptAt::Database(_)));
+    assert_eq!(tools(&server).await.len(), kept + 1);
+}
+
+#[tokio::test]
+async fn the_journal_acknowledges_where_it_is_to() {
+    let Some(server) = TestServer::start() else { return };
+    let address = server.address("postgres", "");
+    drop(open(&address, Migration::Auto).await.unwrap());
+    let directory = TempDir::new().unwrap();
+    let by_journal = OutboxSettings { acknowledge: Acknowledge::Journal, ..settings() };
+    let mut outbox = Outbox::open(directory.path(), address, by_journal).unwrap();
+    let keyed = |tool: &str, key: &str| execution(tool, None, 1, Some(key));
+    assert!(matches!(outbox.send(vec![keyed("a", "k"), record("\0")]).await.unwrap().kept_at, KeptAt::Journal));
+    assert!(matches!(outbox.send(vec![keyed("a", "k"), record("b")]).await.unwrap().kept_at, KeptAt::Journal));
+    assert_eq!((tools(&server).await.len(), outbox.waiting()), (0, 4));
+    outbox.forward(PATIENCE).await.unwrap();
+    assert_eq!(tools(&server).await, ["a", "b"], "once, and what cannot be stored holds up nothing");
+    let refused = std::fs::read_to_string(directory.path().join("spool.refused")).unwrap();
+    assert_eq!(refused.lines().count(), 1, "{refused}");
+}
