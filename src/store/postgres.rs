@@ -4,6 +4,7 @@
 //! often it is sent: each group moves the row of its writer in the same transaction.
 
 pub mod address;
+pub mod audit;
 pub mod fault;
 pub mod forwarder;
 pub mod group;
