@@ -48,10 +48,15 @@ impl Incarnation {
 /// A record with its number.
 pub type Numbered = (i64, Execution);
 
-/// The level of commits is that which an acknowledgement promises, whatever the server's default is. Of two groups with
-/// the same keys the later waits at the first of them, since they are sorted; a key that stands for another body fails
-/// the group at the column that may not be null.
-const COMMIT: &str = "WITH durable AS MATERIALIZED (
+/// Values of the statement that takes no keys.
+const WITHOUT_KEYS: usize = 15;
+
+/// What both statements begin with. The level of commits is that which an acknowledgement promises, whatever the
+/// server's default is.
+macro_rules! moving {
+    ($rest:literal) => {
+        concat!(
+            "WITH durable AS MATERIALIZED (
     SELECT set_config('synchronous_commit',
         CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true) AS level
 ), moved AS (
@@ -60,7 +65,29 @@ const COMMIT: &str = "WITH durable AS MATERIALIZED (
     ON CONFLICT (incarnation) DO UPDATE SET
         before = writer.through, through = greatest(writer.through, excluded.through), moved_at = now()
     RETURNING before
-), called AS MATERIALIZED (
+)",
+            $rest
+        )
+    };
+}
+
+/// Stores records that have no keys: most have none, and the server plans this in less time.
+const COMMIT: &str = moving!(
+    " INSERT INTO almanac.executions (tenant, incarnation, sequence, tool, mode, outcome, duration_ms, content_length,
+    num_perspectives, num_branches, thinking_budget, context_tokens, session, at_ms)
+SELECT tenant, $1, sequence, tool, mode, outcome, duration_ms, content_length, num_perspectives, num_branches,
+    thinking_budget, context_tokens, session, at_ms
+FROM unnest($3::int8[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int8[], $9::int8[], $10::int8[],
+    $11::int8[], $12::int8[], $13::int8[], $14::text[], $15::int8[])
+    AS called (sequence, tenant, tool, mode, outcome, duration_ms, content_length, num_perspectives, num_branches,
+    thinking_budget, context_tokens, session, at_ms)
+WHERE sequence > (SELECT before FROM moved)"
+);
+
+/// Stores records of which some have keys. Of two groups with the same keys the later waits at the first of them, since
+/// they are sorted; a key that stands for another body fails the group at the column that may not be null.
+const COMMIT_WITH_KEYS: &str = moving!(
+    ", called AS MATERIALIZED (
     SELECT * FROM unnest($3::int8[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int8[], $9::int8[],
         $10::int8[], $11::int8[], $12::int8[], $13::int8[], $14::text[], $15::int8[], $16::text[], $17::text[])
     AS called (sequence, tenant, tool, mode, outcome, duration_ms, content_length, num_perspectives, num_branches,
@@ -82,7 +109,8 @@ const COMMIT: &str = "WITH durable AS MATERIALIZED (
     ORDER BY called.sequence
 )
 SELECT called.sequence FROM called JOIN keyed USING (tenant, key)
-WHERE keyed.incarnation <> $1 OR keyed.sequence <> called.sequence ORDER BY called.sequence";
+WHERE keyed.incarnation <> $1 OR keyed.sequence <> called.sequence ORDER BY called.sequence"
+);
 
 /// Stores a group. Returns the numbers of those records that had been told before, under their keys, rising.
 ///
@@ -118,7 +146,12 @@ pub async fn commit(
         (&columns.keys, Type::TEXT_ARRAY),
         (&columns.digests, Type::TEXT_ARRAY),
     ];
-    let rows = session.commit(COMMIT, &values, patience).await?;
+    let (statement, values) = if columns.keys.iter().any(Option::is_some) {
+        (COMMIT_WITH_KEYS, &values[..])
+    } else {
+        (COMMIT, &values[..WITHOUT_KEYS])
+    };
+    let rows = session.commit(statement, values, patience).await?;
     let mut told = columns.told;
     told.extend(rows.iter().map(|row| row.get::<_, i64>(0)));
     told.sort_unstable();
