@@ -11,7 +11,7 @@ pub mod group;
 pub mod migrations;
 pub mod outbox;
 pub mod partitions;
-mod password_file;
+pub mod password_file;
 pub mod session;
 pub mod spool;
 #[cfg(test)]

@@ -215,6 +215,12 @@ impl DatabaseAddress {
         Ok(())
     }
 
+    /// With the file of passwords that the environment names, unless the URL names one.
+    #[must_use]
+    pub fn or_password_file(self, file: Option<PathBuf>) -> Self {
+        Self { password_file: self.password_file.or(file), ..self }
+    }
+
     /// How a host proves who it is: beyond this machine by its certificate, unless something else was said. A socket
     /// is the file system's to protect.
     pub fn ssl_mode_of(&self, host: &ServerPlace) -> SslMode {
