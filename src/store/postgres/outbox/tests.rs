@@ -1,3 +1,6 @@
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 use tempfile::TempDir;
 
 use super::super::migrations::{Migration, open};
@@ -126,4 +129,66 @@ async fn the_journal_acknowledges_where_it_is_to() {
     assert_eq!(tools(&server).await, ["a", "b"], "once, and what cannot be stored holds up nothing");
     let refused = std::fs::read_to_string(directory.path().join("spool.refused")).unwrap();
     assert_eq!(refused.lines().count(), 1, "{refused}");
+}
+
+/// Sends records of these names until it is stopped, and notes each that was acknowledged.
+async fn keep_sending(mut outbox: Outbox, prefix: String, acknowledged: Arc<Mutex<Vec<String>>>) {
+    for number in 0.. {
+        let name = format!("{prefix}.{number}");
+        if outbox.send(vec![record(&name)]).await.is_ok() {
+            acknowledged.lock().push(name);
+        }
+        // What is spooled is sent as soon as it can be.
+        let _ = outbox.forward(Duration::from_millis(50)).await;
+    }
+}
+
+/// Three daemons, each of which ends in the middle of what it does, and a server that is killed now and then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_was_acknowledged_is_stored_once() {
+    let Some(mut server) = TestServer::start() else { return };
+    drop(open(&server.address("postgres", ""), Migration::Auto).await.unwrap());
+    let directories = [(); 3].map(|()| TempDir::new().unwrap());
+    let acknowledged: Arc<Mutex<Vec<String>>> = Arc::default();
+    for round in 0..8 {
+        let address = server.address("postgres", "");
+        let start = |(place, directory): (usize, &TempDir)| {
+            let outbox = Outbox::open(directory.path(), address.clone(), settings()).unwrap();
+            tokio::spawn(keep_sending(outbox, format!("{round}.{place}"), Arc::clone(&acknowledged)))
+        };
+        let daemons: Vec<_> = directories.iter().enumerate().map(start).collect();
+        let wait_for = async |more: usize| {
+            let enough = acknowledged.lock().len() + more;
+            while acknowledged.lock().len() < enough {
+                tokio::task::yield_now().await;
+            }
+        };
+        wait_for(20 + round * 7).await;
+        if round % 2 == 1 {
+            server.kill();
+            // These are on their own machines alone.
+            wait_for(5).await;
+        }
+        if round % 4 == 3 {
+            server.restart();
+            wait_for(5).await;
+        }
+        for daemon in daemons {
+            daemon.abort();
+            assert!(daemon.await.unwrap_err().is_cancelled());
+        }
+        if round % 4 == 1 {
+            server.restart();
+        }
+    }
+    for directory in &directories {
+        let mut outbox = Outbox::open(directory.path(), server.address("postgres", ""), settings()).unwrap();
+        outbox.forward(PATIENCE).await.unwrap();
+        assert_eq!(outbox.waiting(), 0);
+    }
+    let stored = tools(&server).await;
+    assert!(stored.windows(2).all(|pair| pair[0] != pair[1]), "none twice");
+    let acknowledged = acknowledged.lock();
+    let lost: Vec<&String> = acknowledged.iter().filter(|name| stored.binary_search(name).is_err()).collect();
+    assert!(lost.is_empty(), "of {}: {lost:?}", acknowledged.len());
 }
