@@ -324,7 +324,7 @@ impl Engine {
 
     /// Records calls that ended: all of them durably, or none, and what they teach with them unless the store is in
     /// trouble by then. Returns those that were new with how each compares with what would have been said of it.
-    pub async fn record(&self, batch: Vec<Execution>) -> Result<Vec<(Execution, Option<ForecastVerdict>)>, StoreError> {
+    pub async fn record(&self, batch: Vec<Execution>) -> Result<RecordedCalls, StoreError> {
         let stored = self.store.append(batch.clone())?.durable().await?;
         let ids: Vec<i64> = stored.ids.iter().copied().flatten().collect();
         let (new, samples): (Vec<Execution>, Vec<u64>) = batch
@@ -355,13 +355,23 @@ impl Engine {
             }
             .emit(&self.metrics);
         }
-        Ok(new.into_iter().zip(lessons.into_iter().map(|lesson| lesson.verdict)).collect())
+        let calls = new.into_iter().zip(lessons.into_iter().map(|lesson| lesson.verdict)).collect();
+        Ok(RecordedCalls { calls, degraded: stored.degraded })
     }
 
     /// The store, for its state.
     pub fn store(&self) -> &dyn Store {
         &*self.store
     }
+}
+
+/// Calls that were recorded.
+#[derive(Debug, Default)]
+pub struct RecordedCalls {
+    /// Those that were new, with how each compares with what would have been said of it.
+    pub calls: Vec<(Execution, Option<ForecastVerdict>)>,
+    /// Why they are less safe than they should be, if so.
+    pub degraded: Option<Arc<str>>,
 }
 
 impl Default for Engine {

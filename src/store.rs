@@ -6,16 +6,23 @@
 //! tried again.
 
 pub mod audit;
+mod clock;
 mod file_identity;
+mod finding;
+mod front;
 mod journal;
 pub mod memories;
+mod noted;
 pub mod notes;
 mod null;
 pub mod postgres;
+mod predicted_queue;
+mod projection;
 mod settings;
 pub mod sqlite;
 #[cfg(test)]
 pub(crate) mod suite;
+mod told_keys;
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,9 +36,11 @@ use crate::timing::{Predicted, TimedCall};
 pub use audit::{
     Choice, ExecutionFilter, ExecutionPage, RecordedCall, SessionFilter, SessionPage, SessionRow, TimedCallFilter,
 };
+pub use front::OnCommit;
 pub use memories::Memories;
 pub use notes::{Note, Notepad, Notes, NotesPending};
 pub use null::NullStore;
+pub use postgres::{Postgres, PostgresOptions, Standings};
 pub use settings::Settings;
 pub use sqlite::Sqlite;
 
@@ -53,6 +62,14 @@ impl Default for ReplayLimits {
     /// learnt in a second; 20,000 calls are the sessions that are likely to go on.
     fn default() -> Self {
         Self { keys: 20_000, per_key: 50, in_all: 100_000, of_sessions: 20_000 }
+    }
+}
+
+impl ReplayLimits {
+    /// As many of each key as fit, and at least one: keys that have few leave their share to the others.
+    fn rows_of_each(self, keys: &[KeyCount]) -> u32 {
+        let all = |each: u32| keys.iter().map(|key| key.samples.min(each.into())).sum::<u64>();
+        (2..=self.per_key).rev().find(|&each| all(each) <= self.in_all.into()).unwrap_or(1)
     }
 }
 
@@ -105,6 +122,9 @@ pub enum StoreError {
     /// A memory cannot be read; trying again does not help.
     #[error("the memory `{0}` is damaged in the database; restore a backup, or purge it")]
     Damaged(String),
+    /// The database refuses a record for what it is; nothing of the batch was stored.
+    #[error("the database cannot store it: {0}")]
+    Unstorable(String),
     /// An idempotency key was used for something else; nothing of the batch was stored.
     #[error("the idempotency key `{0}` was used for another body; use a new key for another call")]
     KeyReused(String),
@@ -124,6 +144,8 @@ pub struct Stored {
     pub ids: Vec<Option<i64>>,
     /// The prefixes that changed with the batch, or with others that were written together with it.
     pub transitions: Arc<[Transition]>,
+    /// What the acknowledgement is less worth than it should be for, if so: the records are on this machine alone.
+    pub degraded: Option<Arc<str>>,
 }
 
 /// An acknowledgement that will come when the records are durable.
@@ -177,4 +199,14 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Why nothing can be stored now, if so.
     fn trouble(&self) -> Option<String>;
+
+    /// Why what was stored cannot be read now, if so.
+    fn unreadable(&self) -> Option<String> {
+        self.trouble()
+    }
+
+    /// How it stands with a database elsewhere; nothing if all is on this machine.
+    fn standings(&self) -> Option<Arc<Standings>> {
+        None
+    }
 }

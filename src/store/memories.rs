@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use super::StoreError;
 use super::notes::ChoiceNote;
 use crate::memory::query::{Found, Search};
-use crate::memory::stored::{Draft, StoredMemory, StoredVersion};
+use crate::memory::stored::{Draft, Keys, StoredMemory, StoredVersion};
 
 /// A key under which a call is the same call told again.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -191,4 +191,36 @@ pub trait Memories: Send + Sync + fmt::Debug {
         after: &str,
         limit: usize,
     ) -> Result<Vec<(StoredMemory, Vec<StoredVersion>)>, StoreError>;
+}
+
+/// An id that sorts by the moment: UUIDv7, whose twelve bits after the milliseconds are the microseconds.
+pub(super) fn new_id(micros: i64) -> String {
+    let mut random = [0; 10];
+    // Without randomness the moment still makes it unique in its store.
+    let _ = getrandom::fill(&mut random);
+    let [high, low] = ((micros % 1000) as u16).to_be_bytes();
+    (random[0], random[1]) = (high, low);
+    uuid::Builder::from_unix_timestamp_millis((micros / 1000) as u64, &random).into_uuid().to_string()
+}
+
+/// Databases differ in whether they keep the character U+0000, so none is asked to.
+pub(super) fn refuse_null<'d>(drafts: impl IntoIterator<Item = &'d Draft>) -> Result<(), StoreError> {
+    // JSON may say it by its number; behind another backslash it says something else.
+    let says_null = |json: &str| {
+        json.match_indices("\\u0000").any(|(at, _)| {
+            let before = json.as_bytes()[..at].iter().rev().take_while(|byte| **byte == b'\\').count();
+            before.is_multiple_of(2)
+        })
+    };
+    let has_null = |draft: &Draft| {
+        let Keys { user, agent, chat, place, .. } = &draft.keys;
+        let keys = [user.as_ref(), agent.as_ref(), chat.as_ref(), place.as_ref().map(|(thread, _)| thread)];
+        let links = draft.links.iter().map(|(_, target)| target);
+        let texts = [&draft.content, &draft.metadata].into_iter().chain(keys.into_iter().flatten()).chain(links);
+        texts.into_iter().any(|text| text.contains('\0')) || says_null(&draft.metadata)
+    };
+    if drafts.into_iter().any(has_null) {
+        return Err(StoreError::Unstorable("a text of the memory has the character U+0000".to_owned()));
+    }
+    Ok(())
 }

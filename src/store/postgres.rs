@@ -1,4 +1,5 @@
-//! What a store on PostgreSQL stands on: where the server is, how it is reached, and what is kept there.
+//! The store on PostgreSQL, which several daemons share: records stand in a journal on this machine first and are sent
+//! from there; everything else is read and written in the database.
 //!
 //! Replication, failover and backup are PostgreSQL's. What is ours is that a group of records is stored once, however
 //! often it is sent: each group moves the row of its writer in the same transaction.
@@ -8,12 +9,216 @@ pub mod audit;
 pub mod fault;
 pub mod forwarder;
 pub mod group;
+mod history;
+mod learnt;
+mod memories;
 pub mod migrations;
+mod notes;
 pub mod outbox;
 pub mod partitions;
 pub mod password_file;
+mod readers;
 pub mod session;
+mod side;
 pub mod spool;
+mod standing;
+mod tasks;
 #[cfg(test)]
 mod test_server;
 mod tls;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::runtime::{Builder, Handle, Runtime};
+
+use self::address::DatabaseAddress;
+use self::learnt::LearningDaemon;
+use self::migrations::Migration;
+use self::outbox::{OutboxSettings, WhenUnreachable};
+use self::readers::DatabaseReaders;
+use self::side::PostgresSide;
+use self::spool::SpoolError;
+use self::standing::Standing;
+pub use self::standing::Standings;
+use self::tasks::DatabaseTask;
+use super::finding::row_cache::RowCaches;
+use super::front::{Front, Job, OnCommit, WriterShared};
+use super::memories::Memories;
+use super::{
+    Choice, ExecutionFilter, ExecutionPage, History, Note, NotesPending, Pending, ReplayLimits, SessionFilter,
+    SessionPage, Store, StoreError, TimedCallFilter,
+};
+use crate::timing::{Execution, Predicted, TimedCall};
+
+/// How the database is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PostgresOptions {
+    pub address: DatabaseAddress,
+    /// Where records wait on this machine; nobody else uses it.
+    pub directory: PathBuf,
+    pub outbox: OutboxSettings,
+    /// May the schema be brought up to date?
+    pub migration: Migration,
+    /// Daemons of one host share its durations.
+    pub host: String,
+    /// Batches that may wait to be written; more are refused.
+    pub max_queue: usize,
+}
+
+impl PostgresOptions {
+    fn spools(&self) -> bool {
+        self.outbox.when_unreachable == WhenUnreachable::Spool
+    }
+}
+
+/// The store cannot be started.
+#[derive(Debug, thiserror::Error)]
+pub enum PostgresStartError {
+    /// Something that only the operator can mend.
+    #[error("store.url: {0}")]
+    Setting(String),
+    /// Records cannot be kept on this machine.
+    #[error(transparent)]
+    Spool(#[from] SpoolError),
+    #[error("cannot start the store's threads: {0}")]
+    System(#[from] io::Error),
+}
+
+/// The store on PostgreSQL. Dropping it writes what waits, as far as the server takes it; the rest stays on this
+/// machine.
+#[derive(Debug)]
+pub struct Postgres {
+    learning: LearningDaemon,
+    front: Front<PostgresSide>,
+    readers: DatabaseReaders,
+    row_caches: RowCaches<String>,
+    standing: Standing,
+    /// Moves connections on. It ends after the writer, which comes before it here.
+    runtime: Option<Runtime>,
+}
+
+impl Postgres {
+    /// Starts the writer, and waits for the server, for five seconds at most. One that is away is no error: records
+    /// wait on this machine, and it is looked for.
+    ///
+    /// # Errors
+    /// If a setting is wrong, which waiting does not mend.
+    pub fn start(options: PostgresOptions, on_commit: OnCommit) -> Result<Self, PostgresStartError> {
+        let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("store-io").enable_all().build()?;
+        match Self::start_on(runtime.handle(), options, on_commit) {
+            Ok(mut store) => {
+                store.runtime = Some(runtime);
+                Ok(store)
+            }
+            Err(error) => {
+                // Who starts it may be in another runtime, where none may be waited for.
+                runtime.shutdown_background();
+                Err(error)
+            }
+        }
+    }
+
+    fn start_on(runtime: &Handle, options: PostgresOptions, on_commit: OnCommit) -> Result<Self, PostgresStartError> {
+        let learning = LearningDaemon { daemon: side::daemon_of(&options.directory)?, host: options.host.clone() };
+        let (shared, standing) = (WriterShared::default(), Standing::default());
+        let readers = DatabaseReaders::of(runtime.clone(), options.address.clone());
+        let max_queue = options.max_queue;
+        let handle = runtime.clone();
+        let side = PostgresSide::new(options, learning.clone(), handle, shared.clone(), standing.clone())?;
+        let front = Front::start(side, shared, max_queue, on_commit)?;
+        front.wait();
+        match standing.setting() {
+            Some(setting) => Err(PostgresStartError::Setting(setting)),
+            None => Ok(Self { learning, front, readers, row_caches: RowCaches::default(), standing, runtime: None }),
+        }
+    }
+
+    /// Has the server take what only this machine has. If it cannot now, what the server has is answered.
+    fn send_journal(&self) {
+        let sent = self.note(Vec::new());
+        for noted in sent.into_iter().flat_map(|pending| pending.0) {
+            let _ = noted.blocking_recv();
+        }
+    }
+
+    /// Waits for the writer before the runtime goes that it needs.
+    fn close(&mut self) {
+        self.front.close();
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Store for Postgres {
+    fn append(&self, batch: Vec<Execution>) -> Result<Pending, StoreError> {
+        self.front.append(batch)
+    }
+
+    fn keep_predicted(&self, predicted: Vec<(i64, Predicted)>) {
+        self.front.shared().predicted.put(predicted);
+    }
+
+    fn note(&self, notes: Vec<Note>) -> Result<NotesPending, StoreError> {
+        let (task, noted) = DatabaseTask::notes(notes);
+        self.front.send(Job::Task(task))?;
+        Ok(noted)
+    }
+
+    fn replay(&self, limits: ReplayLimits) -> Result<History, StoreError> {
+        if let Some(trouble) = self.unreadable() {
+            return Err(StoreError::Unavailable(trouble));
+        }
+        self.front.replay(|| self.readers.read(async |session| history::read(session, &self.learning, limits).await))
+    }
+
+    fn executions(&self, wanted: &ExecutionFilter) -> Result<ExecutionPage, StoreError> {
+        self.send_journal();
+        self.readers.read(async |session| audit::page(session, wanted).await)
+    }
+
+    fn timed_calls(&self, wanted: &TimedCallFilter) -> Result<Vec<TimedCall>, StoreError> {
+        self.send_journal();
+        self.readers.read(async |session| audit::timed_calls(session, wanted).await)
+    }
+
+    fn choices(&self, tenant: &str, tool: &str, limit: usize) -> Result<Vec<Choice>, StoreError> {
+        self.readers.read(async |session| notes::choices(session, tenant, tool, limit).await)
+    }
+
+    fn sessions(&self, wanted: &SessionFilter) -> Result<SessionPage, StoreError> {
+        self.send_journal();
+        self.readers.read(async |session| audit::sessions(session, wanted).await)
+    }
+
+    fn memories(&self) -> &dyn Memories {
+        self
+    }
+
+    fn queued(&self) -> usize {
+        self.front.queued()
+    }
+
+    fn trouble(&self) -> Option<String> {
+        self.front.trouble()
+    }
+
+    fn unreadable(&self) -> Option<String> {
+        self.front.trouble().or_else(|| self.standing.now().trouble.clone())
+    }
+
+    fn standings(&self) -> Option<Arc<Standings>> {
+        Some(self.standing.now())
+    }
+}
+
+#[cfg(test)]
+mod tests;

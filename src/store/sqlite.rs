@@ -12,7 +12,6 @@ mod memories;
 mod migrations;
 mod notes;
 mod postings;
-mod predicted_queue;
 mod projection;
 mod queries;
 mod ranking;
@@ -21,23 +20,17 @@ mod reindex;
 mod row_cache;
 mod scrub;
 mod search;
-mod search_scope;
 mod writer;
 
+use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, OnceLock};
-use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
-use std::{io, mem, thread};
+use std::sync::Arc;
 
-use arc_swap::ArcSwapOption;
-use parking_lot::Mutex;
 use rusqlite::{Connection, OpenFlags};
-use tokio::sync::oneshot;
 
+use super::finding::row_cache::RowCaches;
+use super::front::{Front, Job, OnCommit, WriterShared};
 use super::memories::Memories;
 use super::notes::NotesPending;
 use super::{
@@ -47,10 +40,8 @@ use super::{
 use crate::timing::{Execution, Predicted, TimedCall};
 use migrations::{MigrationError, migrate};
 use notes::Noting;
-use predicted_queue::PredictedQueue;
 use readers::Readers;
-use row_cache::RowCaches;
-use writer::{Batch, Job, Writer};
+use writer::SqliteSide;
 
 /// How the database is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,89 +64,32 @@ impl Options {
 #[derive(Debug)]
 pub struct Sqlite {
     options: Options,
-    jobs: Option<SyncSender<Job>>,
-    queued: Arc<AtomicUsize>,
-    trouble: Arc<ArcSwapOption<String>>,
-    /// Set once the database was opened, or was found not to be usable.
-    opened: Arc<OnceLock<()>>,
-    late_history: Arc<Mutex<LateHistory>>,
-    predicted: Arc<PredictedQueue>,
-    writer: Option<JoinHandle<()>>,
+    front: Front<SqliteSide>,
     readers: Readers,
-    row_caches: RowCaches,
+    row_caches: RowCaches<i64>,
     /// Files that stay open until no connection is.
     _kept: Arc<KeptFiles>,
-}
-
-/// What a start reads back of a database that could not be opened at first. It is read when the database opens, before
-/// anything is added, so that nothing that was recorded since is in it.
-#[derive(Debug, Default)]
-enum LateHistory {
-    /// It opened at once, or what it had was read.
-    #[default]
-    Unneeded,
-    /// It did not open yet.
-    Awaited,
-    Read(rusqlite::Result<History>),
 }
 
 /// Files that are open beside SQLite's own connections to them. Closing one gives up all of a process's locks on it.
 type KeptFiles = parking_lot::Mutex<Vec<Arc<std::fs::File>>>;
 
-/// Called with the time each commit took and the number of records in it.
-pub type OnCommit = Box<dyn FnMut(Duration, usize) + Send>;
-
 impl Sqlite {
     /// Starts the writer. A database that cannot be opened is no error here: [`Store::trouble`] tells, and each later
     /// batch tries again.
     pub fn start(options: Options, on_commit: OnCommit) -> io::Result<Self> {
-        let (sender, jobs) = sync_channel(options.settings.max_queue);
-        let (queued, trouble) = (Arc::new(AtomicUsize::new(0)), Arc::new(ArcSwapOption::empty()));
-        let opened: Arc<OnceLock<()>> = Arc::default();
-        let kept: Arc<KeptFiles> = Arc::default();
-        let mut writer =
-            Writer::new(options.clone(), Arc::clone(&queued), Arc::clone(&trouble), Arc::clone(&kept), on_commit);
-        let done = Arc::clone(&opened);
-        let late_history = Arc::clone(&writer.late_history);
-        let predicted = Arc::clone(&writer.predicted);
-        // Opening flushes the disk, which need not be waited for while documents are read.
-        let thread = Builder::new().name("store".into()).spawn(move || {
-            writer.open();
-            writer.await_history();
-            done.get_or_init(|| ());
-            writer.run(&jobs);
-        })?;
+        let (kept, shared): (Arc<KeptFiles>, WriterShared) = Default::default();
+        let side = SqliteSide::new(options.clone(), Arc::clone(&kept), shared.clone());
+        let front = Front::start(side, shared, options.settings.max_queue, on_commit)?;
         let (readers, row_caches) = (Readers::of(&options.path), RowCaches::default());
-        Ok(Self {
-            options,
-            jobs: Some(sender),
-            queued,
-            trouble,
-            opened,
-            late_history,
-            predicted,
-            writer: Some(thread),
-            readers,
-            row_caches,
-            _kept: kept,
-        })
+        Ok(Self { options, front, readers, row_caches, _kept: kept })
     }
 
     /// Puts a job in the queue.
-    fn send(&self, job: Job) -> Result<(), StoreError> {
-        let jobs = self.jobs.as_ref().ok_or(StoreError::Closed)?;
-        self.queued.fetch_add(1, Ordering::Relaxed);
-        jobs.try_send(job).map_err(|error| {
-            self.queued.fetch_sub(1, Ordering::Relaxed);
-            match error {
-                TrySendError::Full(_) => StoreError::Busy(self.options.settings.max_queue),
-                TrySendError::Disconnected(_) => StoreError::Closed,
-            }
-        })
+    fn send(&self, job: Job<SqliteSide>) -> Result<(), StoreError> {
+        self.front.send(job)
     }
-}
 
-impl Sqlite {
     /// Takes over what only the journal has. If it cannot be now, what the database has is answered.
     fn take_journal_over(&self) {
         let taken_over = self.note(Vec::new());
@@ -165,49 +99,22 @@ impl Sqlite {
     }
 }
 
-impl Drop for Sqlite {
-    fn drop(&mut self) {
-        self.jobs = None;
-        if let Some(writer) = self.writer.take()
-            && writer.join().is_err()
-            && !thread::panicking()
-        {
-            tracing::error!("the store's writer panicked");
-        }
-    }
-}
-
 impl Store for Sqlite {
     fn append(&self, batch: Vec<Execution>) -> Result<Pending, StoreError> {
-        let (reply, pending) = oneshot::channel();
-        self.send(Job::Batch(Batch { executions: batch, reply }))?;
-        Ok(Pending(pending))
+        self.front.append(batch)
     }
 
     fn replay(&self, limits: ReplayLimits) -> Result<History, StoreError> {
-        let trouble = self.trouble();
-        let mut late_history = self.late_history.lock();
-        let read = match mem::take(&mut *late_history) {
-            LateHistory::Read(read) => read,
-            awaited @ LateHistory::Awaited => {
-                *late_history = awaited;
-                return Err(StoreError::Unavailable(trouble.unwrap_or_default()));
-            }
-            LateHistory::Unneeded => match trouble {
-                Some(trouble) => return Err(StoreError::Unavailable(trouble)),
-                None => history::read(&self.options.path, limits),
-            },
-        };
-        read.map_err(|error| StoreError::Unavailable(error.to_string()))
+        self.front.replay(|| history::read(&self.options.path, limits))
     }
 
     fn keep_predicted(&self, predicted: Vec<(i64, Predicted)>) {
-        self.predicted.put(predicted);
+        self.front.shared().predicted.put(predicted);
     }
 
     fn note(&self, notes: Vec<Note>) -> Result<NotesPending, StoreError> {
         let (noting, noted) = Noting::new(notes);
-        self.send(Job::Task(Box::new(noting)))?;
+        self.send(writer::task(noting))?;
         Ok(noted)
     }
 
@@ -235,12 +142,11 @@ impl Store for Sqlite {
     }
 
     fn queued(&self) -> usize {
-        self.queued.load(Ordering::Relaxed)
+        self.front.queued()
     }
 
     fn trouble(&self) -> Option<String> {
-        self.opened.wait();
-        self.trouble.load().as_deref().cloned()
+        self.front.trouble()
     }
 }
 
@@ -280,7 +186,8 @@ pub fn file_in(state_dir: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::time::Duration;
+    use std::{fs, thread};
 
     use tempfile::TempDir;
 
@@ -477,7 +384,11 @@ mod tests {
             0
         }
 
-        fn run(&mut self, _: &mut rusqlite::Transaction<'_>, _: &mut writer::Clock) -> rusqlite::Result<()> {
+        fn run(
+            &mut self,
+            _: &mut rusqlite::Transaction<'_>,
+            _: &mut crate::store::clock::Clock,
+        ) -> rusqlite::Result<()> {
             self.busy.send(()).unwrap();
             self.released.recv().unwrap();
             Ok(())
@@ -499,7 +410,7 @@ mod tests {
         // Everything else waits for it.
         let (release, released) = std::sync::mpsc::channel();
         let (busy, started) = std::sync::mpsc::channel();
-        store.send(Job::Task(Box::new(Held { busy, released }))).unwrap();
+        store.send(writer::task(Held { busy, released })).unwrap();
         started.recv().unwrap();
         let mut waiting = Vec::new();
         let refused = loop {

@@ -127,6 +127,8 @@ pub enum Code {
     UnknownToken,
     /// The catalog has no such tool.
     UnknownTool,
+    /// A text has the character U+0000, or is longer than the store keeps.
+    UnstorableText,
     /// The memory is at another version by now.
     VersionChanged,
 }

@@ -396,6 +396,9 @@ pub enum Timestamp {
 pub struct RecordAnswer {
     /// How many records were new and are durable now.
     pub recorded: usize,
+    /// What they are durable by less than they should be: on one machine alone, since the database cannot be reached.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub degraded: Vec<String>,
 }
 
 /// `GET /v1/timing` and `GET /v1/timing/{tool}`.

@@ -64,6 +64,9 @@ impl From<RecallError> for MemoryProblem {
                     Problem::unavailable(Code::StoreUnavailable, said)
                 }
                 MemoryError::Store(StoreError::TooLong(_)) => Problem::unavailable(Code::AnswerTooLong, said),
+                MemoryError::Store(StoreError::Unstorable(_)) => {
+                    Problem::invalid(Code::UnstorableText, error.to_string())
+                }
                 MemoryError::Store(StoreError::Damaged(id)) => {
                     tracing::error!(id, "a memory is damaged in the database");
                     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, Code::DamagedMemory, said)

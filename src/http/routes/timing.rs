@@ -70,8 +70,9 @@ pub(super) fn record(context: Arc<Context>, mut request: Request) -> Answering {
             let detail = format!("record {index}: the timestamp is more than a year in the future; is it in ms?");
             return Err(Problem::invalid(Code::FutureTimestamp, detail));
         }
-        let recorded = context.engine.record(batch).await.map_err(|error| store_problem(&error))?.len();
-        let mut answer = answer::json(&RecordAnswer { recorded });
+        let done = context.engine.record(batch).await.map_err(|error| store_problem(&error))?;
+        let (recorded, degraded) = (done.calls.len(), done.degraded.iter().map(ToString::to_string).collect());
+        let mut answer = answer::json(&RecordAnswer { recorded, degraded });
         if recorded > 0 {
             *answer.status_mut() = StatusCode::CREATED;
         }
@@ -83,6 +84,7 @@ pub(super) fn record(context: Arc<Context>, mut request: Request) -> Answering {
 pub(super) fn store_problem(error: &StoreError) -> Problem {
     match error {
         StoreError::KeyReused(_) => Problem::invalid(Code::IdempotencyKeyReused, error.to_string()),
+        StoreError::Unstorable(_) => Problem::invalid(Code::UnstorableText, error.to_string()),
         StoreError::Busy(_) => Problem::too_many(Code::StoreBusy, error.to_string()),
         StoreError::Unavailable(_) | StoreError::Closed | StoreError::TooLong(_) | StoreError::Damaged(_) => {
             Problem::unavailable(Code::StoreUnavailable, error.to_string())

@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
 
+use crate::strict::FromNode;
+
 /// Where the server listens if nothing is said.
 const PORT: u16 = 5432;
 
@@ -111,7 +113,8 @@ impl fmt::Debug for Password {
 }
 
 /// Where the database is, and who asks.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, FromNode)]
+#[node(try_from = "String")]
 pub struct DatabaseAddress {
     /// The servers in the order in which they are tried; the first that may be written is taken.
     pub hosts: Vec<(ServerPlace, u16)>,
@@ -230,6 +233,14 @@ impl DatabaseAddress {
             (host, None) if host.is_local() => SslMode::Disable,
             (_, None) => SslMode::VerifyFull,
         }
+    }
+}
+
+impl TryFrom<String> for DatabaseAddress {
+    type Error = AddressError;
+
+    fn try_from(url: String) -> Result<Self, AddressError> {
+        Self::parse(&url, Origin::Configuration)
     }
 }
 

@@ -47,8 +47,13 @@ pub async fn page(session: &DatabaseSession, wanted: &ExecutionFilter) -> Result
     Ok(ExecutionPage { calls: rows.iter().take(*limit).map(call).collect(), next })
 }
 
+/// What a writer stored behind a number, so many at once: a call's columns, its id, its number.
+pub(super) const BEHIND: &str = "SELECT tenant, tool, mode, duration_ms, outcome, content_length, num_perspectives,
+        num_branches, thinking_budget, context_tokens, session, at_ms, id, sequence
+    FROM almanac.executions WHERE incarnation = $1 AND sequence > $2 ORDER BY sequence LIMIT $3";
+
 /// A call, from these columns: tenant, tool, mode, duration, outcome, the five measures, session and moment.
-fn execution(row: &Row) -> Execution {
+pub(super) fn execution(row: &Row) -> Execution {
     let number = |column: usize| row.get::<_, Option<i64>>(column).map(i64::cast_unsigned);
     Execution {
         tenant: row.get(0),

@@ -55,6 +55,9 @@ pub enum DatabaseFault {
     Record(String),
     #[error("an idempotency key of these records was used for another body")]
     KeyReused,
+    /// A memory has something that no daemon wrote.
+    #[error("the memory `{0}` is damaged")]
+    Damaged(String),
     #[error("there is no partition for this month")]
     NoPartition,
     #[error("the database server refuses ({code}): {message}")]
@@ -142,7 +145,8 @@ impl DatabaseFault {
             code if code.starts_with("08") || code.starts_with("57P") => {
                 Self::Unreachable { server: server.to_owned(), reason: message }
             }
-            code if code.starts_with("22") || code.starts_with("23") => Self::Record(message),
+            // A text that is longer than an index takes is refused as going beyond a limit of the program.
+            code if code.starts_with("22") || code.starts_with("23") || code == "54000" => Self::Record(message),
             code => Self::Other { code: code.to_owned(), message },
         }
     }

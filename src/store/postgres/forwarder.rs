@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::address::DatabaseAddress;
 use super::fault::DatabaseFault;
@@ -81,6 +81,14 @@ impl Forwarder {
         Ok(forwarded)
     }
 
+    /// Sends a group as a whole. Returns the numbers of those that had been told before.
+    ///
+    /// # Errors
+    /// As [`Forwarder::forward`]; one record that is refused refuses all.
+    pub async fn forward_whole(&mut self, records: &[Numbered], patience: Duration) -> Result<Vec<i64>, DatabaseFault> {
+        self.send(records, Instant::now() + patience).await
+    }
+
     /// Sends a group until it is known what became of it.
     async fn send(&mut self, records: &[Numbered], deadline: Instant) -> Result<Vec<i64>, DatabaseFault> {
         let mut pause = FIRST_PAUSE;
@@ -101,22 +109,40 @@ impl Forwarder {
         }
     }
 
-    async fn attempt(&mut self, records: &[Numbered], deadline: Instant) -> Result<Vec<i64>, DatabaseFault> {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let late = |_| DatabaseFault::Late(left);
+    /// The connection; a new one if there is none.
+    pub(super) async fn session(&mut self, patience: Duration) -> Result<&mut DatabaseSession, DatabaseFault> {
         let session = match self.session.take() {
             Some(session) if !session.is_closed() => session,
             _ => {
-                let session = timeout_at(deadline, DatabaseSession::open(&self.address)).await.map_err(late)??;
+                let opening = timeout(patience, DatabaseSession::open(&self.address));
+                let session = opening.await.map_err(|_| DatabaseFault::Late(patience))??;
                 self.opened += 1;
                 session
             }
         };
-        let session = self.session.insert(session);
-        match commit(session, self.writer, records, left).await {
+        Ok(self.session.insert(session))
+    }
+
+    /// Uses the connection no more.
+    pub(super) fn hang_up(&mut self) {
+        self.session = None;
+    }
+
+    /// Uses this connection from now on.
+    pub(super) fn adopt(&mut self, session: DatabaseSession) {
+        self.session = Some(session);
+        self.opened += 1;
+    }
+
+    async fn attempt(&mut self, records: &[Numbered], deadline: Instant) -> Result<Vec<i64>, DatabaseFault> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let late = |_| DatabaseFault::Late(left);
+        let writer = self.writer;
+        let session = self.session(left).await?;
+        match commit(session, writer, records, left).await {
             Err(DatabaseFault::NoPartition) => {
                 timeout_at(deadline, partitions::prepare(session)).await.map_err(late)??;
-                commit(session, self.writer, records, left).await
+                commit(session, writer, records, left).await
             }
             done => done,
         }

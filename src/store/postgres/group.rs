@@ -5,13 +5,14 @@
 //! was lost may be repeated by any connection: it waits for the row until the first try has ended, and finds what that
 //! one did. It writes the row all the same, so that a standby which has this commit has that of the first, too.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use tokio_postgres::types::Type;
 
 use super::fault::DatabaseFault;
-use super::session::{DatabaseSession, Parameter};
+use super::session::{DatabaseSession, StatementValue};
+use crate::store::told_keys::ToldKeys;
 use crate::timing::Execution;
 
 /// Who writes: 128 random bits, new with each start of a daemon.
@@ -127,7 +128,7 @@ pub async fn commit(
 ) -> Result<Vec<i64>, DatabaseFault> {
     let Some((last, _)) = records.last() else { return Ok(Vec::new()) };
     let columns = Columns::of(records)?;
-    let values: [Parameter<'_>; 17] = [
+    let values: [StatementValue<'_>; 17] = [
         (&writer.bytes(), Type::BYTEA),
         (last, Type::INT8),
         (&columns.sequences, Type::INT8_ARRAY),
@@ -156,6 +157,34 @@ pub async fn commit(
     told.extend(rows.iter().map(|row| row.get::<_, i64>(0)));
     told.sort_unstable();
     Ok(told)
+}
+
+/// The digests of what was told under keys of tenants, as far as it was.
+pub(super) async fn told_under(
+    session: &DatabaseSession,
+    keys: &BTreeSet<(&str, &str)>,
+) -> Result<ToldKeys, DatabaseFault> {
+    let mut told = ToldKeys::default();
+    if keys.is_empty() {
+        return Ok(told);
+    }
+    let query = "SELECT tenant, key, digest FROM almanac.call_keys
+        JOIN unnest($1::text[], $2::text[]) AS asked (tenant, key) USING (tenant, key)";
+    let (tenants, names): (Vec<&str>, Vec<&str>) = keys.iter().copied().unzip();
+    for row in session.query(query, &[(&tenants, Type::TEXT_ARRAY), (&names, Type::TEXT_ARRAY)]).await? {
+        told.insert((row.get(0), row.get(1)), row.get(2));
+    }
+    Ok(told)
+}
+
+/// Forgets keys that were told more than a week ago: whoever repeats a call does so sooner.
+pub(super) async fn forget_keys(session: &DatabaseSession) -> Result<(), DatabaseFault> {
+    session
+        .run(
+            "DELETE FROM almanac.call_keys WHERE told_at < now() - interval '7 days';
+             DELETE FROM almanac.memory_keys WHERE told_at < now() - interval '7 days'",
+        )
+        .await
 }
 
 /// A group by its columns, as the statement takes it.

@@ -4,17 +4,26 @@
 use super::address::DatabaseAddress;
 use super::fault::DatabaseFault;
 use super::session::DatabaseSession;
+use crate::strict::Word;
 
 /// Each brings the schema from the version of its index to the next.
-const STEPS: &[&str] = &[include_str!("migrations/records.sql")];
+const STEPS: &[&str] = &[
+    include_str!("migrations/records.sql"),
+    include_str!("migrations/learnt.sql"),
+    include_str!("migrations/notes.sql"),
+    include_str!("migrations/memories.sql"),
+];
 
 /// What is locked while the schema changes, for as long as the transaction lasts.
 pub(super) const LOCK: i64 = 0x0061_6c6d_616e_6163;
 
 /// May the daemon bring the schema up to date itself?
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Word)]
+#[serde(rename_all = "lowercase")]
 pub enum Migration {
+    /// At the start.
     Auto,
+    /// Only by somebody else.
     Never,
 }
 
@@ -86,7 +95,9 @@ async fn apply(session: &DatabaseSession, number: i32, step: &str) -> Result<(),
 /// May the role do what a daemon does? It is asked before the first record has to wait for it.
 async fn check_rights(session: &DatabaseSession) -> Result<(), DatabaseFault> {
     let query = "SELECT tables.name, needed.privilege
-        FROM unnest(ARRAY['writers', 'call_keys', 'executions']) AS tables (name),
+        FROM unnest(ARRAY['writers', 'call_keys', 'executions', 'daemons', 'folds', 'key_counts', 'trails', 'turns',
+            'choices', 'adaptations', 'memory_tenants', 'memories', 'memory_history', 'memory_links', 'memory_keys',
+            'memory_gone', 'purges']) AS tables (name),
              unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS needed (privilege)
         WHERE NOT has_table_privilege('almanac.' || tables.name, needed.privilege) LIMIT 1";
     match session.query(query, &[]).await?.first() {

@@ -5,19 +5,25 @@
 
 use std::collections::VecDeque;
 use std::path::Path;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::address::DatabaseAddress;
 use super::fault::DatabaseFault;
-use super::forwarder::{Forwarded, Forwarder};
+use super::forwarder::Forwarder;
+use super::group::Incarnation;
+use super::session::DatabaseSession;
 use super::spool::{LeftSpool, Spool, SpoolError};
+use super::standing::Standings;
+use crate::strict::Word;
 use crate::timing::Execution;
 
 /// Records of one group; more would make the first of them wait for the last.
 const MAX_GROUP: usize = 4096;
 
 /// When whoever sends records is told that they are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Word)]
+#[serde(rename_all = "lowercase")]
 pub enum Acknowledge {
     /// When this machine's journal is flushed.
     Journal,
@@ -26,7 +32,8 @@ pub enum Acknowledge {
 }
 
 /// What becomes of records while the server is away.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Word)]
+#[serde(rename_all = "lowercase")]
 pub enum WhenUnreachable {
     /// They stay on this machine for the time being.
     Spool,
@@ -66,15 +73,17 @@ pub enum OutboxError {
     Database(#[from] DatabaseFault),
 }
 
-/// Where records are that were taken.
+/// What became of records that belong together, of which all are kept or none.
 #[derive(Debug)]
-pub enum KeptAt {
-    /// At the server; some may have been told before, or are refused, and then they are nowhere.
-    Database(Forwarded),
+pub enum GroupKept {
+    /// The server has them, but for those of these numbers, which had been told before, under their keys.
+    AtDatabase { told: Vec<i64> },
     /// In this machine's journal, as was asked for.
-    Journal,
+    InJournal,
     /// In this machine's journal alone, for this reason.
-    JournalAlone(DatabaseFault),
+    InJournalAlone(Arc<str>),
+    /// Nowhere: the server refuses one of them for what it is.
+    Refused(DatabaseFault),
 }
 
 /// Records that were taken.
@@ -82,7 +91,8 @@ pub enum KeptAt {
 pub struct Taken {
     /// The number of the first; those of the others follow it.
     pub first: i64,
-    pub kept_at: KeptAt,
+    /// Of each group.
+    pub groups: Vec<GroupKept>,
 }
 
 /// All that is on its way to the server.
@@ -94,6 +104,11 @@ pub struct Outbox {
     forwarder: Forwarder,
     /// Why the server did not take what was sent last.
     trouble: Option<String>,
+    /// Since when records wait.
+    since: Option<Instant>,
+    put_aside: u64,
+    /// Somebody else looks whether the server is back.
+    is_looked_after: bool,
 }
 
 impl Outbox {
@@ -101,7 +116,16 @@ impl Outbox {
     pub fn open(directory: &Path, address: DatabaseAddress, settings: OutboxSettings) -> Result<Self, SpoolError> {
         let (spool, left) = Spool::open(directory, settings.spool_max)?;
         let forwarder = Forwarder::new(address, spool.writer());
-        Ok(Self { settings, spool, left: left.into(), forwarder, trouble: None })
+        Ok(Self {
+            settings,
+            spool,
+            left: left.into(),
+            forwarder,
+            trouble: None,
+            since: None,
+            put_aside: 0,
+            is_looked_after: false,
+        })
     }
 
     /// Records that only this machine has, as far as is known.
@@ -114,64 +138,126 @@ impl Outbox {
         self.trouble.as_deref()
     }
 
-    /// Takes records, and returns when they are kept where the settings say.
+    /// Whose records go this way: this start's, and what earlier ones left.
+    pub fn writers(&self) -> Vec<Incarnation> {
+        self.left.iter().map(|left| left.writer).chain([self.spool.writer()]).collect()
+    }
+
+    /// This start's.
+    pub fn writer(&self) -> Incarnation {
+        self.spool.writer()
+    }
+
+    /// Takes groups of records, each as a whole or not at all, and returns when they are kept where the settings say.
     ///
     /// # Errors
-    /// If they are kept nowhere, or may be at the server although the settings refuse to keep them here.
-    pub async fn send(&mut self, records: Vec<Execution>) -> Result<Taken, OutboxError> {
+    /// If none is kept, or they may be at the server although the settings refuse to keep them here.
+    pub async fn send_groups(&mut self, groups: Vec<Vec<Execution>>) -> Result<Taken, OutboxError> {
         let is_first = self.waiting() == 0;
         if !is_first && self.settings.when_unreachable == WhenUnreachable::Refuse {
             // What is here was left by a start with other settings.
             self.forward(self.settings.commit_within).await?;
         }
-        let first = self.spool.put(records)?;
+        let sizes: Vec<usize> = groups.iter().map(Vec::len).collect();
+        let first = self.spool.put(groups.into_iter().flatten().collect())?;
         if self.settings.acknowledge == Acknowledge::Journal {
             self.spool.flush()?;
-            return Ok(Taken { first, kept_at: KeptAt::Journal });
+            return Ok(Taken { first, groups: sizes.iter().map(|_| GroupKept::InJournal).collect() });
         }
+        let mut kept = Vec::with_capacity(sizes.len());
         // Who waits behind a server that is away does not ask it again: that is done beside.
         let waited = match &self.trouble {
-            Some(trouble) if !is_first => Err(DatabaseFault::Behind(trouble.clone())),
-            _ => self.forward_from(first, self.settings.commit_within).await?,
+            Some(trouble) if !is_first || self.is_looked_after => Err(DatabaseFault::Behind(trouble.clone())),
+            _ => self.commit_groups(first, &sizes, &mut kept).await?,
         };
-        match (waited, self.settings.when_unreachable) {
-            (Ok(forwarded), _) => Ok(Taken { first, kept_at: KeptAt::Database(forwarded) }),
-            (Err(fault), WhenUnreachable::Spool) => {
-                self.spool.flush()?;
-                Ok(Taken { first, kept_at: KeptAt::JournalAlone(fault) })
-            }
-            (Err(fault), WhenUnreachable::Refuse) => {
-                self.spool.give_up();
-                Err(fault.into())
-            }
+        let Err(fault) = waited else { return Ok(Taken { first, groups: kept }) };
+        if self.settings.when_unreachable == WhenUnreachable::Refuse {
+            self.spool.give_up();
+            return Err(fault.into());
         }
+        self.spool.flush()?;
+        let reason: Arc<str> = fault.to_string().into();
+        kept.resize_with(sizes.len(), || GroupKept::InJournalAlone(Arc::clone(&reason)));
+        Ok(Taken { first, groups: kept })
     }
 
-    /// Sends what waits, for at most `patience` for each group.
+    /// Sends what waits before the number `first`, then the groups from there on. Those that came to an end are `kept`.
+    async fn commit_groups(
+        &mut self,
+        first: i64,
+        sizes: &[usize],
+        kept: &mut Vec<GroupKept>,
+    ) -> Result<Result<(), DatabaseFault>, SpoolError> {
+        let patience = self.settings.commit_within;
+        let mut outcome = self.forward_until(first, patience).await?.map(drop);
+        if outcome.is_ok() {
+            outcome = self.commit_all(sizes, kept, patience).await;
+        }
+        self.trouble = outcome.as_ref().err().map(ToString::to_string);
+        Ok(outcome)
+    }
+
+    async fn commit_all(
+        &mut self,
+        sizes: &[usize],
+        kept: &mut Vec<GroupKept>,
+        patience: Duration,
+    ) -> Result<(), DatabaseFault> {
+        match self.forwarder.forward_whole(self.spool.waiting(), patience).await {
+            Ok(told) => {
+                let mut next = self.spool.waiting().first().map_or(0, |(number, _)| *number);
+                for size in sizes {
+                    let end = next + *size as i64;
+                    let told = told.iter().copied().filter(|number| (next..end).contains(number)).collect();
+                    kept.push(GroupKept::AtDatabase { told });
+                    next = end;
+                }
+                self.spool.done(self.spool.waiting().len());
+                return Ok(());
+            }
+            Err(DatabaseFault::Record(_) | DatabaseFault::KeyReused) => {}
+            Err(fault) => return Err(fault),
+        }
+        // One of them fails all; each goes by itself.
+        for size in sizes {
+            match self.forwarder.forward_whole(&self.spool.waiting()[..*size], patience).await {
+                Ok(told) => kept.push(GroupKept::AtDatabase { told }),
+                Err(fault @ (DatabaseFault::Record(_) | DatabaseFault::KeyReused)) => {
+                    kept.push(GroupKept::Refused(fault));
+                }
+                Err(fault) => return Err(fault),
+            }
+            self.spool.done(*size);
+        }
+        Ok(())
+    }
+
+    /// Sends what waits, for at most `patience` for each group. Returns how many of these are not stored: they had been
+    /// told before, or are put aside.
     ///
     /// # Errors
     /// If not all of it is sent.
-    pub async fn forward(&mut self, patience: Duration) -> Result<(), OutboxError> {
-        Ok(self.forward_from(i64::MAX, patience).await?.map(drop)?)
-    }
-
-    /// Sends what waits. Says what became of those from the number `first` on; others that the server refuses are put
-    /// aside, since they have been acknowledged.
-    async fn forward_from(
-        &mut self,
-        first: i64,
-        patience: Duration,
-    ) -> Result<Result<Forwarded, DatabaseFault>, SpoolError> {
-        let forwarded = self.forward_all(first, patience).await?;
+    pub async fn forward(&mut self, patience: Duration) -> Result<usize, OutboxError> {
+        let forwarded = self.forward_until(i64::MAX, patience).await?;
         self.trouble = forwarded.as_ref().err().map(ToString::to_string);
-        Ok(forwarded)
+        Ok(forwarded?)
     }
 
-    async fn forward_all(
+    /// Sends what earlier starts left.
+    ///
+    /// # Errors
+    /// If not all of it is sent.
+    pub async fn forward_left(&mut self, patience: Duration) -> Result<(), OutboxError> {
+        Ok(self.forward_until(0, patience).await?.map(drop)?)
+    }
+
+    /// Sends what waits before the number `end` of this start's. What the server refuses is put aside, since it has
+    /// been acknowledged.
+    async fn forward_until(
         &mut self,
-        first: i64,
+        end: i64,
         patience: Duration,
-    ) -> Result<Result<Forwarded, DatabaseFault>, SpoolError> {
+    ) -> Result<Result<usize, DatabaseFault>, SpoolError> {
         while let Some(left) = self.left.front() {
             self.forwarder.write_as(left.writer);
             for group in left.records.chunks(MAX_GROUP) {
@@ -182,30 +268,73 @@ impl Outbox {
                 for (number, why) in &forwarded.refused {
                     aside(&self.spool, &self.forwarder, group, *number, why)?;
                 }
+                self.put_aside += forwarded.refused.len() as u64;
             }
             if let Some(left) = self.left.pop_front() {
                 left.remove()?;
             }
         }
         self.forwarder.write_as(self.spool.writer());
-        let mut of_these = Forwarded::default();
-        while !self.spool.waiting().is_empty() {
-            let group = &self.spool.waiting()[..self.spool.waiting().len().min(MAX_GROUP)];
+        let mut lacking = 0;
+        loop {
+            let due = self.spool.waiting().partition_point(|(number, _)| *number < end);
+            let group = &self.spool.waiting()[..due.min(MAX_GROUP)];
+            if group.is_empty() {
+                return Ok(Ok(lacking));
+            }
             let forwarded = match self.forwarder.forward(group, patience).await {
                 Ok(forwarded) => forwarded,
                 Err(fault) => return Ok(Err(fault)),
             };
-            of_these.told.extend(forwarded.told.into_iter().filter(|number| *number >= first));
-            for (number, why) in forwarded.refused {
-                if number < first {
-                    aside(&self.spool, &self.forwarder, group, number, &why)?;
-                } else {
-                    of_these.refused.push((number, why));
-                }
+            lacking += forwarded.told.len() + forwarded.refused.len();
+            self.put_aside += forwarded.refused.len() as u64;
+            for (number, why) in &forwarded.refused {
+                aside(&self.spool, &self.forwarder, group, *number, why)?;
             }
             self.spool.done(group.len());
         }
-        Ok(Ok(of_these))
+    }
+
+    /// The connection that records go by, for whatever else is to be written.
+    ///
+    /// # Errors
+    /// If there is none within `patience`.
+    pub(super) async fn session(&mut self, patience: Duration) -> Result<&mut DatabaseSession, DatabaseFault> {
+        self.forwarder.session(patience).await
+    }
+
+    /// What was asked last may go on at the server: the connection is not used again.
+    pub(super) fn hang_up(&mut self) {
+        self.forwarder.hang_up();
+    }
+
+    /// Goes on by this connection: the server is back.
+    pub(super) fn go_on_by(&mut self, session: DatabaseSession) {
+        self.forwarder.adopt(session);
+    }
+
+    /// The server does not take what is sent, for this reason; who says so looks whether it is back.
+    pub(super) fn is_troubled(&mut self, why: &DatabaseFault) {
+        (self.trouble, self.is_looked_after) = (Some(why.to_string()), true);
+    }
+
+    /// How it stands.
+    pub(super) fn standings(&mut self) -> Standings {
+        let waiting = self.waiting();
+        self.since = if waiting == 0 { None } else { Some(self.since.unwrap_or_else(Instant::now)) };
+        Standings {
+            trouble: self.trouble.clone(),
+            waiting,
+            spooled_bytes: if self.spool.waiting().is_empty() { 0 } else { self.spool.length() },
+            since: self.since,
+            put_aside: self.put_aside,
+            reconnects: self.reconnects(),
+        }
+    }
+
+    /// How often a connection was opened in place of one that failed.
+    pub fn reconnects(&self) -> u64 {
+        self.forwarder.reconnects()
     }
 }
 

@@ -31,7 +31,7 @@ const UNACKNOWLEDGED: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A value of a statement, with its type.
-pub(super) type Parameter<'v> = (&'v (dyn ToSql + Sync), Type);
+pub(super) type StatementValue<'v> = (&'v (dyn ToSql + Sync), Type);
 
 /// An open connection.
 #[derive(Debug)]
@@ -140,12 +140,12 @@ impl DatabaseSession {
     }
 
     /// The rows that a statement answers.
-    pub(super) async fn query(&self, sql: &str, values: &[Parameter<'_>]) -> Result<Vec<Row>, DatabaseFault> {
+    pub(super) async fn query(&self, sql: &str, values: &[StatementValue<'_>]) -> Result<Vec<Row>, DatabaseFault> {
         self.within(PATIENCE, self.client.query_typed(sql, values)).await
     }
 
     /// The one row that it always answers.
-    pub(super) async fn query_one(&self, sql: &str, values: &[Parameter<'_>]) -> Result<Row, DatabaseFault> {
+    pub(super) async fn query_one(&self, sql: &str, values: &[StatementValue<'_>]) -> Result<Row, DatabaseFault> {
         self.within(PATIENCE, self.client.query_typed_one(sql, values)).await
     }
 
@@ -158,7 +158,7 @@ impl DatabaseSession {
     pub(super) async fn commit(
         &self,
         sql: &str,
-        values: &[Parameter<'_>],
+        values: &[StatementValue<'_>],
         patience: Duration,
     ) -> Result<Vec<Row>, DatabaseFault> {
         self.warning.store(None);
@@ -166,6 +166,25 @@ impl DatabaseSession {
         match self.warning.swap(None) {
             Some(warning) => Err(DatabaseFault::NotReplicated(warning.to_string())),
             None => Ok(rows),
+        }
+    }
+
+    /// Begins a transaction that promises what an acknowledgement does.
+    pub(super) async fn begin(&self) -> Result<(), DatabaseFault> {
+        self.warning.store(None);
+        self.run(
+            "BEGIN; SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+                 WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)",
+        )
+        .await
+    }
+
+    /// Ends it: all of it is kept, or nothing. Answered with a warning, it counts as lost.
+    pub(super) async fn end(&self, is_kept: bool) -> Result<(), DatabaseFault> {
+        self.run(if is_kept { "COMMIT" } else { "ROLLBACK" }).await?;
+        match self.warning.swap(None).filter(|_| is_kept) {
+            Some(warning) => Err(DatabaseFault::NotReplicated(warning.to_string())),
+            None => Ok(()),
         }
     }
 

@@ -76,6 +76,11 @@ impl Spool {
         self.writer
     }
 
+    /// Bytes of its journal.
+    pub fn length(&self) -> u64 {
+        self.journal.length()
+    }
+
     /// What the server does not have, as far as is known.
     pub fn waiting(&self) -> &[Numbered] {
         &self.waiting

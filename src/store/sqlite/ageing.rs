@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rusqlite::{OptionalExtension, Transaction, params};
 
-use super::database::now;
+use crate::store::clock::now;
 
 /// What counts at most of the time between two runs: longer pauses keep what there is for longer.
 const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);

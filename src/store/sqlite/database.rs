@@ -1,9 +1,8 @@
 //! The open database: records are durable in the journal first, everything else in a transaction that takes them over.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use std::{io, mem};
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, TransactionBehavior, params};
@@ -11,13 +10,16 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, Transactio
 use super::ageing::{Ageing, ClockReading};
 use super::erasure::{Erasure, STEP};
 use super::migrations::MigrationError;
-use super::predicted_queue::PredictedQueue;
-use super::projection::Projection;
 use super::scrub::{ScrubError, ScrubProgress, Scrubber};
-use super::writer::{Batch, Clock, Task};
+use super::writer::Task;
 use super::{KeptFiles, Options, notes, open, row_cache};
+use crate::store::clock::{Clock, now};
 use crate::store::file_identity::FileIdentity;
+use crate::store::front::Batch;
 use crate::store::journal::{self, Journal, JournalError};
+use crate::store::predicted_queue::PredictedQueue;
+use crate::store::projection::Projection;
+use crate::store::told_keys::ToldKeys;
 use crate::store::{Durability, StoreError, Stored};
 use crate::timing::{Execution, Outcome, Predicted};
 
@@ -115,8 +117,11 @@ fn is_of_work(error: &rusqlite::Error) -> bool {
     })
 }
 
-/// What was told under the keys of tenants.
-type ToldKeys = HashMap<(String, String), String>;
+/// The digest of what was told under a key of a tenant, if it was.
+fn told_under(connection: &Connection, (tenant, key): &(String, String)) -> rusqlite::Result<Option<String>> {
+    let query = "SELECT digest FROM idempotency_keys WHERE tenant = ?1 AND key = ?2";
+    connection.prepare_cached(query)?.query_row([tenant, key], |row| row.get(0)).optional()
+}
 
 /// The database, the journal before it, and what follows from the records of both.
 pub(super) struct Database {
@@ -163,7 +168,7 @@ impl Database {
             tracing::info!(records = backlog.len(), first, "records of the journal are taken over");
         }
         let projection = backlog.is_empty().then_some(projection);
-        let (durability, journalled_keys) = (options.settings.durability, ToldKeys::new());
+        let (durability, journalled_keys) = (options.settings.durability, ToldKeys::default());
         let mut database = Self {
             connection,
             identity,
@@ -267,11 +272,12 @@ impl Database {
         }
         let mut projection = self.take_projection()?;
         let first = projection.next_id();
-        let (mut new, mut new_keys) = (Vec::new(), ToldKeys::new());
+        let (mut new, mut new_keys) = (Vec::new(), ToldKeys::default());
         let mut outcomes = Vec::with_capacity(batches.len());
         for batch in batches {
             let executions = mem::take(&mut batch.executions);
-            let told = match self.told(&executions, &mut new_keys)? {
+            let look_up = |name: &_| told_under(&self.connection, name);
+            let told = match new_keys.sort_out(&self.journalled_keys, &executions, look_up)? {
                 Ok(told) => told,
                 Err(reused) => {
                     outcomes.push(Err(reused));
@@ -285,7 +291,7 @@ impl Database {
                     ids.push(None);
                 } else {
                     ids.push(Some(projection.next_id()));
-                    samples.push(Some(projection.add(&self.connection, &execution)?));
+                    samples.push(Some(projection.add(&mut &self.connection, &execution)?));
                     new.push(execution);
                 }
             }
@@ -298,34 +304,9 @@ impl Database {
         self.projection = Some(projection);
         self.journalled_keys.extend(new_keys);
         self.backlog.extend((first..).zip(new));
-        let stored = |(samples, ids)| Stored { samples, ids, transitions: Arc::clone(&transitions) };
+        let stored =
+            |(samples, ids)| Stored { samples, ids, transitions: Arc::clone(&transitions), ..Stored::default() };
         Ok(outcomes.into_iter().map(|outcome| outcome.map(stored)).collect())
-    }
-
-    /// Which of a batch's records were told before? The keys of the others are `new` from then on.
-    fn told(&self, batch: &[Execution], new: &mut ToldKeys) -> rusqlite::Result<Result<Vec<bool>, StoreError>> {
-        let mut of_batch = ToldKeys::new();
-        let mut told = Vec::with_capacity(batch.len());
-        for execution in batch {
-            let Some(key) = &execution.idempotency_key else {
-                told.push(false);
-                continue;
-            };
-            let name = (execution.tenant.clone(), key.name.clone());
-            let recent = [&of_batch, &*new, &self.journalled_keys].into_iter().find_map(|keys| keys.get(&name));
-            let known = match recent {
-                Some(digest) => Some(digest.clone()),
-                None => self.told_under(&name)?,
-            };
-            told.push(known.is_some());
-            match known {
-                Some(digest) if !key.agrees(&digest) => return Ok(Err(StoreError::KeyReused(key.shown().to_owned()))),
-                Some(_) => {}
-                None => drop(of_batch.insert(name, key.digest.clone())),
-            }
-        }
-        new.extend(of_batch);
-        Ok(Ok(told))
     }
 
     /// The projection of all records, the journal's included, which is put back once nothing went wrong.
@@ -335,15 +316,9 @@ impl Database {
         }
         let mut projection = Projection::read(&self.connection)?;
         for (_, execution) in &self.backlog {
-            projection.add(&self.connection, execution)?;
+            projection.add(&mut &self.connection, execution)?;
         }
         Ok(projection)
-    }
-
-    /// The digest of what was told under a key of a tenant, if it was.
-    fn told_under(&self, (tenant, key): &(String, String)) -> rusqlite::Result<Option<String>> {
-        let query = "SELECT digest FROM idempotency_keys WHERE tenant = ?1 AND key = ?2";
-        self.connection.prepare_cached(query)?.query_row([tenant, key], |row| row.get(0)).optional()
     }
 
     /// Runs all tasks, or with an error none. An error of theirs alone is no error of the database.
@@ -561,11 +536,6 @@ fn insert(
         ])?;
     }
     Ok(())
-}
-
-/// Since the epoch.
-pub(super) fn now() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use tokio::sync::oneshot;
 
-use super::notes::Noted;
+use super::notes;
 use super::postings::Changes;
 use super::queries;
 use super::row_cache;
-use super::writer::Clock;
 use crate::store::StoreError;
+use crate::store::clock::Clock;
 use crate::store::memories::{Forgotten, MemoryError, Purge, SessionsOf};
+use crate::store::noted::Noted;
 
 /// How long a step may take: whoever writes meanwhile waits for one at most.
 pub(super) const STEP: Duration = Duration::from_millis(10);
@@ -70,7 +71,7 @@ impl Erasure {
         self.through = Some(through);
         let mut noted = match self.noted.take() {
             Some(noted) => noted,
-            None => Noted::of(transaction, &self.tenant)?,
+            None => notes::noted_of(transaction, &self.tenant)?,
         };
         let (mut changes, mut is_done) = (Changes::default(), false);
         while !is_done && Instant::now() < deadline && changes.len() < BLOCKS {
@@ -88,7 +89,7 @@ impl Erasure {
             }
         }
         changes.write(transaction)?;
-        noted.forget(transaction, &self.tenant, &mut self.forgotten)?;
+        notes::forget(&mut noted, transaction, &self.tenant, &mut self.forgotten)?;
         self.noted = Some(noted);
         Ok(is_done)
     }

@@ -6,14 +6,18 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags, Row, params};
 
 use super::{notes, projection};
-use crate::store::{History, ReplayLimits, SessionCall};
+use crate::store::{History, ReplayLimits, SessionCall, StoreError};
 use crate::timing::{Execution, KeyCount, Measures, Outcome};
 
 /// How many rows are looked at for one whose duration is known, and for one that belongs to a session.
 const SPARSITY: u32 = 10;
 
 /// Reads what the database at `path` has.
-pub(super) fn read(path: &Path, limits: ReplayLimits) -> rusqlite::Result<History> {
+pub(super) fn read(path: &Path, limits: ReplayLimits) -> Result<History, StoreError> {
+    read_from(path, limits).map_err(|error| StoreError::Unavailable(error.to_string()))
+}
+
+fn read_from(path: &Path, limits: ReplayLimits) -> rusqlite::Result<History> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     let counts = counts(&connection, limits.keys)?;
@@ -55,7 +59,7 @@ const OF_KEY: &str = "SELECT tenant, tool, mode, executions.duration_ms, outcome
     WHERE latest.duration_ms >= 0 ORDER BY id DESC LIMIT ?4";
 
 fn executions(connection: &Connection, keys: &[KeyCount], limits: ReplayLimits) -> rusqlite::Result<Vec<Execution>> {
-    let each = rows_of_each(keys, limits);
+    let each = limits.rows_of_each(keys);
     let mut select = connection.prepare(OF_KEY)?;
     let mut latest: Vec<(i64, Execution)> = Vec::new();
     for KeyCount { tool, mode, failed, .. } in keys {
@@ -66,12 +70,6 @@ fn executions(connection: &Connection, keys: &[KeyCount], limits: ReplayLimits) 
     }
     latest.sort_unstable_by_key(|(id, _)| *id);
     Ok(latest.into_iter().map(|(_, execution)| execution).collect())
-}
-
-/// As many of each key as fit, and at least one: keys that have few leave their share to the others.
-fn rows_of_each(keys: &[KeyCount], limits: ReplayLimits) -> u32 {
-    let all = |each: u32| keys.iter().map(|key| key.samples.min(each.into())).sum::<u64>();
-    (2..=limits.per_key).rev().find(|&each| all(each) <= limits.in_all.into()).unwrap_or(1)
 }
 
 /// A call, from these columns: tenant, tool, mode, duration, outcome, the five measures, session and moment.
@@ -143,7 +141,7 @@ mod tests {
                 .map(|&samples| KeyCount { tool: "a".into(), mode: None, failed: false, samples })
                 .collect();
             let limits = ReplayLimits { in_all, ..ReplayLimits::default() };
-            assert_eq!(rows_of_each(&keys, limits), expected, "of {samples:?} at most {in_all}");
+            assert_eq!(limits.rows_of_each(&keys), expected, "of {samples:?} at most {in_all}");
         };
         check(&[], 100, 50);
         check(&[1000, 1000], 100, 50);

@@ -5,15 +5,20 @@ use rusqlite::{OptionalExtension, Savepoint, Transaction, params};
 use tokio::sync::oneshot;
 
 use super::erasure::Erasure;
-use super::postings::{self, Changes};
-use super::row_cache::{RowOf, thread_number};
+use super::postings::Changes;
+use super::row_cache::RowOf;
+use super::writer::{self, Task};
 use super::{Sqlite, queries, search};
 use crate::memory::query::{Found, Search};
 use crate::memory::stored::{Draft, Keys, StoredMemory, StoredVersion};
+use crate::store::clock::Clock;
+use crate::store::finding::row_cache::thread_number;
+use crate::store::finding::term_counts;
+use crate::store::front::Job;
 use crate::store::memories::{
     Acknowledged, Added, Forgotten, IdempotencyKey, Imported, Linked, Memories, MemoryError, Purge, SessionsOf, Thread,
+    new_id, refuse_null,
 };
-use crate::store::sqlite::writer::{Clock, Job, Task};
 use crate::store::{Store, StoreError};
 
 /// What a write answers: a refusal is no error of the database.
@@ -68,7 +73,7 @@ impl Sqlite {
     {
         let (reply, pending) = oneshot::channel();
         let task = MemoryTask { records, work: Some(work), outcome: None, reply };
-        self.send(Job::Task(Box::new(task)))?;
+        self.send(writer::task(task))?;
         Ok(Acknowledged(pending))
     }
 
@@ -85,6 +90,7 @@ impl Sqlite {
 
 impl Memories for Sqlite {
     fn add(&self, tenant: &str, draft: Draft, key: Option<IdempotencyKey>) -> Result<Acknowledged<Added>, StoreError> {
+        refuse_null([&draft])?;
         let tenant = tenant.to_owned();
         self.write(1, move |savepoint, clock| add(savepoint, clock, &tenant, &draft, key))
     }
@@ -96,11 +102,13 @@ impl Memories for Sqlite {
         version: u64,
         draft: Draft,
     ) -> Result<Acknowledged<StoredMemory>, StoreError> {
+        refuse_null([&draft])?;
         let (tenant, id) = (tenant.to_owned(), id.to_owned());
         self.write(1, move |savepoint, clock| revise(savepoint, clock, &tenant, id, version, draft))
     }
 
     fn import(&self, tenant: &str, batch: Vec<Imported>) -> Result<Acknowledged<u64>, StoreError> {
+        refuse_null(batch.iter().map(|imported| &imported.draft))?;
         let tenant = tenant.to_owned();
         self.write(batch.len(), move |savepoint, clock| import(savepoint, clock, &tenant, batch))
     }
@@ -161,16 +169,6 @@ fn tenant_number(savepoint: &Savepoint<'_>, tenant: &str) -> rusqlite::Result<i6
     }
     savepoint.execute("INSERT INTO memory_tenants (name) VALUES (?1)", [tenant])?;
     Ok(savepoint.last_insert_rowid())
-}
-
-/// An id that sorts by the moment: UUIDv7, whose twelve bits after the milliseconds are the microseconds.
-fn new_id(micros: i64) -> String {
-    let mut random = [0; 10];
-    // Without randomness the moment still makes it unique in its store.
-    let _ = getrandom::fill(&mut random);
-    let [high, low] = ((micros % 1000) as u16).to_be_bytes();
-    (random[0], random[1]) = (high, low);
-    uuid::Builder::from_unix_timestamp_millis((micros / 1000) as u64, &random).into_uuid().to_string()
 }
 
 fn add(
@@ -294,7 +292,7 @@ fn index(
         deleted: draft.deleted,
         created_us,
         thread: place.as_ref().map(|(thread, position)| (thread_number(chat.as_deref(), thread), *position)),
-        length: postings::length(&draft.index.words),
+        length: term_counts::length(&draft.index.words),
         vector: &draft.index.vector,
     };
     row.write(savepoint)?;

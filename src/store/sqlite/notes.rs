@@ -1,16 +1,14 @@
 //! Notes in the database: written with the group, read back at a start, forgotten and pruned.
 
-use std::collections::{BTreeSet, HashMap};
-
 use rusqlite::{Connection, Transaction, params};
 use tokio::sync::oneshot;
 
-use super::writer::{Clock, Task};
-use crate::session::turns::{MAX_MESSAGE_BYTES, MAX_SAID_BYTES};
+use super::writer::Task;
 use crate::store::StoreError;
+use crate::store::clock::Clock;
 use crate::store::memories::Forgotten;
+use crate::store::noted::Noted;
 use crate::store::notes::{ChoiceNote, Note, Notes, NotesPending, TurnNote};
-use crate::text::head::head;
 
 /// Choices that are kept, over all tenants.
 const MAX_CHOICES: u32 = 20_000;
@@ -110,89 +108,47 @@ fn choices(connection: &Connection, tenant: Option<&str>) -> rusqlite::Result<Ve
     Ok(choices)
 }
 
-/// What is noted of a tenant, by what it is found by, and what of it is to go.
-pub(super) struct Noted {
-    choices: HashMap<String, Vec<i64>>,
-    /// By the message they stand at.
-    turns: HashMap<String, Vec<String>>,
-    /// By the beginnings of the messages that they are about.
-    said: HashMap<String, Vec<String>>,
-    sessions: BTreeSet<String>,
-    gone_choices: BTreeSet<i64>,
-    gone: BTreeSet<String>,
+/// What is noted of a tenant.
+pub(super) fn noted_of(connection: &Connection, tenant: &str) -> rusqlite::Result<Noted> {
+    let mut noted = Noted::default();
+    let mut select = connection.prepare("SELECT id, message FROM choices WHERE tenant = ?1")?;
+    let mut rows = select.query([tenant])?;
+    while let Some(row) = rows.next()? {
+        noted.note_choice(row.get(0)?, row.get(1)?);
+    }
+    let mut select = connection.prepare(
+        "SELECT session, iif(json_valid(state), state ->> '$.message', NULL),
+         iif(json_valid(state), state -> '$.said', NULL) FROM turns WHERE tenant = ?1",
+    )?;
+    let mut rows = select.query([tenant])?;
+    while let Some(row) = rows.next()? {
+        noted.note_turn(row.get(0)?, row.get(1)?, row.get::<_, Option<String>>(2)?.as_deref());
+    }
+    Ok(noted)
 }
 
-impl Noted {
-    pub(super) fn of(connection: &Connection, tenant: &str) -> rusqlite::Result<Self> {
-        let mut noted = Self {
-            choices: HashMap::new(),
-            turns: HashMap::new(),
-            said: HashMap::new(),
-            sessions: BTreeSet::new(),
-            gone_choices: BTreeSet::new(),
-            gone: BTreeSet::new(),
-        };
-        let mut select = connection.prepare("SELECT id, message FROM choices WHERE tenant = ?1")?;
-        let mut rows = select.query([tenant])?;
-        while let Some(row) = rows.next()? {
-            noted.choices.entry(row.get(1)?).or_default().push(row.get(0)?);
-        }
-        let mut select = connection.prepare(
-            "SELECT session, iif(json_valid(state), state ->> '$.message', NULL),
-             iif(json_valid(state), state -> '$.said', NULL) FROM turns WHERE tenant = ?1",
-        )?;
-        let mut rows = select.query([tenant])?;
-        while let Some(row) = rows.next()? {
-            let session: String = row.get(0)?;
-            if let Some(message) = row.get::<_, Option<String>>(1)? {
-                noted.turns.entry(message).or_default().push(session.clone());
-            }
-            let said = row.get::<_, Option<String>>(2)?.map(|said| serde_json::from_str::<Vec<String>>(&said));
-            for message in said.and_then(Result::ok).into_iter().flatten() {
-                noted.said.entry(message).or_default().push(session.clone());
-            }
-            noted.sessions.insert(session);
-        }
-        Ok(noted)
+/// Removes what was found to go. What choices moved cannot be taken apart; if any of them goes, all that the tenant's
+/// have moved goes back to where it was before the first.
+pub(super) fn forget(
+    noted: &mut Noted,
+    connection: &Connection,
+    tenant: &str,
+    forgotten: &mut Forgotten,
+) -> rusqlite::Result<()> {
+    for session in &noted.gone {
+        connection.execute("DELETE FROM turns WHERE tenant = ?1 AND session = ?2", [tenant, session])?;
     }
-
-    pub(super) fn forget_sessions(&mut self, names: impl Iterator<Item = String>) {
-        self.gone.extend(names.filter(|name| self.sessions.contains(name)));
+    forgotten.sessions.extend(std::mem::take(&mut noted.gone));
+    if noted.gone_choices.is_empty() {
+        return Ok(());
     }
-
-    pub(super) fn forget_text(&mut self, text: &str) {
-        let text = head(text, MAX_MESSAGE_BYTES);
-        self.gone_choices.extend(self.choices.remove(text).into_iter().flatten());
-        // Sessions without a message stand at none.
-        if !text.is_empty() {
-            self.gone.extend(self.turns.remove(text).into_iter().flatten());
-            self.gone.extend(self.said.remove(head(text, MAX_SAID_BYTES)).into_iter().flatten());
-        }
+    for id in std::mem::take(&mut noted.gone_choices) {
+        connection.execute("DELETE FROM choices WHERE id = ?1", [id])?;
     }
-
-    /// Removes what was found to go. What choices moved cannot be taken apart; if any of them goes, all that the
-    /// tenant's have moved goes back to where it was before the first.
-    pub(super) fn forget(
-        &mut self,
-        connection: &Connection,
-        tenant: &str,
-        forgotten: &mut Forgotten,
-    ) -> rusqlite::Result<()> {
-        for session in &self.gone {
-            connection.execute("DELETE FROM turns WHERE tenant = ?1 AND session = ?2", [tenant, session])?;
-        }
-        forgotten.sessions.extend(std::mem::take(&mut self.gone));
-        if self.gone_choices.is_empty() {
-            return Ok(());
-        }
-        for id in std::mem::take(&mut self.gone_choices) {
-            connection.execute("DELETE FROM choices WHERE id = ?1", [id])?;
-        }
-        // Bytes that nobody wrote are read as nothing moved.
-        connection.execute("UPDATE adaptations SET state = x'' WHERE tenant = ?1", [tenant])?;
-        forgotten.choices = Some(choices(connection, Some(tenant))?);
-        Ok(())
-    }
+    // Bytes that nobody wrote are read as nothing moved.
+    connection.execute("UPDATE adaptations SET state = x'' WHERE tenant = ?1", [tenant])?;
+    forgotten.choices = Some(choices(connection, Some(tenant))?);
+    Ok(())
 }
 
 /// Forgets sessions that were quiet, and choices that were made, before this, in microseconds since the epoch.

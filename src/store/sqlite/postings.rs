@@ -3,59 +3,23 @@
 //! A row's words are kept beside it, so that a change touches only the terms that came or went, and a removal takes
 //! every one of them: nothing of a memory stays in the index until some later merge.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::memory::stored::SearchKeys;
+use crate::store::finding::term_counts::{Count, MOST_SPOKEN, counts};
 
 /// Rows of a block, as a power of two. A block of a term that every memory has takes some 2 kB.
 const BLOCK_BITS: u32 = 10;
 
-/// How often a row has a term: in its words, and in its speaker's name.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Count {
-    pub(super) words: u32,
-    /// At most [`MOST_SPOKEN`].
-    pub(super) speaker: u32,
+/// Two bits are enough for [`MOST_SPOKEN`].
+fn code(count: Count) -> u64 {
+    u64::from(count.words) << 2 | u64::from(count.speaker.min(MOST_SPOKEN))
 }
 
-/// A name that says a word more often says nothing more.
-const MOST_SPOKEN: u32 = 3;
-
-impl Count {
-    /// So often more.
-    pub(super) fn and(self, words: u32, speaker: u32) -> Self {
-        Self { words: self.words + words, speaker: (self.speaker + speaker).min(MOST_SPOKEN) }
-    }
-
-    /// Two bits are enough for [`MOST_SPOKEN`].
-    fn code(self) -> u64 {
-        u64::from(self.words) << 2 | u64::from(self.speaker.min(MOST_SPOKEN))
-    }
-
-    fn of_code(code: u64) -> Self {
-        Self { words: u32::try_from(code >> 2).unwrap_or(u32::MAX), speaker: (code & 3) as u32 }
-    }
-}
-
-/// How often a row has each of its terms.
-pub(super) fn counts<'k>(words: &'k str, speaker: &'k str) -> HashMap<&'k str, Count> {
-    let mut counts: HashMap<&str, Count> = HashMap::new();
-    for term in words.split_ascii_whitespace() {
-        let count = counts.entry(term).or_default();
-        *count = count.and(1, 0);
-    }
-    for term in speaker.split_ascii_whitespace() {
-        let count = counts.entry(term).or_default();
-        *count = count.and(0, 1);
-    }
-    counts
-}
-
-/// How long a row's words are, in terms.
-pub(super) fn length(words: &str) -> u16 {
-    u16::try_from(words.split_ascii_whitespace().count()).unwrap_or(u16::MAX)
+fn of_code(code: u64) -> Count {
+    Count { words: u32::try_from(code >> 2).unwrap_or(u32::MAX), speaker: (code & 3) as u32 }
 }
 
 /// Changes of the index that are written together, so that a block that many of them touch is written once.
@@ -134,7 +98,7 @@ fn merged(known: &[u8], mut changed: BTreeMap<u64, Option<Count>>) -> Vec<u8> {
     for (offset, count) in changed {
         let Some(count) = count else { continue };
         varint(&mut bytes, offset - next);
-        varint(&mut bytes, count.code());
+        varint(&mut bytes, code(count));
         next = offset + 1;
     }
     bytes
@@ -145,7 +109,7 @@ fn decode(mut bytes: &[u8], mut sink: impl FnMut(u64, Count)) {
     let mut next = 0_u64;
     while let (Some(gap), Some(code)) = (read_varint(&mut bytes), read_varint(&mut bytes)) {
         let offset = next.saturating_add(gap);
-        sink(offset, Count::of_code(code));
+        sink(offset, of_code(code));
         next = offset.saturating_add(1);
     }
 }

@@ -1,326 +1,71 @@
-//! Which memories match a text, and how well: by their words, those of the messages beside them, and by meaning.
-//!
-//! How rare a term is, and how long a text is for its kind, is counted among what the filter lets through: what others
-//! keep changes no score, and a word that everybody says elsewhere is rare in a chat where nobody does.
+//! How SQLite has memories ranked: it tells the scope, the terms and the ids, and scores are made of them elsewhere.
 
-use std::cell::RefCell;
+use std::collections::HashMap;
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension, params_from_iter};
 
-use super::matched_terms::{FEW, Link, MatchedTerms};
-use super::row_cache::RowCache;
-use super::search_scope::{Day, SearchScope};
-use crate::memory::query::{DatePart, Filter, ScoreSignals, TextQuery};
-use crate::memory::rank::{self, BESIDE};
+use super::condition::Condition;
+use super::matched_terms;
+use crate::memory::query::{Filter, TextQuery};
+use crate::store::finding::matched_terms::FEW;
+use crate::store::finding::ranking::{MAX_TERMS, MemoryRanking};
+use crate::store::finding::row_cache::RowCache;
+use crate::store::finding::search_scope::SearchScope;
 
-/// Matches by words, best first, that are scored in full.
-const POOL: usize = 500;
+/// What a filter lets through.
+pub(super) fn scope_of<'f>(
+    connection: &Connection,
+    cache: &RowCache,
+    condition: &Condition,
+    filter: &'f Filter,
+) -> rusqlite::Result<SearchScope<'f>> {
+    if let Some(plain) = SearchScope::plain(filter) {
+        return Ok(plain);
+    }
+    let seqs: Vec<i64> = connection
+        .prepare_cached(&format!("SELECT m.seq FROM memories AS m WHERE {}", condition.sql))?
+        .query_map(params_from_iter(&condition.values), |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    Ok(SearchScope::of_rows(cache, &seqs))
+}
 
-/// Memories whose meaning is nearest, that match if they are near enough.
-const NEAREST: usize = 100;
-
-/// The best by words, and by meaning, whose neighbours are scored in full as well.
-const LEADING: usize = 100;
-
-/// Terms of a query.
-const MAX_TERMS: usize = 64;
-
-/// What matches a text.
-pub(super) struct MemoryRanking<'f> {
+/// What of a scope matches a text, and how well.
+pub(super) fn rank<'f>(
+    connection: &Connection,
+    cache: &RowCache,
+    tenant: i64,
     scope: SearchScope<'f>,
-    terms: MatchedTerms,
-    /// Of each term.
-    idf: Vec<f64>,
-    /// Terms of a row in scope, on average.
-    mean_length: f64,
-    dates: Vec<(usize, DatePart)>,
-    /// Places of what matches, in order.
-    matches: Vec<usize>,
-    /// The same, and the messages next to the best by words.
-    ranked: Vec<usize>,
-    /// Those of them that are scored in full.
-    pool: Vec<usize>,
-    scores: RefCell<Option<Vec<(f64, ScoreSignals)>>>,
+    query: &TextQuery,
+) -> rusqlite::Result<MemoryRanking<'f>> {
+    let wanted = &query.terms[..query.terms.len().min(MAX_TERMS)];
+    let terms = match &scope {
+        SearchScope::Rows(rows, _) if rows.len() <= FEW => {
+            matched_terms::of_few(connection, cache, tenant, &scope, rows, wanted)?
+        }
+        _ => matched_terms::find(connection, cache, tenant, &scope, wanted)?,
+    };
+    Ok(MemoryRanking::of(cache, scope, terms, query))
 }
 
-impl<'f> MemoryRanking<'f> {
-    pub(super) fn of(
-        connection: &Connection,
-        cache: &RowCache,
-        tenant: i64,
-        scope: SearchScope<'f>,
-        query: &TextQuery,
-    ) -> rusqlite::Result<Self> {
-        let wanted = &query.terms[..query.terms.len().min(MAX_TERMS)];
-        let terms = match &scope {
-            SearchScope::Rows(rows, _) if rows.len() <= FEW => {
-                MatchedTerms::of_few(connection, cache, tenant, &scope, rows, wanted)?
-            }
-            _ => MatchedTerms::find(connection, cache, tenant, &scope, wanted)?,
-        };
-        let (rows, length) = scope.sums(cache);
-        let mut terms = terms;
-        for &(term, part) in &query.dates {
-            terms.having[term] = terms.having[term].max(scope.dated(cache, part));
-        }
-        let idf = terms.having.iter().map(|&having| rank::idf(rows, having)).collect();
-        let mean_length = (length as f64 / rows.max(1) as f64).max(1.0);
-        let (matches, ranked, pool, scores) = (Vec::new(), Vec::new(), Vec::new(), RefCell::default());
-        let dates = query.dates.clone();
-        let mut ranking = Self { scope, terms, idf, mean_length, dates, matches, ranked, pool, scores };
-        ranking.choose(cache, query);
-        Ok(ranking)
+/// The ids of some rows, as far as they are there.
+pub(super) fn ids(connection: &Connection, seqs: &[i64]) -> rusqlite::Result<HashMap<i64, String>> {
+    let mut id = connection.prepare_cached("SELECT id FROM memories WHERE seq = ?1")?;
+    let mut ids = HashMap::new();
+    for seq in seqs {
+        let known: Option<String> = id.query_row([seq], |row| row.get(0)).optional()?;
+        ids.extend(known.map(|id| (*seq, id)));
     }
-
-    /// Finds what matches, and what of it is scored in full.
-    fn choose(&mut self, cache: &RowCache, query: &TextQuery) {
-        let near = self.nearest(cache, query);
-        let with_words = self.terms.entries.iter().filter(|entry| entry.is_in);
-        self.matches = sorted(with_words.clone().map(|entry| entry.index as usize).chain(near.iter().copied()));
-        let mut best: Vec<(f64, usize)> =
-            with_words.map(|entry| (self.words(cache, entry.index as usize, false).0, entry.index as usize)).collect();
-        let order = |a: &(f64, usize), b: &(f64, usize)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
-        if best.len() > POOL {
-            best.select_nth_unstable_by(POOL, order);
-            best.truncate(POOL);
-        }
-        best.sort_unstable_by(order);
-        let leading: Vec<usize> = best.iter().take(LEADING).map(|(_, index)| *index).collect();
-        let is_in = |index: &usize| self.scope.has(cache, *index);
-        // An answer may have nothing of the question about it but what stands before it.
-        let next: Vec<usize> = leading
-            .iter()
-            .flat_map(|&index| [-1, 1].map(|step| cache.beside(index, step)))
-            .flatten()
-            .filter(is_in)
-            .collect();
-        let further: Vec<usize> = leading
-            .into_iter()
-            .chain(near.iter().copied())
-            .flat_map(|index| BESIDE.iter().filter_map(move |(step, _)| cache.beside(index, *step)))
-            .filter(|&index| self.is_match(index))
-            .collect();
-        self.ranked = sorted(self.matches.iter().chain(&next).copied());
-        self.pool = sorted(best.into_iter().map(|(_, index)| index).chain(near).chain(next).chain(further));
-    }
-
-    /// Places of what is nearest by meaning, if it is near enough.
-    fn nearest(&self, cache: &RowCache, query: &TextQuery) -> Vec<usize> {
-        let mut best = Nearest::new(query.like);
-        let mut look = |index: usize| best.take(cache.rows()[index].vector.dot(&query.vector), index);
-        match &self.scope {
-            SearchScope::Plain(filter) => {
-                let is_far = far(cache, filter, query);
-                (0..cache.rows().len())
-                    .filter(|&index| !is_far(index) && cache.passes(index, filter))
-                    .for_each(&mut look);
-            }
-            SearchScope::Rows(rows, _) => rows.iter().for_each(|&row| look(row as usize)),
-        }
-        best.into_indices()
-    }
-
-    /// What matches, in order.
-    pub(super) fn matches(&self) -> &[usize] {
-        &self.matches
-    }
-
-    /// What is ranked by score, in order: what matches, and the messages next to the best by words.
-    pub(super) fn ranked(&self) -> &[usize] {
-        &self.ranked
-    }
-
-    /// Does the filter still let a row through?
-    pub(super) fn is_in(&self, cache: &RowCache, index: usize) -> bool {
-        self.scope.has(cache, index)
-    }
-
-    fn is_match(&self, index: usize) -> bool {
-        self.matches.binary_search(&index).is_ok()
-    }
-
-    /// BM25F over the row's own words and its speaker's name; with `is_beside` over those of the messages beside it and
-    /// of its date as well. And a bit for each term that it has itself.
-    fn words(&self, cache: &RowCache, index: usize, is_beside: bool) -> (f64, u64) {
-        let (mut frequencies, mut having, mut matched) = ([0.0_f64; MAX_TERMS], 0_u64, 0_u64);
-        let shortness = |index: usize| rank::shortness(cache.rows()[index].length, self.mean_length);
-        let own = shortness(index);
-        for Link { term, count, .. } in self.terms.links(index) {
-            frequencies[term as usize] += f64::from(count.words) * own + rank::SPEAKER * f64::from(count.speaker);
-            matched |= 1 << term;
-        }
-        having |= matched;
-        for (step, weight) in BESIDE.iter().filter(|_| is_beside) {
-            let Some(other) = cache.beside(index, *step) else { continue };
-            let short = shortness(other);
-            for Link { term, count, .. } in self.terms.links(other) {
-                frequencies[term as usize] += weight * f64::from(count.words) * short;
-                having |= 1 << term;
-            }
-        }
-        let mut day = Day::default();
-        for &(term, part) in self.dates.iter().filter(|_| is_beside) {
-            if day.has(cache.rows()[index].created_us, part) {
-                frequencies[term] += rank::DATE;
-                having |= 1 << term;
-            }
-        }
-        let mut score = 0.0;
-        while having != 0 {
-            let term = having.trailing_zeros() as usize;
-            score += self.idf[term] * rank::saturated(frequencies[term]);
-            having &= having - 1;
-        }
-        (score, matched)
-    }
-
-    fn signals(&self, cache: &RowCache, query: &TextQuery, index: usize) -> ScoreSignals {
-        let similarity = |index: usize| f64::from(cache.rows()[index].vector.dot(&query.vector));
-        let (lexical, matched) = self.words(cache, index, false);
-        let (all, _) = self.words(cache, index, true);
-        let beside = [-1, 1].into_iter().filter_map(|step| cache.beside(index, step));
-        ScoreSignals {
-            lexical,
-            matched,
-            near_lexical: all - lexical,
-            similarity: similarity(index),
-            near_similarity: beside.map(similarity).sum(),
-        }
-    }
-
-    /// The pool with its scores.
-    fn scored_pool(&self, cache: &RowCache, query: &TextQuery) -> Vec<(f64, ScoreSignals)> {
-        let mut kept = self.scores.borrow_mut();
-        let scores = kept.get_or_insert_with(|| {
-            let signals: Vec<ScoreSignals> = self.pool.iter().map(|&index| self.signals(cache, query, index)).collect();
-            (query.rank)(&signals).into_iter().zip(signals).collect()
-        });
-        scores.clone()
-    }
-
-    /// Places of the pool, best first; ties in order of their ids.
-    pub(super) fn best(
-        &self,
-        connection: &Connection,
-        cache: &RowCache,
-        query: &TextQuery,
-        descending: bool,
-    ) -> rusqlite::Result<Vec<usize>> {
-        let scores = self.scored_pool(cache, query);
-        let mut best: Vec<(f64, usize)> =
-            scores.iter().map(|(score, _)| *score).zip(self.pool.iter().copied()).collect();
-        best.sort_by(|a, b| if descending { b.0.total_cmp(&a.0) } else { a.0.total_cmp(&b.0) });
-        let mut id = connection.prepare_cached("SELECT id FROM memories WHERE seq = ?1")?;
-        for tied in best.chunk_by_mut(|a, b| a.0.total_cmp(&b.0).is_eq()).filter(|tied| tied.len() > 1) {
-            let mut ids: Vec<(String, usize)> = Vec::with_capacity(tied.len());
-            for (_, index) in tied.iter() {
-                let id: Option<String> = id.query_row([cache.rows()[*index].seq], |row| row.get(0)).optional()?;
-                ids.push((id.unwrap_or_default(), *index));
-            }
-            ids.sort();
-            for (place, (_, index)) in tied.iter_mut().zip(ids) {
-                place.1 = index;
-            }
-        }
-        Ok(best.into_iter().map(|(_, index)| index).collect())
-    }
-
-    /// Scores of some matches, on the scale of the pool's.
-    pub(super) fn scored(&self, cache: &RowCache, query: &TextQuery, rows: &[usize]) -> Vec<(f64, ScoreSignals)> {
-        let pool = self.scored_pool(cache, query);
-        let known = |index: &usize| self.pool.binary_search(index).ok().map(|at| pool[at]);
-        if rows.iter().all(|index| known(index).is_some()) {
-            return rows.iter().filter_map(known).collect();
-        }
-        let mut signals: Vec<ScoreSignals> = pool.iter().map(|(_, signals)| *signals).collect();
-        signals.extend(rows.iter().map(|&index| self.signals(cache, query, index)));
-        let scores = (query.rank)(&signals);
-        scores.into_iter().zip(signals).skip(pool.len()).collect()
-    }
-}
-
-/// Rows from which on a first look decides which are compared exactly; so many are in some milliseconds.
-const MANY: usize = 50_000;
-
-/// Rows that are compared exactly then.
-const COMPARED: usize = 4000;
-
-/// Which rows of very many are too far away to be compared: those whose signs differ from the query's in more places
-/// than those of the [`COMPARED`] nearest do.
-fn far<'c>(cache: &'c RowCache, filter: &Filter, query: &TextQuery) -> impl Fn(usize) -> bool + use<'c> {
-    let (signs, wanted) = (cache.signs(), query.vector.signs());
-    let mut most = u64::BITS;
-    if signs.len() > MANY {
-        let mut at_distance = [0_usize; u64::BITS as usize + 1];
-        for signs in signs {
-            at_distance[(signs ^ wanted).count_ones() as usize] += 1;
-        }
-        // Others than those that the filter lets through are among them.
-        let (passing, _) = cache.sums(filter);
-        let enough = COMPARED.saturating_mul(signs.len() / passing.max(1));
-        let mut within = 0;
-        let reached = at_distance.iter().position(|rows| {
-            within += rows;
-            within >= enough
-        });
-        most = reached.map_or(u64::BITS, |distance| distance as u32);
-    }
-    move |index| (signs[index] ^ wanted).count_ones() > most
-}
-
-/// In order, each once.
-pub(super) fn sorted(indices: impl Iterator<Item = usize>) -> Vec<usize> {
-    let mut sorted: Vec<usize> = indices.collect();
-    sorted.sort_unstable();
-    sorted.dedup();
-    sorted
-}
-
-/// The [`NEAREST`] that are near enough, ties to the earlier row; kept sorted only when it overflows.
-#[derive(Debug)]
-struct Nearest {
-    rows: Vec<(f32, usize)>,
-    /// So near one must be.
-    least: f32,
-    is_full: bool,
-}
-
-impl Nearest {
-    fn new(like: f32) -> Self {
-        Self { rows: Vec::new(), least: like, is_full: false }
-    }
-
-    fn take(&mut self, similarity: f32, index: usize) {
-        // Rows come in order, so that one as near as the last that is kept comes after it.
-        if similarity < self.least || self.is_full && similarity <= self.least {
-            return;
-        }
-        self.rows.push((similarity, index));
-        if self.rows.len() >= 2 * NEAREST {
-            self.cut();
-        }
-    }
-
-    fn cut(&mut self) {
-        self.rows.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        if self.rows.len() >= NEAREST {
-            self.rows.truncate(NEAREST);
-            (self.least, self.is_full) = (self.rows[NEAREST - 1].0, true);
-        }
-    }
-
-    fn into_indices(mut self) -> Vec<usize> {
-        self.cut();
-        self.rows.into_iter().map(|(_, index)| index).collect()
-    }
+    Ok(ids)
 }
 
 #[cfg(test)]
 mod tests {
     use tempfile::TempDir;
 
-    use super::super::row_cache::RowCaches;
+    use super::super::row_cache;
     use super::*;
+    use crate::store::finding::ranking::MANY;
+    use crate::store::finding::row_cache::RowCaches;
     use crate::store::sqlite::{Options, Sqlite, file_in};
     use crate::store::suite::memories::{KIND, all, text};
 
@@ -337,7 +82,7 @@ mod tests {
         for seq in 1..=rows as i64 {
             let vector = &vectors[if seq % 1000 == 7 { 0 } else { 1 + seq as usize % 4 }];
             let (kind, created_us) = (KIND, seq);
-            super::super::row_cache::RowOf {
+            row_cache::RowOf {
                 seq,
                 tenant: 1,
                 stamp: seq,
@@ -354,23 +99,11 @@ mod tests {
         connection.execute_batch("COMMIT").unwrap();
         let filter = all(KIND).filter;
         let query = TextQuery { like: 0.25, ..text(&["tea"]) };
-        RowCaches::default()
-            .with(&connection, 1, |cache| {
-                let ranking = MemoryRanking::of(&connection, cache, 1, SearchScope::Plain(&filter), &query).unwrap();
-                assert_eq!(ranking.matches().len(), rows / 1000);
-                assert!(ranking.matches().iter().all(|&index| cache.rows()[index].seq % 1000 == 7));
-            })
-            .unwrap();
-    }
-
-    #[test]
-    fn the_nearest_are_kept_and_ties_go_to_the_earlier() {
-        let mut nearest = Nearest::new(0.25);
-        for index in 0..1000 {
-            nearest.take(if index % 2 == 0 { 0.5 } else { 0.2 }, index);
-        }
-        nearest.take(0.9, 1000);
-        let indices = nearest.into_indices();
-        assert_eq!((indices.len(), indices[0], indices[1], indices[NEAREST - 1]), (NEAREST, 1000, 0, 2 * NEAREST - 4));
+        row_cache::with(&RowCaches::default(), &connection, 1, |cache| {
+            let ranking = rank(&connection, cache, 1, SearchScope::Plain(&filter), &query).unwrap();
+            assert_eq!(ranking.matches().len(), rows / 1000);
+            assert!(ranking.matches().iter().all(|&index| cache.rows()[index].seq % 1000 == 7));
+        })
+        .unwrap();
     }
 }

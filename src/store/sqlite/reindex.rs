@@ -2,9 +2,11 @@
 
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
-use super::postings::{self, Changes};
-use super::row_cache::{RowOf, thread_number};
+use super::postings::Changes;
+use super::row_cache::RowOf;
 use crate::memory::text::{ANALYSIS, index_stored};
+use crate::store::finding::row_cache::thread_number;
+use crate::store::finding::term_counts;
 
 /// Memories of one transaction.
 const AT_ONCE: i64 = 1000;
@@ -87,7 +89,7 @@ fn index_some(transaction: &Transaction<'_>) -> rusqlite::Result<usize> {
             deleted: row.get(3)?,
             created_us,
             thread: thread.map(|thread| (thread_number(chat.as_deref(), &thread), position.cast_unsigned())),
-            length: postings::length(&keys.words),
+            length: term_counts::length(&keys.words),
             vector: &keys.vector,
         };
         row.write(transaction)?;

@@ -4,20 +4,17 @@ use rusqlite::{Connection, params_from_iter};
 
 use super::condition::{Condition, after, sort_key, sort_value};
 use super::queries::{self, COLUMNS};
-use super::ranking::MemoryRanking;
-use super::row_cache::{RowCache, RowCaches};
-use super::search_scope::SearchScope;
+use super::{ranking, row_cache};
 use crate::memory::query::{Begun, Found, Hit, Place, Search, SortBy, SortValue, TextQuery};
 use crate::memory::stored::StoredMemory;
-
-/// Ranked memories that the pages of one search go through in the order of their first page. What matches beyond them
-/// follows, newest first.
-const MAX_RANKED: usize = 500;
+use crate::store::finding::ranking::MemoryRanking;
+use crate::store::finding::row_cache::{RowCache, RowCaches};
+use crate::store::finding::score_page::{ScorePage, ScoredRow};
 
 /// A page of what is looked for.
 pub(super) fn search(
     connection: &Connection,
-    row_caches: &RowCaches,
+    row_caches: &RowCaches<i64>,
     tenant: &str,
     search: &Search,
 ) -> rusqlite::Result<Found> {
@@ -37,9 +34,9 @@ pub(super) fn search(
     }
     let found = match &search.text {
         None => listed(connection, &condition, search)?,
-        Some(query) => row_caches.with(connection, number, |cache| {
-            let scope = SearchScope::of(connection, cache, &condition, &search.filter)?;
-            let ranking = MemoryRanking::of(connection, cache, number, scope, query)?;
+        Some(query) => row_cache::with(row_caches, connection, number, |cache| {
+            let scope = ranking::scope_of(connection, cache, &condition, &search.filter)?;
+            let ranking = ranking::rank(connection, cache, number, scope, query)?;
             if search.sort == SortBy::Score {
                 by_score(connection, cache, &ranking, search, query, begun)
             } else {
@@ -95,8 +92,7 @@ fn listed(connection: &Connection, condition: &Condition, search: &Search) -> ru
     Ok(Found { hits, total, ..Found::default() })
 }
 
-/// All that matches a text, best first, with what stands next to the best: those in the order of their scores, then the
-/// others, newest first.
+/// All that matches a text, best first, with what stands next to the best.
 fn by_score(
     connection: &Connection,
     cache: &RowCache,
@@ -105,48 +101,16 @@ fn by_score(
     query: &TextQuery,
     begun: Begun,
 ) -> rusqlite::Result<Found> {
-    let seq_of = |index: usize| cache.rows()[index].seq;
-    let (ranked, mut shown, last) = if let Some(Place::Ranked { rows, shown, last }) = &search.place {
-        (rows.clone(), *shown, *last)
-    } else {
-        let mut best = ranking.best(connection, cache, query, search.descending)?;
-        best.truncate(MAX_RANKED);
-        (best.into_iter().map(seq_of).collect(), 0, None)
-    };
-    let total = ranking.ranked().iter().filter(|&&index| seq_of(index) <= begun.through).count();
-    let mut left_out = search.offset;
-    let mut page: Vec<(usize, Place)> = Vec::new();
-    for &seq in ranked.get(shown..).unwrap_or_default() {
-        shown += 1;
-        let Some(index) = cache.index_of(seq).filter(|&index| ranking.is_in(cache, index)) else { continue };
-        if left_out > 0 {
-            left_out -= 1;
-        } else if page.len() < search.limit {
-            page.push((index, Place::Ranked { rows: Vec::new(), shown, last: None }));
-        } else {
-            break;
-        }
-    }
-    if page.len() < search.limit {
-        let mut known = ranked.clone();
-        known.sort_unstable();
-        let rest = ranking.ranked().iter().rev().filter(|&&index| {
-            let seq = seq_of(index);
-            seq <= begun.through && last.is_none_or(|last| seq < last) && known.binary_search(&seq).is_err()
-        });
-        for &index in rest.skip(left_out).take(search.limit - page.len()) {
-            page.push((index, Place::Ranked { rows: Vec::new(), shown: ranked.len(), last: Some(seq_of(index)) }));
-        }
-    }
-    let rows: Vec<usize> = page.iter().map(|(index, _)| *index).collect();
-    let mut hits = Vec::with_capacity(page.len());
-    for ((index, place), (score, signals)) in page.into_iter().zip(ranking.scored(cache, query, &rows)) {
+    let ids = ranking::ids(connection, &ranking.tied(cache, query, search.descending))?;
+    let ScorePage { rows, total, ranked } = ScorePage::of(cache, ranking, search, query, begun, &ids);
+    let (mut hits, mut places) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
+    for ScoredRow { seq, place, score, signals } in rows {
         // It may have gone since the cache was brought up to date.
-        let Some(memory) = read(connection, seq_of(index))? else { continue };
-        hits.push((Hit { memory, value: SortValue::Real(score), score: Some((score, signals)) }, place));
+        let Some(memory) = read(connection, seq)? else { continue };
+        hits.push(Hit { memory, value: SortValue::Real(score), score: Some((score, signals)) });
+        places.push(place);
     }
-    let (hits, places) = hits.into_iter().unzip();
-    Ok(Found { hits, total: total as u64, ranked, places, ..Found::default() })
+    Ok(Found { hits, total, ranked, places, ..Found::default() })
 }
 
 /// All that matches a text, in the order of a stored value.

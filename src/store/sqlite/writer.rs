@@ -1,30 +1,19 @@
-//! The one thread that writes: takes all that waits, flushes once, acknowledges all.
+//! SQLite's side of the writer's thread: when it is opened, pruned and tidied, and what of its failures is told.
 
 use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use arc_swap::ArcSwapOption;
-use parking_lot::Mutex;
 use rusqlite::Transaction;
-use tokio::sync::oneshot;
 
-use super::database::{Database, WriteError, now};
+use super::database::{Database, WriteError};
 use super::erasure::Erasure;
-use super::predicted_queue::PredictedQueue;
 use super::scrub::ScrubProgress;
-use super::{KeptFiles, LateHistory, OnCommit, Options, history};
+use super::{KeptFiles, Options, history};
+use crate::store::clock::Clock;
+use crate::store::front::{Batch, DatabaseSide, Job, Queued, RETRY, WriterShared};
 use crate::store::{ReplayLimits, StoreError, Stored};
-use crate::timing::Execution;
-
-/// Records of one group; more would make the first of them wait for the last.
-const MAX_GROUP: usize = 4096;
-
-/// Between two tries of what did not work.
-const RETRY: Duration = Duration::from_secs(1);
 
 /// Between two looks for records that are older than the retention.
 const PRUNE: Duration = Duration::from_secs(60 * 60);
@@ -43,20 +32,6 @@ const QUIET: Duration = Duration::from_secs(1);
 const HELD: &str = "what was purged is found no more, but a program that reads the database keeps its log; the log is \
                     emptied when that program is done";
 
-/// What waits to be written.
-pub(super) enum Job {
-    Batch(Batch),
-    Task(Box<dyn Task>),
-    /// Memories to be removed for good, in steps.
-    Erasure(Box<Erasure>),
-}
-
-/// Calls that ended, all or none.
-pub(super) struct Batch {
-    pub(super) executions: Vec<Execution>,
-    pub(super) reply: oneshot::Sender<Result<Stored, StoreError>>,
-}
-
 /// A write that shares the group's transaction with others.
 pub(super) trait Task: Send {
     /// How much it weighs, in records.
@@ -69,34 +44,24 @@ pub(super) trait Task: Send {
     fn acknowledge(self: Box<Self>, outcome: Result<(), StoreError>);
 }
 
-impl Job {
+/// A task as a job.
+pub(super) fn task(task: impl Task + 'static) -> Job<SqliteSide> {
+    let task: Box<dyn Task> = Box::new(task);
+    Job::Task(task)
+}
+
+impl Queued for Box<dyn Task> {
     fn records(&self) -> usize {
-        match self {
-            Self::Batch(batch) => batch.executions.len(),
-            Self::Task(task) => task.records(),
-            Self::Erasure(_) => 1,
-        }
+        (**self).records()
+    }
+
+    fn acknowledge(self, outcome: Result<(), StoreError>) {
+        Task::acknowledge(self, outcome);
     }
 }
 
-/// The writer's clock: microseconds since the epoch, never the same twice.
-#[derive(Debug, Default)]
-pub(super) struct Clock(i64);
-
-impl Clock {
-    /// Now, or as soon after the moment before as can be told.
-    pub(super) fn tick(&mut self) -> i64 {
-        self.0 = (now().as_micros() as i64).max(self.0 + 1);
-        self.0
-    }
-
-    /// It is after `moment`.
-    pub(super) fn pass(&mut self, moment: i64) {
-        self.0 = self.0.max(moment);
-    }
-}
-
-pub(super) struct Writer {
+/// The database, if it could be opened, and what is to be done with it.
+pub(super) struct SqliteSide {
     options: Options,
     database: Option<Database>,
     clock: Clock,
@@ -104,13 +69,8 @@ pub(super) struct Writer {
     /// When the files were seen to be where they were.
     looked: Option<Instant>,
     prune_at: Instant,
-    queued: Arc<AtomicUsize>,
-    trouble: Arc<ArcSwapOption<String>>,
     kept: Arc<KeptFiles>,
-    /// What the database had when it opened, if it did not at first.
-    pub(super) late_history: Arc<Mutex<LateHistory>>,
-    pub(super) predicted: Arc<PredictedQueue>,
-    on_commit: OnCommit,
+    shared: WriterShared,
     /// What is to be removed, one after the other.
     erasures: VecDeque<Box<Erasure>>,
     /// What is removed, and not yet overwritten everywhere.
@@ -119,14 +79,76 @@ pub(super) struct Writer {
     is_held: bool,
 }
 
-impl Writer {
-    pub(super) fn new(
-        options: Options,
-        queued: Arc<AtomicUsize>,
-        trouble: Arc<ArcSwapOption<String>>,
-        kept: Arc<KeptFiles>,
-        on_commit: OnCommit,
-    ) -> Self {
+impl DatabaseSide for SqliteSide {
+    type Task = Box<dyn Task>;
+    type Erasure = Box<Erasure>;
+
+    fn open(&mut self) {
+        self.try_to_open();
+        if self.database.is_none() {
+            self.shared.await_history();
+        }
+    }
+
+    fn patience(&self) -> Duration {
+        let pause = match &self.database {
+            // Nobody may come who is not told that it works again.
+            _ if self.shared.trouble.is_some() => RETRY,
+            Some(_) if self.is_held => PAUSE,
+            Some(_) if self.is_erasing() => Duration::ZERO,
+            Some(database) if database.is_stuck() => RETRY,
+            Some(database) if database.is_behind() => PAUSE,
+            Some(database) if database.is_projection_unwritten() => QUIET,
+            Some(_) | None => PRUNE,
+        };
+        pause.min(self.prune_at.saturating_duration_since(Instant::now()))
+    }
+
+    fn prepare(&mut self) {
+        self.open_again();
+    }
+
+    fn record(&mut self, batches: &mut [Batch]) -> Result<Vec<Result<Stored, StoreError>>, StoreError> {
+        self.with_database(|database, _| database.record(batches))
+    }
+
+    fn perform(&mut self, tasks: &mut [Box<dyn Task>]) -> Result<(), StoreError> {
+        let done = self.with_database(|database, clock| database.perform(tasks, clock));
+        done.and_then(|done| done.map_err(|error| self.blame(&error)))
+    }
+
+    fn erase(&mut self, erasure: Box<Erasure>) {
+        self.erasures.push_back(erasure);
+    }
+
+    fn settle(&mut self) {
+        if self.database.as_ref().is_some_and(|database| database.is_far_behind() && !database.is_stuck()) {
+            self.attempt(|database| Ok(database.apply_journal()?));
+        }
+    }
+
+    fn rest(&mut self) {
+        if !self.is_erasing() {
+            self.open_again();
+            self.attempt(Database::tidy);
+        }
+    }
+
+    fn turn(&mut self) {
+        self.go_on_erasing();
+        if self.prune_at <= Instant::now() {
+            self.prune();
+        }
+    }
+
+    fn close(&mut self) {
+        let retention = self.options.settings.retention;
+        self.attempt(|database| database.mark_age(retention));
+    }
+}
+
+impl SqliteSide {
+    pub(super) fn new(options: Options, kept: Arc<KeptFiles>, shared: WriterShared) -> Self {
         let now = Instant::now();
         Self {
             options,
@@ -135,12 +157,8 @@ impl Writer {
             tried: now,
             looked: None,
             prune_at: now,
-            queued,
-            trouble,
             kept,
-            late_history: Arc::default(),
-            predicted: Arc::default(),
-            on_commit,
+            shared,
             erasures: VecDeque::new(),
             removed: Vec::new(),
             is_held: false,
@@ -148,51 +166,17 @@ impl Writer {
     }
 
     /// Opens the database, or says why not.
-    pub(super) fn open(&mut self) {
+    fn try_to_open(&mut self) {
         self.tried = Instant::now();
         match Database::open(&self.options, &self.kept) {
             Ok(mut database) => {
-                database.predicted = Arc::clone(&self.predicted);
+                database.predicted = Arc::clone(&self.shared.predicted);
                 self.clock.pass(database.latest_stamp().unwrap_or_default());
                 self.database = Some(database);
-                let mut late = self.late_history.lock();
-                if matches!(*late, LateHistory::Awaited) {
-                    *late = LateHistory::Read(history::read(&self.options.path, ReplayLimits::default()));
-                }
-                drop(late);
-                self.report(None);
+                self.shared.opened(|| history::read(&self.options.path, ReplayLimits::default()));
+                self.shared.trouble.report(None);
             }
-            Err(error) => self.report(Some(error.to_string())),
-        }
-    }
-
-    /// If the database is not open, what it has is read once it is.
-    pub(super) fn await_history(&self) {
-        if self.database.is_none() {
-            *self.late_history.lock() = LateHistory::Awaited;
-        }
-    }
-
-    /// Writes until nobody can send any more.
-    pub(super) fn run(mut self, jobs: &Receiver<Job>) {
-        loop {
-            match jobs.recv_timeout(self.patience()) {
-                Ok(first) => self.write(gather(first, jobs)),
-                Err(RecvTimeoutError::Timeout) if self.is_erasing() => {}
-                Err(RecvTimeoutError::Timeout) => {
-                    self.open_again();
-                    self.attempt(Database::tidy);
-                }
-                Err(RecvTimeoutError::Disconnected) => {
-                    let retention = self.options.settings.retention;
-                    self.attempt(|database| database.mark_age(retention));
-                    return;
-                }
-            }
-            self.erase();
-            if self.prune_at <= Instant::now() {
-                self.prune();
-            }
+            Err(error) => self.shared.trouble.report(Some(error.to_string())),
         }
     }
 
@@ -201,7 +185,7 @@ impl Writer {
     }
 
     /// Does a step of what is to be removed for good.
-    fn erase(&mut self) {
+    fn go_on_erasing(&mut self) {
         if let Some(mut erasure) = self.erasures.pop_front() {
             match self.with_database(|database, clock| database.erase(&mut erasure, clock)) {
                 Ok(true) => self.removed.push(*erasure),
@@ -239,25 +223,10 @@ impl Writer {
         self.prune_at = Instant::now() + if is_rest { QUIET } else { PRUNE };
     }
 
-    /// How long to wait for something to write before there is something else to do.
-    fn patience(&self) -> Duration {
-        let pause = match &self.database {
-            // Nobody may come who is not told that it works again.
-            _ if self.trouble.load().is_some() => RETRY,
-            Some(_) if self.is_held => PAUSE,
-            Some(_) if self.is_erasing() => Duration::ZERO,
-            Some(database) if database.is_stuck() => RETRY,
-            Some(database) if database.is_behind() => PAUSE,
-            Some(database) if database.is_projection_unwritten() => QUIET,
-            Some(_) | None => PRUNE,
-        };
-        pause.min(self.prune_at.saturating_duration_since(Instant::now()))
-    }
-
     /// Opens the database if it is not, now and then.
     fn open_again(&mut self) {
         if self.database.is_none() && self.tried.elapsed() >= RETRY {
-            self.open();
+            self.try_to_open();
         }
     }
 
@@ -278,61 +247,6 @@ impl Writer {
         }
     }
 
-    fn write(&mut self, jobs: Vec<Job>) {
-        self.open_again();
-        let (mut batches, mut tasks, waited) = (Vec::new(), Vec::new(), jobs.len());
-        for job in jobs {
-            match job {
-                Job::Batch(batch) => batches.push(batch),
-                Job::Task(task) => tasks.push(task),
-                Job::Erasure(erasure) => self.erasures.push_back(erasure),
-            }
-        }
-        if !batches.is_empty() {
-            self.record(batches);
-        }
-        if !tasks.is_empty() {
-            self.perform(tasks);
-        }
-        self.queued.fetch_sub(waited, Ordering::Relaxed);
-        if self.database.as_ref().is_some_and(|database| database.is_far_behind() && !database.is_stuck()) {
-            self.attempt(|database| Ok(database.apply_journal()?));
-        }
-    }
-
-    fn record(&mut self, mut batches: Vec<Batch>) {
-        let (start, records) = (Instant::now(), batches.iter().map(|batch| batch.executions.len()).sum());
-        let outcome = self.with_database(|database, _| database.record(&mut batches));
-        if outcome.is_ok() {
-            (self.on_commit)(start.elapsed(), records);
-        }
-        match outcome {
-            Ok(stored) => {
-                for (batch, stored) in batches.into_iter().zip(stored) {
-                    // Whoever does not wait any more knows that it does not know.
-                    let _ = batch.reply.send(stored);
-                }
-            }
-            Err(refused) => {
-                for batch in batches {
-                    let _ = batch.reply.send(Err(refused.clone()));
-                }
-            }
-        }
-    }
-
-    fn perform(&mut self, mut tasks: Vec<Box<dyn Task>>) {
-        let (start, records) = (Instant::now(), tasks.iter().map(|task| task.records()).sum());
-        let done = self.with_database(|database, clock| database.perform(&mut tasks, clock));
-        let outcome = done.and_then(|done| done.map_err(|error| self.blame(&error)));
-        if outcome.is_ok() {
-            (self.on_commit)(start.elapsed(), records);
-        }
-        for task in tasks {
-            task.acknowledge(outcome.clone());
-        }
-    }
-
     /// Does something that is waited for, and says whether the store works.
     fn with_database<T>(
         &mut self,
@@ -348,9 +262,9 @@ impl Writer {
                 }
                 done => done.map_err(|error| self.explain(&error)),
             },
-            None => Err(self.trouble.load().as_deref().cloned().unwrap_or_default()),
+            None => Err(self.shared.trouble.get().unwrap_or_default()),
         };
-        self.report(outcome.as_ref().err().cloned());
+        self.shared.trouble.report(outcome.as_ref().err().cloned());
         outcome.map_err(StoreError::Unavailable)
     }
 
@@ -369,19 +283,6 @@ impl Writer {
         let (path, hint) = (self.options.path.display(), error.hint());
         if hint.is_empty() { format!("{path}: {error}") } else { format!("{path}: {error}; {hint}") }
     }
-
-    fn report(&self, trouble: Option<String>) {
-        let before = self.trouble.load();
-        if before.as_deref() == trouble.as_ref() {
-            return;
-        }
-        match &trouble {
-            Some(reason) => tracing::error!(reason, "nothing can be stored"),
-            None if before.is_some() => tracing::info!("the store works again"),
-            None => {}
-        }
-        self.trouble.store(trouble.map(Arc::new));
-    }
 }
 
 /// Sees now and then to the files' being where they were.
@@ -394,28 +295,18 @@ fn look(database: &mut Database, looked: &mut Option<Instant>) -> Result<(), Wri
     Ok(())
 }
 
-/// All that waits, up to the size of a group.
-fn gather(first: Job, jobs: &Receiver<Job>) -> Vec<Job> {
-    let mut records = first.records();
-    let mut group = vec![first];
-    while records < MAX_GROUP {
-        let Ok(job) = jobs.try_recv() else { break };
-        records += job.records();
-        group.push(job);
-    }
-    group
-}
-
 #[cfg(test)]
 mod tests {
     use std::{fs, thread};
 
     use tempfile::TempDir;
+    use tokio::sync::oneshot;
 
     use super::super::file_in;
     use super::*;
+    use crate::store::front::Writer;
     use crate::store::{Sqlite, Store};
-    use crate::timing::{Measures, Outcome};
+    use crate::timing::{Execution, Measures, Outcome};
 
     /// A task that no database can do.
     struct Impossible(oneshot::Sender<Result<(), StoreError>>);
@@ -452,19 +343,20 @@ mod tests {
     #[test]
     fn a_task_that_fails_keeps_no_record_out() {
         let directory = TempDir::new().unwrap();
-        let trouble: Arc<ArcSwapOption<String>> = Arc::default();
         let options = Options::file(file_in(directory.path()));
-        let mut writer =
-            Writer::new(options, Arc::default(), Arc::clone(&trouble), Arc::default(), Box::new(|_, _| ()));
+        let shared = WriterShared::default();
+        let trouble = Arc::clone(&shared.trouble);
+        let side = SqliteSide::new(options, Arc::default(), shared);
+        let mut writer = Writer::new(side, Arc::default(), Box::new(|_, _| ()));
         writer.open();
         for expected in 1..5 {
             let (failed, mut task) = oneshot::channel();
             let (reply, mut stored) = oneshot::channel();
             let batch = Batch { executions: vec![execution()], reply };
-            writer.write(vec![Job::Task(Box::new(Impossible(failed))), Job::Batch(batch)]);
+            writer.write(vec![super::task(Impossible(failed)), Job::Batch(batch)]);
             assert!(matches!(task.try_recv().unwrap(), Err(StoreError::Unavailable(why)) if why.contains("nowhere")));
             assert_eq!(stored.try_recv().unwrap().unwrap().samples, [Some(expected)]);
-            assert_eq!(trouble.load().as_deref(), None, "records are taken");
+            assert_eq!(trouble.get(), None, "records are taken");
         }
     }
 

@@ -83,6 +83,30 @@ impl Followers {
         }
     }
 
+    /// What was observed here and there, added up; of too many the lightest go.
+    #[must_use]
+    pub fn merged(&self, other: &Self) -> Self {
+        let mut all = self.0.clone();
+        for more in &other.0 {
+            match all.binary_search_by(|follower| follower.tool.cmp(&more.tool)) {
+                Ok(position) => {
+                    let follower = &mut all[position];
+                    follower.samples = follower.samples.saturating_add(more.samples);
+                    follower.successes = follower.successes.saturating_add(more.successes);
+                    follower.weight = follower.weight.saturating_add(more.weight);
+                    follower.success_weight = follower.success_weight.saturating_add(more.success_weight);
+                }
+                Err(position) => all.insert(position, more.clone()),
+            }
+        }
+        if all.len() > MAX_FOLLOWERS {
+            all.sort_by(|a, b| b.weight.cmp(&a.weight).then_with(|| a.tool.cmp(&b.tool)));
+            all.truncate(MAX_FOLLOWERS);
+            all.sort_by(|a, b| a.tool.cmp(&b.tool));
+        }
+        Self(all)
+    }
+
     /// All of them, by name.
     pub fn iter(&self) -> impl Iterator<Item = &Follower> {
         self.0.iter()

@@ -26,8 +26,18 @@ async fn tools(server: &TestServer) -> Vec<String> {
     rows.iter().map(|row| row.get(0)).collect()
 }
 
+impl Outbox {
+    async fn send(&mut self, records: Vec<Execution>) -> Result<Taken, OutboxError> {
+        self.send_groups(vec![records]).await
+    }
+}
+
 fn is_alone(taken: &Taken) -> bool {
-    matches!(taken.kept_at, KeptAt::JournalAlone(_))
+    matches!(taken.groups[..], [GroupKept::InJournalAlone(_)])
+}
+
+fn is_stored(taken: &Taken) -> bool {
+    matches!(taken.groups[..], [GroupKept::AtDatabase { .. }])
 }
 
 #[tokio::test]
@@ -38,7 +48,7 @@ async fn what_was_spooled_is_stored_once_whoever_is_killed() {
     let start = || Outbox::open(directory.path(), proxy.address(), settings()).unwrap();
     let mut outbox = start();
     let taken = outbox.send(vec![record("a")]).await.unwrap();
-    assert!(matches!(taken.kept_at, KeptAt::Database(_)) && taken.first == 1);
+    assert!(is_stored(&taken) && taken.first == 1);
     // It is committed, and nobody is told; those behind it wait on this machine.
     proxy.swallow_answers(true);
     let taken = outbox.send(vec![record("b"), record("c")]).await.unwrap();
@@ -60,7 +70,7 @@ async fn what_was_spooled_is_stored_once_whoever_is_killed() {
     let mut outbox = start();
     assert_eq!(outbox.waiting(), 4, "of two earlier starts");
     let taken = outbox.send(vec![record("f")]).await.unwrap();
-    assert!(matches!(taken.kept_at, KeptAt::Database(_)), "{taken:?}");
+    assert!(is_stored(&taken), "{taken:?}");
     assert_eq!((outbox.waiting(), outbox.trouble()), (0, None));
     assert_eq!(tools(&server).await, ["a", "b", "c", "d", "e", "f"]);
     drop(outbox);
@@ -85,7 +95,7 @@ async fn who_does_not_spool_refuses() {
         assert_eq!(outbox.waiting(), 0);
     }
     server.restart();
-    assert!(matches!(outbox.send(vec![record("b")]).await.unwrap().kept_at, KeptAt::Database(_)));
+    assert!(is_stored(&outbox.send(vec![record("b")]).await.unwrap()));
     assert_eq!(tools(&server).await, ["b"]);
 }
 
@@ -109,7 +119,7 @@ async fn a_spool_that_is_full_refuses_until_the_server_is_back() {
     assert!(matches!(full, OutboxError::Spool(SpoolError::Full(_))), "{full}");
     server.restart();
     outbox.forward(PATIENCE).await.unwrap();
-    assert!(matches!(outbox.send(vec![record("a")]).await.unwrap().kept_at, KeptAt::Database(_)));
+    assert!(is_stored(&outbox.send(vec![record("a")]).await.unwrap()));
     assert_eq!(tools(&server).await.len(), kept + 1);
 }
 
@@ -122,8 +132,14 @@ async fn the_journal_acknowledges_where_it_is_to() {
     let by_journal = OutboxSettings { acknowledge: Acknowledge::Journal, ..settings() };
     let mut outbox = Outbox::open(directory.path(), address, by_journal).unwrap();
     let keyed = |tool: &str, key: &str| execution(tool, None, 1, Some(key));
-    assert!(matches!(outbox.send(vec![keyed("a", "k"), record("\0")]).await.unwrap().kept_at, KeptAt::Journal));
-    assert!(matches!(outbox.send(vec![keyed("a", "k"), record("b")]).await.unwrap().kept_at, KeptAt::Journal));
+    assert!(matches!(
+        outbox.send(vec![keyed("a", "k"), record("\0")]).await.unwrap().groups[..],
+        [GroupKept::InJournal]
+    ));
+    assert!(matches!(
+        outbox.send(vec![keyed("a", "k"), record("b")]).await.unwrap().groups[..],
+        [GroupKept::InJournal]
+    ));
     assert_eq!((tools(&server).await.len(), outbox.waiting()), (0, 4));
     outbox.forward(PATIENCE).await.unwrap();
     assert_eq!(tools(&server).await, ["a", "b"], "once, and what cannot be stored holds up nothing");
@@ -191,4 +207,27 @@ async fn whatever_was_acknowledged_is_stored_once() {
     let acknowledged = acknowledged.lock();
     let lost: Vec<&String> = acknowledged.iter().filter(|name| stored.binary_search(name).is_err()).collect();
     assert!(lost.is_empty(), "of {}: {lost:?}", acknowledged.len());
+}
+
+#[tokio::test]
+async fn a_group_is_kept_as_a_whole_and_fails_no_other() {
+    let Some(server) = TestServer::start() else { return };
+    let address = server.address("postgres", "");
+    drop(open(&address, Migration::Auto).await.unwrap());
+    let directory = TempDir::new().unwrap();
+    let mut outbox = Outbox::open(directory.path(), address, settings()).unwrap();
+    let keyed = |tool: &str, digest: &str| {
+        let key = crate::timing::CallKey { name: "k".into(), digest: digest.into() };
+        Execution { idempotency_key: Some(key), ..record(tool) }
+    };
+    let groups = vec![vec![keyed("a", "1")], vec![record("b"), record("\0")], vec![record("c"), record("d")]];
+    let taken = outbox.send_groups(groups).await.unwrap();
+    let is_refused = |kept: &GroupKept| matches!(kept, GroupKept::Refused(DatabaseFault::Record(_)));
+    assert_eq!(taken.groups.iter().map(is_refused).collect::<Vec<_>>(), [false, true, false]);
+    assert_eq!(tools(&server).await, ["a", "c", "d"]);
+    let again = outbox.send_groups(vec![vec![record("e"), keyed("x", "2")], vec![keyed("a", "1"), record("f")]]).await;
+    let again = again.unwrap();
+    assert!(matches!(again.groups[0], GroupKept::Refused(DatabaseFault::KeyReused)), "{again:?}");
+    assert!(matches!(&again.groups[1], GroupKept::AtDatabase { told } if told[..] == [again.first + 2]), "{again:?}");
+    assert_eq!(tools(&server).await, ["a", "c", "d", "f"]);
 }

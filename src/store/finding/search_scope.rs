@@ -1,14 +1,12 @@
 //! What a search's filter lets through, in the cache of rows.
 
-use rusqlite::{Connection, params_from_iter};
 use time::{Date, OffsetDateTime};
 
-use super::condition::Condition;
 use super::row_cache::{RowCache, Sums};
 use crate::memory::query::{DatePart, Filter};
 
 /// What a filter lets through, as places in the cache.
-pub(super) enum SearchScope<'f> {
+pub(in crate::store) enum SearchScope<'f> {
     /// All of a kind.
     Plain(&'f Filter),
     /// These, in order, and as a set of bits.
@@ -16,30 +14,24 @@ pub(super) enum SearchScope<'f> {
 }
 
 impl<'f> SearchScope<'f> {
-    pub(super) fn of(
-        connection: &Connection,
-        cache: &RowCache,
-        condition: &Condition,
-        filter: &'f Filter,
-    ) -> rusqlite::Result<Self> {
+    /// What a filter lets through that asks for nothing but the kind and deletion; nothing for others.
+    pub(in crate::store) fn plain(filter: &'f Filter) -> Option<Self> {
         let plain = Filter { kind: filter.kind, include_deleted: filter.include_deleted, ..Filter::default() };
-        if *filter == plain {
-            return Ok(Self::Plain(filter));
-        }
-        let seqs: Vec<i64> = connection
-            .prepare_cached(&format!("SELECT m.seq FROM memories AS m WHERE {}", condition.sql))?
-            .query_map(params_from_iter(&condition.values), |row| row.get(0))?
-            .collect::<rusqlite::Result<_>>()?;
-        let mut rows: Vec<u32> = seqs.into_iter().filter_map(|seq| Some(cache.index_of(seq)? as u32)).collect();
+        (*filter == plain).then_some(Self::Plain(filter))
+    }
+
+    /// The rows of these numbers.
+    pub(in crate::store) fn of_rows(cache: &RowCache, seqs: &[i64]) -> Self {
+        let mut rows: Vec<u32> = seqs.iter().filter_map(|seq| Some(cache.index_of(*seq)? as u32)).collect();
         rows.sort_unstable();
         let mut bits = vec![0; cache.rows().len().div_ceil(64)];
         for &row in &rows {
             bits[row as usize / 64] |= 1 << (row % 64);
         }
-        Ok(Self::Rows(rows, bits))
+        Self::Rows(rows, bits)
     }
 
-    pub(super) fn has(&self, cache: &RowCache, index: usize) -> bool {
+    pub(in crate::store) fn has(&self, cache: &RowCache, index: usize) -> bool {
         match self {
             Self::Plain(filter) => cache.passes(index, filter),
             Self::Rows(_, bits) => bits.get(index / 64).is_some_and(|word| word >> (index % 64) & 1 == 1),
@@ -47,7 +39,7 @@ impl<'f> SearchScope<'f> {
     }
 
     /// How many rows were added on such a date.
-    pub(super) fn dated(&self, cache: &RowCache, part: DatePart) -> usize {
+    pub(in crate::store) fn dated(&self, cache: &RowCache, part: DatePart) -> usize {
         let mut day = Day::default();
         let mut is_of = |index: usize| day.has(cache.rows()[index].created_us, part);
         match self {
@@ -58,7 +50,7 @@ impl<'f> SearchScope<'f> {
         }
     }
 
-    pub(super) fn sums(&self, cache: &RowCache) -> Sums {
+    pub(in crate::store) fn sums(&self, cache: &RowCache) -> Sums {
         match self {
             Self::Plain(filter) => cache.sums(filter),
             Self::Rows(rows, _) => {
@@ -70,7 +62,7 @@ impl<'f> SearchScope<'f> {
 
 /// The day that was looked at last: the next row is mostly of the same.
 #[derive(Debug, Default)]
-pub(super) struct Day {
+pub(in crate::store) struct Day {
     number: i64,
     date: Option<Date>,
 }
@@ -78,7 +70,7 @@ pub(super) struct Day {
 const DAY_US: i64 = 24 * 60 * 60 * 1_000_000;
 
 impl Day {
-    pub(super) fn has(&mut self, moment_us: i64, part: DatePart) -> bool {
+    pub(in crate::store) fn has(&mut self, moment_us: i64, part: DatePart) -> bool {
         let number = moment_us.div_euclid(DAY_US);
         if self.date.is_none() || self.number != number {
             let date = OffsetDateTime::from_unix_timestamp(moment_us.div_euclid(1_000_000)).map(OffsetDateTime::date);

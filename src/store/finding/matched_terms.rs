@@ -1,0 +1,101 @@
+//! Which rows have a query's terms, and how often, as places in the cache.
+
+use super::row_cache::RowCache;
+use super::search_scope::SearchScope;
+use super::term_counts::Count;
+
+/// Rows that are looked at by themselves, instead of looking for all that have a term; reading that many one by one
+/// takes a millisecond or two.
+pub(in crate::store) const FEW: usize = 1000;
+
+/// What a row has of the terms.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::store) struct Entry {
+    pub(in crate::store) index: u32,
+    /// Is it in scope? Neighbours of what is may be out of it.
+    pub(in crate::store) is_in: bool,
+    /// Its first [`Link`], counted from 1.
+    first: u32,
+}
+
+/// One term that a row has, and where its next is.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::store) struct Link {
+    pub(in crate::store) term: u8,
+    pub(in crate::store) count: Count,
+    next: u32,
+}
+
+/// Of all rows that have one of the terms, what they have.
+pub(in crate::store) struct MatchedTerms {
+    /// For each row of the cache its entry, counted from 1; 0 for none.
+    entry_of: Vec<u32>,
+    pub(in crate::store) entries: Vec<Entry>,
+    links: Vec<Link>,
+    /// How many rows in scope have each term.
+    pub(in crate::store) having: Vec<usize>,
+}
+
+impl MatchedTerms {
+    pub(in crate::store) fn new(cache: &RowCache, terms: usize) -> Self {
+        // Zeroed memory that is not touched costs nothing, however many rows there are.
+        let entry_of = vec![0; cache.rows().len()];
+        Self { entry_of, entries: Vec::new(), links: Vec::new(), having: vec![0; terms] }
+    }
+
+    pub(in crate::store) fn add(
+        &mut self,
+        cache: &RowCache,
+        scope: &SearchScope<'_>,
+        index: usize,
+        term: usize,
+        count: Count,
+    ) {
+        let mut entry = self.entry_of[index] as usize;
+        if entry == 0 {
+            self.entries.push(Entry { index: index as u32, is_in: scope.has(cache, index), first: 0 });
+            entry = self.entries.len();
+            self.entry_of[index] = entry as u32;
+        }
+        let entry = &mut self.entries[entry - 1];
+        self.links.push(Link { term: term as u8, count, next: entry.first });
+        entry.first = self.links.len() as u32;
+        self.having[term] += usize::from(entry.is_in);
+    }
+
+    /// Takes the rows that have a term, which come in order.
+    pub(in crate::store) fn sink(
+        &mut self,
+        cache: &RowCache,
+        scope: &SearchScope<'_>,
+        term: usize,
+    ) -> impl FnMut(i64, Count) {
+        let mut at = 0;
+        move |seq, count| {
+            at = advance(cache, at, seq);
+            if cache.rows().get(at).is_some_and(|row| row.seq == seq) {
+                self.add(cache, scope, at, term, count);
+            }
+        }
+    }
+
+    pub(in crate::store) fn links(&self, index: usize) -> impl Iterator<Item = Link> {
+        let first = match self.entry_of[index] {
+            0 => 0,
+            entry => self.entries[entry as usize - 1].first,
+        };
+        let link = |at: u32| (at > 0).then(|| self.links[at as usize - 1]);
+        std::iter::successors(link(first), move |before| link(before.next))
+    }
+}
+
+/// Where a row stands, or would, at or after a place: by steps that double, since the next is mostly near.
+fn advance(cache: &RowCache, from: usize, seq: i64) -> usize {
+    let rows = cache.rows();
+    let mut step = 1;
+    while rows.get(from + step).is_some_and(|row| row.seq < seq) {
+        step *= 2;
+    }
+    let (low, high) = (from + step / 2, (from + step).min(rows.len()));
+    low + rows[low.min(high)..high].partition_point(|row| row.seq < seq)
+}

@@ -1,0 +1,529 @@
+//! What follows from a daemon's records, as it stands in the database: folded in the records' order, written now and
+//! then, and folded again from there after a kill, to the same. Daemons keep theirs apart; whoever reads adds them up.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+use super::audit;
+use super::fault::DatabaseFault;
+use super::group::Incarnation;
+use super::session::DatabaseSession;
+use crate::store::projection::{CountedKey, FoldedCall, Latest, Projection, WrittenBefore};
+use crate::store::{ReplayLimits, SessionCall};
+use crate::suggest::transitions::{Followers, MAX_PREFIXES, Prefix, Transition};
+use crate::timing::{Execution, KeyCount};
+
+/// Calls with a duration that are kept beside a key's count: so many restore the quality of its forecasts in full.
+const LATEST: usize = 50;
+
+/// Records that are folded again at once.
+const AT_ONCE: i64 = 10_000;
+
+/// Who learns, and whose durations they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LearningDaemon {
+    pub(super) daemon: Incarnation,
+    pub(super) host: String,
+}
+
+/// The last calls of sessions before some records, as the database has them.
+#[derive(Debug, Default)]
+pub(super) struct EarlierCalls(HashMap<(String, String), Latest>);
+
+impl WrittenBefore for EarlierCalls {
+    type Error = Infallible;
+
+    /// All counts are held.
+    fn samples(&mut self, _: &CountedKey) -> Result<Option<i64>, Infallible> {
+        Ok(None)
+    }
+
+    /// All states are held.
+    fn followers(&mut self, _: &Prefix) -> Result<Followers, Infallible> {
+        Ok(Followers::default())
+    }
+
+    fn latest(&mut self, _: i64, tenant: &str, session: &str) -> Result<Option<Latest>, Infallible> {
+        Ok(self.0.remove(&(tenant.to_owned(), session.to_owned())))
+    }
+}
+
+impl EarlierCalls {
+    /// Of these sessions, before the record of the id `before`.
+    pub(super) async fn of(
+        session: &DatabaseSession,
+        sessions: &[(String, String)],
+        before: i64,
+    ) -> Result<Self, DatabaseFault> {
+        if sessions.is_empty() {
+            return Ok(Self::default());
+        }
+        let query = "SELECT asked.tenant, asked.session, called.tool
+            FROM unnest($1::text[], $2::text[]) AS asked (tenant, session)
+            CROSS JOIN LATERAL (
+                SELECT id, tool FROM almanac.executions AS e
+                WHERE e.tenant = asked.tenant AND e.session = asked.session AND e.id < $3 ORDER BY id DESC LIMIT 2
+            ) AS called ORDER BY asked.tenant, asked.session, called.id DESC";
+        let (tenants, names): (Vec<&str>, Vec<&str>) =
+            sessions.iter().map(|(tenant, name)| (tenant.as_str(), name.as_str())).unzip();
+        let values = [(&tenants as _, Type::TEXT_ARRAY), (&names as _, Type::TEXT_ARRAY), (&before as _, Type::INT8)];
+        let mut earlier: HashMap<(String, String), Latest> = HashMap::new();
+        for row in session.query(query, &values).await? {
+            let tool: String = row.get(2);
+            earlier
+                .entry((row.get(0), row.get(1)))
+                .and_modify(|latest| latest.before = Some(tool.clone()))
+                .or_insert(Latest { last: tool.clone(), before: None });
+        }
+        Ok(Self(earlier))
+    }
+}
+
+/// What a daemon learnt, and what others did beside it.
+#[derive(Debug, Default)]
+pub(super) struct LearntRecords {
+    pub(super) projection: Projection,
+    /// Calls with a duration that no row of their key has yet, with their ids.
+    recent: HashMap<CountedKey, VecDeque<(i64, Execution)>>,
+    /// What followed at other daemons, when it was read.
+    others: HashMap<Prefix, Followers>,
+    /// Up to which numbers what earlier writers stored was folded again, which is not written yet.
+    folded: Vec<(Vec<u8>, i64)>,
+}
+
+impl LearntRecords {
+    /// Folds a record. Returns how many of its key there are with a duration.
+    pub(super) fn add(&mut self, earlier: &mut EarlierCalls, execution: &Execution) -> u64 {
+        let Ok(samples) = self.projection.add(earlier, execution);
+        if execution.duration_ms.is_some() {
+            let recent = self.recent.entry(FoldedCall::of(execution).key()).or_default();
+            recent.push_back((self.projection.through, execution.clone()));
+            recent.drain(..recent.len().saturating_sub(LATEST));
+        }
+        samples
+    }
+
+    /// The states that changed since this was asked before, with what followed at other daemons.
+    pub(super) fn take_changes(&mut self) -> Arc<[Transition]> {
+        let changes = self.projection.take_changes();
+        if self.others.is_empty() {
+            return changes;
+        }
+        let together = |change: &Transition| match self.others.get(&change.prefix) {
+            Some(others) => Transition { followers: Arc::new(change.followers.merged(others)), ..change.clone() },
+            None => change.clone(),
+        };
+        changes.iter().map(together).collect()
+    }
+
+    /// Reads what was written, and folds what was stored since.
+    pub(super) async fn read(session: &DatabaseSession, learning: &LearningDaemon) -> Result<Self, DatabaseFault> {
+        let daemon = learning.daemon.bytes();
+        let of_daemon = [(&daemon as _, Type::BYTEA)];
+        let row = session.query("SELECT through, tick FROM almanac.daemons WHERE daemon = $1", &of_daemon).await?;
+        let (through, tick) = row.first().map_or((0, 0), |row| (row.get(0), row.get(1)));
+        let trails = Trails::read(session, learning.daemon).await?;
+        // Numbers of states that only others have are given out to readers.
+        let jump = if trails.others.is_empty() { 0 } else { MAX_PREFIXES as i64 };
+        let mut projection = Projection::from_there(through, tick + jump);
+        for Transition { prefix, followers, tick } in trails.own {
+            projection.hold_state(prefix, followers, tick.cast_signed());
+        }
+        let counts = "SELECT tool, mode, failed, samples, last FROM almanac.key_counts WHERE daemon = $1";
+        for row in session.query(counts, &of_daemon).await? {
+            let key = CountedKey { tool: row.get(0), mode: row.get(1), failed: row.get(2) };
+            projection.hold_count(key, row.get(3), row.get(4));
+        }
+        let mut learnt = Self { projection, recent: HashMap::new(), others: trails.others, folded: Vec::new() };
+        let behind = "SELECT f.incarnation, f.through, w.through
+            FROM almanac.folds AS f JOIN almanac.writers AS w USING (incarnation)
+            WHERE f.daemon = $1 AND w.through > f.through ORDER BY w.moved_at, f.incarnation";
+        for row in session.query(behind, &of_daemon).await? {
+            learnt.fold_again(session, row.get(0), row.get(1)).await?;
+            learnt.folded.push((row.get(0), row.get(2)));
+        }
+        learnt.projection.take_changes();
+        Ok(learnt)
+    }
+
+    /// Folds what a writer stored behind a number.
+    async fn fold_again(
+        &mut self,
+        session: &DatabaseSession,
+        writer: &[u8],
+        mut through: i64,
+    ) -> Result<(), DatabaseFault> {
+        loop {
+            let values = [(&writer as _, Type::BYTEA), (&through as _, Type::INT8), (&AT_ONCE as _, Type::INT8)];
+            let rows = session.query(audit::BEHIND, &values).await?;
+            for row in &rows {
+                let (execution, id): (Execution, i64) = (audit::execution(row), row.get(12));
+                through = row.get(13);
+                let mut earlier = EarlierCalls::default();
+                if let Some(name) = &execution.session
+                    && !self.projection.knows(&execution.tenant, name)
+                {
+                    let asked = [(execution.tenant.clone(), name.clone())];
+                    earlier = EarlierCalls::of(session, &asked, id).await?;
+                }
+                self.add(&mut earlier, &execution);
+            }
+            if (rows.len() as i64) < AT_ONCE {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Writes what changed, in a transaction of its caller's. All that `writer` stored is in it.
+    pub(super) async fn write(
+        &mut self,
+        session: &DatabaseSession,
+        learning: &LearningDaemon,
+        writer: Incarnation,
+    ) -> Result<(), DatabaseFault> {
+        let daemon = learning.daemon.bytes();
+        let Projection { through, tick, .. } = self.projection;
+        let update = "UPDATE almanac.daemons SET through = $2, tick = $3 WHERE daemon = $1";
+        let values = [(&daemon as _, Type::BYTEA), (&through as _, Type::INT8), (&tick as _, Type::INT8)];
+        session.query(update, &values).await?;
+        let own = "UPDATE almanac.folds AS f SET through = w.through FROM almanac.writers AS w
+            WHERE f.incarnation = $1 AND w.incarnation = $1";
+        session.query(own, &[(&writer.bytes(), Type::BYTEA)]).await?;
+        let earlier = "UPDATE almanac.folds AS f SET through = greatest(f.through, folded.through)
+            FROM unnest($1::bytea[], $2::int8[]) AS folded (incarnation, through)
+            WHERE f.incarnation = folded.incarnation";
+        let (writers, numbers): (Vec<&[u8]>, Vec<i64>) =
+            self.folded.iter().map(|(writer, through)| (writer.as_slice(), *through)).unzip();
+        session.query(earlier, &[(&writers, Type::BYTEA_ARRAY), (&numbers, Type::INT8_ARRAY)]).await?;
+        self.write_counts(session, daemon).await?;
+        self.write_trails(session, daemon).await
+    }
+
+    async fn write_counts(&mut self, session: &DatabaseSession, daemon: &[u8]) -> Result<(), DatabaseFault> {
+        let changed: BTreeMap<&CountedKey, (i64, i64)> =
+            self.projection.unwritten_counts().map(|(key, count)| (key, (count.samples, count.last_id))).collect();
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let tools: Vec<&str> = changed.keys().map(|key| key.tool.as_str()).collect();
+        let modes: Vec<&str> = changed.keys().map(|key| key.mode.as_str()).collect();
+        let failed: Vec<bool> = changed.keys().map(|key| key.failed).collect();
+        let keys = [
+            (&daemon as _, Type::BYTEA),
+            (&tools as _, Type::TEXT_ARRAY),
+            (&modes as _, Type::TEXT_ARRAY),
+            (&failed as _, Type::BOOL_ARRAY),
+        ];
+        let known = "SELECT k.tool, k.mode, k.failed, k.latest FROM almanac.key_counts AS k
+            JOIN unnest($2::text[], $3::text[], $4::bool[]) AS asked (tool, mode, failed)
+                ON k.daemon = $1 AND k.tool = asked.tool AND k.mode = asked.mode AND k.failed = asked.failed";
+        let mut latest: HashMap<CountedKey, Vec<KeptCall>> = HashMap::new();
+        for row in session.query(known, &keys).await? {
+            let key = CountedKey { tool: row.get(0), mode: row.get(1), failed: row.get(2) };
+            latest.insert(key, kept_calls(row.get(3)));
+        }
+        let (mut samples, mut last, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
+        for (key, (count, last_id)) in &changed {
+            let mut calls = latest.remove(*key).unwrap_or_default();
+            calls.extend(self.recent.get(*key).into_iter().flatten().map(KeptCall::of));
+            calls.drain(..calls.len().saturating_sub(LATEST));
+            samples.push(*count);
+            last.push(*last_id);
+            bytes.push(postcard::to_stdvec(&calls).map_err(|error| DatabaseFault::Record(error.to_string()))?);
+        }
+        let put = "INSERT INTO almanac.key_counts (daemon, tool, mode, failed, samples, last, latest)
+            SELECT $1, tool, mode, failed, samples, last, latest
+            FROM unnest($2::text[], $3::text[], $4::bool[], $5::int8[], $6::int8[], $7::bytea[])
+                AS counted (tool, mode, failed, samples, last, latest)
+            ON CONFLICT (daemon, tool, mode, failed) DO UPDATE
+                SET samples = excluded.samples, last = excluded.last, latest = excluded.latest";
+        let [daemon, tools, modes, failed] = keys;
+        let values = [
+            daemon,
+            tools,
+            modes,
+            failed,
+            (&samples as _, Type::INT8_ARRAY),
+            (&last as _, Type::INT8_ARRAY),
+            (&bytes as _, Type::BYTEA_ARRAY),
+        ];
+        session.query(put, &values).await.map(drop)
+    }
+
+    async fn write_trails(&mut self, session: &DatabaseSession, daemon: &[u8]) -> Result<(), DatabaseFault> {
+        let (mut before, mut last, mut followers, mut ticks) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for (prefix, state) in self.projection.unwritten_prefixes() {
+            before.push(prefix.before.as_deref().unwrap_or_default());
+            last.push(prefix.last.as_str());
+            followers.push(state.followers.encode());
+            ticks.push(state.tick);
+        }
+        if before.is_empty() {
+            return Ok(());
+        }
+        let put = "INSERT INTO almanac.trails (daemon, before, last, followers, tick)
+            SELECT $1, before, last, followers, tick
+            FROM unnest($2::text[], $3::text[], $4::text[], $5::int8[]) AS followed (before, last, followers, tick)
+            ON CONFLICT (daemon, before, last) DO UPDATE SET followers = excluded.followers, tick = excluded.tick";
+        let values = [
+            (&daemon as _, Type::BYTEA),
+            (&before as _, Type::TEXT_ARRAY),
+            (&last as _, Type::TEXT_ARRAY),
+            (&followers as _, Type::TEXT_ARRAY),
+            (&ticks as _, Type::INT8_ARRAY),
+        ];
+        session.query(put, &values).await.map(drop)
+    }
+
+    /// What was given to be written is there.
+    pub(super) fn written(&mut self) {
+        self.projection.written();
+        self.projection.trim_sessions();
+        self.recent.clear();
+        self.folded.clear();
+    }
+}
+
+/// Says who learns from the records of these writers.
+pub(super) async fn register(
+    session: &DatabaseSession,
+    learning: &LearningDaemon,
+    writers: &[Incarnation],
+) -> Result<(), DatabaseFault> {
+    let daemon = learning.daemon.bytes();
+    let writers: Vec<&[u8]> = writers.iter().map(Incarnation::bytes).collect();
+    let put = "WITH learns AS (
+            INSERT INTO almanac.daemons (daemon, host) VALUES ($1, $2)
+            ON CONFLICT (daemon) DO UPDATE SET host = excluded.host
+        )
+        INSERT INTO almanac.folds (incarnation, daemon, through) SELECT writer, $1, 0 FROM unnest($3::bytea[]) AS writer
+        ON CONFLICT (incarnation) DO NOTHING";
+    let values = [(&daemon as _, Type::BYTEA), (&learning.host as _, Type::TEXT), (&writers as _, Type::BYTEA_ARRAY)];
+    session.query(put, &values).await.map(drop)
+}
+
+/// A daemon's latest trails are kept, and all others of it forgotten.
+pub(super) async fn prune(session: &DatabaseSession, learning: &LearningDaemon) -> Result<(), DatabaseFault> {
+    let beyond = "DELETE FROM almanac.trails WHERE daemon = $1 AND tick <= (
+        SELECT tick FROM almanac.trails WHERE daemon = $1 ORDER BY tick DESC LIMIT 1 OFFSET $2)";
+    let (daemon, most) = (learning.daemon.bytes(), MAX_PREFIXES as i64);
+    session.query(beyond, &[(&daemon as _, Type::BYTEA), (&most as _, Type::INT8)]).await.map(drop)
+}
+
+/// What followed what: at one daemon, and at all others together.
+struct Trails {
+    /// In the order of their ticks.
+    own: Vec<Transition>,
+    others: HashMap<Prefix, Followers>,
+    /// Prefixes of the others, the one that changed last at the end.
+    order: Vec<Prefix>,
+}
+
+impl Trails {
+    async fn read(session: &DatabaseSession, daemon: Incarnation) -> Result<Self, DatabaseFault> {
+        let query = "SELECT daemon = $1, before, last, followers, tick FROM (
+                SELECT *, row_number() OVER (PARTITION BY daemon ORDER BY tick DESC) AS place FROM almanac.trails
+            ) AS trails WHERE place <= $2 ORDER BY tick, daemon";
+        let (daemon, most) = (daemon.bytes(), MAX_PREFIXES as i64);
+        let mut trails = Self { own: Vec::new(), others: HashMap::new(), order: Vec::new() };
+        for row in session.query(query, &[(&daemon as _, Type::BYTEA), (&most as _, Type::INT8)]).await? {
+            let before: String = row.get(1);
+            let prefix = Prefix { before: Some(before).filter(|before| !before.is_empty()), last: row.get(2) };
+            let followers = Followers::decode(row.get(3));
+            if row.get(0) {
+                let tick = row.get::<_, i64>(4).cast_unsigned();
+                trails.own.push(Transition { prefix, followers: Arc::new(followers), tick });
+            } else {
+                trails.order.push(prefix.clone());
+                let known = trails.others.entry(prefix).or_default();
+                *known = known.merged(&followers);
+            }
+        }
+        Ok(trails)
+    }
+
+    /// All of it, the state that changed last at the end; what only others have comes after what is a daemon's own.
+    fn together(self) -> Vec<Transition> {
+        let Self { mut own, mut others, order } = self;
+        for state in &mut own {
+            if let Some(others) = others.remove(&state.prefix) {
+                state.followers = Arc::new(state.followers.merged(&others));
+            }
+        }
+        let next = own.last().map_or(0, |state| state.tick) + 1;
+        let only_theirs = order.into_iter().rev().filter_map(|prefix| Some((others.remove(&prefix)?, prefix)));
+        let mut only_theirs: Vec<_> = only_theirs.take(MAX_PREFIXES).collect();
+        only_theirs.reverse();
+        own.extend((next..).zip(only_theirs).map(|(tick, (followers, prefix))| Transition {
+            prefix,
+            followers: Arc::new(followers),
+            tick,
+        }));
+        own
+    }
+}
+
+/// What sessions called next, at all daemons.
+pub(super) async fn transitions(
+    session: &DatabaseSession,
+    learning: &LearningDaemon,
+) -> Result<Vec<Transition>, DatabaseFault> {
+    Ok(Trails::read(session, learning.daemon).await?.together())
+}
+
+/// A call as it stands beside its key's count.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct KeptCall {
+    id: i64,
+    /// Without tool, mode and key.
+    execution: Execution,
+}
+
+impl KeptCall {
+    fn of((id, execution): &(i64, Execution)) -> Self {
+        let execution = Execution { tool: String::new(), mode: None, idempotency_key: None, ..execution.clone() };
+        Self { id: *id, execution }
+    }
+}
+
+/// Of bytes that nobody wrote, none.
+fn kept_calls(bytes: &[u8]) -> Vec<KeptCall> {
+    postcard::from_bytes(bytes).unwrap_or_default()
+}
+
+/// The counts of the keys that were called last, and the latest calls of each, oldest first: all of one host.
+pub(super) async fn durations(
+    session: &DatabaseSession,
+    host: &str,
+    limits: ReplayLimits,
+) -> Result<(Vec<KeyCount>, Vec<Execution>), DatabaseFault> {
+    let query = "WITH counted AS (
+            SELECT tool, mode, failed, sum(samples)::int8 AS samples, max(last) AS last, array_agg(latest) AS latest
+            FROM almanac.key_counts JOIN almanac.daemons USING (daemon) WHERE host = $1
+            GROUP BY tool, mode, failed
+        )
+        SELECT tool, mode, failed, samples, latest FROM counted WHERE samples > 0
+        ORDER BY last DESC, tool, mode, failed LIMIT $2";
+    let keys = i64::from(limits.keys);
+    let rows = session.query(query, &[(&host as _, Type::TEXT), (&keys as _, Type::INT8)]).await?;
+    let count = |row: &Row| {
+        let mode: String = row.get(1);
+        KeyCount {
+            tool: row.get(0),
+            mode: Some(mode).filter(|mode| !mode.is_empty()),
+            failed: row.get(2),
+            samples: row.get::<_, i64>(3).cast_unsigned(),
+        }
+    };
+    let mut counted: Vec<(KeyCount, Vec<&[u8]>)> = rows.iter().map(|row| (count(row), row.get(4))).collect();
+    counted.sort_unstable_by(|(a, _), (b, _)| (&a.tool, &a.mode, a.failed).cmp(&(&b.tool, &b.mode, b.failed)));
+    let counts: Vec<KeyCount> = counted.iter().map(|(count, _)| count.clone()).collect();
+    let each = limits.rows_of_each(&counts) as usize;
+    let mut latest: Vec<(i64, Execution)> = Vec::new();
+    for (KeyCount { tool, mode, .. }, bytes) in &counted {
+        let mut calls: Vec<KeptCall> = bytes.iter().flat_map(|bytes| kept_calls(bytes)).collect();
+        calls.sort_by_key(|call| call.id);
+        let whole = |KeptCall { id, execution }: KeptCall| {
+            (id, Execution { tool: tool.clone(), mode: mode.clone(), ..execution })
+        };
+        latest.extend(calls.drain(calls.len().saturating_sub(each)..).map(whole));
+    }
+    latest.sort_by_key(|(id, _)| *id);
+    Ok((counts, latest.into_iter().map(|(_, execution)| execution).collect()))
+}
+
+/// How many rows are looked at for one that belongs to a session.
+const SPARSITY: i64 = 10;
+
+/// The latest calls of sessions, whichever daemon recorded them, oldest first.
+pub(super) async fn session_calls(session: &DatabaseSession, most: u32) -> Result<Vec<SessionCall>, DatabaseFault> {
+    let query = "SELECT tenant, session, tool FROM (
+            SELECT id, tenant, session, tool FROM almanac.executions
+            WHERE session IS NOT NULL AND id > (SELECT last_value FROM almanac.execution_ids) - $2
+            ORDER BY id DESC LIMIT $1
+        ) AS latest ORDER BY id";
+    let (most, looked_at) = (i64::from(most), i64::from(most) * SPARSITY);
+    let rows = session.query(query, &[(&most as _, Type::INT8), (&looked_at as _, Type::INT8)]).await?;
+    let call = |row: &Row| SessionCall { tenant: row.get(0), session: row.get(1), tool: row.get(2) };
+    Ok(rows.iter().map(call).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::group::commit;
+    use super::super::migrations::{Migration, open};
+    use super::super::partitions::prepare;
+    use super::super::test_server::TestServer;
+    use super::*;
+    use crate::store::suite::records::execution;
+
+    /// What stands in the database of it.
+    async fn written(session: &DatabaseSession) -> String {
+        let query = "SELECT (SELECT json_agg(k ORDER BY tool, mode) FROM almanac.key_counts AS k)::text
+                         || (SELECT json_agg(t ORDER BY before, last) FROM almanac.trails AS t)::text
+                         || (SELECT json_agg(d) FROM almanac.daemons AS d)::text";
+        let text: String = session.query_one(query, &[]).await.unwrap().get(0);
+        text.replace('"', "")
+    }
+
+    /// Written at any time and killed at any time, it comes to the same as written once.
+    #[tokio::test]
+    async fn a_kill_changes_nothing() {
+        let Some(server) = TestServer::start() else { return };
+        let mut outcomes = Vec::new();
+        for is_killed in [false, true] {
+            let database = format!("site{is_killed}");
+            let made = DatabaseSession::open(&server.address("postgres", "")).await.unwrap();
+            made.run(&format!("CREATE DATABASE {database}")).await.unwrap();
+            let address = server.address("postgres", &format!("/{database}"));
+            let session = open(&address, Migration::Auto).await.unwrap();
+            prepare(&session).await.unwrap();
+            let same = |byte: &str| Incarnation::from_hex(&byte.repeat(16)).unwrap();
+            let learning = LearningDaemon { daemon: same("0a"), host: "h".into() };
+            let mut writer = same("01");
+            register(&session, &learning, &[writer]).await.unwrap();
+            let mut learnt = LearntRecords::read(&session, &learning).await.unwrap();
+            let mut number = 0;
+            for step in 0..40_u64 {
+                let call = |place: u64| Execution {
+                    session: (place % 4 != 3).then(|| format!("s{}", (step + place) % 3)),
+                    ..execution(["a", "b", "c"][(step * 7 + place) as usize % 3], None, step * 10 + place, None)
+                };
+                let calls: Vec<Execution> = (0..=step % 3).map(call).collect();
+                let group: Vec<(i64, Execution)> = (number + 1..).zip(calls.clone()).collect();
+                let unknown: Vec<(String, String)> = calls
+                    .iter()
+                    .filter_map(|call| Some((call.tenant.clone(), call.session.clone()?)))
+                    .filter(|(tenant, session)| !learnt.projection.knows(tenant, session))
+                    .collect();
+                let mut earlier = EarlierCalls::of(&session, &unknown, i64::MAX).await.unwrap();
+                commit(&session, writer, &group, Duration::from_secs(60)).await.unwrap();
+                number += calls.len() as i64;
+                for call in &calls {
+                    learnt.add(&mut earlier, call);
+                }
+                if step % 4 == 1 {
+                    learnt.write(&session, &learning, writer).await.unwrap();
+                    learnt.written();
+                }
+                if is_killed && step % 5 == 4 {
+                    // The next start writes under another name.
+                    (writer, number) = (same(&format!("{:02x}", 2 + step)), 0);
+                    register(&session, &learning, &[writer]).await.unwrap();
+                    learnt = LearntRecords::read(&session, &learning).await.unwrap();
+                }
+            }
+            let mut learnt = LearntRecords::read(&session, &learning).await.unwrap();
+            learnt.write(&session, &learning, writer).await.unwrap();
+            outcomes.push(written(&session).await);
+        }
+        assert_eq!(outcomes[0], outcomes[1]);
+    }
+}

@@ -1,0 +1,116 @@
+//! Notes in the database: turns of sessions, choices, and what they moved. All of it is the tenants', whichever daemon
+//! wrote it.
+
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+use super::fault::DatabaseFault;
+use super::session::DatabaseSession;
+use crate::store::Choice;
+use crate::store::notes::{ChoiceNote, Note, Notes, TurnNote};
+
+/// Choices that are kept, over all tenants.
+const MAX_CHOICES: i64 = 20_000;
+
+/// Choices that a start reads back.
+const REPLAYED_CHOICES: i64 = 5_000;
+
+/// Sessions that are kept and read back.
+const MAX_TURNS: i64 = 10_000;
+
+/// Writes a note, as of a moment in microseconds since the epoch. A turn that is later there already stays.
+pub(super) async fn write(session: &DatabaseSession, note: &Note, at_us: i64) -> Result<(), DatabaseFault> {
+    match note {
+        Note::Turn(TurnNote { tenant, session: name, state }) => {
+            let put = "INSERT INTO almanac.turns AS known (tenant, session, state, at_us) VALUES ($1, $2, $3, $4)
+                ON CONFLICT (tenant, session) DO UPDATE SET state = excluded.state, at_us = excluded.at_us
+                WHERE known.at_us <= excluded.at_us";
+            let values = [
+                (tenant as _, Type::TEXT),
+                (name as _, Type::TEXT),
+                (state as _, Type::TEXT),
+                (&at_us as _, Type::INT8),
+            ];
+            session.query(put, &values).await.map(drop)
+        }
+        Note::Choice(ChoiceNote { tenant, tool, message, trust, adaptation }) => {
+            let put = "WITH chosen AS (
+                    INSERT INTO almanac.choices (tenant, tool, message, trust, at_us) VALUES ($1, $2, $3, $4, $5)
+                )
+                INSERT INTO almanac.adaptations (tenant, state) VALUES ($1, $6)
+                ON CONFLICT (tenant) DO UPDATE SET state = excluded.state";
+            // A message is anybody's text, and this is the one character that no text has here.
+            let message = message.replace('\0', "\u{fffd}");
+            let values = [
+                (tenant as _, Type::TEXT),
+                (tool as _, Type::TEXT),
+                (&message as _, Type::TEXT),
+                (trust as _, Type::FLOAT4),
+                (&at_us as _, Type::INT8),
+                (adaptation as _, Type::BYTEA),
+            ];
+            session.query(put, &values).await.map(drop)
+        }
+    }
+}
+
+/// What orders notes of one transaction, so that no two wait for each other.
+pub(super) fn place(note: &Note) -> (&str, &str) {
+    match note {
+        Note::Turn(turn) => (&turn.tenant, &turn.session),
+        Note::Choice(choice) => (&choice.tenant, ""),
+    }
+}
+
+/// Reads back what a start needs, of all daemons.
+pub(super) async fn read_all(session: &DatabaseSession) -> Result<Notes, DatabaseFault> {
+    let latest = "SELECT tenant, session, state FROM almanac.turns ORDER BY at_us DESC LIMIT $1";
+    let rows = session.query(latest, &[(&MAX_TURNS as _, Type::INT8)]).await?;
+    let turn = |row: &Row| TurnNote { tenant: row.get(0), session: row.get(1), state: row.get(2) };
+    let turns = rows.iter().rev().map(turn).collect();
+    Ok(Notes { turns, choices: choices_of(session, None).await? })
+}
+
+/// The latest choices, oldest first: one tenant's, or all.
+pub(super) async fn choices_of(
+    session: &DatabaseSession,
+    tenant: Option<&str>,
+) -> Result<Vec<ChoiceNote>, DatabaseFault> {
+    let latest = "SELECT tenant, tool, message, trust, adaptations.state
+        FROM almanac.choices JOIN almanac.adaptations USING (tenant) WHERE $2 IS NULL OR tenant = $2
+        ORDER BY id DESC LIMIT $1";
+    let values = [(&REPLAYED_CHOICES as _, Type::INT8), (&tenant as _, Type::TEXT)];
+    let choice = |row: &Row| ChoiceNote {
+        tenant: row.get(0),
+        tool: row.get(1),
+        message: row.get(2),
+        trust: row.get(3),
+        adaptation: row.get(4),
+    };
+    Ok(session.query(latest, &values).await?.iter().rev().map(choice).collect())
+}
+
+/// When a tool was chosen, the latest first.
+pub(super) async fn choices(
+    session: &DatabaseSession,
+    tenant: &str,
+    tool: &str,
+    limit: usize,
+) -> Result<Vec<Choice>, DatabaseFault> {
+    let latest = "SELECT at_us, message, trust FROM almanac.choices WHERE tenant = $1 AND tool = $2
+        ORDER BY id DESC LIMIT $3";
+    let most = limit as i64;
+    let values = [(&tenant as _, Type::TEXT), (&tool as _, Type::TEXT), (&most as _, Type::INT8)];
+    let choice = |row: &Row| Choice { at_us: row.get(0), message: row.get(1), trust: row.get(2) };
+    Ok(session.query(latest, &values).await?.iter().map(choice).collect())
+}
+
+/// Forgets all but the latest of everything.
+pub(super) async fn prune(session: &DatabaseSession) -> Result<(), DatabaseFault> {
+    let turns = "DELETE FROM almanac.turns
+        WHERE at_us <= (SELECT at_us FROM almanac.turns ORDER BY at_us DESC LIMIT 1 OFFSET $1)";
+    session.query(turns, &[(&MAX_TURNS as _, Type::INT8)]).await?;
+    let choices = "DELETE FROM almanac.choices
+        WHERE id <= (SELECT id FROM almanac.choices ORDER BY id DESC LIMIT 1 OFFSET $1)";
+    session.query(choices, &[(&MAX_CHOICES as _, Type::INT8)]).await.map(drop)
+}

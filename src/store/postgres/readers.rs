@@ -1,0 +1,84 @@
+//! Connections for reading: a reader blocks its own thread, never the writer.
+
+use std::fmt;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use super::address::DatabaseAddress;
+use super::fault::DatabaseFault;
+use super::session::DatabaseSession;
+use crate::store::StoreError;
+
+/// Connections kept open for the next reader.
+const MAX_IDLE: usize = 4;
+
+/// Connections that read at once; more readers wait, so that the server has some for other daemons.
+const MAX_READING: usize = 8;
+
+/// A question that takes longer is given up: its asker has gone by then.
+const MOST_TIME: Duration = Duration::from_secs(10);
+
+/// Who reads.
+pub(super) struct DatabaseReaders {
+    runtime: Handle,
+    address: DatabaseAddress,
+    idle: Mutex<Vec<DatabaseSession>>,
+    turns: Semaphore,
+}
+
+impl fmt::Debug for DatabaseReaders {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("DatabaseReaders").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl DatabaseReaders {
+    pub(super) fn of(runtime: Handle, address: DatabaseAddress) -> Self {
+        Self { runtime, address, idle: Mutex::default(), turns: Semaphore::new(MAX_READING) }
+    }
+
+    /// Reads by a connection of its own. Called on a thread that may block.
+    pub(super) fn read<T>(
+        &self,
+        body: impl AsyncFnOnce(&DatabaseSession) -> Result<T, DatabaseFault>,
+    ) -> Result<T, StoreError> {
+        let reading = async {
+            let _turn = self.turns.acquire().await;
+            let session = self.take().await?;
+            let answer = body(&session).await?;
+            // One that failed is not used again: its answer may still come.
+            let mut idle = self.idle.lock();
+            if idle.len() < MAX_IDLE {
+                idle.push(session);
+            }
+            Ok(answer)
+        };
+        let answer = self.runtime.block_on(async { timeout(MOST_TIME, reading).await });
+        answer.map_err(|_| StoreError::TooLong(MOST_TIME.as_secs()))?.map_err(|fault| unavailable(&fault))
+    }
+
+    async fn take(&self) -> Result<DatabaseSession, DatabaseFault> {
+        loop {
+            let kept = self.idle.lock().pop();
+            match kept {
+                Some(session) if session.is_closed() => {}
+                // A server that went away says so when it is asked, and then it is asked anew.
+                Some(session) if session.query_one("SELECT 1", &[]).await.is_err() => {}
+                Some(session) => return Ok(session),
+                None => return DatabaseSession::open(&self.address).await,
+            }
+        }
+    }
+}
+
+/// What whoever asked is told.
+pub(super) fn unavailable(fault: &DatabaseFault) -> StoreError {
+    match fault {
+        DatabaseFault::Damaged(id) => StoreError::Damaged(id.clone()),
+        fault => StoreError::Unavailable(fault.to_string()),
+    }
+}

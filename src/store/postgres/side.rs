@@ -1,0 +1,592 @@
+//! PostgreSQL's side of the writer's thread: records go through the spool, everything else by the connection that they
+//! go by. Whether the server is there is looked at beside, so that nobody waits for one that is not.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::fault::DatabaseFault;
+use super::learnt::{self, EarlierCalls, LearningDaemon, LearntRecords};
+use super::memories::MemoryErasure;
+use super::migrations;
+use super::outbox::{GroupKept, Outbox, OutboxError, Taken};
+use super::readers::unavailable;
+use super::session::DatabaseSession;
+use super::spool::SpoolError;
+use super::standing::Standing;
+use super::tasks::{self, DatabaseTask};
+use super::{PostgresOptions, history, notes, partitions};
+use crate::store::clock::Clock;
+use crate::store::front::{Batch, DatabaseSide, RETRY, WriterShared};
+use crate::store::told_keys::ToldKeys;
+use crate::store::{ReplayLimits, StoreError, Stored};
+use crate::timing::{CallKey, Execution};
+
+/// How long the server is waited for at a start.
+const FIRST_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Between two writes of what is learnt.
+const LEARNT: Duration = Duration::from_secs(1);
+
+/// Between two looks for what is beyond bounds, and whether there is room for the next months.
+const TIDY: Duration = Duration::from_secs(60 * 60);
+
+/// Between two looks whether the server is back.
+const LOOK: Duration = Duration::from_millis(25);
+
+/// How long a statement that nobody waits for may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long what is learnt may take to be read: it is much where there are many daemons.
+const MOST_PATIENCE: Duration = Duration::from_secs(60);
+
+/// The way to the server, and what is learnt of what goes there.
+pub(super) struct PostgresSide {
+    options: PostgresOptions,
+    learning: LearningDaemon,
+    runtime: Handle,
+    outbox: Outbox,
+    learnt: LearntRecords,
+    /// What is learnt lacks something, or has too much: it is read anew when the server has all records.
+    is_tainted: bool,
+    /// Was the database ever seen to be one that fits?
+    is_known: bool,
+    /// Keys of records that wait.
+    waiting_keys: ToldKeys,
+    opening: Option<JoinHandle<Result<DatabaseSession, DatabaseFault>>>,
+    open_at: Instant,
+    /// What is to be removed, one after the other.
+    erasures: VecDeque<MemoryErasure>,
+    learnt_at: Instant,
+    tidy_at: Instant,
+    clock: Clock,
+    shared: WriterShared,
+    standing: Standing,
+}
+
+impl PostgresSide {
+    /// Begins with what earlier starts left in a directory that nobody else uses.
+    pub(super) fn new(
+        options: PostgresOptions,
+        learning: LearningDaemon,
+        runtime: Handle,
+        shared: WriterShared,
+        standing: Standing,
+    ) -> Result<Self, SpoolError> {
+        let outbox = {
+            let _inside = runtime.enter();
+            Outbox::open(&options.directory, options.address.clone(), options.outbox.clone())?
+        };
+        let now = Instant::now();
+        Ok(Self {
+            options,
+            learning,
+            runtime,
+            outbox,
+            learnt: LearntRecords::default(),
+            is_tainted: true,
+            is_known: false,
+            waiting_keys: ToldKeys::default(),
+            opening: None,
+            open_at: now,
+            erasures: VecDeque::new(),
+            learnt_at: now,
+            tidy_at: now + TIDY,
+            clock: Clock::default(),
+            shared,
+            standing,
+        })
+    }
+
+    /// Is the server one that what is written goes to at once?
+    fn is_reached(&self) -> bool {
+        self.is_known && self.outbox.trouble().is_none()
+    }
+
+    /// Looks whether the server is there, in a task of its own; what it found is taken when it is done.
+    fn look_for_server(&mut self) {
+        if self.is_reached() {
+            return;
+        }
+        let Some(opening) = &mut self.opening else {
+            if self.open_at <= Instant::now() {
+                let (address, migration) = (self.options.address.clone(), self.options.migration);
+                self.opening = Some(self.runtime.spawn(async move {
+                    let session = migrations::open(&address, migration).await?;
+                    partitions::prepare(&session).await?;
+                    Ok(session)
+                }));
+            }
+            return;
+        };
+        if !opening.is_finished() {
+            return;
+        }
+        let opened = self.runtime.block_on(opening);
+        self.opening = None;
+        self.open_at = Instant::now() + RETRY;
+        match opened.unwrap_or_else(|_| Err(DatabaseFault::Late(PATIENCE))) {
+            Ok(session) => {
+                self.outbox.go_on_by(session);
+                self.go_on();
+            }
+            Err(fault) => self.fail(&fault),
+        }
+    }
+
+    /// The server is there: it takes what waits, and tells what is known.
+    fn go_on(&mut self) {
+        let runtime = self.runtime.clone();
+        match runtime.block_on(self.take_up()) {
+            Ok(()) => {
+                if !self.is_known {
+                    tracing::info!(daemon = %self.learning.daemon.to_hex(), "the database is open");
+                }
+                self.is_known = true;
+                self.shared.trouble.report(None);
+            }
+            Err(OutboxError::Database(fault)) => self.fail(&fault),
+            Err(OutboxError::Spool(error)) => self.shared.trouble.report(Some(error.to_string())),
+        }
+        self.say();
+    }
+
+    async fn take_up(&mut self) -> Result<(), OutboxError> {
+        let (writers, writer) = (self.outbox.writers(), self.outbox.writer());
+        let session = self.outbox.session(PATIENCE).await?;
+        within(learnt::register(session, &self.learning, &writers)).await?;
+        self.outbox.forward_left(PATIENCE).await?;
+        if !self.is_known {
+            // As of now, before anything of this start is there.
+            let (learning, is_awaited) = (self.learning.clone(), self.shared.awaits_history());
+            if is_awaited {
+                let session = self.outbox.session(PATIENCE).await?;
+                let read = async {
+                    // What was left before is counted when it is read.
+                    let mut learnt = LearntRecords::read(session, &learning).await?;
+                    write_learnt(session, &mut learnt, &learning, writer).await?;
+                    history::read(session, &learning, ReplayLimits::default()).await
+                };
+                let read = within(read).await;
+                self.shared.opened(|| read.map_err(|fault| unavailable(&fault)));
+            }
+        }
+        self.outbox.forward(PATIENCE).await?;
+        self.waiting_keys.clear();
+        self.read_learnt().await?;
+        Ok(())
+    }
+
+    /// Reads anew what is learnt. The server has all records.
+    async fn read_learnt(&mut self) -> Result<(), DatabaseFault> {
+        let writer = self.outbox.writer();
+        let session = self.outbox.session(PATIENCE).await?;
+        let read = timeout(MOST_PATIENCE, LearntRecords::read(session, &self.learning)).await;
+        let mut learnt = read.unwrap_or(Err(DatabaseFault::Late(MOST_PATIENCE)))?;
+        within(write_learnt(session, &mut learnt, &self.learning, writer)).await?;
+        (self.learnt, self.is_tainted, self.learnt_at) = (learnt, false, Instant::now());
+        Ok(())
+    }
+
+    /// The server does not do what it is asked.
+    fn fail(&mut self, fault: &DatabaseFault) {
+        if self.outbox.trouble().is_none() {
+            tracing::warn!(%fault, "the database cannot be used; records wait on this machine");
+        }
+        self.outbox.is_troubled(fault);
+        if !fault.keeps_session() {
+            self.outbox.hang_up();
+        }
+        self.standing.failed(fault);
+        self.say();
+    }
+
+    /// Says how it stands.
+    fn say(&mut self) {
+        let standings = self.outbox.standings();
+        let refuses = standings.trouble.clone().filter(|_| !self.options.spools());
+        if standings.trouble.is_none() || refuses.is_some() {
+            self.shared.trouble.report(refuses);
+        }
+        self.standing.say(standings);
+    }
+
+    /// What the database knows of records that are to be stored: what was told under their keys, and what their
+    /// sessions called before.
+    fn look_up(&mut self, batches: &[Batch]) -> (ToldKeys, EarlierCalls) {
+        let records = || batches.iter().flat_map(|batch| &batch.executions);
+        let keys: BTreeSet<(&str, &str)> = records()
+            .filter_map(|record| Some((record.tenant.as_str(), record.idempotency_key.as_ref()?.name.as_str())))
+            .collect();
+        let sessions: BTreeSet<(String, String)> = records()
+            .filter_map(|record| Some((&record.tenant, record.session.as_ref()?)))
+            .filter(|(tenant, session)| !self.learnt.projection.knows(tenant, session))
+            .map(|(tenant, session)| (tenant.clone(), session.clone()))
+            .collect();
+        if !self.is_reached() || keys.is_empty() && sessions.is_empty() {
+            return Default::default();
+        }
+        let sessions: Vec<(String, String)> = sessions.into_iter().collect();
+        let (runtime, patience) = (self.runtime.clone(), self.options.outbox.commit_within);
+        let looked = runtime.block_on(async {
+            let session = self.outbox.session(patience).await?;
+            let look = async {
+                let told = super::group::told_under(session, &keys).await?;
+                Ok((told, EarlierCalls::of(session, &sessions, i64::MAX).await?))
+            };
+            timeout(patience, look).await.unwrap_or(Err(DatabaseFault::Late(patience)))
+        });
+        looked.unwrap_or_else(|fault: DatabaseFault| {
+            self.fail(&fault);
+            Default::default()
+        })
+    }
+
+    fn store(&mut self, batches: &mut [Batch]) -> Result<Vec<Result<Stored, StoreError>>, StoreError> {
+        let (known, mut earlier) = self.look_up(batches);
+        let mut new_keys = ToldKeys::default();
+        let (mut outcomes, mut groups) = (Vec::with_capacity(batches.len()), Vec::new());
+        for batch in batches.iter_mut() {
+            let look_up = |name: &(String, String)| Ok::<_, StoreError>(known.get(name).cloned());
+            let told = new_keys.sort_out(&self.waiting_keys, &batch.executions, look_up)?;
+            if let Ok(told) = &told {
+                let fresh = batch.executions.iter().zip(told).filter(|(_, told)| !**told);
+                groups.push(fresh.map(|(execution, _)| execution.clone()).collect::<Vec<_>>());
+            }
+            outcomes.push(told);
+        }
+        let runtime = self.runtime.clone();
+        let sent = groups.clone();
+        let Taken { first, groups: kept } = if groups.iter().all(Vec::is_empty) {
+            Taken { first: 0, groups: groups.iter().map(|_| GroupKept::InJournal).collect() }
+        } else {
+            runtime.block_on(self.outbox.send_groups(sent)).map_err(|error| refusal(&error))?
+        };
+        if self.outbox.waiting() > 0 {
+            self.waiting_keys.extend(new_keys);
+        }
+        let mut stored = Vec::with_capacity(outcomes.len());
+        let (mut groups, mut kept, mut number) = (groups.into_iter(), kept.into_iter(), first);
+        for outcome in outcomes {
+            let told = match outcome {
+                Ok(told) => told,
+                Err(refused) => {
+                    stored.push(Err(refused));
+                    continue;
+                }
+            };
+            let (Some(group), Some(kept)) = (groups.next(), kept.next()) else { continue };
+            let from = number;
+            number += group.len() as i64;
+            stored.push(self.learn(&told, &group, from, kept, &mut earlier));
+        }
+        let transitions = self.learnt.take_changes();
+        for stored in stored.iter_mut().flatten() {
+            stored.transitions = Arc::clone(&transitions);
+        }
+        Ok(stored)
+    }
+
+    /// Counts the records of a batch that are stored. `told` are those of it that had been told before; the others are
+    /// the group, numbered from `first`.
+    fn learn(
+        &mut self,
+        told: &[bool],
+        group: &[Execution],
+        first: i64,
+        kept: GroupKept,
+        earlier: &mut EarlierCalls,
+    ) -> Result<Stored, StoreError> {
+        let mut degraded = None;
+        let told_elsewhere = match kept {
+            GroupKept::AtDatabase { told } => told,
+            GroupKept::InJournal => Vec::new(),
+            GroupKept::InJournalAlone(_) => {
+                degraded = Some(SPOOLING.into());
+                Vec::new()
+            }
+            GroupKept::Refused(DatabaseFault::KeyReused) => {
+                let key = group.iter().find_map(|execution| execution.idempotency_key.as_ref());
+                return Err(StoreError::KeyReused(key.map(CallKey::shown).unwrap_or_default().to_owned()));
+            }
+            GroupKept::Refused(fault) => return Err(StoreError::Unstorable(fault.to_string())),
+        };
+        let mut stored = Stored { degraded, ..Stored::default() };
+        let mut records = (first..).zip(group);
+        for told in told {
+            let next = if *told { None } else { records.next() };
+            let learnt = next.filter(|(number, _)| !told_elsewhere.contains(number));
+            stored.ids.push(learnt.map(|(number, _)| number));
+            stored.samples.push(learnt.map(|(_, execution)| self.learnt.add(earlier, execution)));
+        }
+        Ok(stored)
+    }
+
+    /// Does a step of what is to be removed for good.
+    fn go_on_erasing(&mut self) {
+        let Some(mut erasure) = self.erasures.pop_front() else { return };
+        let runtime = self.runtime.clone();
+        let step = runtime.block_on(async {
+            let session = self.outbox.session(PATIENCE).await?;
+            within(erasure.step(session)).await
+        });
+        match step {
+            Ok(true) => erasure.acknowledge(Ok(())),
+            // It goes on, also if another transaction was in the way.
+            Ok(false) | Err(DatabaseFault::Conflict(_)) => self.erasures.push_front(erasure),
+            Err(fault) => {
+                self.fail(&fault);
+                erasure.acknowledge(Err(unavailable(&fault)));
+            }
+        }
+    }
+
+    /// Has the server take what waits, with what was predicted.
+    async fn catch_up(&mut self) -> Result<(), OutboxError> {
+        if self.outbox.waiting() > 0 {
+            let lacking = self.outbox.forward(PATIENCE).await?;
+            self.is_tainted |= lacking > 0;
+            self.waiting_keys.clear();
+        }
+        let predicted = self.shared.predicted.take();
+        if !predicted.is_empty() {
+            let writer = self.outbox.writer();
+            let session = self.outbox.session(PATIENCE).await?;
+            super::audit::keep_predicted(session, writer, &predicted).await?;
+        }
+        if self.is_tainted {
+            self.read_learnt().await?;
+        }
+        Ok(())
+    }
+
+    async fn keep_learnt(&mut self) -> Result<(), OutboxError> {
+        self.catch_up().await?;
+        if self.learnt.projection.is_unwritten() {
+            let writer = self.outbox.writer();
+            let session = self.outbox.session(PATIENCE).await?;
+            // Until it is known to be written, it is as good as not.
+            self.is_tainted = true;
+            within(write_learnt(session, &mut self.learnt, &self.learning, writer)).await?;
+            self.is_tainted = false;
+        }
+        self.learnt_at = Instant::now();
+        Ok(())
+    }
+
+    async fn tidy(&mut self) -> Result<(), OutboxError> {
+        let session = self.outbox.session(PATIENCE).await?;
+        within(partitions::prepare(session)).await?;
+        within(learnt::prune(session, &self.learning)).await?;
+        within(notes::prune(session)).await?;
+        within(super::group::forget_keys(session)).await?;
+        Ok(())
+    }
+
+    /// Takes note of what went wrong, if anything.
+    fn judge(&mut self, done: Result<(), OutboxError>) -> Result<(), StoreError> {
+        match done {
+            Ok(()) => {
+                self.say();
+                Ok(())
+            }
+            Err(error) => {
+                let refusal = refusal(&error);
+                match error {
+                    // It is the fault of what was to be written.
+                    OutboxError::Database(fault @ DatabaseFault::Record(_)) => {
+                        tracing::error!(%fault, "something other than records was not stored");
+                    }
+                    OutboxError::Database(fault) => self.fail(&fault),
+                    OutboxError::Spool(error) => tracing::error!(%error, "the spool cannot be used"),
+                }
+                Err(refusal)
+            }
+        }
+    }
+
+    async fn transact(&mut self, tasks: &mut [DatabaseTask]) -> Result<(), OutboxError> {
+        self.catch_up().await?;
+        let Self { outbox, clock, .. } = self;
+        let session = outbox.session(PATIENCE).await?;
+        let done = async {
+            session.begin().await?;
+            tasks::run(tasks, session, clock).await?;
+            session.end(true).await
+        };
+        let done = within(done).await;
+        if let Err(fault) = &done
+            && fault.keeps_session()
+        {
+            session.end(false).await?;
+        }
+        Ok(done?)
+    }
+}
+
+/// What an answer says of records that are on this machine alone.
+const SPOOLING: &str = "database unreachable: spooling";
+
+fn refusal(error: &OutboxError) -> StoreError {
+    StoreError::Unavailable(error.to_string())
+}
+
+/// Bounds what may take long.
+async fn within<T>(work: impl Future<Output = Result<T, DatabaseFault>>) -> Result<T, DatabaseFault> {
+    timeout(PATIENCE, work).await.unwrap_or(Err(DatabaseFault::Late(PATIENCE)))
+}
+
+/// Writes what is learnt as a whole.
+async fn write_learnt(
+    session: &DatabaseSession,
+    learnt: &mut LearntRecords,
+    learning: &LearningDaemon,
+    writer: super::group::Incarnation,
+) -> Result<(), DatabaseFault> {
+    session.begin().await?;
+    let written = learnt.write(session, learning, writer).await;
+    let ended = session.end(written.is_ok()).await;
+    written?;
+    ended?;
+    learnt.written();
+    Ok(())
+}
+
+impl DatabaseSide for PostgresSide {
+    type Task = DatabaseTask;
+    type Erasure = MemoryErasure;
+
+    fn open(&mut self) {
+        self.look_for_server();
+        let deadline = Instant::now() + FIRST_PATIENCE;
+        if let Some(opening) = &mut self.opening {
+            let runtime = self.runtime.clone();
+            // Whatever it comes to is taken below.
+            let wait = async {
+                while !opening.is_finished() && Instant::now() < deadline {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            };
+            runtime.block_on(wait);
+        }
+        self.look_for_server();
+        if !self.is_known {
+            self.shared.await_history();
+            if self.outbox.trouble().is_none() {
+                self.fail(&DatabaseFault::Late(FIRST_PATIENCE));
+            }
+        }
+        self.say();
+    }
+
+    fn patience(&self) -> Duration {
+        let now = Instant::now();
+        let due = if !self.is_reached() {
+            return if self.opening.is_some() { LOOK } else { self.open_at.saturating_duration_since(now).max(LOOK) };
+        } else if self.outbox.waiting() > 0 || !self.erasures.is_empty() {
+            now
+        } else if self.learnt.projection.is_unwritten() {
+            self.learnt_at + LEARNT
+        } else {
+            self.tidy_at
+        };
+        due.min(self.tidy_at).saturating_duration_since(now)
+    }
+
+    fn prepare(&mut self) {
+        self.look_for_server();
+    }
+
+    fn record(&mut self, batches: &mut [Batch]) -> Result<Vec<Result<Stored, StoreError>>, StoreError> {
+        let stored = self.store(batches);
+        self.say();
+        stored
+    }
+
+    fn perform(&mut self, tasks: &mut [DatabaseTask]) -> Result<(), StoreError> {
+        if !self.is_reached() {
+            let trouble = self.outbox.trouble().unwrap_or("the database is not open yet");
+            return Err(StoreError::Unavailable(trouble.to_owned()));
+        }
+        let runtime = self.runtime.clone();
+        let mut done = runtime.block_on(self.transact(tasks));
+        if let Err(OutboxError::Database(DatabaseFault::Conflict(_))) = &done {
+            done = runtime.block_on(self.transact(tasks));
+        }
+        self.judge(done)
+    }
+
+    fn erase(&mut self, erasure: MemoryErasure) {
+        self.erasures.push_back(erasure);
+    }
+
+    fn settle(&mut self) {}
+
+    fn rest(&mut self) {
+        self.look_for_server();
+    }
+
+    fn turn(&mut self) {
+        if !self.is_reached() {
+            let trouble = self.outbox.trouble().unwrap_or("the database is not open yet").to_owned();
+            for erasure in self.erasures.drain(..) {
+                erasure.acknowledge(Err(StoreError::Unavailable(trouble.clone())));
+            }
+            return;
+        }
+        self.go_on_erasing();
+        let runtime = self.runtime.clone();
+        let is_due = self.learnt_at + LEARNT <= Instant::now();
+        if is_due || self.outbox.waiting() > 0 {
+            let done =
+                runtime.block_on(async { if is_due { self.keep_learnt().await } else { self.catch_up().await } });
+            // What went wrong is said, and tried again.
+            let _ = self.judge(done);
+        }
+        if self.tidy_at <= Instant::now() {
+            self.tidy_at = Instant::now() + TIDY;
+            let done = runtime.block_on(self.tidy());
+            let _ = self.judge(done);
+        }
+    }
+
+    fn close(&mut self) {
+        if self.is_reached() {
+            let runtime = self.runtime.clone();
+            let done = runtime.block_on(self.keep_learnt());
+            let _ = self.judge(done);
+        }
+        self.outbox.hang_up();
+    }
+}
+
+/// Where a directory keeps which daemon it is.
+const NAME: &str = "daemon.id";
+
+/// Which daemon a state directory is of: 128 random bits, made once.
+pub(super) fn daemon_of(directory: &Path) -> Result<super::group::Incarnation, SpoolError> {
+    use super::group::Incarnation;
+    let path = directory.join(NAME);
+    let failed = |source| SpoolError::Io { path: path.clone(), source };
+    match std::fs::read_to_string(&path) {
+        Ok(text) => {
+            if let Some(known) = Incarnation::from_hex(text.trim()) {
+                return Ok(known);
+            }
+            tracing::warn!(path = %path.display(), "it does not say which daemon this is, and is made anew");
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(failed(error)),
+    }
+    let daemon = Incarnation::random()?;
+    // As a whole or not at all: half a name would be another daemon's.
+    let scratch = path.with_extension("new");
+    std::fs::write(&scratch, format!("{}\n", daemon.to_hex())).map_err(failed)?;
+    std::fs::rename(&scratch, &path).map_err(failed)?;
+    Ok(daemon)
+}

@@ -1,0 +1,88 @@
+//! Writes beside records, which share a transaction.
+
+use std::collections::BTreeMap;
+
+use tokio::sync::oneshot;
+
+use super::fault::DatabaseFault;
+use super::memories::{MemoryTask, TenantWriter};
+use super::notes;
+use super::session::DatabaseSession;
+use crate::store::StoreError;
+use crate::store::clock::Clock;
+use crate::store::front::Queued;
+use crate::store::notes::{Note, NotesPending};
+
+/// Notes that wait to be written.
+#[derive(Debug)]
+pub(super) struct Notings {
+    notes: Vec<Note>,
+    reply: oneshot::Sender<Result<(), StoreError>>,
+}
+
+/// A write that shares the group's transaction with others.
+pub(super) enum DatabaseTask {
+    Notes(Notings),
+    Memory(Box<MemoryTask>),
+}
+
+impl DatabaseTask {
+    pub(super) fn notes(notes: Vec<Note>) -> (Self, NotesPending) {
+        let (reply, noted) = oneshot::channel();
+        (Self::Notes(Notings { notes, reply }), NotesPending(vec![noted]))
+    }
+}
+
+/// Writes all of them, in the transaction of its caller. Rows are taken in one order, so that no two daemons wait for
+/// each other. What a task refuses for its own reasons leaves no trace and fails nobody else; an error fails all.
+pub(super) async fn run(
+    tasks: &mut [DatabaseTask],
+    session: &DatabaseSession,
+    clock: &mut Clock,
+) -> Result<(), DatabaseFault> {
+    let notes = tasks.iter().flat_map(|task| match task {
+        DatabaseTask::Notes(noting) => &noting.notes[..],
+        DatabaseTask::Memory(_) => &[],
+    });
+    let mut notes: Vec<(i64, &Note)> = notes.map(|note| (clock.tick(), note)).collect();
+    notes.sort_by(|(one, a), (other, b)| notes::place(a).cmp(&notes::place(b)).then(one.cmp(other)));
+    for (at_us, note) in notes {
+        notes::write(session, note, at_us).await?;
+    }
+    let mut of_tenants: BTreeMap<String, Vec<&mut MemoryTask>> = BTreeMap::new();
+    for task in tasks {
+        if let DatabaseTask::Memory(task) = task {
+            of_tenants.entry(task.tenant.clone()).or_default().push(task);
+        }
+    }
+    for (tenant, tasks) in of_tenants {
+        let mut writer = TenantWriter::begin(session, &tenant).await?;
+        for task in tasks {
+            task.run(&mut writer).await?;
+        }
+        writer.end().await?;
+    }
+    Ok(())
+}
+
+impl Queued for DatabaseTask {
+    fn records(&self) -> usize {
+        match self {
+            Self::Notes(noting) => noting.notes.len(),
+            Self::Memory(task) => task.records(),
+        }
+    }
+
+    fn acknowledge(self, outcome: Result<(), StoreError>) {
+        match self {
+            Self::Notes(Notings { notes, reply }) => {
+                if let Err(error) = &outcome {
+                    tracing::debug!(%error, notes = notes.len(), "notes of sessions and choices were not stored");
+                }
+                // Nobody waits for most of them.
+                let _ = reply.send(outcome);
+            }
+            Self::Memory(task) => task.acknowledge(outcome),
+        }
+    }
+}

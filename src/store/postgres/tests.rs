@@ -1,0 +1,248 @@
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::session::DatabaseSession;
+use super::test_server::TestServer;
+use super::*;
+use crate::store::notes::{ChoiceNote, TurnNote};
+use crate::store::suite::records::{append, execution};
+use crate::store::suite::{Site, keeps_the_contract};
+
+fn options(address: DatabaseAddress, directory: &TempDir) -> PostgresOptions {
+    PostgresOptions {
+        address,
+        directory: directory.path().to_owned(),
+        outbox: OutboxSettings { commit_within: Duration::from_secs(30), ..OutboxSettings::default() },
+        migration: Migration::Auto,
+        host: "here".into(),
+        max_queue: 1024,
+    }
+}
+
+fn start(options: PostgresOptions) -> Postgres {
+    Postgres::start(options, Box::new(|_, _| ())).unwrap()
+}
+
+/// A database of its own on the server of this thread's tests.
+struct DatabaseSite {
+    server: Rc<TestServer>,
+    database: String,
+    directory: TempDir,
+}
+
+thread_local! {
+    /// One for all sites of a test, stopped with its thread.
+    static SERVER: RefCell<(Option<Rc<TestServer>>, u32)> = const { RefCell::new((None, 0)) };
+}
+
+fn run(server: &TestServer, sql: &str) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let session = DatabaseSession::open(&server.address("postgres", "")).await.unwrap();
+        session.run(sql).await.unwrap();
+    });
+}
+
+impl Site for DatabaseSite {
+    fn start(&self) -> Box<dyn Store> {
+        let address = self.server.address("postgres", &format!("/{}", self.database));
+        Box::new(start(options(address, &self.directory)))
+    }
+}
+
+pub(super) fn is_installed() -> bool {
+    SERVER.with_borrow_mut(|(server, _)| {
+        if server.is_none() {
+            *server = TestServer::start().map(Rc::new);
+        }
+        server.is_some()
+    })
+}
+
+pub(super) fn site() -> Box<dyn Site> {
+    assert!(is_installed());
+    let (server, database) = SERVER.with_borrow_mut(|(server, databases)| {
+        *databases += 1;
+        (Rc::clone(server.as_ref().unwrap()), format!("site{databases}"))
+    });
+    run(&server, &format!("CREATE DATABASE {database}"));
+    Box::new(DatabaseSite { server, database, directory: TempDir::new().unwrap() })
+}
+
+keeps_the_contract!(site, where is_installed);
+
+fn turn(session: &str, state: &str) -> Note {
+    Note::Turn(TurnNote { tenant: "default".into(), session: session.into(), state: state.into() })
+}
+
+fn choice(tool: &str, adaptation: u8) -> ChoiceNote {
+    let (tenant, message, adaptation) = ("default".into(), "m".into(), vec![adaptation]);
+    ChoiceNote { tenant, tool: tool.into(), message, trust: 0.5, adaptation }
+}
+
+fn call(session: &str, tool: &str, duration_ms: u64) -> Execution {
+    Execution { session: Some(session.into()), ..execution(tool, None, duration_ms, None) }
+}
+
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn what_was_noted_is_there_after_a_restart() {
+    if !is_installed() {
+        return;
+    }
+    let site = site();
+    let store = site.start();
+    store.note(vec![turn("a", "1"), turn("b", "1"), Note::Choice(choice("x", 1))]).unwrap();
+    store.note(vec![turn("a", "2"), Note::Choice(choice("y", 2))]).unwrap();
+    drop(store);
+    let store = site.start();
+    let notes = store.replay(ReplayLimits::default()).unwrap().notes;
+    let states: Vec<(&str, &str)> = notes.turns.iter().map(|turn| (&*turn.session, &*turn.state)).collect();
+    assert_eq!(states, [("b", "1"), ("a", "2")]);
+    assert_eq!(notes.choices, [choice("x", 2), choice("y", 2)]);
+    assert_eq!(store.choices("default", "x", 9).unwrap().len(), 1);
+}
+
+/// Records, memories and notes are everybody's; how long calls take is each host's.
+#[test]
+fn daemons_share_what_is_not_their_hosts() {
+    let Some(server) = TestServer::start() else { return };
+    let directories = [(); 3].map(|()| TempDir::new().unwrap());
+    let start_at = |place: usize, host: &str| {
+        start(PostgresOptions { host: host.into(), ..options(server.address("postgres", ""), &directories[place]) })
+    };
+    let (one, two) = (start_at(0, "h1"), start_at(1, "h2"));
+    append(&one, vec![call("s", "a", 1), call("s", "b", 2)]).unwrap();
+    append(&two, vec![call("s", "c", 3), call("t", "a", 4), call("t", "b", 5)]).unwrap();
+    one.note(vec![turn("s", "1"), Note::Choice(choice("a", 1))]).unwrap();
+    let keyed = vec![execution("a", None, 9, Some("k"))];
+    assert_eq!(append(&one, keyed.clone()).unwrap().samples, [Some(2)]);
+    assert_eq!(append(&two, keyed).unwrap().samples, [None], "another daemon was told");
+    let memory = crate::store::suite::memories::add(
+        one.memories(),
+        "default",
+        crate::store::suite::memories::draft("tea with milk", &serde_json::json!({})),
+    )
+    .unwrap();
+    assert_eq!(two.memories().get("default", &memory.id).unwrap().as_ref(), Some(&memory));
+    let own = ExecutionFilter { tenant: "default".into(), limit: 10, ..ExecutionFilter::default() };
+    assert_eq!(one.executions(&own).unwrap(), two.executions(&own).unwrap());
+    assert_eq!(two.executions(&own).unwrap().calls.len(), 6);
+    drop((one, two));
+    let (one, new) = (start_at(0, "h1"), start_at(2, "h3"));
+    let [of_one, of_new] = [&one, &new].map(|store| store.replay(ReplayLimits::default()).unwrap());
+    let durations = |history: &History| history.executions.iter().filter_map(|row| row.duration_ms).collect::<Vec<_>>();
+    assert_eq!((durations(&of_one), durations(&of_new)), (vec![1, 2, 9], vec![]));
+    let b_after_a = |history: &History| {
+        let after_a =
+            history.transitions.iter().find(|state| state.prefix.before.is_none() && state.prefix.last == "a");
+        after_a.unwrap().followers.get("b").unwrap().samples
+    };
+    assert_eq!((b_after_a(&of_one), b_after_a(&of_new)), (2, 2), "at both daemons");
+    assert_eq!(of_one.transitions.len(), of_new.transitions.len());
+    let mut ticks: Vec<u64> = of_one.transitions.iter().map(|state| state.tick).collect();
+    assert!(ticks.is_sorted());
+    ticks.dedup();
+    assert_eq!(ticks.len(), of_one.transitions.len());
+    assert_eq!(of_new.notes.turns.len() + of_new.notes.choices.len(), 2);
+    assert_eq!(of_new.calls, of_one.calls);
+    // What is counted from now on comes to what others counted.
+    let stored = append(&one, vec![call("u", "a", 1), call("u", "b", 1)]).unwrap();
+    let changed = stored.transitions.last().unwrap();
+    assert_eq!(changed.followers.get("b").unwrap().samples, 3);
+    assert!(changed.tick > ticks[ticks.len() - 1]);
+}
+
+#[test]
+fn a_server_that_is_away_at_the_start_is_waited_for() {
+    let Some(mut server) = TestServer::start() else { return };
+    let directory = TempDir::new().unwrap();
+    let options = options(server.address("postgres", ""), &directory);
+    append(&start(options.clone()), vec![call("s", "a", 1)]).unwrap();
+    server.kill();
+    let store = start(options);
+    assert_eq!(store.trouble(), None, "records are taken");
+    assert!(store.unreadable().unwrap().contains("cannot be reached"));
+    assert!(matches!(store.replay(ReplayLimits::default()), Err(StoreError::Unavailable(_))));
+    let keyed = vec![execution("b", None, 2, Some("k")), call("s", "c", 3)];
+    let stored = append(&store, keyed.clone()).unwrap();
+    assert_eq!(stored.degraded.as_deref(), Some("database unreachable: spooling"));
+    assert_eq!(append(&store, keyed).unwrap().samples[0], None, "told again");
+    assert_eq!(store.standings().unwrap().waiting, 3);
+    assert!(matches!(store.memories().get("default", "x"), Err(StoreError::Unavailable(_))));
+    let added =
+        store.memories().add("default", crate::store::suite::memories::draft("x", &serde_json::json!({})), None);
+    assert!(added.unwrap().durable_blocking().is_err());
+    server.restart();
+    wait_until("it goes on", || store.unreadable().is_none());
+    let history = store.replay(ReplayLimits::default()).unwrap();
+    assert_eq!(history.executions.len(), 1, "what there was when it opened");
+    let own = ExecutionFilter { tenant: "default".into(), limit: 10, ..ExecutionFilter::default() };
+    let tools: Vec<String> =
+        store.executions(&own).unwrap().calls.into_iter().map(|call| call.execution.tool).collect();
+    assert_eq!(tools, ["c", "c", "b", "a"]);
+    let stored = append(&store, vec![call("s", "c", 3)]).unwrap();
+    assert_eq!((stored.degraded, &stored.samples[..]), (None, &[Some(3)][..]));
+    assert_eq!(store.standings().unwrap().waiting, 0);
+}
+
+#[test]
+fn who_does_not_spool_is_in_trouble_without_the_server() {
+    let Some(mut server) = TestServer::start() else { return };
+    let directory = TempDir::new().unwrap();
+    let mut options = options(server.address("postgres", ""), &directory);
+    options.outbox.when_unreachable = WhenUnreachable::Refuse;
+    options.outbox.commit_within = Duration::from_millis(300);
+    let store = start(options);
+    append(&store, vec![call("s", "a", 1)]).unwrap();
+    server.kill();
+    let refused = append(&store, vec![call("s", "a", 1)]).unwrap_err();
+    assert!(matches!(refused, StoreError::Unavailable(_)), "{refused}");
+    assert!(store.trouble().is_some());
+    server.restart();
+    wait_until("it goes on", || store.trouble().is_none());
+    assert_eq!(append(&store, vec![call("s", "a", 1)]).unwrap().samples, [Some(2)]);
+}
+
+#[test]
+fn a_wrong_setting_is_not_waited_for() {
+    let Some(server) = TestServer::start() else { return };
+    let directory = TempDir::new().unwrap();
+    let said = |address: DatabaseAddress| {
+        let begun = Instant::now();
+        let fault = Postgres::start(options(address, &directory), Box::new(|_, _| ())).unwrap_err();
+        assert!(matches!(fault, PostgresStartError::Setting(_)) && begun.elapsed() < Duration::from_secs(30));
+        fault.to_string()
+    };
+    assert!(said(server.address("postgres", "/nowhere")).contains("no such database"));
+    assert!(said(server.address("nobody", "")).contains("refuses the user"));
+}
+
+#[test]
+fn what_no_database_stores_is_refused() {
+    if !is_installed() {
+        return;
+    }
+    let site = site();
+    let store = site.start();
+    let refused = append(&*store, vec![call("s", "a", 1), call("s", "a\0", 1)]);
+    assert!(matches!(refused, Err(StoreError::Unstorable(_))), "{refused:?}");
+    // So long, and so hard to compress, that no index takes it.
+    let next = |number: &u64| Some(number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
+    let long: String = std::iter::successors(Some(1), next).take(2000).map(|number| format!("{number:x}")).collect();
+    let refused = append(&*store, vec![call("s", "a", 1), Execution { tool: long, ..call("s", "a", 1) }]);
+    assert!(matches!(refused, Err(StoreError::Unstorable(_))), "{refused:?}");
+    let draft = crate::store::suite::memories::draft("x", &serde_json::json!({"y": "\0"}));
+    assert!(matches!(store.memories().add("t", draft, None), Err(StoreError::Unstorable(_))));
+    assert_eq!(append(&*store, vec![call("s", "a", 1)]).unwrap().samples, [Some(1)]);
+}
