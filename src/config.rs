@@ -42,6 +42,9 @@ pub struct Overrides {
     pub plugins: Vec<PathBuf>,
 }
 
+/// The environment's word for the database that several daemons share.
+pub const DATABASE_URL: &str = "ALMANAC_DATABASE_URL";
+
 /// What the command line and the environment say about the daemon itself.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Configuration")]
@@ -70,6 +73,10 @@ pub struct DaemonOverrides {
     /// Directory for what must not be forgotten [default: ./state, else /var/lib/almanac]
     #[arg(long, env = "ALMANAC_STATE_DIR", value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
+    /// URL of the PostgreSQL that several daemons share, such as postgres://almanac@db.example.com/almanac [default:
+    /// the configuration's, else all is kept in the state directory]
+    #[arg(long, env = DATABASE_URL, value_name = "URL", hide_env_values = true)]
+    pub database_url: Option<String>,
     /// How the log looks
     #[arg(long, env = "ALMANAC_LOG_FORMAT", value_name = "FORMAT", value_enum)]
     pub log_format: Option<crate::telemetry::logging::Format>,

@@ -4,6 +4,7 @@
 //! ready. End: not ready, accept no more, finish what is in flight, end MCP servers and rule libraries, exit.
 
 mod config;
+mod database;
 mod idle;
 mod limits;
 mod signals;
@@ -22,6 +23,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 pub use config::Config;
+pub(crate) use database::options as database_options;
 use signals::{SignalRequest, Signals};
 pub use sockets::SocketError;
 pub use state::StateError;
@@ -42,7 +44,9 @@ use crate::http::server::accept::Listeners;
 use crate::llm::Llm;
 use crate::mcp::{Mcp, McpParts, SessionKeyError};
 use crate::plugin_host::Host;
-use crate::store::{self, Sqlite};
+use crate::store::postgres::PostgresStartError;
+use crate::store::postgres::address::AddressError;
+use crate::store::{self, OnCommit, Postgres, PostgresOptions, Sqlite, Store};
 use crate::strict::LoadError;
 use crate::telemetry::Metrics;
 use crate::telemetry::events::{ConfigReloaded, GroupCommitted, HistoryReplayed, Listening, TokensLoaded};
@@ -68,6 +72,12 @@ pub enum DaemonError {
     /// The key of MCP sessions cannot be used.
     #[error(transparent)]
     SessionKey(#[from] SessionKeyError),
+    /// The database that several daemons share cannot be used.
+    #[error(transparent)]
+    Database(#[from] PostgresStartError),
+    /// The URL of that database, from the environment or the command line.
+    #[error(transparent)]
+    DatabaseUrl(#[from] AddressError),
     /// The first token cannot be let in.
     #[error(transparent)]
     FirstToken(#[from] FirstTokenError),
@@ -83,7 +93,11 @@ impl DaemonError {
     /// Is it for the operator to mend in the configuration?
     pub fn is_configuration(&self) -> bool {
         match self {
-            Self::Config(_) | Self::Log(LogError::Level(_)) | Self::FirstToken(_) => true,
+            Self::Config(_)
+            | Self::Log(LogError::Level(_))
+            | Self::FirstToken(_)
+            | Self::DatabaseUrl(_)
+            | Self::Database(PostgresStartError::Setting(_)) => true,
             Self::Socket(error) => matches!(error, SocketError::Exposed { .. }),
             _ => false,
         }
@@ -129,7 +143,7 @@ pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<
     }
     let tokens = load_tokens(&config, &metrics)?;
     let sockets = sockets::open(&config, tokens.are_required())?;
-    let engine = start_engine(&config, &metrics)?;
+    let engine = start_engine(&config, database::options(&config, daemon_overrides)?, &metrics)?;
     let readiness = Arc::new(Readiness::default());
     let plugins = Host::start(config.plugin_host(), Arc::clone(&metrics), runtime.handle().clone());
     let plugins = plugins.map_err(|source| DaemonError::System { what: "start the plugins' thread", source })?;
@@ -200,21 +214,39 @@ fn start_upstreams(config: &Config, metrics: &Arc<Metrics>, runtime: &Handle) ->
 }
 
 /// The engine on its store. A store that cannot be used is said, and tried again with each record.
-fn start_engine(config: &Config, metrics: &Arc<Metrics>) -> Result<Arc<Engine>, DaemonError> {
+fn start_engine(
+    config: &Config,
+    database: Option<PostgresOptions>,
+    metrics: &Arc<Metrics>,
+) -> Result<Arc<Engine>, DaemonError> {
     let defaults = Defaults::read(config.timing_defaults.as_deref())?;
+    let store = start_store(config, database, metrics)?;
+    let engine = Engine::with_store(store, defaults, config.timing.factory_timeout_ms, Arc::clone(metrics));
+    engine.set_qualifier(config.qualifier.selection.clone());
+    Ok(Arc::new(engine))
+}
+
+/// Where everything is kept. A database that cannot be reached is said, and tried again; a wrong setting is not waited
+/// for.
+fn start_store(
+    config: &Config,
+    database: Option<PostgresOptions>,
+    metrics: &Arc<Metrics>,
+) -> Result<Arc<dyn Store>, DaemonError> {
+    let on_commit: OnCommit = {
+        let metrics = Arc::clone(metrics);
+        Box::new(move |took, records| GroupCommitted { took, records }.emit(&metrics))
+    };
+    if let Some(options) = database {
+        return Ok(Arc::new(Postgres::start(options, on_commit)?));
+    }
     let options = store::sqlite::Options {
         settings: config.store.clone(),
         ..store::sqlite::Options::file(store::sqlite::file_in(&config.state_dir))
     };
-    let on_commit = {
-        let metrics = Arc::clone(metrics);
-        Box::new(move |took, records| GroupCommitted { took, records }.emit(&metrics))
-    };
     let store = Sqlite::start(options, on_commit)
         .map_err(|source| DaemonError::System { what: "start the store's thread", source })?;
-    let engine = Engine::with_store(Arc::new(store), defaults, config.timing.factory_timeout_ms, Arc::clone(metrics));
-    engine.set_qualifier(config.qualifier.selection.clone());
-    Ok(Arc::new(engine))
+    Ok(Arc::new(store))
 }
 
 /// Learns again what the store remembers. Did that work?
@@ -232,7 +264,7 @@ const HISTORY_LOOK: Duration = Duration::from_millis(250);
 /// Reads the history of a store that could not be opened, once it can be.
 async fn await_history(control: Arc<Control>) {
     let mut ticks = tokio::time::interval(HISTORY_LOOK);
-    while control.engine().store().trouble().is_some() {
+    while control.engine().store().unreadable().is_some() {
         ticks.tick().await;
     }
     let replayed = blocking::run({

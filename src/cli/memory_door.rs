@@ -1,5 +1,6 @@
 //! The way to memories: the running daemon, or the database itself where none runs.
 
+use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,14 +12,14 @@ use super::client::{Client, ClientError};
 use super::memory::MemoryCliError;
 use super::{CliError, DaemonArgs};
 use crate::access::DEFAULT_TENANT;
-use crate::config::{DaemonOverrides, Overrides};
-use crate::daemon::{Config, DaemonError, StateError, lock_state};
+use crate::config::{DATABASE_URL, DaemonOverrides, Overrides};
+use crate::daemon::{Config, DaemonError, StateError, database_options, lock_state};
 use crate::engine::Engine;
 use crate::engine::memory::RecallError;
 use crate::memory::Kind;
 use crate::memory::search::Recall;
-use crate::store::Sqlite;
 use crate::store::sqlite::{self, file_in};
+use crate::store::{Postgres, Sqlite, Store};
 use crate::strict::decode::{decode, decode_with};
 use crate::wire::memory::{MemoryAnswer, SearchAnswer, read_addition};
 use crate::wire::memory_archive::{ArchivedMemory, ExportAnswer, ImportAnswer, ImportBody, PurgeAnswer, PurgeBody};
@@ -40,8 +41,21 @@ enum Way {
 
 /// Where the state is, as the configuration says.
 pub(super) fn state_dir(given: Option<&Path>) -> Result<PathBuf, CliError> {
-    let daemon = DaemonOverrides { state_dir: given.map(Path::to_owned), ..DaemonOverrides::default() };
-    Ok(Config::load(&Overrides::default(), &daemon)?.state_dir)
+    Ok(Config::load(&Overrides::default(), &overrides(given))?.state_dir)
+}
+
+fn overrides(state: Option<&Path>) -> DaemonOverrides {
+    let database_url = env::var(DATABASE_URL).ok();
+    DaemonOverrides { state_dir: state.map(Path::to_owned), database_url, ..DaemonOverrides::default() }
+}
+
+/// What a daemon of this state directory keeps memories in.
+fn open_store(config: &Config, overrides: &DaemonOverrides) -> Result<Arc<dyn Store>, CliError> {
+    if let Some(options) = database_options(config, overrides).map_err(DaemonError::from)? {
+        return Ok(Arc::new(Postgres::start(options, Box::new(|_, _| ())).map_err(DaemonError::from)?));
+    }
+    let options = sqlite::Options::file(file_in(&config.state_dir));
+    Ok(Arc::new(Sqlite::start(options, Box::new(|_, _| ())).map_err(CliError::Runtime)?))
 }
 
 impl MemoryDoor {
@@ -60,11 +74,10 @@ impl MemoryDoor {
                 Ok(_) => return Ok(Self { way: Way::Daemon(client), tenant }),
             }
         }
-        let directory = state_dir(state)?;
-        let lock = lock_state(&directory).map_err(not_ours)?;
-        let store = Sqlite::start(sqlite::Options::file(file_in(&directory)), Box::new(|_, _| ()));
-        let store = store.map_err(CliError::Runtime)?;
-        let engine = Engine::on(Arc::new(store));
+        let overrides = overrides(state);
+        let config = Config::load(&Overrides::default(), &overrides)?;
+        let lock = lock_state(&config.state_dir).map_err(not_ours)?;
+        let engine = Engine::on(open_store(&config, &overrides)?);
         Ok(Self { way: Way::Files(Box::new(engine), Box::new(lock)), tenant })
     }
 

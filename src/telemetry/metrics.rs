@@ -1,5 +1,6 @@
 //! All metrics, as typed handles. Names and labels are a contract with whoever alerts on them.
 
+mod database;
 mod exemplars;
 mod kept;
 mod llm;
@@ -20,6 +21,7 @@ use prometheus::{
     Registry, TextEncoder,
 };
 
+pub use database::{DatabaseFigures, DatabaseMetrics};
 pub use exemplars::{Exemplars, SeriesExemplars};
 pub use kept::KeptVec;
 pub use llm::LlmMetrics;
@@ -83,6 +85,7 @@ pub struct Metrics {
     pub store_commit: Histogram,
     pub store_queue: IntGauge,
     pub store_usable: IntGauge,
+    pub database: DatabaseMetrics,
     pub memory: MemoryMetrics,
     pub llm: LlmMetrics,
     pub mcp: McpMetrics,
@@ -222,6 +225,7 @@ impl Metrics {
             )?,
             store_queue: made.gauge("almanac_store_queue_depth", "Batches that wait to be written.")?,
             store_usable: made.gauge("almanac_store_usable", "1 if records can be stored.")?,
+            database: DatabaseMetrics::new(&made)?,
             memory: MemoryMetrics::new(&made)?,
             llm: LlmMetrics::new(&made)?,
             mcp: McpMetrics::new(&made)?,

@@ -311,6 +311,27 @@ pub struct StatusAnswer {
     pub errors: usize,
     /// Warnings in documents.
     pub warnings: usize,
+    /// The database that several daemons share, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub database: Option<DatabaseState>,
+}
+
+/// How it stands with the database that several daemons share.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct DatabaseState {
+    /// Does it take what is sent?
+    pub reachable: bool,
+    /// Why not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+    /// Records that only this machine has.
+    pub waiting: usize,
+    /// Bytes of them.
+    pub spooled_bytes: u64,
+    /// Seconds that the oldest of them has waited.
+    pub oldest_seconds: f64,
+    /// Records that were acknowledged and then refused by it, since the start.
+    pub put_aside: u64,
 }
 
 /// Body of `PUT /-/log-level`.

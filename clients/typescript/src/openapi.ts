@@ -258,9 +258,10 @@ export interface ChoiceList {
  * - `unknown-thread`: The tenant has no such thread.
  * - `unknown-token`: The token is not known.
  * - `unknown-tool`: The catalog has no such tool.
+ * - `unstorable-text`: A text has the character U+0000, or is longer than the store keeps.
  * - `version-changed`: The memory is at another version by now.
  */
-export type Code = 'ambiguous-thread' | 'answer-too-long' | 'bad-host' | 'body-too-large' | 'broken-body' | 'cost-disagrees' | 'damaged-memory' | 'encoded-body' | 'faulty-configuration' | 'faulty-tokens' | 'foreign-host' | 'foreign-origin' | 'foreign-tenant' | 'future-timestamp' | 'idempotency-key-reused' | 'invalid-body' | 'invalid-cursor' | 'invalid-idempotency-key' | 'invalid-if-match' | 'invalid-level' | 'invalid-name' | 'invalid-parameter' | 'issuer-unavailable' | 'malformed-json' | 'malformed-query' | 'malformed-stream' | 'memory-exists' | 'message-disagrees' | 'method-not-allowed' | 'missing-protocol' | 'missing-scope' | 'no-history' | 'no-token' | 'not-json' | 'position-taken' | 'repeated-parameter' | 'slow-body' | 'stopping' | 'store-busy' | 'store-unavailable' | 'tokens-needed' | 'too-busy' | 'too-many-connections' | 'too-many-streams' | 'unknown-category' | 'unknown-memory' | 'unknown-model' | 'unknown-network' | 'unknown-parameter' | 'unknown-path' | 'unknown-plugin' | 'unknown-preset' | 'unknown-protocol' | 'unknown-server' | 'unknown-session' | 'unknown-thread' | 'unknown-token' | 'unknown-tool' | 'version-changed';
+export type Code = 'ambiguous-thread' | 'answer-too-long' | 'bad-host' | 'body-too-large' | 'broken-body' | 'cost-disagrees' | 'damaged-memory' | 'encoded-body' | 'faulty-configuration' | 'faulty-tokens' | 'foreign-host' | 'foreign-origin' | 'foreign-tenant' | 'future-timestamp' | 'idempotency-key-reused' | 'invalid-body' | 'invalid-cursor' | 'invalid-idempotency-key' | 'invalid-if-match' | 'invalid-level' | 'invalid-name' | 'invalid-parameter' | 'issuer-unavailable' | 'malformed-json' | 'malformed-query' | 'malformed-stream' | 'memory-exists' | 'message-disagrees' | 'method-not-allowed' | 'missing-protocol' | 'missing-scope' | 'no-history' | 'no-token' | 'not-json' | 'position-taken' | 'repeated-parameter' | 'slow-body' | 'stopping' | 'store-busy' | 'store-unavailable' | 'tokens-needed' | 'too-busy' | 'too-many-connections' | 'too-many-streams' | 'unknown-category' | 'unknown-memory' | 'unknown-model' | 'unknown-network' | 'unknown-parameter' | 'unknown-path' | 'unknown-plugin' | 'unknown-preset' | 'unknown-protocol' | 'unknown-server' | 'unknown-session' | 'unknown-thread' | 'unknown-token' | 'unknown-tool' | 'unstorable-text' | 'version-changed';
 
 /** Metadata of a thought, reflection, insight, plan, evaluation or decision. */
 export interface CognitiveProcessMetadata {
@@ -415,6 +416,22 @@ export interface DanglingAnswer {
   relation: string;
   /** The name it refers by. */
   target: string;
+}
+
+/** How it stands with the database that several daemons share. */
+export interface DatabaseState {
+  /** Does it take what is sent? */
+  reachable: boolean;
+  /** Why not. */
+  trouble?: string | null;
+  /** Records that only this machine has. */
+  waiting: number;
+  /** Bytes of them. */
+  spooled_bytes: number;
+  /** Seconds that the oldest of them has waited. */
+  oldest_seconds: number;
+  /** Records that were acknowledged and then refused by it, since the start. */
+  put_aside: number;
 }
 
 /** What a day's turns used. */
@@ -1543,6 +1560,8 @@ export interface RecentAccuracy {
 export interface RecordAnswer {
   /** How many records were new and are durable now. */
   recorded: number;
+  /** What they are durable by less than they should be: on one machine alone, since the database cannot be reached. */
+  degraded?: string[];
 }
 
 /** Body of `POST /v1/executions`. */
@@ -1804,6 +1823,8 @@ export interface StatusAnswer {
   errors: number;
   /** Warnings in documents. */
   warnings: number;
+  /** The database that several daemons share, if there is one. */
+  database?: DatabaseState | null;
 }
 
 /** A call of a plan, with what its duration depends on. */

@@ -13,9 +13,12 @@ use crate::http::answer::{self, Answer, JSON};
 use crate::http::handler::{Answering, Context, Request};
 use crate::http::operation::{Operation, Parameter, query};
 use crate::http::problem::Problem;
+use crate::store::Standings;
 use crate::strict::diagnostic;
+use crate::telemetry::metrics::DatabaseFigures;
 use crate::wire::catalog::{
-    FailedPlugin, Live, LogLevelAnswer, LogLevelRequest, Ready, ReloadAnswer, ReloadStarted, StatusAnswer,
+    DatabaseState, FailedPlugin, Live, LogLevelAnswer, LogLevelRequest, Ready, ReloadAnswer, ReloadStarted,
+    StatusAnswer,
 };
 use crate::wire::problem::Code;
 
@@ -77,6 +80,16 @@ pub(super) fn metrics(context: &Context, request: &mut Request) -> Result<Answer
     let store = context.engine.store();
     context.metrics.store_queue.set(store.queued() as i64);
     context.metrics.store_usable.set(store.trouble().is_none().into());
+    if let Some(standings) = store.standings() {
+        context.metrics.database.show(&DatabaseFigures {
+            is_reachable: standings.trouble.is_none(),
+            waiting: standings.waiting,
+            spooled_bytes: standings.spooled_bytes,
+            oldest: standings.oldest_age(),
+            put_aside: standings.put_aside,
+            reconnects: standings.reconnects,
+        });
+    }
     let accepted = request.headers().get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let (text, content_type) = context.metrics.render_as(&accepted.collect::<Vec<_>>().join(","));
     Ok(answer::bytes(StatusCode::OK, HeaderValue::from_static(content_type), text))
@@ -157,6 +170,18 @@ pub(super) fn status_of(context: &Context) -> StatusAnswer {
         plugins_quarantined: status.plugins.1,
         errors: status.errors,
         warnings: status.warnings,
+        database: context.engine.store().standings().as_deref().map(database_state),
+    }
+}
+
+fn database_state(standings: &Standings) -> DatabaseState {
+    DatabaseState {
+        reachable: standings.trouble.is_none(),
+        trouble: standings.trouble.clone(),
+        waiting: standings.waiting,
+        spooled_bytes: standings.spooled_bytes,
+        oldest_seconds: standings.oldest_age().as_secs_f64(),
+        put_aside: standings.put_aside,
     }
 }
 

@@ -1,0 +1,51 @@
+//! The database that several daemons share, as the configuration, the environment and the command line name it.
+
+use std::env;
+use std::path::PathBuf;
+
+use sha2::{Digest, Sha256};
+
+use super::Config;
+use crate::config::{DATABASE_URL, DaemonOverrides};
+use crate::store::PostgresOptions;
+use crate::store::postgres::address::{AddressError, DatabaseAddress, Origin};
+
+/// The database that several daemons share, if one is named: on the command line, in the environment or in the
+/// configuration.
+pub(crate) fn options(config: &Config, overrides: &DaemonOverrides) -> Result<Option<PostgresOptions>, AddressError> {
+    let address = match &overrides.database_url {
+        Some(url) => {
+            let is_environment = env::var(DATABASE_URL).is_ok_and(|said| said == *url);
+            let origin = if is_environment { Origin::Configuration } else { Origin::CommandLine };
+            Some(DatabaseAddress::parse(url, origin)?)
+        }
+        None => config.store.url.clone(),
+    };
+    Ok(address.map(|address| PostgresOptions {
+        address: address.or_password_file(password_file()),
+        directory: config.state_dir.clone(),
+        outbox: config.store.outbox(),
+        migration: config.store.migrate,
+        host: config.store.host.clone().unwrap_or_else(machine),
+        max_queue: config.store.max_queue,
+    }))
+}
+
+/// The file of passwords that the environment names, or else the service manager's credential.
+fn password_file() -> Option<PathBuf> {
+    let credential = || Some(PathBuf::from(env::var_os("CREDENTIALS_DIRECTORY")?).join("pgpass"));
+    env::var_os("PGPASSFILE").map(PathBuf::from).or_else(|| credential().filter(|file| file.exists()))
+}
+
+/// Where Linux keeps which machine it is.
+const MACHINE_ID: &str = "/etc/machine-id";
+
+/// Where it keeps the machine's name, which stands in for it.
+const MACHINE_NAME: &str = "/proc/sys/kernel/hostname";
+
+/// A name for this machine that says nothing of it: a hash, since its id is not to be told.
+fn machine() -> String {
+    let id = [MACHINE_ID, MACHINE_NAME].into_iter().find_map(|file| std::fs::read_to_string(file).ok());
+    let id = id.unwrap_or_default();
+    hex::encode(Sha256::digest(format!("almanacd {}", id.trim())))
+}
