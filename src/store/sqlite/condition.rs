@@ -72,13 +72,12 @@ impl Condition {
             }
         }
         for (indexed, tag) in tags {
-            match indexed {
-                Some(indexed) => condition.and_indexed(number, indexed),
-                None => {
-                    let has = "EXISTS (SELECT 1 FROM json_each(m.metadata, '$.tags') AS e
-                                       WHERE e.type = 'text' AND e.atom = ?)";
-                    condition.and(has, [tag.clone().into()]);
-                }
+            if let Some(indexed) = indexed {
+                condition.and_indexed(number, indexed);
+            } else {
+                let has = "EXISTS (SELECT 1 FROM json_each(m.metadata, '$.tags') AS e
+                                   WHERE e.type = 'text' AND e.atom = ?)";
+                condition.and(has, [tag.clone().into()]);
             }
         }
         condition
