@@ -227,6 +227,7 @@ fn what_a_server_tells_of_its_task_reaches_clients_of_both_eras() {
         let steps = |told: &[Value], token: Value| {
             let (result, told) = told.split_last().unwrap();
             assert_eq!(text(&result["result"]), "the job is done", "{result}");
+            let told: Vec<_> = told.iter().filter(|told| told["method"] != "notifications/message").collect();
             assert!(told.iter().all(|told| told["params"]["progressToken"] == token), "{told:?}");
             let progress: Vec<f64> = told.iter().map(|told| told["params"]["progress"].as_f64().unwrap()).collect();
             assert!(progress.is_sorted_by(|one, next| one < next), "{told:?}");
@@ -243,6 +244,36 @@ fn what_a_server_tells_of_its_task_reaches_clients_of_both_eras() {
         let headers = [("content-type", "application/json"), BOTH, ("mcp-session-id", session.id.as_str())];
         let told = messages(&super::served::whole_reply(&served.daemon, "/mcp", &headers, &body));
         assert_eq!(steps(&told, json!(7)), all);
+    }
+}
+
+#[test]
+fn what_a_server_logs_between_two_looks_at_its_task_reaches_whoever_may_have_it() {
+    let lines = |told: &[Value]| -> Vec<String> {
+        let logged = told.iter().filter(|told| told["method"] == "notifications/message");
+        let logged = logged.inspect(|told| assert_eq!(told["params"]["logger"], "jobs", "{told}"));
+        logged.map(|told| told["params"]["data"].as_str().unwrap().to_owned()).collect()
+    };
+    let all = ["line 1", "line 2", "line 3", "line 4"];
+    for (more, is_own) in [("}\n", false), (", per_session: true}\n", true)] {
+        let served = Served::new(&format!("    a: {}{more}", server("legacy tasks")), "  anonymous_calls: true\n");
+        let arguments = json!({"looks": 3});
+        // Clients of the older eras hear them from a process of their own; of a shared one nobody can say whose they are.
+        let session = Session::begin(&served.daemon, &[], "2025-11-25");
+        let params = json!({"name": "a_job", "arguments": arguments, "_meta": {"progressToken": 7}});
+        let body = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}).to_string();
+        let headers = [("content-type", "application/json"), BOTH, ("mcp-session-id", session.id.as_str())];
+        let told = messages(&super::served::whole_reply(&served.daemon, "/mcp", &headers, &body));
+        assert_eq!(lines(&told), if is_own { &all[..] } else { &[] }, "{told:?}");
+        if !is_own {
+            // They stand in the server's own log then.
+            wait_until("the lines", || all.iter().all(|line| served.logs("a").contains(line)));
+        }
+        // A modern client did not ask for a level.
+        let params = json!({"name": "job", "arguments": arguments, "_meta": {"progressToken": "mine"}});
+        let told = messages(&ask(&served.daemon, "/mcp/server/a", "tools/call", params));
+        assert_eq!(lines(&told), [""; 0], "{told:?}");
+        assert_eq!(text(&told.last().unwrap()["result"]), "the job is done");
     }
 }
 

@@ -43,6 +43,8 @@ impl Job {
         let message = format!("step {}", self.steps);
         let params = json!({"progressToken": self.token, "progress": self.steps, "message": message});
         say(&json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}));
+        let line = json!({"level": "info", "logger": "jobs", "data": format!("line {}", self.steps)});
+        say(&json!({"jsonrpc": "2.0", "method": "notifications/message", "params": line}));
     }
 }
 
