@@ -225,6 +225,7 @@ impl CliError {
         match self {
             Self::Config(_) => Exit::Configuration,
             Self::Mcp(_) => Exit::Usage,
+            Self::Memory(error) if error.is_usage() => Exit::Usage,
             Self::Daemon(error) if error.is_configuration() => Exit::Configuration,
             _ => Exit::Failure,
         }

@@ -45,6 +45,9 @@ pub(super) enum MemoryCliError {
     InUse(StateError),
     #[error("a kind is messages, cognitive-processes, documents or tasks (or all, to recall), not `{0}`")]
     Kind(String),
+    /// One of kind and text was forgotten.
+    #[error("{}", forgotten(.0))]
+    Forgotten(String),
     #[error("`{0}` is not KEY=VALUE")]
     Pair(String),
     /// Not a JSON object.
@@ -70,6 +73,13 @@ pub(super) enum MemoryCliError {
     File { file: String, source: io::Error },
     #[error(transparent)]
     Backup(#[from] backup::BackupError),
+}
+
+impl MemoryCliError {
+    /// Is the command line itself at fault?
+    pub(super) fn is_usage(&self) -> bool {
+        matches!(self, Self::Forgotten(_))
+    }
 }
 
 fn describe(error: &RecallError) -> String {
@@ -101,11 +111,12 @@ impl Where {
 }
 
 #[derive(Debug, Args)]
+#[command(override_usage = "almanacd remember [OPTIONS] <KIND> <CONTENT>")]
 pub(super) struct RememberArgs {
     /// messages, cognitive-processes, documents or tasks
     kind: String,
     /// The text
-    content: String,
+    content: Option<String>,
     /// Its metadata, as a JSON object
     #[arg(long, value_name = "JSON", default_value = "{}")]
     metadata: String,
@@ -222,6 +233,18 @@ fn kind(word: &str) -> Result<Kind, MemoryCliError> {
     Kind::named(word).ok_or_else(|| MemoryCliError::Kind(word.to_owned()))
 }
 
+/// What to say to whoever gave one word where a kind and a text belong.
+fn forgotten(given: &str) -> String {
+    if Kind::named(given).is_some() {
+        return format!("there is no text to keep: almanacd remember {given} TEXT");
+    }
+    let quoted = format!("'{}'", given.replace('\'', "'\\''"));
+    format!(
+        "what kind of memory is {quoted}? Say it first, messages, cognitive-processes, documents or tasks: \
+         almanacd remember messages {quoted}"
+    )
+}
+
 /// A pair's key and value; what is no JSON is a text.
 fn pair(text: &str) -> Result<(&str, Value), MemoryCliError> {
     let (key, value) = text.split_once('=').ok_or_else(|| MemoryCliError::Pair(text.to_owned()))?;
@@ -229,6 +252,7 @@ fn pair(text: &str) -> Result<(&str, Value), MemoryCliError> {
 }
 
 pub(super) fn remember(args: &RememberArgs, output: &mut Output) -> Result<Exit, CliError> {
+    let content = args.content.as_deref().ok_or_else(|| MemoryCliError::Forgotten(args.kind.clone()))?;
     let kind = kind(&args.kind)?;
     let parsed: Map<String, Value> = serde_json::from_str(&args.metadata).map_err(MemoryCliError::Metadata)?;
     let mut metadata = Value::Object(parsed);
@@ -240,7 +264,7 @@ pub(super) fn remember(args: &RememberArgs, output: &mut Output) -> Result<Exit,
     let unsaid = args.fill(kind, &mut metadata);
     let kept = block_on(async {
         let door = args.at.open().await?;
-        add(&door, kind, &args.content, metadata).await
+        add(&door, kind, content, metadata).await
     });
     let memory = kept.map_err(|error| match unsaid.join(", ") {
         unsaid if !unsaid.is_empty() && is_faulty(&error) => MemoryCliError::Unsaid(unsaid, Box::new(error)).into(),

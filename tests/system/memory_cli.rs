@@ -99,6 +99,24 @@ fn a_search_of_the_command_line_has_every_option() {
 }
 
 #[test]
+fn whoever_forgets_the_kind_or_the_text_is_told_which() {
+    // Said before anything is looked for: there is neither a daemon nor a database.
+    let site = Site::new();
+    for (given, said) in [
+        (vec!["I like tea"], "what kind of memory is 'I like tea'? Say it first"),
+        (vec!["it's tea", "--user", "ada"], r"almanacd remember messages 'it'\''s tea'"),
+        (vec!["tasks"], "there is no text to keep: almanacd remember tasks TEXT"),
+    ] {
+        let (code, _, error) = run(&site, &[&["remember"], given.as_slice()].concat());
+        assert!(code == 64 && error.contains(said), "{given:?}: {code} {error}");
+    }
+    let (code, _, error) = run(&site, &["remember"]);
+    assert!(code == 64 && error.contains("<KIND>"), "{code} {error}");
+    let (_, help, _) = run(&site, &["remember", "--help"]);
+    assert!(help.contains("almanacd remember [OPTIONS] <KIND> <CONTENT>"), "{help}");
+}
+
+#[test]
 fn an_import_in_parts_says_where_it_ended() {
     let (site, daemon) = start();
     let line = |id: &str, position: u64| {
