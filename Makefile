@@ -93,9 +93,29 @@ assets: ## Manual pages and completions
 deb: assets ## Build the Debian package (needs cargo-deb: cargo install cargo-deb)
 	cargo deb --no-build --output target/debian/
 
-dist: ## Make an archive of a release with its checksum, in target/archives
+HOST = $(shell rustc -vV | sed -n 's/^host: //p')
+TARGET ?= $(HOST)
+# What links and compiles C for another processor: gcc by its Debian name, unless Cargo's variables say otherwise.
+CROSS_GCC = $(firstword $(subst -, ,$(TARGET)))-linux-gnu-gcc
+CROSS_NAME = $(subst -,_,$(TARGET))
+CROSS_CC = $(or $(CC_$(CROSS_NAME)),$(CROSS_GCC))
+CROSS_LINKER = CARGO_TARGET_$(shell echo $(CROSS_NAME) | tr a-z A-Z)_LINKER
+
+dist: ## Make an archive of a release with its checksum, in target/archives; TARGET=aarch64-unknown-linux-gnu for another processor
+ifeq ($(TARGET),$(HOST))
 	cargo build --profile dist --package almanacd --package almanac-reasoning
-	packaging/dist.sh target/dist $$(rustc -vV | sed -n 's/^host: //p') target/archives
+	packaging/dist.sh target/dist $(HOST) target/archives
+else
+	@rustc --print target-list | grep --quiet --line-regexp --fixed-strings '$(TARGET)' || \
+		{ echo "make dist: Rust knows no target $(TARGET); 'rustc --print target-list' lists them" >&2; exit 1; }
+	@ls "$$(rustc --print target-libdir --target $(TARGET))"/libstd-*.rlib >/dev/null 2>&1 || \
+		{ echo "make dist: Rust's library for $(TARGET) is missing: rustup target add $(TARGET)" >&2; exit 1; }
+	@command -v $(CROSS_CC) >/dev/null || \
+		{ echo "make dist: $(CROSS_CC) is missing, which links for $(TARGET): apt install gcc-$(subst _,-,$(firstword $(subst -, ,$(TARGET))))-linux-gnu" >&2; exit 1; }
+	CC_$(CROSS_NAME)=$(CROSS_CC) $(CROSS_LINKER)=$${$(CROSS_LINKER):-$(CROSS_CC)} \
+		cargo build --profile dist --target $(TARGET) --package almanacd --package almanac-reasoning
+	packaging/dist.sh target/$(TARGET)/dist $(TARGET) target/archives
+endif
 
 client: ## Make the TypeScript client's types anew, after a change of the daemon's calls (needs npm)
 	cargo build

@@ -118,6 +118,33 @@ fn an_archive_has_what_is_needed_and_a_checksum() {
 }
 
 #[test]
+fn an_archive_for_another_processor_is_cross_built_or_make_says_what_is_missing() {
+    let make = |more: &[&str]| {
+        // Not a part of the make that runs the tests.
+        let mut command = Command::new("make");
+        command.args(["--no-print-directory", "dist"]).args(more).current_dir(root());
+        let output = command.env_remove("MAKEFLAGS").env_remove("MAKELEVEL").output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.success(), text(output.stdout), text(output.stderr))
+    };
+    let (is_done, said, error) = make(&["TARGET=nonsense-unknown-linux-gnu"]);
+    assert!(!is_done && error.contains("Rust knows no target nonsense-unknown-linux-gnu"), "{said}{error}");
+    let (is_done, said, error) = make(&["--dry-run", "TARGET=s390x-unknown-linux-gnu"]);
+    assert!(is_done, "{error}");
+    for part in [
+        "rustup target add s390x-unknown-linux-gnu",
+        "CC_s390x_unknown_linux_gnu=s390x-linux-gnu-gcc",
+        "CARGO_TARGET_S390X_UNKNOWN_LINUX_GNU_LINKER:-s390x-linux-gnu-gcc}",
+        "--profile dist --target s390x-unknown-linux-gnu",
+        "packaging/dist.sh target/s390x-unknown-linux-gnu/dist s390x-unknown-linux-gnu target/archives",
+    ] {
+        assert!(said.contains(part), "{part} is not in\n{said}");
+    }
+    let (_, said, _) = make(&["--dry-run"]);
+    assert!(said.contains("packaging/dist.sh target/dist ") && !said.contains("--target "), "{said}");
+}
+
+#[test]
 fn the_files_for_containers_name_what_there_is() {
     let compose = fs::read(root().join("packaging/compose.yaml")).unwrap();
     let limits = almanac::strict::Limits::of_bytes(1 << 16);
