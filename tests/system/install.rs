@@ -77,6 +77,37 @@ fn a_backup_is_the_whole_store() {
 }
 
 #[test]
+fn an_upgrade_of_the_package_restarts_the_service_and_leaves_its_sockets_open() {
+    let directory = TempDir::new().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    for name in ["bin", "root/run/systemd/system"] {
+        fs::create_dir_all(path(name)).unwrap();
+    }
+    for program in ["deb-systemd-invoke", "systemd-sysusers"] {
+        let file = path("bin").join(program);
+        fs::write(&file, format!("#!/bin/sh\necho {program} \"$@\" >> {}\n", path("done").display())).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let search = format!("{}:/usr/bin:/bin", path("bin").display());
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new("sh");
+        command.arg(root().join("packaging/deb/postinst")).args(arguments);
+        assert!(command.env("PATH", &search).env("DPKG_ROOT", path("root")).status().unwrap().success());
+        let done = fs::read_to_string(path("done")).unwrap();
+        fs::remove_file(path("done")).unwrap();
+        let invoked = done.lines().filter(|line| line.starts_with("deb-systemd-invoke"));
+        invoked.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(run(&["configure", "0.0.9"]), ["deb-systemd-invoke restart almanacd.service"]);
+    assert_eq!(run(&["configure", ""]), [""; 0], "a first installation is started by what is generated");
+    assert_eq!(run(&["abort-upgrade", "0.0.9"]), [""; 0]);
+    // Nor does what is generated stop or restart a socket.
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let units = manifest.lines().find(|line| line.starts_with("systemd-units = ")).unwrap();
+    assert!(units.contains("restart-after-upgrade = false, stop-on-upgrade = false"), "{units}");
+}
+
+#[test]
 fn an_archive_has_what_is_needed_and_a_checksum() {
     let directory = TempDir::new().unwrap();
     let built = directory.path().join("built");
