@@ -258,7 +258,7 @@ fn what_a_server_logs_between_two_looks_at_its_task_reaches_whoever_may_have_it(
     for (more, is_own) in [("}\n", false), (", per_session: true}\n", true)] {
         let served = Served::new(&format!("    a: {}{more}", server("legacy tasks")), "  anonymous_calls: true\n");
         let arguments = json!({"looks": 3});
-        // Clients of the older eras hear them from a process of their own; of a shared one nobody can say whose they are.
+        // Clients of the older eras hear them from a process of their own; of a shared one nobody knows whose they are.
         let session = Session::begin(&served.daemon, &[], "2025-11-25");
         let params = json!({"name": "a_job", "arguments": arguments, "_meta": {"progressToken": 7}});
         let body = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}).to_string();
