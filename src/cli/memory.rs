@@ -1,4 +1,6 @@
-//! `almanacd remember`, `recall` and `memory`: to keep memories, to find them, to move, save and remove them.
+//! `almanacd recall`, `backup` and `memory`: to find memories, to move, save and remove them; and, beside, to keep one.
+
+mod remember;
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -8,23 +10,20 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
-use super::client::ClientError;
 use super::memory_door::{MemoryDoor, state_dir};
 use super::output::Output;
 use super::{CliError, DaemonArgs, Exit, block_on};
 use crate::daemon::StateError;
 use crate::engine::memory::{Archived, RecallError};
+use crate::memory::Kind;
 use crate::memory::field::{Moment, rfc3339};
 use crate::memory::legacy::Importer;
-use crate::memory::merge::merge_patch;
-use crate::memory::{Kind, StructuredId};
-use crate::store::memories::MemoryError;
 use crate::store::sqlite::{backup, file_in};
 use crate::strict::decode::decode;
 use crate::strict::read::{self, Limits};
 use crate::wire::memory::MemoryAnswer;
 use crate::wire::memory_archive::PurgeRequest;
-use crate::wire::problem::Code;
+pub(super) use remember::{RememberArgs, remember};
 
 /// Memories that are sent at once, and their size in bytes.
 const BATCH: (usize, usize) = (200, 8 << 20);
@@ -46,7 +45,7 @@ pub(super) enum MemoryCliError {
     #[error("a kind is messages, cognitive-processes, documents or tasks (or all, to recall), not `{0}`")]
     Kind(String),
     /// One of kind and text was forgotten.
-    #[error("{}", forgotten(.0))]
+    #[error("{}", remember::forgotten(.0))]
     Forgotten(String),
     #[error("`{0}` is not KEY=VALUE")]
     Pair(String),
@@ -108,32 +107,6 @@ impl Where {
     async fn open(&self) -> Result<MemoryDoor, CliError> {
         MemoryDoor::open(&self.daemon, self.state_dir.as_deref(), self.tenant.as_deref()).await
     }
-}
-
-#[derive(Debug, Args)]
-#[command(override_usage = "almanacd remember [OPTIONS] <KIND> <CONTENT>")]
-pub(super) struct RememberArgs {
-    /// messages, cognitive-processes, documents or tasks
-    kind: String,
-    /// The text
-    content: Option<String>,
-    /// Its metadata, as a JSON object
-    #[arg(long, value_name = "JSON", default_value = "{}")]
-    metadata: String,
-    /// One value of it, such as role=user or thread.position=0; repeatable
-    #[arg(long, value_name = "PATH=VALUE")]
-    set: Vec<String>,
-    /// Whom it is about, unless the metadata says so: an id, or a bare name
-    #[arg(long, env = "ALMANAC_USER_ID", value_name = "ID")]
-    user: Option<String>,
-    /// Which agent it is of, likewise
-    #[arg(long, env = "ALMANAC_AGENT_ID", value_name = "ID")]
-    agent: Option<String>,
-    /// Of a message, which chat it is in, likewise; its thread has the chat's name unless the metadata says another
-    #[arg(long, env = "ALMANAC_CHAT_ID", value_name = "ID")]
-    chat: Option<String>,
-    #[command(flatten)]
-    at: Where,
 }
 
 #[derive(Debug, Args)]
@@ -233,125 +206,10 @@ fn kind(word: &str) -> Result<Kind, MemoryCliError> {
     Kind::named(word).ok_or_else(|| MemoryCliError::Kind(word.to_owned()))
 }
 
-/// What to say to whoever gave one word where a kind and a text belong.
-fn forgotten(given: &str) -> String {
-    if Kind::named(given).is_some() {
-        return format!("there is no text to keep: almanacd remember {given} TEXT");
-    }
-    let quoted = format!("'{}'", given.replace('\'', "'\\''"));
-    format!(
-        "what kind of memory is {quoted}? Say it first, messages, cognitive-processes, documents or tasks: \
-         almanacd remember messages {quoted}"
-    )
-}
-
 /// A pair's key and value; what is no JSON is a text.
 fn pair(text: &str) -> Result<(&str, Value), MemoryCliError> {
     let (key, value) = text.split_once('=').ok_or_else(|| MemoryCliError::Pair(text.to_owned()))?;
     Ok((key, serde_json::from_str(value).unwrap_or_else(|_| value.into())))
-}
-
-pub(super) fn remember(args: &RememberArgs, output: &mut Output) -> Result<Exit, CliError> {
-    let content = args.content.as_deref().ok_or_else(|| MemoryCliError::Forgotten(args.kind.clone()))?;
-    let kind = kind(&args.kind)?;
-    let parsed: Map<String, Value> = serde_json::from_str(&args.metadata).map_err(MemoryCliError::Metadata)?;
-    let mut metadata = Value::Object(parsed);
-    for text in &args.set {
-        let (path, value) = pair(text)?;
-        let patch = path.rsplit('.').fold(value, |value, key| json!({key: value}));
-        metadata = merge_patch(metadata, patch);
-    }
-    let unsaid = args.fill(kind, &mut metadata);
-    let kept = block_on(async {
-        let door = args.at.open().await?;
-        add(&door, kind, content, metadata).await
-    });
-    let memory = kept.map_err(|error| match unsaid.join(", ") {
-        unsaid if !unsaid.is_empty() && is_faulty(&error) => MemoryCliError::Unsaid(unsaid, Box::new(error)).into(),
-        _ => error,
-    })?;
-    output.show(&memory, |out| out.line(&format!("{}, durably", memory.id)));
-    Ok(Exit::Success)
-}
-
-impl RememberArgs {
-    /// Adds what the metadata leaves open and the arguments or the environment say. Returns the arguments that would
-    /// have said what is missing still.
-    fn fill(&self, kind: Kind, metadata: &mut Value) -> Vec<&'static str> {
-        let Some(metadata) = metadata.as_object_mut() else { return Vec::new() };
-        let mut fill = |key: &str, name: Option<&str>, namespace: &str| {
-            let Some(name) = name.filter(|_| !metadata.contains_key(key)) else { return };
-            let is_bare = name.parse::<StructuredId>().is_err();
-            let id = StructuredId::new(namespace, namespace, name, None).map(|id| id.to_string());
-            let id = id.ok().filter(|_| is_bare).unwrap_or_else(|| name.to_owned());
-            metadata.insert(key.to_owned(), id.into());
-        };
-        if matches!(kind, Kind::Message | Kind::Document) {
-            fill("userId", self.user.as_deref(), "user");
-        }
-        fill("agentId", self.agent.as_deref(), "agent");
-        if kind == Kind::Message {
-            fill("chatId", self.chat.as_deref(), "chat");
-            metadata.entry("role").or_insert_with(|| "user".into());
-            let chat =
-                metadata.get("chatId").and_then(Value::as_str).and_then(|chat| chat.parse::<StructuredId>().ok());
-            let thread = metadata.entry("thread").or_insert_with(|| json!({}));
-            if let (Some(thread), Some(chat)) = (thread.as_object_mut(), chat) {
-                thread.entry("id").or_insert_with(|| chat.id().into());
-            }
-        }
-        let needed: &[(&str, &str)] = match kind {
-            Kind::Message => &[("userId", "--user"), ("agentId", "--agent"), ("chatId", "--chat")],
-            _ => &[("agentId", "--agent")],
-        };
-        needed.iter().filter(|(key, _)| !metadata.contains_key(*key)).map(|(_, argument)| *argument).collect()
-    }
-}
-
-/// Times that a place is looked for anew because somebody else took it.
-const PLACES: usize = 20;
-
-/// Keeps a memory; a message without a position at the end of its thread.
-async fn add(door: &MemoryDoor, kind: Kind, content: &str, mut metadata: Value) -> Result<MemoryAnswer, CliError> {
-    let place = metadata.get("thread").and_then(Value::as_object);
-    let thread = place.filter(|place| !place.contains_key("position")).and_then(|place| place.get("id")?.as_str());
-    let (Some(thread), Kind::Message) = (thread.map(str::to_owned), kind) else {
-        return door.remember(kind, json!({"content": content, "metadata": metadata})).await;
-    };
-    let mut criteria = json!({"threadId": thread});
-    if let Some(chat) = metadata.get("chatId") {
-        criteria["chatId"] = chat.clone();
-    }
-    let last = json!({"criteria": criteria,
-        "options": {"sortBy": "thread.position", "sortDirection": "desc", "limit": 1}});
-    let mut tries = 0;
-    loop {
-        let found = door.recall(Some(kind), last.clone()).await?;
-        let before = found.memories.first().and_then(|last| last.metadata.get("thread")?.get("position")?.as_u64());
-        metadata["thread"]["position"] = before.map_or(0, |before| before + 1).into();
-        tries += 1;
-        match door.remember(kind, json!({"content": content, "metadata": metadata})).await {
-            Err(error) if tries < PLACES && is_taken(&error) => {}
-            done => return done,
-        }
-    }
-}
-
-/// Was somebody else faster?
-fn is_faulty(error: &CliError) -> bool {
-    match error {
-        CliError::Client(ClientError::Refused(problem)) => problem.code == Code::InvalidBody,
-        CliError::Memory(MemoryCliError::Engine(RecallError::Faulty(_))) => true,
-        _ => false,
-    }
-}
-
-fn is_taken(error: &CliError) -> bool {
-    match error {
-        CliError::Client(ClientError::Refused(problem)) => problem.code == Code::PositionTaken,
-        CliError::Memory(MemoryCliError::Engine(RecallError::Memory(MemoryError::Taken { .. }))) => true,
-        _ => false,
-    }
 }
 
 pub(super) fn recall(args: &RecallArgs, output: &mut Output) -> Result<Exit, CliError> {
