@@ -169,7 +169,7 @@ impl Indexed {
 }
 
 fn is_indexed(key: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     key.bytes().all(is_plain) && !LEFT_OUT.contains(&key)
 }
 
@@ -253,7 +253,9 @@ fn json_path(path: &FieldPath) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rusqlite::{Connection, params_from_iter};
+    use proptest::prelude::*;
+    use rusqlite::{Connection, params, params_from_iter};
+    use serde_json::json;
 
     use super::*;
     use crate::store::sqlite::migrations::migrate;
@@ -295,6 +297,70 @@ mod tests {
         ] {
             let plan = plan(&filter);
             assert!(plan.contains(index), "{filter:?}: {plan}");
+        }
+    }
+
+    fn seqs(connection: &Connection, condition: &Condition) -> Vec<i64> {
+        let sql = format!("SELECT m.seq FROM memories AS m WHERE {} ORDER BY m.seq", condition.sql);
+        let mut select = connection.prepare(&sql).unwrap();
+        let rows = select.query_map(params_from_iter(&condition.values), |row| row.get(0)).unwrap();
+        rows.collect::<rusqlite::Result<_>>().unwrap()
+    }
+
+    fn scalar() -> impl Strategy<Value = serde_json::Value> {
+        let long = |length: usize| json!("l".repeat(length));
+        prop_oneof![
+            prop_oneof![Just("a"), Just("1"), Just("true"), Just("")].prop_map(|text| json!(text)),
+            prop_oneof![Just(long(LONGEST)), Just(long(LONGEST + 1)), Just(json!("é".repeat(LONGEST)))],
+            prop_oneof![Just(json!(1)), Just(json!(1.0)), Just(json!(u64::MAX)), Just(json!(true)), Just(json!(null))],
+        ]
+    }
+
+    fn metadata() -> impl Strategy<Value = String> {
+        let items = prop::collection::vec(scalar(), 0..3).prop_map(|items| json!(items));
+        let value = prop_oneof![3 => scalar(), 1 => items, 1 => scalar().prop_map(|inner| json!({"x": inner}))];
+        let key = prop_oneof![Just("x"), Just("tags"), Just("role"), Just("é"), Just("a b"), Just("x.x"), Just("")];
+        let object = prop::collection::btree_map(key, value, 0..4).prop_map(|object| json!(object).to_string());
+        // What is damaged has no fields, and must not keep it from being removed.
+        prop_oneof![8 => object, 1 => Just("{damaged".to_owned())]
+    }
+
+    fn wanted() -> impl Strategy<Value = Wanted> {
+        let text = scalar().prop_filter_map("a text", |value| value.as_str().map(|text| Wanted::Text(text.to_owned())));
+        let other = prop_oneof![Just(Wanted::Number(1.0)), Just(Wanted::Whole(1)), Just(Wanted::Bool(true))];
+        prop_oneof![text, other]
+    }
+
+    proptest! {
+        #[test]
+        fn the_index_finds_what_the_metadata_has(
+            written in prop::collection::vec((1_i64..6, prop::option::weighted(0.8, metadata())), 1..20),
+            path in prop_oneof![Just("x"), Just("x.x"), Just("tags"), Just("role"), Just("é")],
+            wanted in wanted(),
+        ) {
+            let mut connection = Connection::open_in_memory().unwrap();
+            migrate(&mut connection).unwrap();
+            let sound = "INSERT OR IGNORE INTO memory_tenants (number, name) VALUES (1, 't')";
+            connection.execute(sound, []).unwrap();
+            for (seq, metadata) in written {
+                let Some(metadata) = metadata else {
+                    connection.execute("DELETE FROM memories WHERE seq = ?1", [seq]).unwrap();
+                    continue;
+                };
+                let put = "INSERT INTO memories
+                               (seq, tenant, id, kind, deleted, created_us, updated_us, version, metadata, content)
+                           VALUES (?1, 1, ?1, 9, 0, 1, 1, 1, ?2, '') ON CONFLICT (seq) DO UPDATE SET metadata = ?2";
+                connection.execute(put, params![seq, metadata]).unwrap();
+            }
+            // What is damaged cannot be read by either.
+            connection.execute("DELETE FROM memories WHERE NOT json_valid(metadata)", []).unwrap();
+            let path = FieldPath::parse(path).unwrap();
+            let filter = Filter { fields: vec![(path.clone(), wanted.clone())], ..Filter::default() };
+            let mut read = Condition { sql: "m.tenant = ?".to_owned(), values: vec![1.into()] };
+            read.and_field(&path, &wanted);
+            prop_assert_eq!(seqs(&connection, &Condition::of(1, &filter)), seqs(&connection, &read));
+            let left = "SELECT count(*) FROM memory_fields WHERE seq NOT IN (SELECT seq FROM memories)";
+            prop_assert_eq!(connection.query_row(left, [], |row| row.get::<_, i64>(0)).unwrap(), 0);
         }
     }
 }
