@@ -8,6 +8,7 @@ mod credentials;
 mod faults;
 mod handles;
 mod inspector;
+mod learning;
 pub use client::{LEGACY, Session, modern};
 mod legacy;
 mod looked_at;
