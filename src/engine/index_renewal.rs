@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::Builder;
 
 use super::Engine;
@@ -18,10 +18,10 @@ impl IndexRenewal {
         Ok(Self(sender))
     }
 
-    /// Makes the index that of the latest generation, soon.
-    pub(super) fn order(&self) {
+    /// Makes the index that of the latest generation, soon. Will it be done?
+    pub(super) fn order(&self) -> bool {
         // A full queue has an order that has not begun, and that sees this generation.
-        let _ = self.0.try_send(());
+        !matches!(self.0.try_send(()), Err(TrySendError::Disconnected(())))
     }
 }
 

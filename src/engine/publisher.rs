@@ -79,7 +79,7 @@ impl Publisher {
             // The first message of a start makes the index, or the thread beside the start.
             (Trigger::Start, _) => {}
             // Nobody waits for these, but the next save does.
-            (Trigger::Event | Trigger::Poll, Some(renewal)) => renewal.order(),
+            (Trigger::Event | Trigger::Poll, Some(renewal)) if renewal.order() => {}
             _ => self.engine.renew_search(),
         }
     }
