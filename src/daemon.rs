@@ -5,6 +5,7 @@
 
 mod config;
 mod database;
+mod following;
 mod idle;
 mod limits;
 mod signals;
@@ -347,6 +348,7 @@ async fn serve(
     }
     let background = [
         tokio::spawn(await_plugins(Arc::clone(control))),
+        tokio::spawn(following::follow(Arc::clone(control))),
         tokio::spawn(tokens::follow(Arc::clone(control))),
         tokio::spawn(tokens::follow_issuer(Arc::clone(control))),
         tokio::spawn(supervisor::watchdog(Arc::clone(control), admin.path().map(ToOwned::to_owned), listening.probe())),

@@ -2,6 +2,7 @@
 
 pub mod estimate;
 pub mod finding;
+mod following;
 mod forecasts;
 pub mod generation;
 mod index_renewal;

@@ -9,6 +9,7 @@ pub mod audit;
 mod clock;
 mod file_identity;
 mod finding;
+mod followed;
 mod front;
 mod journal;
 pub mod memories;
@@ -36,6 +37,7 @@ use crate::timing::{Predicted, TimedCall};
 pub use audit::{
     Choice, ExecutionFilter, ExecutionPage, RecordedCall, SessionFilter, SessionPage, SessionRow, TimedCallFilter,
 };
+pub use followed::Followed;
 pub use front::OnCommit;
 pub use memories::Memories;
 pub use notes::{Note, Notepad, Notes, NotesPending};
@@ -178,6 +180,11 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Reads back what a start needs, before anything is appended. Of a store that opened late it is what it had when
     /// it opened, whatever was appended since.
     fn replay(&self, limits: ReplayLimits) -> Result<History, StoreError>;
+
+    /// What other daemons wrote since the history was read or this was asked before. Nothing where there are none.
+    fn follow(&self) -> Result<Followed, StoreError> {
+        Ok(Followed::default())
+    }
 
     /// Recorded calls, those that were acknowledged before this included.
     fn executions(&self, wanted: &ExecutionFilter) -> Result<ExecutionPage, StoreError>;

@@ -9,10 +9,12 @@ use super::forecasts::Forecasts;
 use super::published::Published;
 use crate::catalog::Catalog;
 use crate::session::Sessions;
-use crate::store::History;
+use crate::store::{Followed, History};
 use crate::suggest::Transitions;
 use crate::suggest::transitions::Transition;
-use crate::timing::{Complexity, Defaults, Execution, Forecast, Key, Model, Observation, Predicted, Question};
+use crate::timing::{
+    Complexity, Defaults, Execution, Forecast, Key, KeyCount, Model, Observation, Predicted, Question,
+};
 
 /// Everything learnt, immutable; a clone shares what did not change.
 #[derive(Debug, Clone, Default)]
@@ -165,8 +167,7 @@ impl Learner {
             learnt.sessions.called(&call.tenant, &call.session, &call.tool);
         }
         for count in &history.counts {
-            let mode = count.mode.as_deref().unwrap_or_default();
-            learnt.model.set_samples(Key { tool: &count.tool, mode, failed: count.failed }, count.samples);
+            learnt.model.set_samples(counted(count), count.samples);
         }
         self.learnt.update(|known| {
             if let Some(mut since) = self.since.lock().take() {
@@ -196,6 +197,29 @@ impl Learner {
             }
             lessons
         })
+    }
+
+    /// Learns what other daemons learnt, and publishes.
+    pub fn follow(&self, followed: &Followed, catalog: &Catalog) {
+        let Followed { executions, counts, calls, transitions, .. } = followed;
+        if executions.is_empty() && counts.is_empty() && calls.is_empty() && transitions.is_empty() {
+            return;
+        }
+        self.learnt.update(|learnt| {
+            // A record of this daemon's may have been counted together with them already.
+            let known = counts.iter().map(|count| learnt.model.samples(counted(count)).max(count.samples));
+            let known: Vec<u64> = known.collect();
+            self.learn(learnt, executions, &[], catalog);
+            for (count, samples) in counts.iter().zip(known) {
+                learnt.model.set_samples(counted(count), samples);
+            }
+            for call in calls {
+                learnt.sessions.called(&call.tenant, &call.session, &call.tool);
+            }
+            for transition in transitions {
+                learnt.transitions.put(transition);
+            }
+        });
     }
 
     /// Learns how long calls took. `samples` are as many as are known: a key that was forgotten and comes back has them
@@ -248,6 +272,10 @@ impl Learner {
     }
 }
 
+fn counted(KeyCount { tool, mode, failed, .. }: &KeyCount) -> Key<'_> {
+    Key { tool, mode: mode.as_deref().unwrap_or_default(), failed: *failed }
+}
+
 /// Keys whose accuracy is known; as many as the model keeps.
 const MAX_ACCURACIES: usize = 20_000;
 
@@ -268,5 +296,40 @@ fn question<'q>(
         covariates: complexity.covariates(),
         prior: defaults.prior(tool, hint, complexity),
         fleet: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::suite::records::execution;
+
+    #[test]
+    fn what_others_counted_is_counted_once() {
+        let (learner, catalog) = (Learner::new(Defaults::default()), Catalog::default());
+        let calls = |count: usize| vec![execution("a", None, 500, None); count];
+        let count = |samples: u64| KeyCount { tool: "a".into(), mode: None, failed: false, samples };
+        let check = |learnt: u32, samples: u64| {
+            let (model, key) = (&learner.learnt().model, Key::new("a", ""));
+            assert_eq!((model.learnt(key), model.samples(key)), (learnt, samples));
+        };
+        let follow = |executions: Vec<Execution>, samples: u64| {
+            let followed = Followed { executions, counts: vec![count(samples)], ..Followed::default() };
+            learner.follow(&followed, &catalog);
+        };
+        // Its own call was counted together with three of others that are heard of later.
+        learner.observe(&calls(1), &[4], &[], &catalog);
+        check(1, 4);
+        follow(calls(3), 4);
+        check(4, 4);
+        learner.observe(&calls(1), &[5], &[], &catalog);
+        check(5, 5);
+        // Of many only the last are told.
+        follow(calls(2), 105);
+        check(7, 105);
+        // What was counted before its own latest call says nothing new.
+        learner.observe(&calls(1), &[107], &[], &catalog);
+        follow(calls(1), 106);
+        check(9, 107);
     }
 }

@@ -18,6 +18,7 @@ use super::told::{Allowance, Told};
 use crate::qualify::{self, Adaptation, IntentContext, Message, Qualification, Question, Selector, Trust, Usage};
 use crate::session::turns::{MAX_MESSAGE_BYTES, Used};
 use crate::session::{Turn, Turns};
+use crate::store::Followed;
 use crate::store::memories::Forgotten;
 use crate::store::notes::{ChoiceNote, Note, Notepad, Notes, TurnNote};
 use crate::text::head::head;
@@ -111,7 +112,7 @@ impl Qualifier {
     /// Remembers what the store does: before anything is asked, or late, and then what is known since stands.
     pub(super) fn restore(&self, notes: Notes) {
         let mut restored = Turns::default();
-        for TurnNote { tenant, session, state } in notes.turns {
+        for TurnNote { tenant, session, state, .. } in notes.turns {
             if let Ok(turn) = serde_json::from_str(&state) {
                 restored.set(&tenant, &session, turn);
             }
@@ -148,6 +149,43 @@ impl Qualifier {
         self.usages.update(|usages| {
             if usages.remove(tenant).is_some() {
                 usages.extend(shared(learnt(&selector, choices)));
+            }
+        });
+    }
+
+    /// Takes over what other daemons wrote: purges, where sessions stand, and choices.
+    pub(super) fn follow(&self, followed: Followed) {
+        for (tenant, forgotten) in followed.purges {
+            self.forget(&tenant, forgotten);
+        }
+        if !followed.turns.is_empty() {
+            self.turns.update(|turns| {
+                for TurnNote { tenant, session, state, .. } in followed.turns {
+                    if let Ok(turn) = serde_json::from_str(&state) {
+                        turns.hear(&tenant, &session, turn);
+                    }
+                }
+            });
+        }
+        if followed.choices.is_empty() {
+            return;
+        }
+        let mut earlier = self.making.lock();
+        match self.selector.load_full() {
+            Some(selector) => self.learn_more(&selector, followed.choices),
+            None => earlier.extend(followed.choices),
+        }
+    }
+
+    /// Adds choices to what is learnt of their tenants.
+    fn learn_more(&self, selector: &Selector, choices: Vec<ChoiceNote>) {
+        self.usages.update(|usages| {
+            for (tenant, choices) in of_tenants(choices) {
+                let known = usages.get(&*tenant).map(|usage| Usage::clone(usage));
+                if known.is_some() || usages.len() < MAX_TENANTS {
+                    let usage = added(selector, known.unwrap_or_default(), choices);
+                    usages.insert(tenant.into(), Arc::new(usage));
+                }
             }
         });
     }
@@ -223,7 +261,8 @@ impl Qualifier {
         self.turns.update(|turns| {
             let turn = next(turns.get(tenant, session));
             let state = serde_json::to_string(&turn).expect("a turn has only strings and finite numbers");
-            let note = TurnNote { tenant: tenant.to_owned(), session: session.to_owned(), state };
+            let number = turn.number.cast_signed();
+            let note = TurnNote { tenant: tenant.to_owned(), session: session.to_owned(), number, state };
             notes.note(Note::Turn(note));
             turns.set(tenant, session, turn);
         });
@@ -382,16 +421,26 @@ fn shared(learnt: BTreeMap<String, Usage>) -> impl Iterator<Item = (Arc<str>, Ar
 
 /// What choices taught each tenant.
 fn learnt(selector: &Selector, choices: Vec<ChoiceNote>) -> BTreeMap<String, Usage> {
-    let mut learnt: BTreeMap<String, (Usage, Vec<u8>)> = BTreeMap::new();
-    for ChoiceNote { tenant, tool, message, trust, adaptation } in choices {
-        let (usage, latest) = learnt.entry(tenant).or_default();
-        usage.add(selector.index(), &Message::new(&message), &tool, Trust::new(trust));
-        *latest = adaptation;
+    let learnt = of_tenants(choices).into_iter();
+    learnt.map(|(tenant, choices)| (tenant, added(selector, Usage::default(), choices))).collect()
+}
+
+fn of_tenants(choices: Vec<ChoiceNote>) -> BTreeMap<String, Vec<ChoiceNote>> {
+    let mut of_tenants: BTreeMap<String, Vec<ChoiceNote>> = BTreeMap::new();
+    for choice in choices {
+        of_tenants.entry(choice.tenant.clone()).or_default().push(choice);
     }
-    let moved = |(tenant, (usage, latest)): (String, (Usage, Vec<u8>))| {
-        (tenant, usage.with_adaptation(Adaptation::from_bytes(&latest).unwrap_or(Adaptation::NONE)))
-    };
-    learnt.into_iter().map(moved).collect()
+    of_tenants
+}
+
+/// What was learnt with further choices of its tenant, and with what the latest of them had moved.
+fn added(selector: &Selector, mut usage: Usage, choices: Vec<ChoiceNote>) -> Usage {
+    let mut latest = Vec::new();
+    for ChoiceNote { tool, message, trust, adaptation, .. } in choices {
+        usage.add(selector.index(), &Message::new(&message), &tool, Trust::new(trust));
+        latest = adaptation;
+    }
+    usage.with_adaptation(Adaptation::from_bytes(&latest).unwrap_or(Adaptation::NONE))
 }
 
 fn is_of(selector: &Arc<Selector>, generation: &Generation) -> bool {

@@ -36,6 +36,9 @@ pub struct Turns {
 pub struct Turn {
     /// What the conversation is about.
     pub context: IntentContext,
+    /// Messages of the session so far, this one included.
+    #[serde(default)]
+    pub number: u64,
     /// The message, cut to [`MAX_MESSAGE_BYTES`].
     pub message: String,
     /// Tools that were called for it and taught, or were missed.
@@ -113,6 +116,15 @@ impl Turns {
         }
     }
 
+    /// Takes a session's turn as another daemon has it, which may be an earlier one.
+    pub fn hear(&mut self, tenant: &str, session: &str, heard: Turn) {
+        let turn = match self.get(tenant, session) {
+            Some(known) => known.with(heard),
+            None => heard,
+        };
+        self.set(tenant, session, turn);
+    }
+
     pub fn forget(&mut self, tenant: &str, session: &str) {
         if let Some((age, _)) = self.by_name.remove(&(tenant.to_owned(), session.to_owned())) {
             self.by_age.remove(tenant, age);
@@ -156,10 +168,27 @@ impl Turn {
             Some(before) if before.is_of(message) => Self { context: next.context, ..before.clone() },
             Some(before) => {
                 let missed = if is_kept { before.missed.clone() } else { Vec::new() };
-                Self { used: before.used, missed, ..next }
+                Self { number: before.number + 1, used: before.used, missed, ..next }
             }
-            None => next,
+            None => Self { number: 1, ..next },
         }
+    }
+
+    /// What two daemons have of a session, of which this one knows itself and `heard` comes later: the turn of the
+    /// higher number; of one turn what either knows of it. Of what was used, the sum of more turns.
+    fn with(&self, heard: Self) -> Self {
+        let used = if self.used.turns > heard.used.turns { self.used } else { heard.used };
+        if self.number > heard.number {
+            return Self { used, ..self.clone() };
+        }
+        let mut turn = Self { used, ..heard };
+        if self.number == turn.number && self.message == turn.message {
+            turn.misses = turn.misses.max(self.misses);
+            join(&mut turn.taught, &self.taught, MAX_TAUGHT);
+            join(&mut turn.called, &self.called, MAX_CALLS);
+            join(&mut turn.missed, &self.missed, MAX_TAUGHT);
+        }
+        turn
     }
 
     /// Is it the turn of this very message?
@@ -214,6 +243,15 @@ impl Turn {
     }
 }
 
+/// Adds the tools that are not there, as far as there is room.
+fn join(tools: &mut Vec<String>, more: &[String], most: usize) {
+    for tool in more {
+        if tools.len() < most && !tools.contains(tool) {
+            tools.push(tool.clone());
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -261,6 +299,31 @@ mod tests {
         check("d", Says::More, &["a", "b", "c", "d"]);
         check("e", Says::More, &["a", "c", "d", "e"]);
         check(&"ü".repeat(MAX_SAID_BYTES), Says::New, &[&"ü".repeat(MAX_SAID_BYTES / 2)]);
+    }
+
+    #[test]
+    fn of_two_daemons_the_later_turn_stands() {
+        let said = |before: Option<&Turn>, message: &str| Turn::next(before, message, IntentContext::default(), false);
+        let first = said(None, "m");
+        let (mut here, mut there) = (first.clone(), first.clone());
+        assert!(here.call("a") && there.call("b"));
+        there.used.turns = 2;
+        let check = |known: &Turn, heard: &Turn, message: &str, called: &[&str]| {
+            let mut turns = Turns::default();
+            turns.set("t", "s", known.clone());
+            turns.hear("t", "s", heard.clone());
+            turns.hear("t", "other", heard.clone());
+            assert_eq!(turns.get("t", "other").map(|turn| &**turn), Some(heard));
+            let turn = turns.get("t", "s").unwrap();
+            assert_eq!((&*turn.message, turn.used.turns), (message, 2));
+            assert_eq!(turn.called, called, "{known:?} {heard:?}");
+        };
+        check(&here, &there, "m", &["b", "a"]);
+        check(&there, &here, "m", &["a", "b"]);
+        let next = said(Some(&there), "n");
+        assert_eq!((first.number, said(Some(&first), "m").number, next.number), (1, 1, 2));
+        check(&here, &next, "n", &[]);
+        check(&next, &here, "n", &[]);
     }
 
     #[test]

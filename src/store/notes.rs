@@ -27,6 +27,8 @@ pub struct TurnNote {
     /// Whose session it is.
     pub tenant: String,
     pub session: String,
+    /// Its turns so far, this one included; the note of a later one stands.
+    pub number: i64,
     /// Its state; text whose form is its owner's.
     pub state: String,
 }

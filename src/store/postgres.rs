@@ -6,7 +6,9 @@
 
 pub mod address;
 pub mod audit;
+mod daemon_id;
 pub mod fault;
+mod following;
 pub mod forwarder;
 pub mod group;
 mod history;
@@ -18,7 +20,9 @@ pub mod outbox;
 pub mod partitions;
 pub mod password_file;
 mod readers;
+mod revision;
 pub mod session;
+mod shared_counts;
 mod side;
 pub mod spool;
 mod standing;
@@ -26,6 +30,7 @@ mod tasks;
 #[cfg(test)]
 mod test_server;
 mod tls;
+mod trails;
 
 use std::io;
 use std::path::PathBuf;
@@ -34,6 +39,7 @@ use std::sync::Arc;
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use self::address::DatabaseAddress;
+use self::following::Following;
 use self::learnt::LearningDaemon;
 use self::migrations::Migration;
 use self::outbox::{OutboxSettings, WhenUnreachable};
@@ -47,8 +53,8 @@ use super::finding::row_cache::RowCaches;
 use super::front::{Front, Job, OnCommit, WriterShared};
 use super::memories::Memories;
 use super::{
-    Choice, ExecutionFilter, ExecutionPage, History, Note, NotesPending, Pending, ReplayLimits, SessionFilter,
-    SessionPage, Store, StoreError, TimedCallFilter,
+    Choice, ExecutionFilter, ExecutionPage, Followed, History, Note, NotesPending, Pending, ReplayLimits,
+    SessionFilter, SessionPage, Store, StoreError, TimedCallFilter,
 };
 use crate::timing::{Execution, Predicted, TimedCall};
 
@@ -90,7 +96,7 @@ pub enum PostgresStartError {
 /// machine.
 #[derive(Debug)]
 pub struct Postgres {
-    learning: LearningDaemon,
+    following: Arc<Following>,
     front: Front<PostgresSide>,
     readers: DatabaseReaders,
     row_caches: RowCaches<String>,
@@ -121,17 +127,18 @@ impl Postgres {
     }
 
     fn start_on(runtime: &Handle, options: PostgresOptions, on_commit: OnCommit) -> Result<Self, PostgresStartError> {
-        let learning = LearningDaemon { daemon: side::daemon_of(&options.directory)?, host: options.host.clone() };
+        let learning = LearningDaemon { daemon: daemon_id::daemon_of(&options.directory)?, host: options.host.clone() };
         let (shared, standing) = (WriterShared::default(), Standing::default());
         let readers = DatabaseReaders::of(runtime.clone(), options.address.clone());
         let max_queue = options.max_queue;
         let handle = runtime.clone();
-        let side = PostgresSide::new(options, learning.clone(), handle, shared.clone(), standing.clone())?;
+        let side = PostgresSide::new(options, learning, handle, shared.clone(), standing.clone())?;
+        let following = Arc::clone(side.following());
         let front = Front::start(side, shared, max_queue, on_commit)?;
         front.wait();
         match standing.setting() {
             Some(setting) => Err(PostgresStartError::Setting(setting)),
-            None => Ok(Self { learning, front, readers, row_caches: RowCaches::default(), standing, runtime: None }),
+            None => Ok(Self { following, front, readers, row_caches: RowCaches::default(), standing, runtime: None }),
         }
     }
 
@@ -177,7 +184,11 @@ impl Store for Postgres {
         if let Some(trouble) = self.unreadable() {
             return Err(StoreError::Unavailable(trouble));
         }
-        self.front.replay(|| self.readers.read(async |session| history::read(session, &self.learning, limits).await))
+        self.front.replay(|| self.readers.read(async |session| history::read(session, &self.following, limits).await))
+    }
+
+    fn follow(&self) -> Result<Followed, StoreError> {
+        self.readers.read(async |session| self.following.follow(session).await)
     }
 
     fn executions(&self, wanted: &ExecutionFilter) -> Result<ExecutionPage, StoreError> {
@@ -216,7 +227,9 @@ impl Store for Postgres {
     }
 
     fn standings(&self) -> Option<Arc<Standings>> {
-        Some(self.standing.now())
+        let lag = self.following.lag();
+        let (behind, followed_at) = lag.map(|lag| (lag.behind, lag.at)).unzip();
+        Some(Arc::new(Standings { behind: behind.unwrap_or_default(), followed_at, ..(*self.standing.now()).clone() }))
     }
 }
 

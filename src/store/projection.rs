@@ -268,6 +268,11 @@ impl Projection {
         }
     }
 
+    /// All states that are held.
+    pub(super) fn states(&self) -> impl Iterator<Item = (&Prefix, &Arc<Followers>)> {
+        self.prefixes.iter().map(|(prefix, state)| (prefix, &state.followers))
+    }
+
     /// Takes a state that was written.
     pub(super) fn hold_state(&mut self, prefix: Prefix, followers: Arc<Followers>, tick: i64) {
         self.prefixes.insert(prefix, PrefixState { followers, tick, is_written: true, is_told: true });

@@ -232,7 +232,7 @@ mod tests {
         let holder = Connection::open(&options.path).unwrap();
         holder.execute_batch("BEGIN IMMEDIATE").unwrap();
         // Something was tried and failed before, as a start's own tidying may.
-        let turn = TurnNote { tenant: "t".into(), session: "s".into(), state: "{}".into() };
+        let turn = TurnNote { tenant: "t".into(), session: "s".into(), number: 0, state: "{}".into() };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let noted = runtime.block_on(store.note(vec![Note::Turn(turn)]).unwrap().durable());
         assert!(matches!(noted, Err(StoreError::Unavailable(_))), "{noted:?}");

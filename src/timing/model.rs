@@ -128,6 +128,11 @@ impl Model {
         }
     }
 
+    /// How many calls of `key` there are, as far as is known.
+    pub fn samples(&self, key: Key<'_>) -> u64 {
+        self.keys.get(key).map_or(0, |state| state.samples)
+    }
+
     /// All keys with their samples, in no order.
     pub fn keys(&self) -> impl Iterator<Item = (Key<'_>, u64)> {
         self.keys.iter().map(|(key, state)| (key, state.samples))

@@ -332,6 +332,10 @@ pub struct DatabaseState {
     pub oldest_seconds: f64,
     /// Records that were acknowledged and then refused by it, since the start.
     pub put_aside: u64,
+    /// Records and other transactions of other daemons that this one does not know yet.
+    pub behind: u64,
+    /// Seconds since it knew all of them.
+    pub followed_seconds: f64,
 }
 
 /// Body of `PUT /-/log-level`.

@@ -18,6 +18,7 @@ mod events;
 mod fault;
 mod fixtures;
 mod fleet;
+mod following;
 mod forget;
 mod house;
 mod http;

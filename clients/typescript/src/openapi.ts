@@ -432,6 +432,10 @@ export interface DatabaseState {
   oldest_seconds: number;
   /** Records that were acknowledged and then refused by it, since the start. */
   put_aside: number;
+  /** Records and other transactions of other daemons that this one does not know yet. */
+  behind: number;
+  /** Seconds since it knew all of them. */
+  followed_seconds: number;
 }
 
 /** What a day's turns used. */

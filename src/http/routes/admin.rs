@@ -88,6 +88,8 @@ pub(super) fn metrics(context: &Context, request: &mut Request) -> Result<Answer
             oldest: standings.oldest_age(),
             put_aside: standings.put_aside,
             reconnects: standings.reconnects,
+            behind: standings.behind,
+            followed: standings.following_age(),
         });
     }
     let accepted = request.headers().get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
@@ -182,6 +184,8 @@ fn database_state(standings: &Standings) -> DatabaseState {
         spooled_bytes: standings.spooled_bytes,
         oldest_seconds: standings.oldest_age().as_secs_f64(),
         put_aside: standings.put_aside,
+        behind: standings.behind,
+        followed_seconds: standings.following_age().as_secs_f64(),
     }
 }
 

@@ -11,11 +11,14 @@ use tokio_postgres::types::Type;
 
 use super::audit;
 use super::fault::DatabaseFault;
+use super::following::beyond;
 use super::group::Incarnation;
-use super::session::DatabaseSession;
+use super::revision::Revision;
+use super::session::{DatabaseSession, StatementValue};
+use super::trails::{self, WrittenTrail};
 use crate::store::projection::{CountedKey, FoldedCall, Latest, Projection, WrittenBefore};
 use crate::store::{ReplayLimits, SessionCall};
-use crate::suggest::transitions::{Followers, MAX_PREFIXES, Prefix, Transition};
+use crate::suggest::transitions::{Followers, MAX_PREFIXES, Prefix};
 use crate::timing::{Execution, KeyCount};
 
 /// Calls with a duration that are kept beside a key's count: so many restore the quality of its forecasts in full.
@@ -90,8 +93,6 @@ pub(super) struct LearntRecords {
     pub(super) projection: Projection,
     /// Calls with a duration that no row of their key has yet, with their ids.
     recent: HashMap<CountedKey, VecDeque<(i64, Execution)>>,
-    /// What followed at other daemons, when it was read.
-    others: HashMap<Prefix, Followers>,
     /// Up to which numbers what earlier writers stored was folded again, which is not written yet.
     folded: Vec<(Vec<u8>, i64)>,
 }
@@ -108,38 +109,22 @@ impl LearntRecords {
         samples
     }
 
-    /// The states that changed since this was asked before, with what followed at other daemons.
-    pub(super) fn take_changes(&mut self) -> Arc<[Transition]> {
-        let changes = self.projection.take_changes();
-        if self.others.is_empty() {
-            return changes;
-        }
-        let together = |change: &Transition| match self.others.get(&change.prefix) {
-            Some(others) => Transition { followers: Arc::new(change.followers.merged(others)), ..change.clone() },
-            None => change.clone(),
-        };
-        changes.iter().map(together).collect()
-    }
-
     /// Reads what was written, and folds what was stored since.
     pub(super) async fn read(session: &DatabaseSession, learning: &LearningDaemon) -> Result<Self, DatabaseFault> {
         let daemon = learning.daemon.bytes();
         let of_daemon = [(&daemon as _, Type::BYTEA)];
         let row = session.query("SELECT through, tick FROM almanac.daemons WHERE daemon = $1", &of_daemon).await?;
         let (through, tick) = row.first().map_or((0, 0), |row| (row.get(0), row.get(1)));
-        let trails = Trails::read(session, learning.daemon).await?;
-        // Numbers of states that only others have are given out to readers.
-        let jump = if trails.others.is_empty() { 0 } else { MAX_PREFIXES as i64 };
-        let mut projection = Projection::from_there(through, tick + jump);
-        for Transition { prefix, followers, tick } in trails.own {
-            projection.hold_state(prefix, followers, tick.cast_signed());
+        let mut projection = Projection::from_there(through, tick);
+        for WrittenTrail { prefix, followers, tick, .. } in trails::read(session, Some(learning.daemon)).await? {
+            projection.hold_state(prefix, Arc::new(followers), tick);
         }
         let counts = "SELECT tool, mode, failed, samples, last FROM almanac.key_counts WHERE daemon = $1";
         for row in session.query(counts, &of_daemon).await? {
             let key = CountedKey { tool: row.get(0), mode: row.get(1), failed: row.get(2) };
             projection.hold_count(key, row.get(3), row.get(4));
         }
-        let mut learnt = Self { projection, recent: HashMap::new(), others: trails.others, folded: Vec::new() };
+        let mut learnt = Self { projection, recent: HashMap::new(), folded: Vec::new() };
         let behind = "SELECT f.incarnation, f.through, w.through
             FROM almanac.folds AS f JOIN almanac.writers AS w USING (incarnation)
             WHERE f.daemon = $1 AND w.through > f.through ORDER BY w.moved_at, f.incarnation";
@@ -188,6 +173,7 @@ impl LearntRecords {
     ) -> Result<(), DatabaseFault> {
         let daemon = learning.daemon.bytes();
         let Projection { through, tick, .. } = self.projection;
+        let revision = Revision::next(session, writer).await?;
         let update = "UPDATE almanac.daemons SET through = $2, tick = $3 WHERE daemon = $1";
         let values = [(&daemon as _, Type::BYTEA), (&through as _, Type::INT8), (&tick as _, Type::INT8)];
         session.query(update, &values).await?;
@@ -200,11 +186,16 @@ impl LearntRecords {
         let (writers, numbers): (Vec<&[u8]>, Vec<i64>) =
             self.folded.iter().map(|(writer, through)| (writer.as_slice(), *through)).unzip();
         session.query(earlier, &[(&writers, Type::BYTEA_ARRAY), (&numbers, Type::INT8_ARRAY)]).await?;
-        self.write_counts(session, daemon).await?;
-        self.write_trails(session, daemon).await
+        self.write_counts(session, daemon, &revision).await?;
+        self.write_trails(session, daemon, &revision).await
     }
 
-    async fn write_counts(&mut self, session: &DatabaseSession, daemon: &[u8]) -> Result<(), DatabaseFault> {
+    async fn write_counts(
+        &mut self,
+        session: &DatabaseSession,
+        daemon: &[u8],
+        revision: &Revision,
+    ) -> Result<(), DatabaseFault> {
         let changed: BTreeMap<&CountedKey, (i64, i64)> =
             self.projection.unwritten_counts().map(|(key, count)| (key, (count.samples, count.last_id))).collect();
         if changed.is_empty() {
@@ -236,13 +227,14 @@ impl LearntRecords {
             last.push(*last_id);
             bytes.push(postcard::to_stdvec(&calls).map_err(|error| DatabaseFault::Record(error.to_string()))?);
         }
-        let put = "INSERT INTO almanac.key_counts (daemon, tool, mode, failed, samples, last, latest)
-            SELECT $1, tool, mode, failed, samples, last, latest
+        let put = "INSERT INTO almanac.key_counts (daemon, tool, mode, failed, samples, last, latest, writer, revision)
+            SELECT $1, tool, mode, failed, samples, last, latest, $8, $9
             FROM unnest($2::text[], $3::text[], $4::bool[], $5::int8[], $6::int8[], $7::bytea[])
                 AS counted (tool, mode, failed, samples, last, latest)
             ON CONFLICT (daemon, tool, mode, failed) DO UPDATE
-                SET samples = excluded.samples, last = excluded.last, latest = excluded.latest";
-        let [daemon, tools, modes, failed] = keys;
+                SET samples = excluded.samples, last = excluded.last, latest = excluded.latest,
+                    writer = excluded.writer, revision = excluded.revision";
+        let ([daemon, tools, modes, failed], writer) = (keys, revision.writer());
         let values = [
             daemon,
             tools,
@@ -251,11 +243,18 @@ impl LearntRecords {
             (&samples as _, Type::INT8_ARRAY),
             (&last as _, Type::INT8_ARRAY),
             (&bytes as _, Type::BYTEA_ARRAY),
+            (&writer as _, Type::BYTEA),
+            revision.number(),
         ];
         session.query(put, &values).await.map(drop)
     }
 
-    async fn write_trails(&mut self, session: &DatabaseSession, daemon: &[u8]) -> Result<(), DatabaseFault> {
+    async fn write_trails(
+        &mut self,
+        session: &DatabaseSession,
+        daemon: &[u8],
+        revision: &Revision,
+    ) -> Result<(), DatabaseFault> {
         let (mut before, mut last, mut followers, mut ticks) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (prefix, state) in self.projection.unwritten_prefixes() {
             before.push(prefix.before.as_deref().unwrap_or_default());
@@ -266,16 +265,21 @@ impl LearntRecords {
         if before.is_empty() {
             return Ok(());
         }
-        let put = "INSERT INTO almanac.trails (daemon, before, last, followers, tick)
-            SELECT $1, before, last, followers, tick
+        let put = "INSERT INTO almanac.trails (daemon, before, last, followers, tick, writer, revision)
+            SELECT $1, before, last, followers, tick, $6, $7
             FROM unnest($2::text[], $3::text[], $4::text[], $5::int8[]) AS followed (before, last, followers, tick)
-            ON CONFLICT (daemon, before, last) DO UPDATE SET followers = excluded.followers, tick = excluded.tick";
+            ON CONFLICT (daemon, before, last) DO UPDATE
+                SET followers = excluded.followers, tick = excluded.tick,
+                    writer = excluded.writer, revision = excluded.revision";
+        let writer = revision.writer();
         let values = [
             (&daemon as _, Type::BYTEA),
             (&before as _, Type::TEXT_ARRAY),
             (&last as _, Type::TEXT_ARRAY),
             (&followers as _, Type::TEXT_ARRAY),
             (&ticks as _, Type::INT8_ARRAY),
+            (&writer as _, Type::BYTEA),
+            revision.number(),
         ];
         session.query(put, &values).await.map(drop)
     }
@@ -313,67 +317,6 @@ pub(super) async fn prune(session: &DatabaseSession, learning: &LearningDaemon) 
         SELECT tick FROM almanac.trails WHERE daemon = $1 ORDER BY tick DESC LIMIT 1 OFFSET $2)";
     let (daemon, most) = (learning.daemon.bytes(), MAX_PREFIXES as i64);
     session.query(beyond, &[(&daemon as _, Type::BYTEA), (&most as _, Type::INT8)]).await.map(drop)
-}
-
-/// What followed what: at one daemon, and at all others together.
-struct Trails {
-    /// In the order of their ticks.
-    own: Vec<Transition>,
-    others: HashMap<Prefix, Followers>,
-    /// Prefixes of the others, the one that changed last at the end.
-    order: Vec<Prefix>,
-}
-
-impl Trails {
-    async fn read(session: &DatabaseSession, daemon: Incarnation) -> Result<Self, DatabaseFault> {
-        let query = "SELECT daemon = $1, before, last, followers, tick FROM (
-                SELECT *, row_number() OVER (PARTITION BY daemon ORDER BY tick DESC) AS place FROM almanac.trails
-            ) AS trails WHERE place <= $2 ORDER BY tick, daemon";
-        let (daemon, most) = (daemon.bytes(), MAX_PREFIXES as i64);
-        let mut trails = Self { own: Vec::new(), others: HashMap::new(), order: Vec::new() };
-        for row in session.query(query, &[(&daemon as _, Type::BYTEA), (&most as _, Type::INT8)]).await? {
-            let before: String = row.get(1);
-            let prefix = Prefix { before: Some(before).filter(|before| !before.is_empty()), last: row.get(2) };
-            let followers = Followers::decode(row.get(3));
-            if row.get(0) {
-                let tick = row.get::<_, i64>(4).cast_unsigned();
-                trails.own.push(Transition { prefix, followers: Arc::new(followers), tick });
-            } else {
-                trails.order.push(prefix.clone());
-                let known = trails.others.entry(prefix).or_default();
-                *known = known.merged(&followers);
-            }
-        }
-        Ok(trails)
-    }
-
-    /// All of it, the state that changed last at the end; what only others have comes after what is a daemon's own.
-    fn together(self) -> Vec<Transition> {
-        let Self { mut own, mut others, order } = self;
-        for state in &mut own {
-            if let Some(others) = others.remove(&state.prefix) {
-                state.followers = Arc::new(state.followers.merged(&others));
-            }
-        }
-        let next = own.last().map_or(0, |state| state.tick) + 1;
-        let only_theirs = order.into_iter().rev().filter_map(|prefix| Some((others.remove(&prefix)?, prefix)));
-        let mut only_theirs: Vec<_> = only_theirs.take(MAX_PREFIXES).collect();
-        only_theirs.reverse();
-        own.extend((next..).zip(only_theirs).map(|(tick, (followers, prefix))| Transition {
-            prefix,
-            followers: Arc::new(followers),
-            tick,
-        }));
-        own
-    }
-}
-
-/// What sessions called next, at all daemons.
-pub(super) async fn transitions(
-    session: &DatabaseSession,
-    learning: &LearningDaemon,
-) -> Result<Vec<Transition>, DatabaseFault> {
-    Ok(Trails::read(session, learning.daemon).await?.together())
 }
 
 /// A call as it stands beside its key's count.
@@ -437,6 +380,54 @@ pub(super) async fn durations(
     Ok((counts, latest.into_iter().map(|(_, execution)| execution).collect()))
 }
 
+/// Durations that other daemons of this host learnt.
+#[derive(Debug, Default)]
+pub(super) struct FollowedDurations {
+    pub(super) executions: Vec<Execution>,
+    /// Of these calls' keys: how many all the others recorded.
+    pub(super) counts: Vec<(CountedKey, u64)>,
+    /// Which of its records each daemon's counts were read with.
+    pub(super) folded: HashMap<Vec<u8>, i64>,
+}
+
+/// What other daemons of this host learnt in transactions behind these revisions of writers. `folded` are the records
+/// whose durations are known already.
+pub(super) async fn durations_beyond(
+    session: &DatabaseSession,
+    learning: &LearningDaemon,
+    revisions: &[StatementValue<'_>; 2],
+    folded: &HashMap<Vec<u8>, i64>,
+) -> Result<FollowedDurations, DatabaseFault> {
+    let query = format!(
+        "SELECT daemon, through, tool, mode, failed, latest, (
+             SELECT sum(k.samples)::int8 FROM almanac.key_counts AS k JOIN almanac.daemons AS other USING (daemon)
+             WHERE other.host = $3 AND other.daemon <> $4 AND k.tool = key_counts.tool AND k.mode = key_counts.mode
+                 AND k.failed = key_counts.failed
+         ) {} JOIN almanac.daemons USING (daemon) WHERE host = $3 AND daemon <> $4
+         ORDER BY daemon, tool, mode, failed",
+        beyond("key_counts")
+    );
+    let [writers, beyond] = revisions;
+    let own = learning.daemon.bytes();
+    let values = [writers.clone(), beyond.clone(), (&learning.host as _, Type::TEXT), (&own as _, Type::BYTEA)];
+    let mut followed = FollowedDurations::default();
+    for row in session.query(&query, &values).await? {
+        let (daemon, mode): (Vec<u8>, String) = (row.get(0), row.get(3));
+        let (tool, mode): (String, Option<String>) = (row.get(2), Some(mode).filter(|mode| !mode.is_empty()));
+        let known = folded.get(&daemon).copied().unwrap_or_default();
+        let calls = kept_calls(row.get(5)).into_iter().filter(|call| call.id > known);
+        followed.executions.extend(calls.map(|call| Execution {
+            tool: tool.clone(),
+            mode: mode.clone(),
+            ..call.execution
+        }));
+        let key = CountedKey { tool, mode: mode.unwrap_or_default(), failed: row.get(4) };
+        followed.counts.push((key, row.get::<_, i64>(6).cast_unsigned()));
+        followed.folded.insert(daemon, row.get(1));
+    }
+    Ok(followed)
+}
+
 /// How many rows are looked at for one that belongs to a session.
 const SPARSITY: i64 = 10;
 
@@ -466,8 +457,10 @@ mod tests {
 
     /// What stands in the database of it.
     async fn written(session: &DatabaseSession) -> String {
-        let query = "SELECT (SELECT json_agg(k ORDER BY tool, mode) FROM almanac.key_counts AS k)::text
-                         || (SELECT json_agg(t ORDER BY before, last) FROM almanac.trails AS t)::text
+        let query = "SELECT (SELECT json_agg(to_jsonb(k) - 'writer' - 'revision' ORDER BY tool, mode)
+                          FROM almanac.key_counts AS k)::text
+                         || (SELECT json_agg(to_jsonb(t) - 'writer' - 'revision' ORDER BY before, last)
+                             FROM almanac.trails AS t)::text
                          || (SELECT json_agg(d) FROM almanac.daemons AS d)::text";
         let text: String = session.query_one(query, &[]).await.unwrap().get(0);
         text.replace('"', "")

@@ -12,6 +12,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/learnt.sql"),
     include_str!("migrations/notes.sql"),
     include_str!("migrations/memories.sql"),
+    include_str!("migrations/following.sql"),
 ];
 
 /// What is locked while the schema changes, for as long as the transaction lasts.

@@ -5,6 +5,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::fault::DatabaseFault;
+use super::revision::Revision;
 use super::session::DatabaseSession;
 use crate::store::Choice;
 use crate::store::notes::{ChoiceNote, Note, Notes, TurnNote};
@@ -19,23 +20,35 @@ const REPLAYED_CHOICES: i64 = 5_000;
 const MAX_TURNS: i64 = 10_000;
 
 /// Writes a note, as of a moment in microseconds since the epoch. A turn that is later there already stays.
-pub(super) async fn write(session: &DatabaseSession, note: &Note, at_us: i64) -> Result<(), DatabaseFault> {
+pub(super) async fn write(
+    session: &DatabaseSession,
+    revision: &Revision,
+    note: &Note,
+    at_us: i64,
+) -> Result<(), DatabaseFault> {
+    let writer = revision.writer();
     match note {
-        Note::Turn(TurnNote { tenant, session: name, state }) => {
-            let put = "INSERT INTO almanac.turns AS known (tenant, session, state, at_us) VALUES ($1, $2, $3, $4)
-                ON CONFLICT (tenant, session) DO UPDATE SET state = excluded.state, at_us = excluded.at_us
-                WHERE known.at_us <= excluded.at_us";
+        Note::Turn(TurnNote { tenant, session: name, number, state }) => {
+            let put = "INSERT INTO almanac.turns AS known (tenant, session, state, at_us, number, writer, revision)
+                VALUES ($1, $2, $3, $4, $5, $6, $7)
+                ON CONFLICT (tenant, session) DO UPDATE SET state = excluded.state, at_us = excluded.at_us,
+                    number = excluded.number, writer = excluded.writer, revision = excluded.revision
+                WHERE (known.number, known.at_us) <= (excluded.number, excluded.at_us)";
             let values = [
                 (tenant as _, Type::TEXT),
                 (name as _, Type::TEXT),
                 (state as _, Type::TEXT),
                 (&at_us as _, Type::INT8),
+                (number as _, Type::INT8),
+                (&writer as _, Type::BYTEA),
+                revision.number(),
             ];
             session.query(put, &values).await.map(drop)
         }
         Note::Choice(ChoiceNote { tenant, tool, message, trust, adaptation }) => {
             let put = "WITH chosen AS (
-                    INSERT INTO almanac.choices (tenant, tool, message, trust, at_us) VALUES ($1, $2, $3, $4, $5)
+                    INSERT INTO almanac.choices (tenant, tool, message, trust, at_us, writer, revision)
+                    VALUES ($1, $2, $3, $4, $5, $7, $8)
                 )
                 INSERT INTO almanac.adaptations (tenant, state) VALUES ($1, $6)
                 ON CONFLICT (tenant) DO UPDATE SET state = excluded.state";
@@ -48,6 +61,8 @@ pub(super) async fn write(session: &DatabaseSession, note: &Note, at_us: i64) ->
                 (trust as _, Type::FLOAT4),
                 (&at_us as _, Type::INT8),
                 (adaptation as _, Type::BYTEA),
+                (&writer as _, Type::BYTEA),
+                revision.number(),
             ];
             session.query(put, &values).await.map(drop)
         }
@@ -64,9 +79,9 @@ pub(super) fn place(note: &Note) -> (&str, &str) {
 
 /// Reads back what a start needs, of all daemons.
 pub(super) async fn read_all(session: &DatabaseSession) -> Result<Notes, DatabaseFault> {
-    let latest = "SELECT tenant, session, state FROM almanac.turns ORDER BY at_us DESC LIMIT $1";
+    let latest = "SELECT tenant, session, number, state FROM almanac.turns ORDER BY at_us DESC LIMIT $1";
     let rows = session.query(latest, &[(&MAX_TURNS as _, Type::INT8)]).await?;
-    let turn = |row: &Row| TurnNote { tenant: row.get(0), session: row.get(1), state: row.get(2) };
+    let turn = |row: &Row| TurnNote { tenant: row.get(0), session: row.get(1), number: row.get(2), state: row.get(3) };
     let turns = rows.iter().rev().map(turn).collect();
     Ok(Notes { turns, choices: choices_of(session, None).await? })
 }
@@ -80,14 +95,12 @@ pub(super) async fn choices_of(
         FROM almanac.choices JOIN almanac.adaptations USING (tenant) WHERE $2 IS NULL OR tenant = $2
         ORDER BY id DESC LIMIT $1";
     let values = [(&REPLAYED_CHOICES as _, Type::INT8), (&tenant as _, Type::TEXT)];
-    let choice = |row: &Row| ChoiceNote {
-        tenant: row.get(0),
-        tool: row.get(1),
-        message: row.get(2),
-        trust: row.get(3),
-        adaptation: row.get(4),
-    };
     Ok(session.query(latest, &values).await?.iter().rev().map(choice).collect())
+}
+
+/// Of the columns tenant, tool, message, trust, and what the tenant's choices moved.
+pub(super) fn choice(row: &Row) -> ChoiceNote {
+    ChoiceNote { tenant: row.get(0), tool: row.get(1), message: row.get(2), trust: row.get(3), adaptation: row.get(4) }
 }
 
 /// When a tool was chosen, the latest first.

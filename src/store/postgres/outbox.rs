@@ -329,6 +329,7 @@ impl Outbox {
             since: self.since,
             put_aside: self.put_aside,
             reconnects: self.reconnects(),
+            ..Standings::default()
         }
     }
 

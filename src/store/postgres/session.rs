@@ -179,6 +179,11 @@ impl DatabaseSession {
         .await
     }
 
+    /// Begins a transaction that reads one state of the database.
+    pub(super) async fn begin_snapshot(&self) -> Result<(), DatabaseFault> {
+        self.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await
+    }
+
     /// Ends it: all of it is kept, or nothing. Answered with a warning, it counts as lost.
     pub(super) async fn end(&self, is_kept: bool) -> Result<(), DatabaseFault> {
         self.run(if is_kept { "COMMIT" } else { "ROLLBACK" }).await?;

@@ -2,7 +2,6 @@
 //! go by. Whether the server is there is looked at beside, so that nobody waits for one that is not.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,11 +10,13 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::fault::DatabaseFault;
+use super::following::Following;
 use super::learnt::{self, EarlierCalls, LearningDaemon, LearntRecords};
 use super::memories::MemoryErasure;
 use super::migrations;
 use super::outbox::{GroupKept, Outbox, OutboxError, Taken};
 use super::readers::unavailable;
+use super::revision::Revision;
 use super::session::DatabaseSession;
 use super::spool::SpoolError;
 use super::standing::Standing;
@@ -23,6 +24,7 @@ use super::tasks::{self, DatabaseTask};
 use super::{PostgresOptions, history, notes, partitions};
 use crate::store::clock::Clock;
 use crate::store::front::{Batch, DatabaseSide, RETRY, WriterShared};
+use crate::store::projection::FoldedCall;
 use crate::store::told_keys::ToldKeys;
 use crate::store::{ReplayLimits, StoreError, Stored};
 use crate::timing::{CallKey, Execution};
@@ -49,6 +51,7 @@ const MOST_PATIENCE: Duration = Duration::from_secs(60);
 pub(super) struct PostgresSide {
     options: PostgresOptions,
     learning: LearningDaemon,
+    following: Arc<Following>,
     runtime: Handle,
     outbox: Outbox,
     learnt: LearntRecords,
@@ -82,10 +85,12 @@ impl PostgresSide {
             let _inside = runtime.enter();
             Outbox::open(&options.directory, options.address.clone(), options.outbox.clone())?
         };
+        let following = Arc::new(Following::new(outbox.writer(), learning.clone()));
         let now = Instant::now();
         Ok(Self {
             options,
             learning,
+            following,
             runtime,
             outbox,
             learnt: LearntRecords::default(),
@@ -101,6 +106,11 @@ impl PostgresSide {
             shared,
             standing,
         })
+    }
+
+    /// What others write, as it is followed.
+    pub(super) fn following(&self) -> &Arc<Following> {
+        &self.following
     }
 
     /// Is the server one that what is written goes to at once?
@@ -163,14 +173,14 @@ impl PostgresSide {
         self.outbox.forward_left(PATIENCE).await?;
         if !self.is_known {
             // As of now, before anything of this start is there.
-            let (learning, is_awaited) = (self.learning.clone(), self.shared.awaits_history());
+            let (following, is_awaited) = (Arc::clone(&self.following), self.shared.awaits_history());
             if is_awaited {
                 let session = self.outbox.session(PATIENCE).await?;
                 let read = async {
                     // What was left before is counted when it is read.
-                    let mut learnt = LearntRecords::read(session, &learning).await?;
-                    write_learnt(session, &mut learnt, &learning, writer).await?;
-                    history::read(session, &learning, ReplayLimits::default()).await
+                    let mut learnt = LearntRecords::read(session, following.learning()).await?;
+                    write_learnt(session, &mut learnt, following.learning(), writer).await?;
+                    history::read(session, &following, ReplayLimits::default()).await
                 };
                 let read = within(read).await;
                 self.shared.opened(|| read.map_err(|fault| unavailable(&fault)));
@@ -189,6 +199,7 @@ impl PostgresSide {
         let read = timeout(MOST_PATIENCE, LearntRecords::read(session, &self.learning)).await;
         let mut learnt = read.unwrap_or(Err(DatabaseFault::Late(MOST_PATIENCE)))?;
         within(write_learnt(session, &mut learnt, &self.learning, writer)).await?;
+        self.following.trails().correct(learnt.projection.states());
         (self.learnt, self.is_tainted, self.learnt_at) = (learnt, false, Instant::now());
         Ok(())
     }
@@ -285,7 +296,7 @@ impl PostgresSide {
             number += group.len() as i64;
             stored.push(self.learn(&told, &group, from, kept, &mut earlier));
         }
-        let transitions = self.learnt.take_changes();
+        let transitions = self.following.trails().add(&self.learnt.projection.take_changes());
         for stored in stored.iter_mut().flatten() {
             stored.transitions = Arc::clone(&transitions);
         }
@@ -322,7 +333,10 @@ impl PostgresSide {
             let next = if *told { None } else { records.next() };
             let learnt = next.filter(|(number, _)| !told_elsewhere.contains(number));
             stored.ids.push(learnt.map(|(number, _)| number));
-            stored.samples.push(learnt.map(|(_, execution)| self.learnt.add(earlier, execution)));
+            stored.samples.push(learnt.map(|(_, execution)| {
+                let own = self.learnt.add(earlier, execution);
+                self.following.counts().count_own(FoldedCall::of(execution).key(), own)
+            }));
         }
         Ok(stored)
     }
@@ -332,8 +346,9 @@ impl PostgresSide {
         let Some(mut erasure) = self.erasures.pop_front() else { return };
         let runtime = self.runtime.clone();
         let step = runtime.block_on(async {
+            let writer = self.outbox.writer();
             let session = self.outbox.session(PATIENCE).await?;
-            within(erasure.step(session)).await
+            within(erasure.step(session, writer)).await
         });
         match step {
             Ok(true) => erasure.acknowledge(Ok(())),
@@ -412,11 +427,13 @@ impl PostgresSide {
 
     async fn transact(&mut self, tasks: &mut [DatabaseTask]) -> Result<(), OutboxError> {
         self.catch_up().await?;
+        let writer = self.outbox.writer();
         let Self { outbox, clock, .. } = self;
         let session = outbox.session(PATIENCE).await?;
         let done = async {
             session.begin().await?;
-            tasks::run(tasks, session, clock).await?;
+            let revision = Revision::next(session, writer).await?;
+            tasks::run(tasks, session, &revision, clock).await?;
             session.end(true).await
         };
         let done = within(done).await;
@@ -563,30 +580,4 @@ impl DatabaseSide for PostgresSide {
         }
         self.outbox.hang_up();
     }
-}
-
-/// Where a directory keeps which daemon it is.
-const NAME: &str = "daemon.id";
-
-/// Which daemon a state directory is of: 128 random bits, made once.
-pub(super) fn daemon_of(directory: &Path) -> Result<super::group::Incarnation, SpoolError> {
-    use super::group::Incarnation;
-    let path = directory.join(NAME);
-    let failed = |source| SpoolError::Io { path: path.clone(), source };
-    match std::fs::read_to_string(&path) {
-        Ok(text) => {
-            if let Some(known) = Incarnation::from_hex(text.trim()) {
-                return Ok(known);
-            }
-            tracing::warn!(path = %path.display(), "it does not say which daemon this is, and is made anew");
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => return Err(failed(error)),
-    }
-    let daemon = Incarnation::random()?;
-    // As a whole or not at all: half a name would be another daemon's.
-    let scratch = path.with_extension("new");
-    std::fs::write(&scratch, format!("{}\n", daemon.to_hex())).map_err(failed)?;
-    std::fs::rename(&scratch, &path).map_err(failed)?;
-    Ok(daemon)
 }

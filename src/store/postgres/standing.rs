@@ -23,9 +23,18 @@ pub struct Standings {
     pub put_aside: u64,
     /// How often a connection was opened in place of one that failed.
     pub reconnects: u64,
+    /// Records and other transactions of other daemons that are not followed yet, when it was looked last.
+    pub behind: u64,
+    /// When there was nothing more of others to follow; nothing before the history is read.
+    pub followed_at: Option<Instant>,
 }
 
 impl Standings {
+    /// How long ago all that others wrote was known.
+    pub fn following_age(&self) -> Duration {
+        self.followed_at.map_or(Duration::ZERO, |at| at.elapsed())
+    }
+
     /// How long the oldest record has waited.
     pub fn oldest_age(&self) -> Duration {
         self.since.map_or(Duration::ZERO, |since| since.elapsed())

@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 use super::fault::DatabaseFault;
 use super::memories::{MemoryTask, TenantWriter};
 use super::notes;
+use super::revision::Revision;
 use super::session::DatabaseSession;
 use crate::store::StoreError;
 use crate::store::clock::Clock;
@@ -38,6 +39,7 @@ impl DatabaseTask {
 pub(super) async fn run(
     tasks: &mut [DatabaseTask],
     session: &DatabaseSession,
+    revision: &Revision,
     clock: &mut Clock,
 ) -> Result<(), DatabaseFault> {
     let notes = tasks.iter().flat_map(|task| match task {
@@ -47,7 +49,7 @@ pub(super) async fn run(
     let mut notes: Vec<(i64, &Note)> = notes.map(|note| (clock.tick(), note)).collect();
     notes.sort_by(|(one, a), (other, b)| notes::place(a).cmp(&notes::place(b)).then(one.cmp(other)));
     for (at_us, note) in notes {
-        notes::write(session, note, at_us).await?;
+        notes::write(session, revision, note, at_us).await?;
     }
     let mut of_tenants: BTreeMap<String, Vec<&mut MemoryTask>> = BTreeMap::new();
     for task in tasks {

@@ -42,7 +42,7 @@ impl Task for Noting {
         for note in &self.notes {
             let at = clock.tick();
             match note {
-                Note::Turn(TurnNote { tenant, session, state }) => {
+                Note::Turn(TurnNote { tenant, session, state, .. }) => {
                     transaction
                         .prepare_cached(
                             "INSERT INTO turns (tenant, session, state, at_us) VALUES (?1, ?2, ?3, ?4)
@@ -80,8 +80,9 @@ impl Task for Noting {
 /// Reads back what a start needs.
 pub(super) fn read_all(connection: &Connection) -> rusqlite::Result<Notes> {
     let mut select = connection.prepare("SELECT tenant, session, state FROM turns ORDER BY at_us DESC LIMIT ?1")?;
-    let turns = select
-        .query_map([MAX_TURNS], |row| Ok(TurnNote { tenant: row.get(0)?, session: row.get(1)?, state: row.get(2)? }))?;
+    let turns = select.query_map([MAX_TURNS], |row| {
+        Ok(TurnNote { tenant: row.get(0)?, session: row.get(1)?, number: 0, state: row.get(2)? })
+    })?;
     let mut turns: Vec<TurnNote> = turns.collect::<rusqlite::Result<_>>()?;
     turns.reverse();
     Ok(Notes { turns, choices: choices(connection, None)? })
@@ -183,8 +184,12 @@ mod tests {
         let settings = Settings { retention, ..Settings::default() };
         let options = Options { settings, ..Options::file(file_in(directory.path())) };
         let start = || Sqlite::start(options.clone(), Box::new(|_, _| ())).unwrap();
-        let turn =
-            |session: &str, state: &str| TurnNote { tenant: "t".into(), session: session.into(), state: state.into() };
+        let turn = |session: &str, state: &str| TurnNote {
+            tenant: "t".into(),
+            session: session.into(),
+            number: 0,
+            state: state.into(),
+        };
         let choice = |tool: &str, adaptation: u8| ChoiceNote {
             tenant: "t".into(),
             tool: tool.into(),

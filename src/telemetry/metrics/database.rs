@@ -15,6 +15,8 @@ pub struct DatabaseMetrics {
     oldest: Gauge,
     put_aside: IntCounter,
     reconnects: IntCounter,
+    behind: IntGauge,
+    followed: Gauge,
 }
 
 /// Figures at a moment.
@@ -32,6 +34,10 @@ pub struct DatabaseFigures {
     pub put_aside: u64,
     /// Connections opened in place of one that failed since the start.
     pub reconnects: u64,
+    /// Records and other transactions of other daemons that are not known here.
+    pub behind: u64,
+    /// How long ago all of them were.
+    pub followed: Duration,
 }
 
 impl DatabaseMetrics {
@@ -55,6 +61,14 @@ impl DatabaseMetrics {
                 "almanac_database_reconnects_total",
                 "Connections for writing that were opened in place of one that failed.",
             )?,
+            behind: made.gauge(
+                "almanac_following_behind",
+                "Records and other transactions of other daemons that this one did not know when it looked last.",
+            )?,
+            followed: made.register(Gauge::new(
+                "almanac_following_lag_seconds",
+                "How long ago this daemon knew all that others wrote; at most half a second if all is well.",
+            )?)?,
         };
         metrics.reachable.set(1);
         Ok(metrics)
@@ -66,6 +80,8 @@ impl DatabaseMetrics {
         self.waiting.set(figures.waiting as i64);
         self.spooled_bytes.set(figures.spooled_bytes.cast_signed());
         self.oldest.set(figures.oldest.as_secs_f64());
+        self.behind.set(figures.behind.cast_signed());
+        self.followed.set(figures.followed.as_secs_f64());
         self.put_aside.inc_by(figures.put_aside.saturating_sub(self.put_aside.get()));
         self.reconnects.inc_by(figures.reconnects.saturating_sub(self.reconnects.get()));
     }

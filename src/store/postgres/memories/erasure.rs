@@ -10,7 +10,9 @@ use crate::store::StoreError;
 use crate::store::memories::{Forgotten, MemoryError, Purge, SessionsOf};
 use crate::store::noted::Noted;
 use crate::store::postgres::fault::DatabaseFault;
+use crate::store::postgres::group::Incarnation;
 use crate::store::postgres::notes;
+use crate::store::postgres::revision::Revision;
 use crate::store::postgres::session::DatabaseSession;
 
 /// Memories that are removed in one transaction.
@@ -54,10 +56,14 @@ impl MemoryErasure {
     }
 
     /// Removes some, in a transaction of its own. Are all removed?
-    pub(in crate::store::postgres) async fn step(&mut self, session: &DatabaseSession) -> Result<bool, DatabaseFault> {
+    pub(in crate::store::postgres) async fn step(
+        &mut self,
+        session: &DatabaseSession,
+        writer: Incarnation,
+    ) -> Result<bool, DatabaseFault> {
         session.begin().await?;
         let before = self.forgotten.clone();
-        let done = self.remove(session).await;
+        let done = self.remove(session, writer).await;
         let ended = session.end(done.is_ok()).await;
         if done.is_err() || ended.is_err() {
             self.forgotten = before;
@@ -66,7 +72,8 @@ impl MemoryErasure {
         ended.map(|()| is_done)
     }
 
-    async fn remove(&mut self, session: &DatabaseSession) -> Result<bool, DatabaseFault> {
+    async fn remove(&mut self, session: &DatabaseSession, writer: Incarnation) -> Result<bool, DatabaseFault> {
+        let revision = Revision::next(session, writer).await?;
         let tenant = self.tenant.clone();
         let mut writer = TenantWriter::begin(session, &tenant).await?;
         let through = *self.through.get_or_insert(writer.last());
@@ -89,7 +96,7 @@ impl MemoryErasure {
             self.forgotten.memories += memories;
             let has_choices = !noted.gone_choices.is_empty();
             forget(session, &tenant, &mut noted, &mut self.forgotten).await?;
-            tell(&writer, stamp, memories, &sessions.into_iter().collect::<Vec<_>>(), has_choices).await?;
+            tell(&writer, &revision, stamp, memories, &sessions.into_iter().collect::<Vec<_>>(), has_choices).await?;
         }
         writer.end().await?;
         Ok(is_done)
@@ -243,12 +250,15 @@ async fn forget(
 /// Leaves a row that says what was purged, without a word of it.
 async fn tell(
     writer: &TenantWriter<'_>,
+    revision: &Revision,
     stamp: i64,
     memories: u64,
     sessions: &[String],
     has_choices: bool,
 ) -> Result<(), DatabaseFault> {
-    let put = "INSERT INTO almanac.purges (tenant, stamp, memories, sessions, has_choices) VALUES ($1, $2, $3, $4, $5)";
+    let put = "INSERT INTO almanac.purges (tenant, stamp, memories, sessions, has_choices, writer, revision)
+        VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    let by = revision.writer();
     let (tenant, memories) = (writer.tenant(), memories.cast_signed());
     let values = [
         (&tenant as _, Type::TEXT),
@@ -256,6 +266,8 @@ async fn tell(
         (&memories as _, Type::INT8),
         (&sessions as _, Type::TEXT_ARRAY),
         (&has_choices as _, Type::BOOL),
+        (&by as _, Type::BYTEA),
+        revision.number(),
     ];
     writer.session().query(put, &values).await.map(drop)
 }

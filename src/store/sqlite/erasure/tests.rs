@@ -107,6 +107,7 @@ impl World {
             let turn = TurnNote {
                 tenant: "t".into(),
                 session: added.memory.id.clone(),
+                number: 0,
                 state: json!({"message": choice.message}).to_string(),
             };
             self.store().note(vec![Note::Choice(choice), Note::Turn(turn)]).unwrap();

@@ -1,0 +1,45 @@
+//! Follows what other daemons write, while this one runs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::blocking;
+use crate::control::{Control, Need};
+use crate::engine::Engine;
+
+/// Between two looks at what others wrote.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Follows them until the task is ended, from when the history is known on. A daemon alone has nobody to follow.
+pub(super) async fn follow(control: Arc<Control>) {
+    if control.engine().store().standings().is_none() {
+        return;
+    }
+    let mut looks = interval(LOOK);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        looks.tick().await;
+        if control.readiness().missing().contains(&Need::History) {
+            continue;
+        }
+        let control = Arc::clone(&control);
+        // Without a thread it is done the next time.
+        let _ = blocking::run(move || follow_now(control.engine())).await;
+    }
+}
+
+fn follow_now(engine: &Engine) {
+    loop {
+        match engine.follow() {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => {
+                // The lag is among the figures, and what is wrong with the database is said by who writes to it.
+                tracing::debug!(%error, "what other daemons wrote was not read");
+                return;
+            }
+        }
+    }
+}

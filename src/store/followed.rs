@@ -1,0 +1,27 @@
+//! What other daemons wrote since it was asked for before, where several share a database.
+
+use super::SessionCall;
+use super::memories::Forgotten;
+use super::notes::{ChoiceNote, TurnNote};
+use crate::suggest::transitions::Transition;
+use crate::timing::{Execution, KeyCount};
+
+/// To be folded into what is known, like what a start reads.
+#[derive(Debug, Default)]
+pub struct Followed {
+    /// Calls with a duration on this host, of each key oldest first.
+    pub executions: Vec<Execution>,
+    /// Of these calls' keys: how many all daemons of this host counted.
+    pub counts: Vec<KeyCount>,
+    /// Calls of sessions, of each daemon oldest first.
+    pub calls: Vec<SessionCall>,
+    /// What sessions called next, at all daemons together.
+    pub transitions: Vec<Transition>,
+    /// Purges, with the tenants whose they are; they come before turns and choices.
+    pub purges: Vec<(String, Forgotten)>,
+    pub turns: Vec<TurnNote>,
+    /// Choices, oldest first, but of tenants whose choices a purge says as they are left.
+    pub choices: Vec<ChoiceNote>,
+    /// There is more.
+    pub is_partial: bool,
+}

@@ -1,0 +1,32 @@
+//! Which daemon a state directory is of.
+
+use std::path::Path;
+use std::{fs, io};
+
+use super::group::Incarnation;
+use super::spool::SpoolError;
+
+/// Where a directory keeps which daemon it is.
+const NAME: &str = "daemon.id";
+
+/// Which daemon a state directory is of: 128 random bits, made once.
+pub(super) fn daemon_of(directory: &Path) -> Result<Incarnation, SpoolError> {
+    let path = directory.join(NAME);
+    let failed = |source| SpoolError::Io { path: path.clone(), source };
+    match fs::read_to_string(&path) {
+        Ok(text) => {
+            if let Some(known) = Incarnation::from_hex(text.trim()) {
+                return Ok(known);
+            }
+            tracing::warn!(path = %path.display(), "it does not say which daemon this is, and is made anew");
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(failed(error)),
+    }
+    let daemon = Incarnation::random()?;
+    // As a whole or not at all: half a name would be another daemon's.
+    let scratch = path.with_extension("new");
+    fs::write(&scratch, format!("{}\n", daemon.to_hex())).map_err(failed)?;
+    fs::rename(&scratch, &path).map_err(failed)?;
+    Ok(daemon)
+}

@@ -1,0 +1,292 @@
+//! What other daemons wrote, as they write it.
+//!
+//! Rows of several writers become visible out of any order that they could be numbered in; those of one writer do not,
+//! because each of its transactions moves its row in `writers`, which the next one waits for. So there is a cursor for
+//! each writer, and no transaction of others delays or hides anything. Notifications would make all commits of the
+//! server wait for one lock; so the small table of writers is looked at now and then, and more only if one moved.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+use super::fault::DatabaseFault;
+use super::group::Incarnation;
+use super::learnt::{self, LearningDaemon};
+use super::notes;
+use super::session::{DatabaseSession, StatementValue};
+use super::shared_counts::SharedCounts;
+use super::trails::{SharedTrails, WrittenTrail};
+use crate::store::memories::Forgotten;
+use crate::store::notes::TurnNote;
+use crate::store::{Followed, SessionCall};
+use crate::timing::KeyCount;
+
+/// Calls of one writer that are read at once.
+const AT_ONCE: i64 = 5_000;
+
+/// How far a writer is followed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Reached {
+    /// Its records.
+    through: i64,
+    /// Its other transactions.
+    revision: i64,
+}
+
+/// How far all are followed; who writes here is not.
+#[derive(Debug, Default)]
+struct Cursors {
+    writers: HashMap<Vec<u8>, Reached>,
+    /// Which of a daemon's records its counts were read with, of daemons on this host.
+    folded: HashMap<Vec<u8>, i64>,
+}
+
+/// How far behind following is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FollowingLag {
+    /// Records and other transactions that are not followed, when it was looked last.
+    pub(super) behind: u64,
+    /// When there was nothing more to follow.
+    pub(super) at: Instant,
+}
+
+/// What this daemon has of what others wrote.
+#[derive(Debug)]
+pub(super) struct Following {
+    own: Incarnation,
+    learning: LearningDaemon,
+    trails: SharedTrails,
+    counts: SharedCounts,
+    /// Nothing until the history is read.
+    cursors: Mutex<Option<Cursors>>,
+    lag: ArcSwap<Option<FollowingLag>>,
+}
+
+impl Following {
+    pub(super) fn new(own: Incarnation, learning: LearningDaemon) -> Self {
+        Self {
+            own,
+            learning,
+            trails: SharedTrails::default(),
+            counts: SharedCounts::default(),
+            cursors: Mutex::default(),
+            lag: ArcSwap::default(),
+        }
+    }
+
+    pub(super) fn trails(&self) -> &SharedTrails {
+        &self.trails
+    }
+
+    pub(super) fn counts(&self) -> &SharedCounts {
+        &self.counts
+    }
+
+    pub(super) fn learning(&self) -> &LearningDaemon {
+        &self.learning
+    }
+
+    /// Nothing before the history is read.
+    pub(super) fn lag(&self) -> Option<FollowingLag> {
+        **self.lag.load()
+    }
+
+    /// Begins with what a history has that is read in the same transaction.
+    pub(super) async fn begin(&self, session: &DatabaseSession) -> Result<(), DatabaseFault> {
+        let writers = writers(session).await?;
+        let folded = "SELECT daemon, through FROM almanac.daemons WHERE host = $1";
+        let rows = session.query(folded, &[(&self.learning.host as _, Type::TEXT)]).await?;
+        let folded = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+        self.counts.begin(session, &self.learning).await?;
+        *self.cursors.lock() = Some(Cursors { writers: writers.into_iter().collect(), folded });
+        self.say(0);
+        Ok(())
+    }
+
+    fn say(&self, behind: u64) {
+        let before = self.lag().map(|lag| lag.at);
+        let at = before.filter(|_| behind > 0).unwrap_or_else(Instant::now);
+        self.lag.store(Arc::new(Some(FollowingLag { behind, at })));
+    }
+
+    /// What was written since. What could not be read is read the next time.
+    pub(super) async fn follow(&self, session: &DatabaseSession) -> Result<Followed, DatabaseFault> {
+        let known = self.cursors.lock().as_ref().map(|cursors| cursors.writers.clone());
+        let Some(known) = known else { return Ok(Followed::default()) };
+        let behind = self.moved(writers(session).await?, &known).iter().map(Moved::rows).sum();
+        self.say(behind);
+        if behind == 0 {
+            return Ok(Followed { transitions: self.trails.hear(Vec::new()), ..Followed::default() });
+        }
+        session.begin_snapshot().await?;
+        let read = self.read(session).await;
+        session.end(false).await?;
+        let (followed, reached) = read?;
+        if let Some(cursors) = &mut *self.cursors.lock() {
+            cursors.writers.extend(reached.writers);
+            cursors.folded.extend(reached.folded);
+        }
+        if !followed.is_partial {
+            self.say(0);
+        }
+        Ok(followed)
+    }
+
+    fn moved(&self, now: Vec<(Vec<u8>, Reached)>, known: &HashMap<Vec<u8>, Reached>) -> Vec<Moved> {
+        let others = now.into_iter().filter(|(writer, _)| writer != self.own.bytes());
+        others
+            .map(|(writer, to)| Moved { from: known.get(&writer).copied().unwrap_or_default(), writer, to })
+            .filter(|moved| moved.from != moved.to)
+            .collect()
+    }
+
+    /// All that is beyond the cursors, of one state of the database, and where they move once nothing can fail.
+    async fn read(&self, session: &DatabaseSession) -> Result<(Followed, Cursors), DatabaseFault> {
+        let (known, folded) = match &*self.cursors.lock() {
+            Some(cursors) => (cursors.writers.clone(), cursors.folded.clone()),
+            None => return Ok(Default::default()),
+        };
+        let mut moved = self.moved(writers(session).await?, &known);
+        let mut followed = Followed::default();
+        read_calls(session, &mut moved, &mut followed).await?;
+        let values = Beyond::of(&moved);
+        let values = values.values();
+        let durations = learnt::durations_beyond(session, &self.learning, &values, &folded).await?;
+        followed.executions = durations.executions;
+        let counted = durations.counts.into_iter().map(|(key, others)| {
+            let samples = self.counts.count_others(key.clone(), others);
+            let mode = Some(key.mode).filter(|mode| !mode.is_empty());
+            KeyCount { tool: key.tool, mode, failed: key.failed, samples }
+        });
+        followed.counts = counted.collect();
+        read_purges(session, &values, &mut followed).await?;
+        read_notes(session, &values, &mut followed).await?;
+        let trails = format!("SELECT daemon, before, last, followers, tick {} ORDER BY tick", beyond("trails"));
+        let trails: Vec<WrittenTrail> = session.query(&trails, &values).await?.iter().map(WrittenTrail::of).collect();
+        followed.transitions = self.trails.hear(trails);
+        let writers = moved.into_iter().map(|moved| (moved.writer, moved.to)).collect();
+        Ok((followed, Cursors { writers, folded: durations.folded }))
+    }
+}
+
+/// A writer that wrote something.
+#[derive(Debug)]
+struct Moved {
+    writer: Vec<u8>,
+    from: Reached,
+    to: Reached,
+}
+
+impl Moved {
+    fn rows(&self) -> u64 {
+        let rows = |from: i64, to: i64| to.saturating_sub(from).max(0).cast_unsigned();
+        rows(self.from.through, self.to.through) + rows(self.from.revision, self.to.revision)
+    }
+}
+
+/// Writers and their revisions, behind which rows are read.
+struct Beyond<'m> {
+    writers: Vec<&'m [u8]>,
+    revisions: Vec<i64>,
+}
+
+impl<'m> Beyond<'m> {
+    fn of(moved: &'m [Moved]) -> Self {
+        let moved = moved.iter().filter(|moved| moved.from.revision != moved.to.revision);
+        let (writers, revisions) = moved.map(|moved| (moved.writer.as_slice(), moved.from.revision)).unzip();
+        Self { writers, revisions }
+    }
+
+    fn values(&self) -> [StatementValue<'_>; 2] {
+        [(&self.writers, Type::BYTEA_ARRAY), (&self.revisions, Type::INT8_ARRAY)]
+    }
+}
+
+/// The rows of a table that writers wrote behind their revisions, by its index for each of them.
+pub(super) fn beyond(table: &str) -> String {
+    format!(
+        "FROM unnest($1::bytea[], $2::int8[]) AS followed (writer, beyond) CROSS JOIN LATERAL (
+             SELECT * FROM almanac.{table} AS t
+             WHERE t.writer = followed.writer AND t.revision > followed.beyond OFFSET 0
+         ) AS {table}"
+    )
+}
+
+async fn writers(session: &DatabaseSession) -> Result<Vec<(Vec<u8>, Reached)>, DatabaseFault> {
+    let rows = session.query("SELECT incarnation, through, revision FROM almanac.writers", &[]).await?;
+    let writer = |row: &Row| (row.get(0), Reached { through: row.get(1), revision: row.get(2) });
+    Ok(rows.iter().map(writer).collect())
+}
+
+/// The calls of sessions. A writer that has more than is read at once is followed to the last of them.
+async fn read_calls(
+    session: &DatabaseSession,
+    moved: &mut [Moved],
+    followed: &mut Followed,
+) -> Result<(), DatabaseFault> {
+    let query = "SELECT tenant, session, tool, sequence FROM almanac.executions
+        WHERE incarnation = $1 AND sequence > $2 AND sequence <= $3 AND session IS NOT NULL
+        ORDER BY sequence LIMIT $4";
+    for moved in moved.iter_mut().filter(|moved| moved.from.through < moved.to.through) {
+        let values = [
+            (&moved.writer as _, Type::BYTEA),
+            (&moved.from.through as _, Type::INT8),
+            (&moved.to.through as _, Type::INT8),
+            (&AT_ONCE as _, Type::INT8),
+        ];
+        let rows = session.query(query, &values).await?;
+        let call = |row: &Row| SessionCall { tenant: row.get(0), session: row.get(1), tool: row.get(2) };
+        followed.calls.extend(rows.iter().map(call));
+        if let Some(last) = rows.last().filter(|_| rows.len() as i64 == AT_ONCE) {
+            moved.to.through = last.get(3);
+            followed.is_partial = true;
+        }
+    }
+    Ok(())
+}
+
+async fn read_purges(
+    session: &DatabaseSession,
+    values: &[StatementValue<'_>],
+    followed: &mut Followed,
+) -> Result<(), DatabaseFault> {
+    let query = format!("SELECT tenant, memories, sessions, has_choices {} ORDER BY stamp", beyond("purges"));
+    let mut relearnt = HashSet::new();
+    for row in session.query(&query, values).await? {
+        let tenant: String = row.get(0);
+        let has_choices = row.get::<_, bool>(3) && relearnt.insert(tenant.clone());
+        let choices = if has_choices { Some(notes::choices_of(session, Some(&tenant)).await?) } else { None };
+        let memories = row.get::<_, i64>(1).cast_unsigned();
+        followed.purges.push((tenant, Forgotten { memories, sessions: row.get(2), choices }));
+    }
+    Ok(())
+}
+
+async fn read_notes(
+    session: &DatabaseSession,
+    values: &[StatementValue<'_>],
+    followed: &mut Followed,
+) -> Result<(), DatabaseFault> {
+    let query = format!("SELECT tenant, session, number, state {} ORDER BY at_us", beyond("turns"));
+    let turn = |row: &Row| TurnNote { tenant: row.get(0), session: row.get(1), number: row.get(2), state: row.get(3) };
+    followed.turns = session.query(&query, values).await?.iter().map(turn).collect();
+    let query = format!(
+        "SELECT tenant, tool, message, trust, adaptations.state
+         {} JOIN almanac.adaptations USING (tenant) ORDER BY id",
+        beyond("choices")
+    );
+    let relearnt: HashSet<&String> =
+        followed.purges.iter().filter(|(_, forgotten)| forgotten.choices.is_some()).map(|(tenant, _)| tenant).collect();
+    let choices = session.query(&query, values).await?;
+    let choices = choices.iter().map(notes::choice).filter(|choice| !relearnt.contains(&choice.tenant));
+    followed.choices = choices.collect();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

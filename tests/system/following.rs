@@ -1,0 +1,149 @@
+//! Daemons on one PostgreSQL answer with what the others were told, while they run.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::daemon::{Daemon, Site, ask, document, wait_until};
+use crate::database::DatabaseServer;
+use crate::memory::{self, message};
+
+const MESSAGE: &str = "quarterly zebra figures";
+
+/// Two seconds are promised; a machine that does much else at once may take longer.
+const SOON: Duration = Duration::from_secs(10);
+
+/// Daemons on one database, each on a site of its own; the last is on another host.
+fn start(server: &DatabaseServer, sites: &[Site]) -> Vec<Daemon> {
+    let start = |(number, site): (usize, &Site)| {
+        for tool in ["a", "b"] {
+            site.save(&format!("{tool}.yaml"), &document(tool, tool));
+        }
+        let host = if number + 1 < sites.len() { "here" } else { "there" };
+        site.configure(&format!("store: {{host: {host}}}\n"));
+        let mut command = site.command();
+        command.env("ALMANAC_DATABASE_URL", server.url("postgres"));
+        Daemon::start(command, site.path("state/admin.sock"))
+    };
+    sites.iter().enumerate().map(start).collect()
+}
+
+fn soon(what: &str, condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    wait_until(what, condition);
+    assert!(start.elapsed() < SOON, "{what}: {:?}", start.elapsed());
+}
+
+fn record(daemon: &Daemon, session: &str, tool: &str) {
+    let call = json!({"tool_name": tool, "duration_ms": 700, "session_id": session});
+    assert_eq!(ask(daemon, "/v1/executions", &call)["recorded"], 1);
+}
+
+fn samples(daemon: &Daemon, tool: &str) -> u64 {
+    ask(daemon, "/v1/estimate", &json!({"tool_name": tool}))["timing"]["samples"].as_u64().unwrap()
+}
+
+/// The tools that are suggested after a call of `a`.
+fn next_tools(daemon: &Daemon) -> Vec<String> {
+    let metadata = ask(daemon, "/v1/metadata", &json!({"tool_name": "a"}));
+    let next = metadata["suggestions"]["next_tools"].as_array().unwrap().clone();
+    next.iter().map(|tool| tool["tool"].as_str().unwrap().to_owned()).collect()
+}
+
+fn score(daemon: &Daemon) -> String {
+    ask(daemon, "/v1/qualify", &json!({"message": MESSAGE, "scores": true}))["scores"].to_string()
+}
+
+fn is_known(daemon: &Daemon, session: &str) -> bool {
+    let reply = daemon.get(&format!("/v1/sessions/{session}"));
+    reply.status == 200 && !reply.json()["intentContext"].is_null()
+}
+
+fn standing(daemon: &Daemon) -> Value {
+    daemon.admin("GET", "/-/status", b"").json()["database"].clone()
+}
+
+#[test]
+fn what_one_is_told_the_others_answer_with() {
+    let Some(server) = DatabaseServer::start() else { return };
+    let sites = [(); 3].map(|()| Site::new());
+    let daemons = start(&server, &sites);
+    let [one, two, three] = &daemons[..] else { panic!("three were started") };
+    // The same suggestions, and the same durations on the same host, whoever recorded.
+    for round in 0..4 {
+        let session = format!("s{round}");
+        record(one, &session, "a");
+        record(if round % 2 == 0 { one } else { two }, &session, "b");
+    }
+    soon("transitions", || daemons.iter().all(|daemon| next_tools(daemon) == ["b"]));
+    soon("durations", || samples(one, "b") == 4 && samples(two, "b") == 4 && samples(two, "a") == 4);
+    assert_eq!(samples(three, "a"), 0, "another host's durations are another's");
+    record(two, "s9", "b");
+    assert_eq!(samples(two, "b"), 5, "its own is counted at once");
+    soon("the count", || samples(one, "b") == 5);
+    // A choice and a turn.
+    let untaught: Vec<String> = daemons.iter().map(score).collect();
+    memory::add(one, "messages", &message(MESSAGE, "a-thread", 0));
+    ask(one, "/v1/qualify", &json!({"message": MESSAGE, "sessionId": "a-thread"}));
+    soon("the turn", || daemons.iter().all(|daemon| is_known(daemon, "a-thread")));
+    record(two, "a-thread", "b");
+    let taught = |daemons: &[Daemon]| daemons.iter().zip(&untaught).all(|(daemon, before)| score(daemon) != *before);
+    soon("the choice", || taught(&daemons));
+    assert_eq!((score(one), score(two)), (score(three), score(three)));
+    // A purge.
+    assert_eq!(two.admin("POST", "/-/memories/purge", br#"{"all":true}"#).json()["purged"], 1);
+    soon("the purge", || {
+        !daemons.iter().any(|daemon| is_known(daemon, "a-thread"))
+            && daemons.iter().zip(&untaught).all(|(daemon, before)| score(daemon) == *before)
+    });
+    soon("all of it", || daemons.iter().all(|daemon| standing(daemon)["behind"] == 0));
+    assert_eq!(one.metric("almanac_following_behind"), Some(0.0));
+    assert!(one.metric("almanac_following_lag_seconds").unwrap() < SOON.as_secs_f64());
+}
+
+#[test]
+fn nothing_is_missed_while_all_record_and_one_is_killed() {
+    let Some(mut server) = DatabaseServer::start() else { return };
+    let sites = [(); 3].map(|()| Site::new());
+    let mut daemons = start(&server, &sites);
+    let stop = AtomicBool::new(false);
+    let acknowledged: usize = thread::scope(|scope| {
+        let recorders: Vec<_> = daemons
+            .iter()
+            .enumerate()
+            .map(|(number, daemon)| {
+                let stop = &stop;
+                scope.spawn(move || {
+                    let mut count = 0;
+                    while !stop.load(Ordering::SeqCst) {
+                        record(daemon, &format!("{number}-{count}"), "a");
+                        count += 1;
+                    }
+                    if number < 2 { count } else { 0 }
+                })
+            })
+            .collect();
+        wait_until("some are followed", || samples(&daemons[0], "a") > 50);
+        server.kill();
+        server.restart();
+        let before = samples(&daemons[0], "a");
+        wait_until("more are followed", || samples(&daemons[0], "a") > before + 50);
+        stop.store(true, Ordering::SeqCst);
+        recorders.into_iter().map(|recorder| recorder.join().unwrap()).sum()
+    });
+    let all = |daemons: &[Daemon]| daemons[..2].iter().all(|daemon| samples(daemon, "a") == acknowledged as u64);
+    wait_until("all are counted", || all(&daemons));
+    // One that is killed and comes back knows the same, and goes on being followed.
+    daemons[1].child.kill().unwrap();
+    daemons[1].wait();
+    daemons.remove(1);
+    let mut command = sites[1].command();
+    command.env("ALMANAC_DATABASE_URL", server.url("postgres"));
+    daemons.insert(1, Daemon::start(command, sites[1].path("state/admin.sock")));
+    assert!(all(&daemons), "{} of {acknowledged}", samples(&daemons[1], "a"));
+    record(&daemons[1], "last", "a");
+    wait_until("the last", || samples(&daemons[0], "a") == acknowledged as u64 + 1);
+    assert_eq!(samples(&daemons[1], "a"), acknowledged as u64 + 1);
+}
