@@ -32,6 +32,9 @@ pub struct Settings {
     pub tokens_file: Option<PathBuf>,
     /// For how long the last good tokens hold while the file is faulty or cannot be read; then nobody is let in.
     pub max_stale: Duration,
+    /// Are the machine's tokens not meant where no file is named? A user's daemon cannot read them.
+    #[node(skip)]
+    pub without_machine: bool,
     #[node(flatten)]
     pub issuer: IssuerSettings,
 }
@@ -39,13 +42,19 @@ pub struct Settings {
 impl Settings {
     /// The file that is meant now: one that is not named is used from when it is there.
     pub fn file(&self) -> Option<PathBuf> {
-        self.tokens_file.clone().or_else(config::default_tokens_file)
+        let default = || if self.without_machine { None } else { config::default_tokens_file() };
+        self.tokens_file.clone().or_else(default)
     }
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { tokens_file: None, max_stale: Duration::from_secs(3600), issuer: IssuerSettings::default() }
+        Self {
+            tokens_file: None,
+            max_stale: Duration::from_secs(3600),
+            without_machine: false,
+            issuer: IssuerSettings::default(),
+        }
     }
 }
 

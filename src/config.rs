@@ -3,9 +3,13 @@
 //! A flag beats the environment, which beats the file. What the file may say is each section's owner's affair; the
 //! daemon puts the sections together.
 
+mod user_files;
+
 use std::env;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+
+pub use user_files::{HomelessError, UserFiles};
 
 /// Where an installed daemon keeps its state.
 const INSTALLED_STATE: &str = "/var/lib/almanac";
@@ -70,6 +74,11 @@ pub struct DaemonOverrides {
     /// End when nobody was connected for so long, such as 10m; where the TCP address is taken, serve the sockets alone
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub until_idle: Option<std::time::Duration>,
+    /// Serve the user who runs this: the state is in ~/.local/state/almanac, configuration and documents of
+    /// ~/.config/almanac come before the machine's (XDG_STATE_HOME, XDG_CONFIG_HOME); where the TCP address is taken,
+    /// serve the sockets alone
+    #[arg(long)]
+    pub user: bool,
     /// Directory for what must not be forgotten [default: ./state, else /var/lib/almanac]
     #[arg(long, env = "ALMANAC_STATE_DIR", value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
@@ -105,10 +114,14 @@ pub fn is_installed(state_dir: &Path) -> bool {
     state_dir == Path::new(INSTALLED_STATE)
 }
 
-/// The socket of a daemon that was started without flags, if there is one.
+/// The socket of a daemon that was started without flags: this directory's, the user's, or the machine's.
 pub fn default_admin_socket() -> PathBuf {
-    let local = PathBuf::from("state/admin.sock");
-    if local.exists() { local } else { INSTALLED_SOCKET.into() }
+    let own = UserFiles::find().map(|files| files.admin_socket());
+    [Some("state/admin.sock".into()), own]
+        .into_iter()
+        .flatten()
+        .find(|path: &PathBuf| path.exists())
+        .unwrap_or_else(|| INSTALLED_SOCKET.into())
 }
 
 /// Where a daemon keeps its state if nobody says.

@@ -34,7 +34,7 @@ pub use tokens::FirstTokenError;
 use crate::access::TokenKeeper;
 use crate::blocking;
 use crate::catalog::reload::{Reloader, Trigger};
-use crate::config::{DaemonOverrides, Overrides};
+use crate::config::{DaemonOverrides, HomelessError, Overrides, UserFiles};
 use crate::control::{Control, Need, Parts, Readiness};
 use crate::engine::Engine;
 use crate::engine::proposer::Proposer;
@@ -61,6 +61,9 @@ pub enum DaemonError {
     /// The configuration is faulty, or a file that it names.
     #[error(transparent)]
     Config(#[from] LoadError),
+    /// The user who is to be served has no files.
+    #[error(transparent)]
+    Homeless(#[from] HomelessError),
     /// The log cannot be started.
     #[error(transparent)]
     Log(#[from] LogError),
@@ -95,6 +98,7 @@ impl DaemonError {
     pub fn is_configuration(&self) -> bool {
         match self {
             Self::Config(_)
+            | Self::Homeless(_)
             | Self::Log(LogError::Level(_))
             | Self::FirstToken(_)
             | Self::DatabaseUrl(_)
@@ -114,8 +118,25 @@ pub enum Ending {
     CutShort,
 }
 
+/// With the files of the user, if that is who is served.
+fn with_user_files(
+    mut overrides: Overrides,
+    mut daemon: DaemonOverrides,
+) -> Result<(Overrides, DaemonOverrides), HomelessError> {
+    if daemon.user {
+        let files = UserFiles::find().ok_or(HomelessError)?;
+        files.fill(&mut overrides, &mut daemon);
+        // Without a document there are no tools, which is no fault; the first one is served when it is saved.
+        if let Some(own) = files.documents().first() {
+            let _ = std::fs::create_dir_all(own);
+        }
+    }
+    Ok((overrides, daemon))
+}
+
 /// Runs the daemon until a signal ends it.
 pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<Ending, DaemonError> {
+    let (overrides, daemon_overrides) = &with_user_files(overrides.clone(), daemon_overrides.clone())?;
     let mut config = Config::load(overrides, daemon_overrides)?;
     let level = logging::start(&config.log)?;
     // What is compared at a reload is what the file says.

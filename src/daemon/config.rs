@@ -8,7 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use crate::config::{self, DaemonOverrides, Overrides};
+use crate::config::{self, DaemonOverrides, Overrides, UserFiles};
 use crate::control::{Reconfigure, Reconfigured};
 use crate::strict::read::Limits;
 use crate::strict::{Diagnostic, Fields, FromNode, LoadError, load};
@@ -61,6 +61,9 @@ pub struct Config {
     /// End when nobody was connected for so long.
     #[node(skip)]
     pub until_idle: Option<Duration>,
+    /// Does it serve the user who runs it, and not the machine?
+    #[node(skip)]
+    pub is_users: bool,
     /// How records are kept.
     pub store: store::Settings,
     /// How tools are selected for messages.
@@ -112,11 +115,12 @@ fn check_times(config: &Config, fields: &mut Fields<'_>) {
 impl Config {
     /// The configuration as the file, the environment and the command line together say.
     pub fn load(overrides: &Overrides, daemon: &DaemonOverrides) -> Result<Self, LoadError> {
-        let file = config::file(overrides);
+        let file = if daemon.user { overrides.config.clone() } else { config::file(overrides) };
         let mut config = match &file {
             Some(file) => load::load(file, &Limits::of_bytes(MAX_FILE_BYTES))?,
             None => Self::default(),
         };
+        config.serve_user(daemon.user);
         let beside = |name: &str| Some(file.as_deref()?.parent()?.join(name));
         config.timing_defaults = beside("timing-defaults.yaml").filter(|path| path.exists());
         config.presets = beside("presets");
@@ -149,6 +153,22 @@ impl Config {
         Ok(config)
     }
 
+    /// The machine's state, documents and tokens are not a user's.
+    fn serve_user(&mut self, is_users: bool) {
+        let Some(files) = UserFiles::find().filter(|_| is_users) else { return };
+        self.is_users = true;
+        self.auth.without_machine = true;
+        if self.tool_metadata == config::default_tool_metadata() {
+            self.tool_metadata = files.documents().to_vec();
+        }
+    }
+
+    /// Is where documents come from nobody's choice, so that not all of it has to be there?
+    fn is_search_path(&self) -> bool {
+        let of_user = || UserFiles::find().is_some_and(|files| files.documents() == self.tool_metadata);
+        self.tool_metadata == config::default_tool_metadata() || self.is_users && of_user()
+    }
+
     /// What is wrong with the content of `file`, if anything.
     pub fn parse(file: &Path, content: &[u8]) -> Result<Self, Vec<Diagnostic>> {
         load::parse(file, content, &Limits::of_bytes(MAX_FILE_BYTES))
@@ -169,7 +189,7 @@ impl Config {
         catalog::load::LoadOptions {
             roots: self.tool_metadata.clone(),
             max_document_bytes: self.catalog.max_document_bytes,
-            is_search_path: self.tool_metadata == config::default_tool_metadata(),
+            is_search_path: self.is_search_path(),
             are_examples_beside: self.catalog.examples,
         }
     }
@@ -276,6 +296,7 @@ impl Default for Config {
             presets: None,
             categories: None,
             until_idle: None,
+            is_users: false,
             store: store::Settings::default(),
             qualifier: QualifierSection::default(),
             plugins: plugin_host::Settings::default(),

@@ -98,8 +98,8 @@ pub(super) fn open(config: &Config, has_tokens: bool) -> Result<Sockets, SocketE
         refuse_exposed(config.listen, has_tokens)?;
         match TcpListener::bind(config.listen) {
             Ok(listener) => tcp.push(listener),
-            // Somebody else's daemon has it; whoever started this one asks by the sockets.
-            Err(error) if config.until_idle.is_some() => {
+            // Somebody else's daemon has it; whoever this one serves asks by the sockets.
+            Err(error) if config.is_users || config.until_idle.is_some() => {
                 tracing::warn!(%error, address = %config.listen, "the TCP address is not served");
             }
             Err(source) => return Err(SocketError::Bind { address: config.listen.to_string(), source }),

@@ -17,8 +17,8 @@ use std::path::PathBuf;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::request::Waits;
+use crate::config::UserFiles;
 use bridge::Bridge;
-use home::Home;
 use way::Way;
 pub use way::WayError;
 
@@ -46,7 +46,7 @@ pub async fn run(target: Target, view: Option<&str>, waits: Waits) -> Result<(),
     let way = match target {
         Target::Socket(path) => Way::socket(path),
         Target::Url { url, token } => Way::url(&url, token)?,
-        Target::Any => Way::home(Home::of_user()),
+        Target::Any => Way::home(UserFiles::find()),
     };
     let (lines, output) = lines::open();
     Bridge::new(way, path_of(view, waits), output.clone()).run(lines).await;

@@ -23,8 +23,8 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::sleep;
 use tokio_rustls::TlsConnector;
 
-use super::home::Home;
-use crate::config;
+use super::home;
+use crate::config::{self, UserFiles};
 
 /// For how long an unused connection is taken again; the daemon closes it after 75 s.
 const KEPT: Duration = Duration::from_secs(30);
@@ -75,7 +75,7 @@ enum Place {
     Http(String),
     Https(TlsConnector, String, ServerName<'static>),
     /// The user's own daemon or, if there is no home, the machine's.
-    Home(Option<Home>),
+    Home(Option<UserFiles>),
 }
 
 /// A daemon, and connections to it.
@@ -99,8 +99,8 @@ impl Way {
         Self::new(Place::Socket(path), "localhost", None)
     }
 
-    pub(super) fn home(home: Option<Home>) -> Self {
-        Self::new(Place::Home(home), "localhost", None)
+    pub(super) fn home(files: Option<UserFiles>) -> Self {
+        Self::new(Place::Home(files), "localhost", None)
     }
 
     /// The daemon at an address; over plain http on this machine only.
@@ -194,13 +194,13 @@ impl Way {
         }
         let _one_at_a_time = self.starting.lock().await;
         let (mut started, patience) = match &self.place {
-            Place::Home(Some(home)) => {
+            Place::Home(Some(files)) => {
                 // Somebody else may have started one while this waited.
                 if let Ok(sender) = self.try_connect().await {
                     return Ok(sender);
                 }
                 let fault = |error: io::Error| SendError::NotSent(format!("no daemon can be started: {error}"));
-                (Some((home.start().map_err(fault)?, home.log())), PATIENCE)
+                (Some((home::start(files).map_err(fault)?, home::log(files))), PATIENCE)
             }
             _ => (None, RESTART),
         };
@@ -244,7 +244,7 @@ impl Way {
             Place::Https(connector, authority, name) => {
                 Box::new(connector.connect(name.clone(), tcp(authority).await?).await?)
             }
-            Place::Home(home) => Box::new(at_home(home.as_ref()).await?),
+            Place::Home(files) => Box::new(at_home(files.as_ref()).await?),
         };
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
         // Its end is seen by whoever uses it.
@@ -253,10 +253,10 @@ impl Way {
     }
 }
 
-async fn at_home(home: Option<&Home>) -> io::Result<UnixStream> {
+async fn at_home(files: Option<&UserFiles>) -> io::Result<UnixStream> {
     let installed = UnixStream::connect(config::INSTALLED_MCP_SOCKET);
-    match home {
-        Some(home) => match UnixStream::connect(home.socket()).await {
+    match files {
+        Some(files) => match UnixStream::connect(files.socket()).await {
             Ok(stream) => Ok(stream),
             // What is said is of the user's own.
             Err(error) => installed.await.map_err(|_| error),

@@ -215,12 +215,19 @@ fn without_a_daemon_one_is_started_shared_and_taken_over() {
     assert!(holder().contains("until idle"));
     // Somebody serves for good.
     let mut command = almanacd();
-    command.args(["serve", "--log-format", "json", "--state-dir"]).arg(&state).arg("--tool-metadata").arg(&own);
+    command.args(["serve", "--user", "--log-format", "json"]).env("HOME", &home);
     command.env("ALMANAC_LISTEN", "127.0.0.1:0").env("ALMANAC_PLUGINS", site.path("plugins"));
+    for variable in ["XDG_STATE_HOME", "XDG_CONFIG_HOME", "CREDENTIALS_DIRECTORY"] {
+        command.env_remove(variable);
+    }
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let daemon = crate::daemon::Daemon::start(command, state.join("admin.sock"));
     assert_eq!(holder().lines().next().unwrap(), daemon.child.id().to_string());
     assert!(second.ask(2, "ping", json!({}))["result"].is_object());
+    let mut status = almanacd();
+    status.args(["ctl", "status"]).current_dir(&home).env("HOME", &home).env_remove("XDG_STATE_HOME");
+    let status = status.output().unwrap();
+    assert!(status.status.success(), "{}", String::from_utf8_lossy(&status.stderr));
     first.end();
     second.end();
 }
