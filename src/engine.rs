@@ -297,7 +297,10 @@ impl Engine {
         let Asked { tool, mode, complexity, .. } = asked;
         let key = Key::new(tool, mode.as_deref().unwrap_or_default());
         let forecast = self.forecast_key(generation, learnt, key, complexity);
-        let acquaintance = self.acquaintance(generation, learnt, tool);
+        let acquaintance = match forecast.fleet_samples() {
+            0 => self.acquaintance(generation, learnt, tool),
+            _ => Acquaintance::Known,
+        };
         Estimate::new(forecast, asked, self.factory_timeout_ms, acquaintance, self.missing_history())
     }
 

@@ -37,7 +37,7 @@ use crate::timing::{Predicted, TimedCall};
 pub use audit::{
     Choice, ExecutionFilter, ExecutionPage, RecordedCall, SessionFilter, SessionPage, SessionRow, TimedCallFilter,
 };
-pub use followed::Followed;
+pub use followed::{FleetKey, Followed};
 pub use front::OnCommit;
 pub use memories::Memories;
 pub use notes::{Note, Notepad, Notes, NotesPending};
@@ -81,6 +81,8 @@ pub struct History {
     /// The latest calls with a duration, oldest first.
     pub executions: Vec<Execution>,
     pub counts: Vec<KeyCount>,
+    /// What other hosts saw.
+    pub fleet: Vec<FleetKey>,
     /// The latest calls of sessions, oldest first.
     pub calls: Vec<SessionCall>,
     /// What sessions called next, the state that changed last at the end.

@@ -219,6 +219,15 @@ fn print(figures: &ForecastFigures, out: &mut Output) {
         out.line(&row("given up there: Brier skill kept", number(given_up.skill_kept), none(), none()));
         out.line(&row("given up there: skill at twice that", number(given_up.skill_beyond), none(), none()));
     }
+    if let Some(fleet) = &figures.fleet {
+        out.line(&format!("{:34}{:>12}{:>16}", "", "of others", "prior"));
+        out.line(&row(
+            &format!("first 5 on a host, {} calls: error", fleet.calls),
+            format!("{:.3}", fleet.median_abs_ln_error),
+            format!("{:.3}", fleet.prior_median_abs_ln_error),
+            none(),
+        ));
+    }
     out.line(&row("bytes a key", format!("{:.0}", figures.bytes_per_key), none(), none()));
     out.line(&row(
         "predict, observe, µs",

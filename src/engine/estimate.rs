@@ -39,7 +39,7 @@ pub struct Estimate {
 /// Was a tool ever heard of?
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Acquaintance {
-    /// It is documented, was recorded, or has a default.
+    /// It is documented, was recorded here or on another host, or has a default.
     #[default]
     Known,
     /// It is not; these names are near.

@@ -15,7 +15,7 @@ const MOST: usize = 128;
 #[derive(Debug, Default)]
 pub(super) struct Forecasts(Mutex<HashMap<Asked, Arc<Forecast>>>);
 
-/// A question without what it borrows. Of a fleet there is none to ask.
+/// A question without what it borrows. What it borrows of the fleet is of the same state as the model.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Asked {
     tool: Box<str>,

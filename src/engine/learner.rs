@@ -9,17 +9,19 @@ use super::forecasts::Forecasts;
 use super::published::Published;
 use crate::catalog::Catalog;
 use crate::session::Sessions;
-use crate::store::{Followed, History};
+use crate::store::{FleetKey, Followed, History};
 use crate::suggest::Transitions;
 use crate::suggest::transitions::Transition;
 use crate::timing::{
-    Complexity, Defaults, Execution, Forecast, Key, KeyCount, Model, Observation, Predicted, Question,
+    Complexity, Defaults, Execution, Fleet, Forecast, Key, KeyCount, Model, Observation, Predicted, Question,
 };
 
 /// Everything learnt, immutable; a clone shares what did not change.
 #[derive(Debug, Clone, Default)]
 pub struct Learnt {
     pub model: Model,
+    /// What other hosts saw.
+    pub fleet: Fleet,
     pub sessions: Sessions,
     /// What sessions called next.
     pub transitions: Transitions,
@@ -29,6 +31,13 @@ pub struct Learnt {
 }
 
 impl Learnt {
+    /// Takes what other hosts saw.
+    fn hear(&mut self, fleet: &[FleetKey]) {
+        for FleetKey { tool, mode, failed, calls } in fleet {
+            self.fleet.put(Key { tool, mode, failed: *failed }, calls.clone());
+        }
+    }
+
     /// Learns what sessions called, and what the store counted of it.
     fn follow(&mut self, executions: &[Execution], transitions: &[Transition]) {
         for execution in executions {
@@ -159,6 +168,7 @@ impl Learner {
     pub fn replay(&self, history: &History, catalog: &Catalog) {
         // Beside what is known now, so that nobody who records waits.
         let mut learnt = Learnt::default();
+        learnt.hear(&history.fleet);
         self.learn(&mut learnt, &history.executions, &[], catalog);
         for transition in &history.transitions {
             learnt.transitions.put(transition);
@@ -201,11 +211,13 @@ impl Learner {
 
     /// Learns what other daemons learnt, and publishes.
     pub fn follow(&self, followed: &Followed, catalog: &Catalog) {
-        let Followed { executions, counts, calls, transitions, .. } = followed;
-        if executions.is_empty() && counts.is_empty() && calls.is_empty() && transitions.is_empty() {
+        let Followed { executions, counts, fleet, calls, transitions, .. } = followed;
+        let is_empty = executions.is_empty() && counts.is_empty() && fleet.is_empty();
+        if is_empty && calls.is_empty() && transitions.is_empty() {
             return;
         }
         self.learnt.update(|learnt| {
+            learnt.hear(fleet);
             // A record of this daemon's may have been counted together with them already.
             let known = counts.iter().map(|count| learnt.model.samples(counted(count)).max(count.samples));
             let known: Vec<u64> = known.collect();
@@ -243,6 +255,8 @@ impl Learner {
             let complexity = Complexity::from(&execution.measures);
             let question = question(&self.defaults, tool, execution.mode.as_deref(), hint, &complexity);
             let observation = Observation { duration_ms, outcome: execution.outcome };
+            let key = question.key.ended_in(execution.outcome);
+            let question = Question { key, fleet: learning.fleet.get(key), ..question };
             let forecast = learning.model.learn(&question, observation);
             if let Some(samples) = samples.get(number) {
                 // Batches are learnt in any order; the largest count is the latest.
@@ -268,7 +282,7 @@ impl Learner {
     pub fn forecast(&self, learnt: &Learnt, catalog: &Catalog, key: Key<'_>, complexity: &Complexity) -> Arc<Forecast> {
         let hint = catalog.get(key.tool).and_then(|entry| entry.hint_ms());
         let question = question(&self.defaults, key.tool, Some(key.mode), hint, complexity);
-        learnt.forecasts.of(&learnt.model, &Question { key, ..question })
+        learnt.forecasts.of(&learnt.model, &Question { key, fleet: learnt.fleet.get(key), ..question })
     }
 }
 

@@ -4,7 +4,17 @@ use super::SessionCall;
 use super::memories::Forgotten;
 use super::notes::{ChoiceNote, TurnNote};
 use crate::suggest::transitions::Transition;
-use crate::timing::{Execution, KeyCount};
+use crate::timing::{Execution, FleetCalls, KeyCount};
+
+/// What other hosts saw of a tool in a mode.
+#[derive(Debug, Clone)]
+pub struct FleetKey {
+    pub tool: String,
+    /// Empty without one.
+    pub mode: String,
+    pub failed: bool,
+    pub calls: FleetCalls,
+}
 
 /// To be folded into what is known, like what a start reads.
 #[derive(Debug, Default)]
@@ -13,6 +23,8 @@ pub struct Followed {
     pub executions: Vec<Execution>,
     /// Of these calls' keys: how many all daemons of this host counted.
     pub counts: Vec<KeyCount>,
+    /// Keys that other hosts called, with all that is known of their calls there.
+    pub fleet: Vec<FleetKey>,
     /// Calls of sessions, of each daemon oldest first.
     pub calls: Vec<SessionCall>,
     /// What sessions called next, at all daemons together.

@@ -16,6 +16,7 @@ mod learnt;
 mod memories;
 pub mod migrations;
 mod notes;
+mod other_hosts;
 pub mod outbox;
 pub mod partitions;
 pub mod password_file;

@@ -29,6 +29,7 @@ pub mod survival;
 pub(crate) mod weights;
 
 use super::complexity::Covariates;
+use super::fleet::FleetCalls;
 use super::forecast::{Forecast, Standing, Workings};
 use super::model::Question;
 use super::outcome::Observation;
@@ -62,6 +63,8 @@ pub(crate) struct Tuning {
     pub(crate) key_fading: Fading,
     /// Bins of the axis; what lies beyond counts as in the last.
     pub(crate) axis: usize,
+    /// Before a tool's first call here, is what other hosts saw of it mixed with what was believed beforehand?
+    pub(crate) mixes_prior_with_fleet: bool,
 }
 
 impl Default for Tuning {
@@ -69,13 +72,14 @@ impl Default for Tuning {
     /// after 12, pinball loss came to .749 and .753 of the running median's on tools, from .767, and to .961 on model
     /// turns, from .962; keeping less loses more of what calls that were given up had to say (.957 and .969 are left).
     fn default() -> Self {
-        Self { evidence_kept: 0.4, key_fading: Fading::BRISK_KEY, axis: BINS }
+        Self { evidence_kept: 0.4, key_fading: Fading::BRISK_KEY, axis: BINS, mixes_prior_with_fleet: false }
     }
 }
 
 impl Tuning {
     /// The reference implementation's.
-    pub(crate) const REFERENCE: Self = Self { evidence_kept: 0.75, key_fading: Fading::KEY, axis: 330 };
+    pub(crate) const REFERENCE: Self =
+        Self { evidence_kept: 0.75, key_fading: Fading::KEY, axis: 330, mixes_prior_with_fleet: true };
 }
 
 /// Where a forecast located its call: what its key learns the deviation from.
@@ -187,13 +191,16 @@ pub(crate) fn forecast(
         residuals: (slow, recent),
         tool: &tool.durations,
         prior: question.prior.mass(&shared.durations),
-        fleet: question.fleet,
+        fleet: question.fleet.map(FleetCalls::durations),
         axis: tuning.axis,
     });
     let evidence = key.map(|key| key.evidence).unwrap_or_default();
+    let is_others = rests_on_fleet(question, key, tool, tuning);
     let weights = shared.weights.weigh(location.experience, &evidence, |expert| match expert {
         Expert::History => key.is_some(),
-        Expert::Fleet => question.fleet.is_some_and(|fleet| fleet.total() > 0.0),
+        Expert::Fleet => has_fleet(question),
+        // All they have is the prior, over which the fleet's calls are laid already.
+        Expert::Slow | Expert::Recent | Expert::Tool if is_others => false,
         // Calls that were given up are at no place.
         Expert::Slow | Expert::Recent => key.is_none_or(|key| key.calls > 0),
         Expert::Tool => true,
@@ -239,7 +246,8 @@ impl Learning<'_> {
     fn learn_ended(&mut self, question: &Question<'_>, forecast: &Forecast, ln: f64) {
         let Workings { panel, weights, location, .. } = forecast.workings();
         let Self { key, tool, shared, tuning } = self;
-        let present = |expert| is_present(question, expert);
+        let is_others = rests_on_fleet(question, Some(key), tool, *tuning);
+        let present = |expert| is_present(question, expert) && (!is_others || expert == Expert::Fleet);
         let densities = panel.densities(ln.min((tuning.axis as f64 - 0.5) * WIDTH));
         key.evidence.add(&densities, tuning.evidence_kept, present);
         let contributions = std::array::from_fn(|expert| weights[expert] * densities[expert]);
@@ -290,6 +298,16 @@ impl Learning<'_> {
         tool.give_up(ln, &question.covariates);
         shared.durations.add_given_up(ln, Fading::DAEMON);
     }
+}
+
+fn has_fleet(question: &Question<'_>) -> bool {
+    question.fleet.is_some_and(|fleet| !fleet.is_empty())
+}
+
+/// Is there nothing but what other hosts saw?
+fn rests_on_fleet(question: &Question<'_>, key: Option<&KeyState>, tool: &ToolState, tuning: Tuning) -> bool {
+    let is_new = key.is_none_or(|key| key.learnt() == 0) && tool.durations.total() <= 0.0;
+    is_new && has_fleet(question) && !tuning.mixes_prior_with_fleet
 }
 
 fn is_present(question: &Question<'_>, expert: Expert) -> bool {

@@ -19,7 +19,7 @@ mod sheet;
 pub mod stream;
 mod track;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Instant;
 
 pub use figures::{Band, Baseline, Baselines, FleetFigures, ForecastFigures, TimeoutFigures};
@@ -30,7 +30,7 @@ pub use stream::{Row, Stream};
 pub use track::{Point, Track, track};
 
 use super::estimator::grid::ln_ms;
-use super::{Covariates, Defaults, Durations, Fading, Forecast, Key, Model, Outcome, Question};
+use super::{Covariates, Defaults, FleetCalls, Forecast, Key, Model, Observation, Outcome, Question};
 use baseline::{Sorted, median, quantile};
 use figures::Judge;
 use plans::PlanJudge;
@@ -107,23 +107,37 @@ pub fn evaluate(stream: &Stream, defaults: &Defaults, mut hear: impl FnMut(Said<
 /// saw.
 fn fleet(stream: &Stream, defaults: &Defaults) -> Option<FleetFigures> {
     let mut models: HashMap<&str, Model> = HashMap::new();
-    let mut shared: HashMap<Key<'_>, (Durations, u32)> = HashMap::new();
-    let mut errors = Vec::new();
+    let mut shared: HashMap<Key<'_>, BTreeMap<&str, VecDeque<Observation>>> = HashMap::new();
+    let (mut errors, mut of_priors) = (Vec::new(), Vec::new());
     for row in &stream.rows {
         let model = models.entry(&row.host).or_default();
-        let (seen, calls) = shared.entry(row.key()).or_default();
-        let question = Question { key: row.key(), fleet: Some(seen), ..question(row, defaults) };
+        let hosts = shared.entry(row.key()).or_default();
+        let seen = others(hosts, &row.host);
+        let question = Question { key: row.key(), fleet: Some(&seen), ..question(row, defaults) };
         let forecast = model.forecast(&question);
         let own_calls = model.learnt(question.key);
-        if own_calls < FIRST_CALLS && own_calls < *calls && !row.observation.outcome.is_censored() {
+        if own_calls < FIRST_CALLS && !seen.is_empty() && !row.observation.outcome.is_censored() {
             errors.push(error(&forecast, row));
+            of_priors.push((question.prior.ln() - ln_ms(row.observation.duration_ms)).abs());
         }
         model.observe(&question, &forecast, row.observation);
-        row.observation.count_in(seen, Fading::TOOL);
-        *calls += 1;
+        let own = hosts.entry(&row.host).or_default();
+        own.push_back(row.observation);
+        own.drain(..own.len().saturating_sub(FleetCalls::OF_EACH_HOST));
     }
     let calls = errors.len();
-    (calls > 0).then(|| FleetFigures { calls, median_abs_ln_error: median(errors) })
+    (calls > 0).then(|| FleetFigures {
+        calls,
+        median_abs_ln_error: median(errors),
+        prior_median_abs_ln_error: median(of_priors),
+    })
+}
+
+/// What the hosts but one saw of a key.
+fn others(hosts: &BTreeMap<&str, VecDeque<Observation>>, host: &str) -> FleetCalls {
+    let others = hosts.iter().filter(|(other, _)| **other != host);
+    let calls: Vec<Vec<Observation>> = others.map(|(_, calls)| calls.iter().copied().collect()).collect();
+    FleetCalls::of_hosts(&calls, calls.iter().map(Vec::len).sum::<usize>() as u64)
 }
 
 /// The distance of a call from its forecast's median, in ln.
@@ -163,7 +177,8 @@ mod tests {
         assert!(figures.high_hit_rate.unwrap() > 0.9, "{figures:#?}");
         assert!(figures.order == "time" && figures.plans.len() == 3 && figures.worst_key_rows.is_some());
         assert!(figures.baselines.defaults.within_20pct.unwrap() < 0.1, "{figures:#?}");
-        assert!(figures.fleet.as_ref().unwrap().median_abs_ln_error < 0.1);
+        let fleet = figures.fleet.as_ref().unwrap();
+        assert!(fleet.median_abs_ln_error < 0.1 && fleet.prior_median_abs_ln_error > 0.5, "{fleet:?}");
         assert!(figures.bytes_per_key > 100.0 && figures.bytes_per_key < 800.0, "{figures:#?}");
     }
 

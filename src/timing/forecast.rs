@@ -6,6 +6,7 @@ use super::estimator::conformal::Levels;
 use super::estimator::experts::{EXPERTS, Panel};
 use super::estimator::grid::{Distribution, WIDTH, ln_ms, whole_ms};
 use super::estimator::prior::PriorSource;
+use super::fleet::FleetCalls;
 use super::model::Question;
 use crate::strict::Word;
 
@@ -49,7 +50,7 @@ pub enum Basis {
     History,
     /// Calls of this tool in other modes.
     Tool,
-    /// Calls of other hosts.
+    /// Calls of other hosts, while there are few of this one's.
     Fleet,
     Hint,
     Default,
@@ -142,6 +143,7 @@ pub struct Forecast {
     confidence: Confidence,
     basis: Basis,
     samples: u64,
+    fleet_samples: u64,
     ended: u32,
     /// P05 and P95 before a cold start widened them.
     bounds: (f64, f64),
@@ -176,6 +178,7 @@ impl Forecast {
             confidence,
             basis,
             samples: standing.samples,
+            fleet_samples: question.fleet.map_or(0, FleetCalls::samples),
             ended: standing.ended,
             bounds: (low, high),
             within_20pct,
@@ -225,6 +228,11 @@ impl Forecast {
         self.samples
     }
 
+    /// Calls of the key that other hosts ever recorded.
+    pub fn fleet_samples(&self) -> u64 {
+        self.fleet_samples
+    }
+
     /// Calls of the key that were learnt from and ended.
     pub(super) fn ended(&self) -> u32 {
         self.ended
@@ -271,12 +279,13 @@ impl Forecast {
 }
 
 fn basis(question: &Question<'_>, standing: &Standing) -> Basis {
-    if standing.learnt > 0 {
+    let has_fleet = question.fleet.is_some_and(|fleet| !fleet.is_empty());
+    if standing.learnt >= CALLS_FOR_CONFIDENCE || standing.learnt > 0 && !has_fleet {
         Basis::History
+    } else if has_fleet {
+        Basis::Fleet
     } else if standing.tool_calls > 0.0 {
         Basis::Tool
-    } else if question.fleet.is_some_and(|fleet| fleet.total() > 0.0) {
-        Basis::Fleet
     } else if question.prior.source == PriorSource::Hint {
         Basis::Hint
     } else {

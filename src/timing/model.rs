@@ -10,8 +10,8 @@ use std::sync::Arc;
 use super::complexity::Covariates;
 use super::estimator::prior::Prior;
 use super::estimator::state::{self, KeyState};
-use super::estimator::survival::Durations;
 use super::estimator::{self, Learning, Tuning};
+use super::fleet::FleetCalls;
 use super::forecast::Forecast;
 use super::key::Key;
 use super::outcome::Observation;
@@ -27,7 +27,7 @@ pub struct Question<'a> {
     /// What is believed without history.
     pub prior: Prior,
     /// What other hosts have seen of this key, if there is a fleet.
-    pub fleet: Option<&'a Durations>,
+    pub fleet: Option<&'a FleetCalls>,
 }
 
 /// How much a model may hold.
@@ -246,10 +246,10 @@ mod tests {
         assert_eq!((forecast.basis(), forecast.samples()), (Basis::Tool, 0));
         assert!((500..1200).contains(&forecast.estimated_duration_ms()), "{forecast:?}");
 
-        let mut others = Durations::default();
-        (0..20).for_each(|_| others.add(800_f64.ln(), super::super::Fading::TOOL));
+        let call = Observation { duration_ms: 800, outcome: Outcome::Success };
+        let others = FleetCalls::of_hosts(&[vec![call; 20]], 20);
         let forecast = Model::default().forecast(&Question { fleet: Some(&others), ..html });
-        assert_eq!(forecast.basis(), Basis::Fleet);
+        assert_eq!((forecast.basis(), forecast.samples(), forecast.fleet_samples()), (Basis::Fleet, 0, 20));
         assert!((500..1200).contains(&forecast.estimated_duration_ms()), "{forecast:?}");
     }
 

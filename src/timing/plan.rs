@@ -34,6 +34,7 @@ pub struct Plan {
     confidence: Confidence,
     basis: Basis,
     samples: u64,
+    fleet_samples: u64,
 }
 
 impl Plan {
@@ -46,12 +47,14 @@ impl Plan {
         let mut is_cold = is_cold(first);
         let mut count = 1_u32;
         let (mut basis, mut samples, mut ended) = (first.basis(), first.samples(), first.ended());
+        let mut fleet_samples = first.fleet_samples();
         let mut scatter = Scatter::default();
         scatter.add(first.distribution());
         for step in steps {
             ended = ended.min(step.ended());
             basis = basis.max(step.basis());
             samples = samples.min(step.samples());
+            fleet_samples = fleet_samples.min(step.fleet_samples());
             distribution = distribution.plus(step.distribution());
             scatter.add(step.distribution());
             added = added.saturating_add(step.estimated_duration_ms());
@@ -80,7 +83,7 @@ impl Plan {
         } else {
             Confidence::of(ended, &distribution, ln_ms(estimated_ms), quantiles.p50)
         };
-        Some(Self { estimated_ms, quantiles, distribution, confidence, basis, samples })
+        Some(Self { estimated_ms, quantiles, distribution, confidence, basis, samples, fleet_samples })
     }
 
     /// What [`Plan::estimated_duration_ms`] says of `steps`, without adding up distributions where it does not need
@@ -112,6 +115,11 @@ impl Plan {
     /// Calls that were recorded of the step that was recorded least.
     pub fn samples(&self) -> u64 {
         self.samples
+    }
+
+    /// Calls that other hosts recorded of the step that they recorded least.
+    pub fn fleet_samples(&self) -> u64 {
+        self.fleet_samples
     }
 
     /// The distribution of the total.

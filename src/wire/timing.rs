@@ -220,6 +220,9 @@ pub struct Timing {
     pub timeout: String,
     /// Calls of this tool and mode that were recorded, ever.
     pub samples: u64,
+    /// Calls of this tool and mode that daemons of other hosts recorded, ever, if there are any.
+    #[serde(default, skip_serializing_if = "is_none_recorded")]
+    pub fleet_samples: u64,
     /// What the estimate rests on: history, tool, fleet, hint or default.
     #[schemars(extend("enum" = Basis::WORDS))]
     pub basis: String,
@@ -279,6 +282,7 @@ impl From<&Estimate> for Timing {
             timeout_probability,
             timeout: Timeout::of(timeout_probability).as_str().to_owned(),
             samples: forecast.samples(),
+            fleet_samples: forecast.fleet_samples(),
             basis: forecast.basis().as_str().to_owned(),
             known: acquaintance.is_known(),
             near: acquaintance.near().to_vec(),
@@ -309,6 +313,7 @@ impl Timing {
             timeout_probability,
             timeout: Timeout::of(timeout_probability).as_str().to_owned(),
             samples: plan.samples(),
+            fleet_samples: plan.fleet_samples(),
             basis: plan.basis().as_str().to_owned(),
             known: acquaintance.is_known(),
             near: acquaintance.near().to_vec(),
@@ -316,6 +321,10 @@ impl Timing {
             degraded: None,
         }
     }
+}
+
+fn is_none_recorded(samples: &u64) -> bool {
+    *samples == 0
 }
 
 /// What is said of an estimate without what was recorded before.

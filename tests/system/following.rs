@@ -45,6 +45,65 @@ fn samples(daemon: &Daemon, tool: &str) -> u64 {
     ask(daemon, "/v1/estimate", &json!({"tool_name": tool}))["timing"]["samples"].as_u64().unwrap()
 }
 
+/// Daemons that say these hosts.
+fn start_on(server: &DatabaseServer, sites: &[Site], hosts: &[&str]) -> Vec<Daemon> {
+    let start = |(site, host): (&Site, &&str)| {
+        site.configure(&format!("store: {{host: {host}}}\n"));
+        let mut command = site.command();
+        command.env("ALMANAC_DATABASE_URL", server.url("postgres"));
+        Daemon::start(command, site.path("state/admin.sock"))
+    };
+    sites.iter().zip(hosts).map(start).collect()
+}
+
+fn timing(daemon: &Daemon, tool: &str) -> Value {
+    ask(daemon, "/v1/estimate", &json!({"tool_name": tool}))["timing"].clone()
+}
+
+#[test]
+fn a_host_without_calls_estimates_by_the_others() {
+    const TRUTH_MS: u64 = 42_000;
+    let Some(server) = DatabaseServer::start() else { return };
+    let sites = [(); 4].map(|()| Site::new());
+    let daemons = start_on(&server, &sites[..3], &["a", "b", "a"]);
+    let [one, two, beside] = &daemons[..] else { panic!("three were started") };
+    let call = |place: u64| json!({"tool_name": "solve", "duration_ms": TRUTH_MS + place * 20});
+    let before = timing(two, "solve");
+    assert!(before["basis"] == "default" && before["known"] == false, "{before}");
+    assert_eq!(before["fleet_samples"], Value::Null, "{before}");
+    for place in 0..30 {
+        assert_eq!(ask(one, "/v1/executions", &call(place))["recorded"], 1);
+    }
+    soon("other hosts' calls", || timing(two, "solve")["fleet_samples"] == 30);
+    let check = |daemon: &Daemon| {
+        let said = timing(daemon, "solve");
+        assert!(said["basis"] == "fleet" && said["samples"] == 0 && said["fleet_samples"] == 30, "{said}");
+        assert!(said["known"] == true && said["confidence"] == "low", "{said}");
+        for figure in ["estimated_duration_ms", "p50_ms"] {
+            let ratio = said[figure].as_u64().unwrap() as f64 / TRUTH_MS as f64;
+            assert!((0.8..1.25).contains(&ratio), "{figure} of {said}");
+        }
+    };
+    check(two);
+    // On the same host they are its own.
+    soon("the host's calls", || timing(beside, "solve")["samples"] == 30);
+    let said = timing(beside, "solve");
+    assert!(said["basis"] == "history" && said["fleet_samples"] == Value::Null, "{said}");
+    // A start reads them back.
+    let late = start_on(&server, &sites[3..], &["c"]);
+    check(&late[0]);
+    // Its own calls take over.
+    for _ in 0..20 {
+        ask(two, "/v1/executions", &json!({"tool_name": "solve", "duration_ms": 9_000}));
+    }
+    let said = timing(two, "solve");
+    assert!(said["basis"] == "history" && said["samples"] == 20 && said["fleet_samples"] == 30, "{said}");
+    assert!((8_000..10_000).contains(&said["estimated_duration_ms"].as_u64().unwrap()), "{said}");
+    soon("both other hosts' calls", || timing(&late[0], "solve")["fleet_samples"] == 50);
+    soon("the other host's calls", || timing(one, "solve")["fleet_samples"] == 20);
+    assert_eq!(timing(one, "solve")["basis"], "history");
+}
+
 /// The tools that are suggested after a call of `a`.
 fn next_tools(daemon: &Daemon) -> Vec<String> {
     let metadata = ask(daemon, "/v1/metadata", &json!({"tool_name": "a"}));

@@ -2051,6 +2051,8 @@ export interface Timing {
   timeout: 'unlikely' | 'possible' | 'likely';
   /** Calls of this tool and mode that were recorded, ever. */
   samples: number;
+  /** Calls of this tool and mode that daemons of other hosts recorded, ever, if there are any. */
+  fleet_samples?: number | null;
   /** What the estimate rests on: history, tool, fleet, hint or default. */
   basis: 'history' | 'tool' | 'fleet' | 'hint' | 'default';
   /** Was the tool, or every tool of the plan, ever heard of: documented, recorded, or among the defaults? */

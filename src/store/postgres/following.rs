@@ -18,12 +18,13 @@ use super::fault::DatabaseFault;
 use super::group::Incarnation;
 use super::learnt::{self, LearningDaemon};
 use super::notes;
+use super::other_hosts::OtherHosts;
 use super::session::{DatabaseSession, StatementValue};
 use super::shared_counts::SharedCounts;
 use super::trails::{SharedTrails, WrittenTrail};
 use crate::store::memories::Forgotten;
 use crate::store::notes::TurnNote;
-use crate::store::{Followed, SessionCall};
+use crate::store::{FleetKey, Followed, SessionCall};
 use crate::timing::KeyCount;
 
 /// Calls of one writer that are read at once.
@@ -62,6 +63,7 @@ pub(super) struct Following {
     learning: LearningDaemon,
     trails: SharedTrails,
     counts: SharedCounts,
+    other_hosts: OtherHosts,
     /// Nothing until the history is read.
     cursors: Mutex<Option<Cursors>>,
     lag: ArcSwap<Option<FollowingLag>>,
@@ -74,6 +76,7 @@ impl Following {
             learning,
             trails: SharedTrails::default(),
             counts: SharedCounts::default(),
+            other_hosts: OtherHosts::default(),
             cursors: Mutex::default(),
             lag: ArcSwap::default(),
         }
@@ -96,16 +99,17 @@ impl Following {
         **self.lag.load()
     }
 
-    /// Begins with what a history has that is read in the same transaction.
-    pub(super) async fn begin(&self, session: &DatabaseSession) -> Result<(), DatabaseFault> {
+    /// Begins with what a history has that is read in the same transaction. Returns what other hosts saw.
+    pub(super) async fn begin(&self, session: &DatabaseSession) -> Result<Vec<FleetKey>, DatabaseFault> {
         let writers = writers(session).await?;
         let folded = "SELECT daemon, through FROM almanac.daemons WHERE host = $1";
         let rows = session.query(folded, &[(&self.learning.host as _, Type::TEXT)]).await?;
         let folded = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
         self.counts.begin(session, &self.learning).await?;
+        let fleet = self.other_hosts.begin(session, &self.learning).await?;
         *self.cursors.lock() = Some(Cursors { writers: writers.into_iter().collect(), folded });
         self.say(0);
-        Ok(())
+        Ok(fleet)
     }
 
     fn say(&self, behind: u64) {
@@ -164,6 +168,7 @@ impl Following {
             KeyCount { tool: key.tool, mode, failed: key.failed, samples }
         });
         followed.counts = counted.collect();
+        followed.fleet = self.other_hosts.follow(session, &self.learning, &values).await?;
         read_purges(session, &values, &mut followed).await?;
         read_notes(session, &values, &mut followed).await?;
         let trails = format!("SELECT daemon, before, last, followers, tick {} ORDER BY tick", beyond("trails"));

@@ -25,11 +25,12 @@ async fn read_snapshot(
     limits: ReplayLimits,
 ) -> Result<History, DatabaseFault> {
     let learning = following.learning();
-    following.begin(session).await?;
+    let fleet = following.begin(session).await?;
     let (counts, executions) = learnt::durations(session, &learning.host, limits).await?;
     Ok(History {
         executions,
         counts,
+        fleet,
         calls: learnt::session_calls(session, limits.of_sessions).await?,
         transitions: following.trails().begin(learning.daemon, trails::read(session, None).await?),
         notes: notes::read_all(session).await?,

@@ -19,7 +19,7 @@ use super::trails::{self, WrittenTrail};
 use crate::store::projection::{CountedKey, FoldedCall, Latest, Projection, WrittenBefore};
 use crate::store::{ReplayLimits, SessionCall};
 use crate::suggest::transitions::{Followers, MAX_PREFIXES, Prefix};
-use crate::timing::{Execution, KeyCount};
+use crate::timing::{Execution, KeyCount, Observation};
 
 /// Calls with a duration that are kept beside a key's count: so many restore the quality of its forecasts in full.
 const LATEST: usize = 50;
@@ -321,7 +321,7 @@ pub(super) async fn prune(session: &DatabaseSession, learning: &LearningDaemon) 
 
 /// A call as it stands beside its key's count.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct KeptCall {
+pub(super) struct KeptCall {
     id: i64,
     /// Without tool, mode and key.
     execution: Execution,
@@ -332,10 +332,16 @@ impl KeptCall {
         let execution = Execution { tool: String::new(), mode: None, idempotency_key: None, ..execution.clone() };
         Self { id: *id, execution }
     }
+
+    /// Its number, and how it went.
+    pub(super) fn observed(&self) -> Option<(i64, Observation)> {
+        let duration_ms = self.execution.duration_ms?;
+        Some((self.id, Observation { duration_ms, outcome: self.execution.outcome }))
+    }
 }
 
 /// Of bytes that nobody wrote, none.
-fn kept_calls(bytes: &[u8]) -> Vec<KeptCall> {
+pub(super) fn kept_calls(bytes: &[u8]) -> Vec<KeptCall> {
     postcard::from_bytes(bytes).unwrap_or_default()
 }
 

@@ -24,6 +24,7 @@ fn read_from(path: &Path, limits: ReplayLimits) -> rusqlite::Result<History> {
     Ok(History {
         executions: executions(&connection, &counts, limits)?,
         counts,
+        fleet: Vec::new(),
         calls: calls(&connection, limits.of_sessions)?,
         transitions: projection::read_trails(&connection)?,
         notes: notes::read_all(&connection)?,

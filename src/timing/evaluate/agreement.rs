@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::baseline::quantile;
 use super::sheet::{Line, Sheet, SheetError};
 use super::stream::{Row, Stream};
-use crate::timing::{Durations, Fading, Forecast, Key, Model, ModelLimits, Prior, PriorSource, Question};
+use crate::timing::{FleetCalls, Forecast, Key, Model, ModelLimits, Prior, PriorSource, Question};
 
 /// Without a hint, in ms.
 const UNKNOWN_TOOL_MS: u64 = 15_000;
@@ -84,7 +84,7 @@ pub struct Distance {
 /// a fleet of all hosts.
 pub fn agreement(stream: &Stream, answers: &[ReferenceForecast], with_fleet: bool) -> Agreement {
     let mut model = Model::new(ModelLimits { keys: usize::MAX, tools: usize::MAX }).into_reference();
-    let mut fleets: HashMap<Key<'_>, Durations> = HashMap::new();
+    let mut fleets: HashMap<Key<'_>, FleetCalls> = HashMap::new();
     let mut distances: [Vec<f64>; 8] = Default::default();
     let mut other_confidence = 0;
     let rows = stream.rows.iter().zip(answers);
@@ -107,7 +107,7 @@ fn replay(
     tool: &str,
     row: &Row,
     answer: &ReferenceForecast,
-    fleet: Option<&mut Durations>,
+    fleet: Option<&mut FleetCalls>,
 ) -> Forecast {
     let prior = match answer.hint_ms {
         Some(ms) => Prior { ms, source: PriorSource::Hint },
@@ -122,7 +122,7 @@ fn replay(
     let forecast = model.forecast(&question);
     model.observe(&question, &forecast, row.observation);
     if let Some(fleet) = fleet {
-        row.observation.count_in(fleet, Fading::TOOL);
+        fleet.add(row.observation);
     }
     forecast
 }

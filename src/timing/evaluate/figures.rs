@@ -116,6 +116,8 @@ pub struct FleetFigures {
     pub calls: usize,
     /// Their median distance from the median that was forecast, in ln.
     pub median_abs_ln_error: f64,
+    /// Their median distance from the hint, or from the default where there is none, in ln.
+    pub prior_median_abs_ln_error: f64,
 }
 
 /// What simple rivals reach.

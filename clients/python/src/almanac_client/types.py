@@ -48,6 +48,7 @@ class Timing(TypedDict):
     timeout_probability: float
     timeout: Literal["unlikely", "possible", "likely"]
     samples: int
+    fleet_samples: NotRequired[int]
     basis: Literal["history", "tool", "fleet", "hint", "default"]
     known: bool
     near: NotRequired[list[str]]
