@@ -21,6 +21,7 @@ pub mod outbox;
 pub mod partitions;
 pub mod password_file;
 mod readers;
+mod retention;
 mod revision;
 pub mod session;
 mod shared_counts;
@@ -36,6 +37,7 @@ mod trails;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
@@ -70,6 +72,8 @@ pub struct PostgresOptions {
     pub migration: Migration,
     /// Daemons of one host share its durations.
     pub host: String,
+    /// Months of records that ended longer ago are removed.
+    pub retention: Duration,
     /// Batches that may wait to be written; more are refused.
     pub max_queue: usize,
 }

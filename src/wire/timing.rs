@@ -221,8 +221,8 @@ pub struct Timing {
     /// Calls of this tool and mode that were recorded, ever.
     pub samples: u64,
     /// Calls of this tool and mode that daemons of other hosts recorded, ever, if there are any.
-    #[serde(default, skip_serializing_if = "is_none_recorded")]
-    pub fleet_samples: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet_samples: Option<u64>,
     /// What the estimate rests on: history, tool, fleet, hint or default.
     #[schemars(extend("enum" = Basis::WORDS))]
     pub basis: String,
@@ -282,7 +282,7 @@ impl From<&Estimate> for Timing {
             timeout_probability,
             timeout: Timeout::of(timeout_probability).as_str().to_owned(),
             samples: forecast.samples(),
-            fleet_samples: forecast.fleet_samples(),
+            fleet_samples: Some(forecast.fleet_samples()).filter(|&samples| samples > 0),
             basis: forecast.basis().as_str().to_owned(),
             known: acquaintance.is_known(),
             near: acquaintance.near().to_vec(),
@@ -313,7 +313,7 @@ impl Timing {
             timeout_probability,
             timeout: Timeout::of(timeout_probability).as_str().to_owned(),
             samples: plan.samples(),
-            fleet_samples: plan.fleet_samples(),
+            fleet_samples: Some(plan.fleet_samples()).filter(|&samples| samples > 0),
             basis: plan.basis().as_str().to_owned(),
             known: acquaintance.is_known(),
             near: acquaintance.near().to_vec(),
@@ -321,10 +321,6 @@ impl Timing {
             degraded: None,
         }
     }
-}
-
-fn is_none_recorded(samples: &u64) -> bool {
-    *samples == 0
 }
 
 /// What is said of an estimate without what was recorded before.

@@ -9,7 +9,7 @@ use tokio_postgres::types::Type;
 
 use super::fault::DatabaseFault;
 use super::following::beyond;
-use super::learnt::{LearningDaemon, kept_calls};
+use super::learnt::{KeptCall, LearningDaemon, kept_calls};
 use super::session::{DatabaseSession, StatementValue};
 use crate::store::FleetKey;
 use crate::store::projection::CountedKey;
@@ -77,7 +77,7 @@ impl OtherHosts {
             if keys.len() >= MOST_KEYS && !keys.contains_key(&key) {
                 continue;
             }
-            let calls = kept_calls(row.get(6)).iter().filter_map(|call| call.observed()).collect();
+            let calls = kept_calls(row.get(6)).iter().filter_map(KeptCall::observed).collect();
             let told = OfDaemon { host: row.get(1), samples: row.get::<_, i64>(5).cast_unsigned(), calls };
             keys.entry(key.clone()).or_default().insert(row.get(0), told);
             changed.insert(key);

@@ -5,6 +5,7 @@
 //! goes on at the server, and its answer is lost.
 
 use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,6 +42,7 @@ pub struct DatabaseSession {
     /// What the server warned of last, since somebody looked.
     warning: Arc<ArcSwapOption<String>>,
     server: String,
+    ssl_mode: SslMode,
 }
 
 impl DatabaseSession {
@@ -94,18 +96,18 @@ impl DatabaseSession {
             SslMode::Disable => {
                 config.ssl_mode(ClientSslMode::Disable);
                 let (client, connection) = config.connect(NoTls).await.map_err(failed)?;
-                Ok(Self::driven(client, connection, server))
+                Ok(Self::driven(client, connection, server, SslMode::Disable))
             }
             SslMode::VerifyFull => {
                 config.ssl_mode(ClientSslMode::Require);
                 let (client, connection) = config.connect(VerifiedTls::of(address)?).await.map_err(failed)?;
-                Ok(Self::driven(client, connection, server))
+                Ok(Self::driven(client, connection, server, SslMode::VerifyFull))
             }
         }
     }
 
     /// The client's connection, moved on by a task of its own.
-    fn driven<S, T>(client: Client, mut connection: Connection<S, T>, server: String) -> Self
+    fn driven<S, T>(client: Client, mut connection: Connection<S, T>, server: String, ssl_mode: SslMode) -> Self
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -122,7 +124,7 @@ impl DatabaseSession {
                 }
             }
         });
-        Self { client, driver, warning, server }
+        Self { client, driver, warning, server, ssl_mode }
     }
 
     /// Looks what the server is.
@@ -152,6 +154,29 @@ impl DatabaseSession {
     /// Statements without values, one transaction unless they say otherwise.
     pub(super) async fn run(&self, sql: &str) -> Result<(), DatabaseFault> {
         self.within(PATIENCE, self.client.batch_execute(sql)).await
+    }
+
+    /// A statement that cannot share a transaction, given up after `patience`. No limit can be set beside it, where
+    /// `SET LOCAL` has no effect, and one of the session would outlast it behind a pooler; so the server is told to
+    /// cancel it, which poolers hand on.
+    pub(super) async fn run_alone(
+        &self,
+        address: &DatabaseAddress,
+        sql: &str,
+        patience: Duration,
+    ) -> Result<(), DatabaseFault> {
+        let mut statement = pin!(self.client.batch_execute(sql));
+        if let Ok(done) = timeout(patience, &mut statement).await {
+            return done.map_err(|error| DatabaseFault::of(&error, &self.server));
+        }
+        let token = self.client.cancel_token();
+        match self.ssl_mode {
+            SslMode::Disable => self.within(PATIENCE, token.cancel_query(NoTls)).await?,
+            SslMode::VerifyFull => {
+                self.within(PATIENCE, token.cancel_query(VerifiedTls::of(address)?)).await?;
+            }
+        }
+        self.within(PATIENCE, statement).await
     }
 
     /// A statement that writes, which commits itself. Answered with a warning, it counts as lost.

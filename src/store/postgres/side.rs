@@ -21,7 +21,7 @@ use super::session::DatabaseSession;
 use super::spool::SpoolError;
 use super::standing::Standing;
 use super::tasks::{self, DatabaseTask};
-use super::{PostgresOptions, history, notes, partitions};
+use super::{PostgresOptions, history, notes, partitions, retention};
 use crate::store::clock::Clock;
 use crate::store::front::{Batch, DatabaseSide, RETRY, WriterShared};
 use crate::store::projection::FoldedCall;
@@ -67,6 +67,8 @@ pub(super) struct PostgresSide {
     erasures: VecDeque<MemoryErasure>,
     learnt_at: Instant,
     tidy_at: Instant,
+    /// Removes old months, beside.
+    retaining: Option<JoinHandle<()>>,
     clock: Clock,
     shared: WriterShared,
     standing: Standing,
@@ -102,6 +104,7 @@ impl PostgresSide {
             erasures: VecDeque::new(),
             learnt_at: now,
             tidy_at: now + TIDY,
+            retaining: None,
             clock: Clock::default(),
             shared,
             standing,
@@ -155,6 +158,7 @@ impl PostgresSide {
         match runtime.block_on(self.take_up()) {
             Ok(()) => {
                 if !self.is_known {
+                    self.retain();
                     tracing::info!(daemon = %self.learning.daemon.to_hex(), "the database is open");
                 }
                 self.is_known = true;
@@ -394,6 +398,19 @@ impl PostgresSide {
         Ok(())
     }
 
+    /// Removes old months by a connection of its own, since that may take a while and records go on.
+    fn retain(&mut self) {
+        if self.retaining.as_ref().is_some_and(|retaining| !retaining.is_finished()) {
+            return;
+        }
+        let (address, daemon, retention) = (self.options.address.clone(), self.learning.daemon, self.options.retention);
+        self.retaining = Some(self.runtime.spawn(async move {
+            if let Err(fault) = retention::retain(&address, daemon, retention).await {
+                tracing::warn!(%fault, "a month of records before the retention is removed later");
+            }
+        }));
+    }
+
     async fn tidy(&mut self) -> Result<(), OutboxError> {
         let session = self.outbox.session(PATIENCE).await?;
         within(partitions::prepare(session)).await?;
@@ -567,6 +584,7 @@ impl DatabaseSide for PostgresSide {
         }
         if self.tidy_at <= Instant::now() {
             self.tidy_at = Instant::now() + TIDY;
+            self.retain();
             let done = runtime.block_on(self.tidy());
             let _ = self.judge(done);
         }

@@ -18,6 +18,7 @@ fn options(address: DatabaseAddress, directory: &TempDir) -> PostgresOptions {
         outbox: OutboxSettings { commit_within: Duration::from_secs(30), ..OutboxSettings::default() },
         migration: Migration::Auto,
         host: "here".into(),
+        retention: Duration::from_secs(183 * 24 * 60 * 60),
         max_queue: 1024,
     }
 }
