@@ -32,8 +32,8 @@ fuzz: ## Feed all that reads foreign bytes with made-up ones, FUZZ_SECONDS (30) 
 soak: ## Mixed load for ALMANAC_SOAK_SECONDS (600): memory, descriptors, threads and the journal must not grow
 	ALMANAC_SOAK_SECONDS=$${ALMANAC_SOAK_SECONDS:-600} cargo test --package almanacd --test system -- soak:: --nocapture
 
-fault: ## Kill the daemon at random a hundred times under 16 writers, and look for every acknowledged record
-	ALMANAC_FAULT_ROUNDS=100 cargo test --test system -- fault --nocapture
+fault: ## Kill a daemon a hundred times under 16 writers, and those of a fleet or its server thirty; look for every record
+	ALMANAC_FAULT_ROUNDS=100 ALMANAC_FLEET_FAULT_ROUNDS=30 cargo test --test system -- fault --nocapture
 
 bench-memories: ## Keep ten thousand memories, a hundred thousand and a million, and measure finding and keeping them
 	for count in 10000 100000 1000000; do cargo bench --bench memories -- $$count || exit 1; done

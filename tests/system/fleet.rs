@@ -1,16 +1,12 @@
 //! Several daemons on one PostgreSQL, and one whose database goes away.
 
-use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-
 use serde_json::{Value, json};
 
-use crate::daemon::{Connection, Daemon, Site, document, wait_until};
+use crate::daemon::{Daemon, Site, document, wait_until};
 use crate::database::DatabaseServer;
 use crate::memory::{self, message};
 
-fn start(site: &Site, url: &str) -> Daemon {
+pub fn start(site: &Site, url: &str) -> Daemon {
     let mut command = site.command();
     command.env("ALMANAC_DATABASE_URL", url);
     Daemon::start(command, site.path("state/admin.sock"))
@@ -26,7 +22,7 @@ fn tools(daemon: &Daemon) -> Vec<String> {
     page["items"].as_array().unwrap().iter().map(|item| item["tool_name"].as_str().unwrap().to_owned()).collect()
 }
 
-fn database(daemon: &Daemon) -> Value {
+pub fn database(daemon: &Daemon) -> Value {
     daemon.admin("GET", "/-/status", b"").json()["database"].clone()
 }
 
@@ -114,95 +110,4 @@ fn a_wrong_setting_ends_the_start_with_a_sentence() {
     assert!(code == 78 && said.contains("verify-full"), "{code}: {said}");
     site.configure("store: {migrate: never}");
     check(&server.url("postgres"), "`store.migrate` is `never`");
-}
-
-/// Records calls until it is told to stop, or nobody answers. Returns those that were acknowledged.
-fn keep_recording(address: SocketAddr, name: &str, stop: &AtomicBool) -> Vec<String> {
-    let mut acknowledged = Vec::new();
-    let mut connection = Connection::open(address);
-    for number in 0.. {
-        let mode = format!("{name}-{number}");
-        let body = json!({"tool_name": "a", "mode_name": mode, "duration_ms": 5, "session_id": name}).to_string();
-        if stop.load(Ordering::SeqCst) {
-            break;
-        }
-        connection.request("POST", "/v1/executions", &[("content-type", "application/json")], body.as_bytes());
-        match connection.try_reply("POST") {
-            Some(reply) if reply.status == 201 => acknowledged.push(mode),
-            Some(_) => {}
-            None => break,
-        }
-    }
-    acknowledged
-}
-
-/// Whoever is killed, each record that was acknowledged is there once, and is counted once.
-#[test]
-fn whatever_was_acknowledged_is_there_once() {
-    let Some(mut server) = DatabaseServer::start() else { return };
-    let sites = [(); 3].map(|()| Site::new());
-    for site in &sites {
-        site.save("a.yaml", &document("a", "Alpha"));
-        site.configure("store: {commit_within: 300ms}\n");
-    }
-    let url = server.url("postgres");
-    let mut daemons: Vec<Daemon> = sites.iter().map(|site| start(site, &url)).collect();
-    let mut acknowledged = Vec::new();
-    for round in 0..6 {
-        let stop = AtomicBool::new(false);
-        thread::scope(|scope| {
-            let recorders: Vec<_> = (0..6)
-                .map(|place| {
-                    let (address, stop) = (daemons[place % 3].address, &stop);
-                    scope.spawn(move || keep_recording(address, &format!("{round}-{place}"), stop))
-                })
-                .collect();
-            let recorded = |daemon: &Daemon| daemon.metric("almanac_store_commit_seconds_count").unwrap_or_default();
-            let before = recorded(&daemons[0]);
-            wait_until("some are recorded", || recorded(&daemons[0]) > before + 20.0);
-            if round % 2 == 0 {
-                let victim = 1 + round / 2 % 2;
-                daemons[victim].child.kill().unwrap();
-                daemons[victim].wait();
-            } else {
-                server.kill();
-                let before = recorded(&daemons[0]);
-                wait_until("some are spooled", || recorded(&daemons[0]) > before + 5.0);
-            }
-            stop.store(true, Ordering::SeqCst);
-            acknowledged.extend(recorders.into_iter().flat_map(|recorder| recorder.join().unwrap()));
-        });
-        if round % 2 == 0 {
-            let victim = 1 + round / 2 % 2;
-            daemons[victim] = start(&sites[victim], &url);
-        } else {
-            server.restart();
-        }
-    }
-    wait_until("what waits is sent", || daemons.iter().all(|daemon| database(daemon)["waiting"] == 0));
-    let (mut stored, mut next) = (Vec::new(), String::new());
-    loop {
-        let page = daemons[0].json(&format!("/v1/executions?limit=100{next}"));
-        stored.extend(
-            page["items"].as_array().unwrap().iter().map(|item| item["mode_name"].as_str().unwrap().to_owned()),
-        );
-        match page["next_cursor"].as_str() {
-            Some(cursor) => next = format!("&cursor={cursor}"),
-            None => break,
-        }
-    }
-    let count = stored.len();
-    stored.sort();
-    stored.dedup();
-    assert_eq!(stored.len(), count, "none twice");
-    let lost: Vec<&String> = acknowledged.iter().filter(|mode| stored.binary_search(mode).is_err()).collect();
-    assert!(lost.is_empty(), "of {}: {lost:?}", acknowledged.len());
-    // Counted once as well, whoever folded it: all of them are on one host.
-    drop(daemons);
-    let daemon = start(&sites[0], &url);
-    let known = acknowledged.iter().step_by(acknowledged.len() / 40 + 1);
-    for mode in known {
-        let asked = json!({"tool_name": "a", "mode_name": mode}).to_string();
-        assert_eq!(daemon.post("/v1/estimate", &asked).json()["timing"]["samples"], 1, "{mode}");
-    }
 }

@@ -16,6 +16,7 @@ mod database;
 mod documents;
 mod events;
 mod fault;
+mod fault_fleet;
 mod fixtures;
 mod fleet;
 mod following;

@@ -1,0 +1,139 @@
+//! Three daemons on one PostgreSQL, and one of the four is killed under 16 writers at each daemon, again and again:
+//! every acknowledged record is there once afterwards, and the three answer the same.
+//!
+//! Each of the four in turn by default; `make fault` makes more rounds (`ALMANAC_FLEET_FAULT_ROUNDS`).
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::daemon::{Connection, Daemon, Site, ask, document, wait_until};
+use crate::database::DatabaseServer;
+use crate::fleet::{database, start};
+
+/// At each daemon.
+const WRITERS: usize = 16;
+
+/// Records calls until it is told to stop, or nobody answers. Returns the modes of those that were acknowledged.
+fn keep_recording(address: SocketAddr, name: &str, count: &AtomicUsize, stop: &AtomicBool) -> Vec<String> {
+    let mut acknowledged = Vec::new();
+    let mut connection = Connection::open(address);
+    for number in 0.. {
+        let (tool, mode) = (["a", "b"][number % 2], format!("{name}-{number}"));
+        let body = json!({"tool_name": tool, "mode_name": mode, "duration_ms": 5, "session_id": name}).to_string();
+        if stop.load(Ordering::SeqCst) {
+            break;
+        }
+        connection.request("POST", "/v1/executions", &[("content-type", "application/json")], body.as_bytes());
+        match connection.try_reply("POST") {
+            Some(reply) if reply.status == 201 => {
+                acknowledged.push(mode);
+                count.fetch_add(1, Ordering::SeqCst);
+            }
+            Some(reply) => panic!("refused: {}", reply.text()),
+            None => break,
+        }
+    }
+    acknowledged
+}
+
+/// Lets all write and kills one of the daemons, or the server behind the last of them, and starts it again. Returns
+/// what was acknowledged.
+fn round(number: usize, server: &mut DatabaseServer, daemons: &mut [Daemon]) -> Vec<String> {
+    let (stop, count) = (AtomicBool::new(false), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        let writers: Vec<_> = (0..WRITERS * daemons.len())
+            .map(|place| {
+                let address = daemons[place % daemons.len()].address;
+                let (count, stop) = (&count, &stop);
+                scope.spawn(move || keep_recording(address, &format!("{number}-{place}"), count, stop))
+            })
+            .collect();
+        let recorded = |more: usize| {
+            let until = count.load(Ordering::SeqCst) + more;
+            wait_until("some are recorded", || count.load(Ordering::SeqCst) >= until);
+        };
+        // After a different number of acknowledgements each time.
+        recorded(1 + number * 37 % 200);
+        match daemons.get_mut(number % 4) {
+            Some(victim) => {
+                victim.child.kill().unwrap();
+                victim.wait();
+            }
+            None => server.kill(),
+        }
+        recorded(20);
+        stop.store(true, Ordering::SeqCst);
+        writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect()
+    })
+}
+
+/// The modes of all recorded calls.
+fn stored(daemon: &Daemon) -> Vec<String> {
+    let (mut stored, mut next) = (Vec::new(), String::new());
+    loop {
+        let page = daemon.json(&format!("/v1/executions?limit=1000{next}"));
+        let modes = page["items"].as_array().unwrap().iter().map(|item| item["mode_name"].as_str().unwrap().to_owned());
+        stored.extend(modes);
+        let Some(cursor) = page["next_cursor"].as_str() else { break };
+        next = format!("&cursor={cursor}");
+    }
+    stored.sort();
+    stored
+}
+
+fn next_tools(daemon: &Daemon) -> Value {
+    ask(daemon, "/v1/metadata", &json!({"tool_name": "a"}))["suggestions"]["next_tools"].clone()
+}
+
+/// How many calls of each of these modes there are.
+fn samples(daemon: &Daemon, modes: &[&String]) -> Vec<u64> {
+    let one = |mode: &&String| {
+        let tool = if mode.ends_with(['0', '2', '4', '6', '8']) { "a" } else { "b" };
+        let asked = json!({"tool_name": tool, "mode_name": mode});
+        ask(daemon, "/v1/estimate", &asked)["timing"]["samples"].as_u64().unwrap()
+    };
+    modes.iter().map(one).collect()
+}
+
+#[test]
+fn whatever_was_acknowledged_is_there_once() {
+    let rounds: usize = std::env::var("ALMANAC_FLEET_FAULT_ROUNDS").map_or(4, |rounds| rounds.parse().unwrap());
+    let Some(mut server) = DatabaseServer::start() else { return };
+    let sites = [(); 3].map(|()| Site::new());
+    for site in &sites {
+        site.save("a.yaml", &document("a", "Alpha"));
+        site.save("b.yaml", &document("b", "Beta"));
+        site.configure("store: {commit_within: 300ms}\n");
+    }
+    let url = server.url("postgres");
+    let mut daemons: Vec<Daemon> = sites.iter().map(|site| start(site, &url)).collect();
+    let mut acknowledged = Vec::new();
+    for number in 0..rounds {
+        acknowledged.extend(round(number, &mut server, &mut daemons));
+        match number % 4 {
+            victim @ 0..3 => daemons[victim] = start(&sites[victim], &url),
+            _ => server.restart(),
+        }
+    }
+    wait_until("what waits is sent", || daemons.iter().all(|daemon| database(daemon)["waiting"] == 0));
+    let stored = stored(&daemons[0]);
+    assert!(stored.windows(2).all(|pair| pair[0] != pair[1]), "one is there twice");
+    let lost: Vec<&String> = acknowledged.iter().filter(|mode| stored.binary_search(mode).is_err()).collect();
+    assert!(lost.is_empty(), "of {}: {lost:?}", acknowledged.len());
+    // Counted once as well, whoever folded it: all of them are on one host.
+    let known: Vec<&String> = acknowledged.iter().step_by(acknowledged.len() / 40 + 1).collect();
+    wait_until("durations", || daemons.iter().all(|daemon| samples(daemon, &known).iter().all(|count| *count == 1)));
+    wait_until("transitions", || {
+        let [one, two, three] = [0, 1, 2].map(|place| next_tools(&daemons[place]));
+        one[0]["tool"] == "b" && one == two && two == three
+    });
+    // A start knows the same.
+    let told = next_tools(&daemons[0]);
+    daemons.clear();
+    let daemon = start(&sites[0], &url);
+    assert!(samples(&daemon, &known).iter().all(|count| *count == 1));
+    assert_eq!(next_tools(&daemon), told);
+}
