@@ -14,6 +14,7 @@ pub mod document;
 pub mod entry;
 pub mod errors;
 pub mod files;
+pub mod findings;
 mod foreign;
 pub mod load;
 mod loader;

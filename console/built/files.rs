@@ -10,7 +10,7 @@
     File {
         name: "console.js",
         content_type: "text/javascript; charset=utf-8",
-        sum: "26ee3350041393add1f779afc8abd037",
+        sum: "4c78899338b1298c21842a0baeb5b434",
         plain: include_bytes!("console.js"),
         gzip: include_bytes!("console.js.gz"),
     },

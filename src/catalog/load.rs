@@ -10,7 +10,7 @@ use super::document::ToolMetadata;
 use super::scanner::Scanner;
 use super::settings::Settings;
 use super::snapshot::Catalog;
-use super::{Diagnostic, Entry, foreign};
+use super::{Diagnostic, Entry, findings, foreign};
 use crate::strict::read::yaml;
 use crate::strict::{Limits, Node, load};
 
@@ -83,7 +83,9 @@ impl Loaded {
     /// Adds what was found wrong beside the documents.
     pub fn add(&mut self, found: Vec<Diagnostic>) {
         if !found.is_empty() {
-            self.diagnostics = self.diagnostics.iter().cloned().chain(found).collect();
+            let mut diagnostics: Vec<Diagnostic> = self.diagnostics.iter().cloned().chain(found).collect();
+            findings::sort(&mut diagnostics);
+            self.diagnostics = diagnostics.into();
         }
     }
 }

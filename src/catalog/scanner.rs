@@ -11,6 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use std::{io, thread};
 
 use super::files::{self, Listing, Place};
+use super::findings;
 use super::load::{Documents, LoadOptions, Loaded, claimed_name, digest, parse, shadowed};
 use super::offer::{Offer, Offers};
 use super::relations::{self, RelationFinding};
@@ -381,8 +382,7 @@ impl Scanner {
             self.current.catalog = Arc::new(catalog);
         }
         diagnostics.extend(self.relation_findings());
-        diagnostics
-            .sort_by(|a, b| (&a.file, a.severity, a.line, a.column).cmp(&(&b.file, b.severity, b.line, b.column)));
+        findings::sort(&mut diagnostics);
         if *self.current.diagnostics != *diagnostics {
             self.current.diagnostics = diagnostics.into();
         }

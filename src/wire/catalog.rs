@@ -222,8 +222,13 @@ pub struct CatalogReport {
     pub loaded: usize,
     /// Tools served in their last good version.
     pub stale: Vec<String>,
-    /// Everything that is wrong.
+    /// A page of what is wrong, by file; of one document 20 faults, and how many more there are.
     pub diagnostics: Vec<Diagnostic>,
+    /// Diagnostics on all pages.
+    pub total: usize,
+    /// Where the next page starts, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
 }
 
 /// `GET /live`.

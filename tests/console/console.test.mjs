@@ -96,6 +96,32 @@ test('overview: a document that breaks is said at once, with its line, and again
   });
 });
 
+test('diagnostics: in pages, forth and back to the first', async () => {
+  const own = await startDaemon({ documents: false });
+  try {
+    const broken = Array.from({ length: 120 }, (_, index) => `t${String(index).padStart(3, '0')}.yaml`);
+    await Promise.all(broken.map((name) => writeFile(join(own.tools, name), '[')));
+    await visit(
+      '#/tools?tab=diagnostics',
+      async (page) => {
+        await page.getByText('120 findings').waitFor();
+        await page.getByText('t000.yaml', { exact: false }).first().waitFor();
+        assert.equal(await page.locator('.diagnostics li').count(), 100);
+        await page.getByRole('link', { name: 'Next page' }).click();
+        await page.getByText('t119.yaml', { exact: false }).first().waitFor();
+        assert.equal(await page.locator('.diagnostics li').count(), 20);
+        assert.equal(await page.getByRole('link', { name: 'Next page' }).count(), 0);
+        assert.deepEqual(await findings(page), []);
+        await page.getByRole('link', { name: 'From the beginning' }).click();
+        await page.getByText('t000.yaml', { exact: false }).first().waitFor();
+      },
+      { at: own },
+    );
+  } finally {
+    await own.stop();
+  }
+});
+
 test('tools: found as agents find them, narrowed by facets, and read', async () => {
   await visit('#/tools', async (page) => {
     await page.getByLabel('Search as agents do').fill('find news on the web');

@@ -161,6 +161,10 @@ fn bad_requests_are_told_what_is_wrong() {
     check("GET", "/v1/tools?limit=1&limit=2", "", 400, "repeated-parameter");
     check("GET", "/v1/tools?cursor=r:5", "", 422, "invalid-cursor");
     check("GET", "/v1/tools?q=x&cursor=r:99999999999999999999", "", 422, "invalid-cursor");
+    check("GET", "/v1/catalog?limit=1001", "", 422, "invalid-parameter");
+    check("GET", "/v1/catalog?limit=many", "", 422, "invalid-parameter");
+    check("GET", "/v1/catalog?cursor=5", "", 422, "invalid-cursor");
+    check("GET", "/v1/catalog?cursor=0:a.yaml", "", 422, "invalid-cursor");
     check("DELETE", "/v1/tools/web_search", "", 405, "method-not-allowed");
     check("POST", "/v1/catalog", "{}", 405, "method-not-allowed");
     check("POST", "/v1/tools/check", "{", 400, "malformed-json");

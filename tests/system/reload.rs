@@ -400,6 +400,42 @@ fn two_files_with_one_name_are_both_named() {
 }
 
 #[test]
+fn what_is_wrong_comes_in_pages_that_a_reload_may_part() {
+    let (site, daemon) = start();
+    for file in ["b.yaml", "c.yaml", "d.yaml"] {
+        site.save(file, &document(file, "one").replace("title: one", "titel: one"));
+    }
+    let of = |files: &[&str]| {
+        let report = daemon.json("/v1/catalog?limit=1000");
+        let found: Vec<String> = places(&report);
+        (files.iter().all(|file| found.iter().any(|place| place.contains(file)))).then_some(found)
+    };
+    wait_until("all findings", || of(&["b.yaml", "c.yaml", "d.yaml"]).is_some());
+    let all = of(&[]).unwrap();
+    let (mut joined, mut cursor) = (Vec::new(), None::<String>);
+    loop {
+        let after = cursor.as_deref().map(|cursor| format!("&cursor={cursor}")).unwrap_or_default();
+        let page = daemon.json(&format!("/v1/catalog?limit=1{after}"));
+        assert_eq!(page["total"], all.len());
+        joined.extend(places(&page));
+        let Some(next) = page["next_cursor"].as_str() else { break };
+        cursor = Some(next.to_owned());
+    }
+    assert_eq!(joined, all);
+    let first = daemon.json("/v1/catalog?limit=1")["next_cursor"].as_str().unwrap().to_owned();
+    site.save("c.yaml", &document("c", "one"));
+    becomes(&daemon, "c", Some("one"));
+    let rest = places(&daemon.json(&format!("/v1/catalog?cursor={first}")));
+    let expected: Vec<String> = all[1..].iter().filter(|place| !place.contains("c.yaml")).cloned().collect();
+    assert_eq!(rest, expected);
+}
+
+fn places(report: &serde_json::Value) -> Vec<String> {
+    let place = |found: &serde_json::Value| format!("{}:{}:{}", found["file"], found["line"], found["code"]);
+    report["diagnostics"].as_array().unwrap().iter().map(place).collect()
+}
+
+#[test]
 fn a_tool_that_is_renamed_inside_its_file() {
     let (site, daemon) = start();
     site.save("a.yaml", &document("b", "one"));

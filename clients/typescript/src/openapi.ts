@@ -129,8 +129,12 @@ export interface CatalogReport {
   loaded: number;
   /** Tools served in their last good version. */
   stale: string[];
-  /** Everything that is wrong. */
+  /** A page of what is wrong, by file; of one document 20 faults, and how many more there are. */
   diagnostics: Diagnostic[];
+  /** Diagnostics on all pages. */
+  total: number;
+  /** Where the next page starts, if there is one. */
+  next_cursor?: string | null;
 }
 
 /** A plan that is documented to cost less. */
@@ -2496,9 +2500,16 @@ export interface Operations {
     };
     answer: ExportAnswer;
   };
-  /** How the catalog came out. */
+  /** How the catalog came out, with a page of what is wrong. */
   getCatalog: {
-    request: Record<never, never>;
+    request: {
+      query?: {
+        /** At most so many diagnostics, 1 to 1000; 100 by default. */
+        limit?: number;
+        /** `next_cursor` of the page before. After a reload between the two, findings of unchanged files are still listed once each. */
+        cursor?: string;
+      };
+    };
     answer: CatalogReport;
   };
   /** A page for people: the console, or where it is not served one with links. */

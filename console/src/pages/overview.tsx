@@ -97,10 +97,14 @@ const TYPES = [
   'execution_recorded',
 ];
 
+/** Findings that are looked through for faults. */
+const FINDINGS = 1000;
+
 export function Overview() {
   const overview = useAsk('overview', (signal) => api().getOverview({ signal }));
-  const catalog = useAsk('catalog', (signal) => api().getCatalog({ signal }));
-  useOnEvent(TYPES, 500, () => (overview.again(), catalog.again()));
+  const catalog = useAsk('catalog', (signal) => api().getCatalog({ query: { limit: FINDINGS }, signal }));
+  useOnEvent(TYPES, 500, overview.again);
+  useOnEvent(['catalog_reloaded', 'presets_loaded'], 500, catalog.again);
   return (
     <Page title="Overview" lead="Is all well, and if not, what to do.">
       <Shown asked={overview}>
@@ -197,9 +201,12 @@ export function Overview() {
                 note={<a href={link('tools', undefined, { tab: 'diagnostics' })}>all diagnostics</a>}
               >
                 <Shown asked={catalog}>
-                  {({ diagnostics }) => {
+                  {({ diagnostics, next_cursor }) => {
                     const faults = diagnostics.filter((fault) => fault.severity !== 'hint').slice(0, 5);
-                    if (faults.length === 0) return <p>Nothing.</p>;
+                    if (faults.length === 0)
+                      return (
+                        <p>{next_cursor == null ? 'Nothing.' : `Only hints among the first ${count(FINDINGS)}.`}</p>
+                      );
                     return (
                       <ul class="plain-list" id="faults">
                         {faults.map((fault) => (

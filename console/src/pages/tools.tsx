@@ -27,7 +27,7 @@ export function Tools({ place }: { place: Place }) {
           ['diagnostics', 'Diagnostics', link('tools', undefined, { tab: 'diagnostics' })],
         ]}
       />
-      {tab === 'diagnostics' ? <Diagnostics /> : <List place={place} />}
+      {tab === 'diagnostics' ? <Diagnostics place={place} /> : <List place={place} />}
     </Page>
   );
 }
@@ -146,32 +146,37 @@ function List({ place }: { place: Place }) {
   );
 }
 
-/** Diagnostics that are drawn; a directory of others' files can have any number. */
-const MAX_DIAGNOSTICS = 500;
-
-function Diagnostics() {
-  const catalog = useAsk('catalog', (signal) => api().getCatalog({ signal }));
+function Diagnostics({ place }: { place: Place }) {
+  const cursor = place.query.get('cursor');
+  const catalog = useAsk(`catalog ${cursor ?? ''}`, (signal) =>
+    api().getCatalog({ query: cursor === null ? {} : { cursor }, signal }),
+  );
   useOnEvent(['catalog_reloaded'], 500, catalog.again);
   return (
     <Shown asked={catalog}>
-      {({ diagnostics, stale, loaded }) => (
+      {({ diagnostics, stale, loaded, total, next_cursor }) => (
         <>
           {stale.length > 0 && (
             <Card title="Served in an earlier version">
               <Chips items={stale} label="Stale tools" />
             </Card>
           )}
-          <Card title={many(diagnostics.length, 'finding')} note={many(loaded, 'document served', 'documents served')}>
-            {diagnostics.length === 0 ? <p>Nothing is wrong with the documents.</p> : null}
+          <Card title={many(total, 'finding')} note={many(loaded, 'document served', 'documents served')}>
+            {total === 0 ? <p>Nothing is wrong with the documents.</p> : null}
             <ul class="diagnostics">
-              {diagnostics.slice(0, MAX_DIAGNOSTICS).map((fault, index) => (
+              {diagnostics.map((fault, index) => (
                 <li key={index}>
                   <OneDiagnostic fault={fault} />
                 </li>
               ))}
             </ul>
-            {diagnostics.length > MAX_DIAGNOSTICS && (
-              <p>And {count(diagnostics.length - MAX_DIAGNOSTICS)} more, in GET /v1/catalog.</p>
+            {(cursor !== null || next_cursor != null) && (
+              <p class="more">
+                {cursor !== null && <a href={link('tools', undefined, { tab: 'diagnostics' })}>From the beginning</a>}{' '}
+                {next_cursor != null && (
+                  <a href={link('tools', undefined, { tab: 'diagnostics', cursor: next_cursor })}>Next page</a>
+                )}
+              </p>
             )}
           </Card>
         </>

@@ -10,6 +10,7 @@ use crate::catalog::check::{Clash, Missing, SetReview};
 use crate::catalog::document::{CommonError, check_name};
 use crate::catalog::entry::Facet;
 use crate::catalog::errors;
+use crate::catalog::findings::{self, FindingsCursor};
 use crate::catalog::relations::Related;
 use crate::catalog::{Entry, ToolMetadata};
 use crate::engine::generation::Cursor;
@@ -25,9 +26,9 @@ use crate::wire::catalog::{
 };
 use crate::wire::problem::Code;
 
-/// Tools on a page, unless `limit` says otherwise.
+/// Tools, or diagnostics, on a page, unless `limit` says otherwise.
 const PAGE: usize = 100;
-/// Most tools on a page.
+/// Most of them on a page.
 const LARGEST_PAGE: usize = 1000;
 
 /// The parameters that filter by a facet.
@@ -258,16 +259,34 @@ fn missing_prerequisite(Missing { tool, env_vars, prerequisite, is_optional }: M
 }
 
 pub(super) fn report_operation() -> Operation {
-    Operation::new("getCatalog", "How the catalog came out.").answering::<CatalogReport>("The last reload.")
+    const PARAMETERS: [Parameter; 2] = [
+        query_number("limit", (1, 1000), "At most so many diagnostics, 1 to 1000; 100 by default."),
+        query(
+            "cursor",
+            "string",
+            "`next_cursor` of the page before. After a reload between the two, findings of unchanged files are still \
+             listed once each.",
+        ),
+    ];
+    Operation::new("getCatalog", "How the catalog came out, with a page of what is wrong.")
+        .taking(&PARAMETERS)
+        .answering::<CatalogReport>("The last reload.")
 }
 
 pub(super) fn report(_: &Context, request: &mut Request) -> Result<Answer, Problem> {
+    let query = &request.query;
+    let limit = query.number("limit", PAGE, 1, LARGEST_PAGE)?;
+    let wrong = || Problem::invalid(Code::InvalidCursor, "the cursor is not one that this list gave");
+    let after = query.get("cursor").map(|text| FindingsCursor::parse(text).ok_or_else(wrong)).transpose()?;
     let loaded = request.generation.loaded();
+    let (page, next) = findings::page(&loaded.diagnostics, after.as_ref(), limit);
     Ok(answer::json(&CatalogReport {
         generation: request.generation.number(),
         hash: loaded.catalog.hash(),
         loaded: loaded.catalog.len(),
         stale: loaded.stale.iter().map(ToString::to_string).collect(),
-        diagnostics: loaded.diagnostics.to_vec(),
+        diagnostics: page.to_vec(),
+        total: loaded.diagnostics.len(),
+        next_cursor: next.map(|next| next.to_string()),
     }))
 }
