@@ -35,7 +35,8 @@ use crate::suggest::transitions::Transition;
 use crate::timing::execution::{Execution, KeyCount};
 use crate::timing::{Predicted, TimedCall};
 pub use audit::{
-    Choice, ExecutionFilter, ExecutionPage, RecordedCall, SessionFilter, SessionPage, SessionRow, TimedCallFilter,
+    Choice, ExecutionFilter, ExecutionPage, KeptTurn, RecordedCall, SessionFilter, SessionPage, SessionRow,
+    TimedCallFilter,
 };
 pub use followed::{FleetKey, Followed};
 pub use front::OnCommit;
@@ -196,6 +197,9 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// When a tool was chosen, and for which messages, the latest first.
     fn choices(&self, tenant: &str, tool: &str, limit: usize) -> Result<Vec<Choice>, StoreError>;
+
+    /// The turns of a session that are kept, the latest first; at most [`notes::KEPT_TURNS`].
+    fn kept_turns(&self, tenant: &str, session: &str) -> Result<Vec<KeptTurn>, StoreError>;
 
     /// Sessions as their calls among the latest 100,000 of the daemon show them.
     fn sessions(&self, wanted: &SessionFilter) -> Result<SessionPage, StoreError>;

@@ -10,7 +10,7 @@
     File {
         name: "console.js",
         content_type: "text/javascript; charset=utf-8",
-        sum: "4c78899338b1298c21842a0baeb5b434",
+        sum: "6a319bcb6be9be6796e9d85d5efdf65f",
         plain: include_bytes!("console.js"),
         gzip: include_bytes!("console.js.gz"),
     },

@@ -105,13 +105,17 @@ mod tests {
 
         #[test]
         fn what_no_reload_changed_is_listed_once(
-            still in some_findings(), moving in vec(btree_map(100_u8..130, 1_usize..8, 0..6), 1..5), limit in 1_usize..9,
+            still in some_findings(),
+            moving in vec(btree_map(100_u8..130, 1_usize..8, 0..6), 1..5),
+            limit in 1_usize..9,
             before in any::<bool>(),
         ) {
             let states: Vec<Vec<Diagnostic>> = moving.into_iter().map(|moving| {
                 let mut state = findings(&moving.into_iter().collect::<Vec<_>>());
                 if before {
-                    state.iter_mut().for_each(|finding| finding.file.insert(0, 'a'));
+                    for finding in &mut state {
+                        finding.file.insert(0, 'a');
+                    }
                 }
                 state.extend(still.clone());
                 sort(&mut state);

@@ -20,7 +20,7 @@ use crate::session::turns::{MAX_MESSAGE_BYTES, Used};
 use crate::session::{Turn, Turns};
 use crate::store::Followed;
 use crate::store::memories::Forgotten;
-use crate::store::notes::{ChoiceNote, Note, Notepad, Notes, TurnNote};
+use crate::store::notes::{ChoiceNote, KeptTurnNote, Note, Notepad, Notes, TurnNote, digest};
 use crate::text::head::head;
 use crate::timing::{Execution, Outcome};
 
@@ -259,10 +259,17 @@ impl Qualifier {
         next: impl FnOnce(Option<&Arc<Turn>>) -> Turn,
     ) {
         self.turns.update(|turns| {
-            let turn = next(turns.get(tenant, session));
+            let before = turns.get(tenant, session).cloned();
+            let turn = next(before.as_ref());
             let state = serde_json::to_string(&turn).expect("a turn has only strings and finite numbers");
             let number = turn.number.cast_signed();
-            let note = TurnNote { tenant: tenant.to_owned(), session: session.to_owned(), number, state };
+            let note = TurnNote {
+                tenant: tenant.to_owned(),
+                session: session.to_owned(),
+                number,
+                state,
+                kept: kept(before.as_deref(), &turn),
+            };
             notes.note(Note::Turn(note));
             turns.set(tenant, session, turn);
         });
@@ -285,12 +292,31 @@ impl Qualifier {
         });
     }
 
+    /// Takes note of what was suggested to a session, if messages of it were qualified.
+    pub(super) fn suggest(&self, notes: &mut Notepad<'_>, tenant: &str, session: &str, tools: &[String]) {
+        if self.turn(tenant, session).is_some_and(|turn| turn.has_message() && turn.lacks_suggestion(tools)) {
+            self.replace(notes, tenant, session, |turn| {
+                let mut turn = turn.map(|turn| Turn::clone(turn)).unwrap_or_default();
+                turn.suggest(tools);
+                turn
+            });
+        }
+    }
+
     /// Learns from calls: each was chosen for the last message of its session.
     pub(super) fn observe(&self, generation: &Generation, notes: &mut Notepad<'_>, executions: &[Execution]) {
         let mut learnt = 0;
         for execution in executions {
             let Some(session) = &execution.session else { continue };
-            if execution.outcome != Outcome::Success || self.turn(&execution.tenant, session).is_none() {
+            let Some(turn) = self.turn(&execution.tenant, session) else { continue };
+            if execution.outcome != Outcome::Success {
+                if turn.takes(&execution.tool) {
+                    self.replace(notes, &execution.tenant, session, |turn| {
+                        let mut turn = turn.map(|turn| Turn::clone(turn)).unwrap_or_default();
+                        turn.take(&execution.tool);
+                        turn
+                    });
+                }
                 continue;
             }
             let mut message = None;
@@ -406,6 +432,16 @@ impl Qualifier {
         });
         missed
     }
+}
+
+/// What is to be kept of a turn, if that is news.
+fn kept(before: Option<&Turn>, turn: &Turn) -> Option<KeptTurnNote> {
+    let summary = turn.summary()?;
+    if before.is_some_and(|before| before.number == turn.number && before.summary().as_ref() == Some(&summary)) {
+        return None;
+    }
+    let state = serde_json::to_string(&summary).expect("a turn has only strings and finite numbers");
+    Some(KeptTurnNote { digest: digest(&turn.message), state })
 }
 
 /// What a turn's message asks for: "yes, do it" asks for what was said before.

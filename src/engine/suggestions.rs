@@ -8,6 +8,7 @@ use super::{Asked, Engine, Generation};
 use crate::catalog::next;
 use crate::engine::learner::Learnt;
 use crate::plugin_host::Ask;
+use crate::store::notes::Notepad;
 use crate::suggest::Source;
 use crate::suggest::blend::{self, Known, MIN_SUGGESTIONS};
 use crate::suggest::predict::predict;
@@ -122,6 +123,10 @@ impl Engine {
         });
         let next_tools: Vec<NextTool> = next_tools.collect();
         let sources: Vec<&str> = next_tools.iter().map(|next| next.source.as_str()).collect();
+        if let Some(session) = &ask.session_id {
+            let tools: Vec<String> = next_tools.iter().map(|next| next.tool.clone()).collect();
+            self.qualifier.suggest(&mut Notepad::new(&*self.store), tenant, session, &tools);
+        }
         ToolsSuggested { tenant, sources: &sources, degraded: proposals.degraded.len() }.emit(&self.metrics);
         Suggestions {
             next_tools,

@@ -65,6 +65,7 @@ pub(super) fn table() -> Vec<Route> {
         get("/v1/timing/{name}", read, Blocking(timing::tool), timing::tool_operation),
         get("/v1/timing/{name}/calls", read, Blocking(audit::points), audit::points_operation),
         get("/v1/sessions", read, Blocking(sessions::list), sessions::list_operation),
+        get("/v1/sessions/{name}/turns", read, Blocking(sessions::turns), sessions::turns_operation),
         get("/v1/sessions/{name}", read, Now(timing::session), timing::session_operation),
         get("/v1/servers", read, Now(upstream::servers), upstream::servers_operation),
         get("/v1/servers/{name}/changes", read, Blocking(upstream::diff), upstream::changes_operation),

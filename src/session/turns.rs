@@ -14,6 +14,9 @@ use crate::text::head::head;
 /// Bytes of a message that are kept: what it wants stands at its beginning.
 pub const MAX_MESSAGE_BYTES: usize = 2048;
 
+/// Tools of a turn of which is known that they were suggested.
+pub const MAX_SUGGESTED: usize = 32;
+
 /// Messages of a context that are kept.
 const MAX_SAID: usize = 4;
 
@@ -54,9 +57,30 @@ pub struct Turn {
     /// The messages that the context comes from, oldest first, each cut to [`MAX_SAID_BYTES`]; at most four.
     #[serde(default)]
     pub said: Vec<String>,
+    /// Tools that were suggested since the message, each once, at most [`MAX_SUGGESTED`].
+    #[serde(default)]
+    pub suggested: Vec<String>,
+    /// Those of them that were called after that.
+    #[serde(default)]
+    pub taken: Vec<String>,
     /// What the session used so far.
     #[serde(default)]
     pub used: Used,
+}
+
+/// What is kept of a turn when later ones stand: no word of its message, but what was made of it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct TurnSummary {
+    /// Categories of its context.
+    pub categories: Vec<String>,
+    /// What the user was after, as a phrase.
+    pub intent: Option<String>,
+    /// 0 to 1.
+    pub confidence: f32,
+    /// Tools that were suggested.
+    pub suggested: Vec<String>,
+    /// Those of them that were called after that, whatever came of it.
+    pub taken: Vec<String>,
 }
 
 /// What a session's turns used, as its streams and reports told it.
@@ -187,6 +211,8 @@ impl Turn {
             join(&mut turn.taught, &self.taught, MAX_TAUGHT);
             join(&mut turn.called, &self.called, MAX_CALLS);
             join(&mut turn.missed, &self.missed, MAX_TAUGHT);
+            join(&mut turn.suggested, &self.suggested, MAX_SUGGESTED);
+            join(&mut turn.taken, &self.taken, MAX_SUGGESTED);
         }
         turn
     }
@@ -228,7 +254,42 @@ impl Turn {
         if self.called.len() < MAX_CALLS && !self.called.iter().any(|called| called == tool) {
             self.called.push(tool.to_owned());
         }
+        self.take(tool);
         self.teach(tool)
+    }
+
+    /// Takes note of suggestions.
+    pub fn suggest(&mut self, tools: &[String]) {
+        join(&mut self.suggested, tools, MAX_SUGGESTED);
+    }
+
+    /// Are some of these suggestions news, of which note can be taken?
+    pub fn lacks_suggestion(&self, tools: &[String]) -> bool {
+        self.suggested.len() < MAX_SUGGESTED && tools.iter().any(|tool| !self.suggested.contains(tool))
+    }
+
+    /// Is the call of this tool the first that takes a suggestion?
+    pub fn takes(&self, tool: &str) -> bool {
+        let among = |tools: &[String]| tools.iter().any(|known| known == tool);
+        among(&self.suggested) && !among(&self.taken)
+    }
+
+    /// Takes note that a tool was called, which may have been suggested.
+    pub fn take(&mut self, tool: &str) {
+        if self.takes(tool) {
+            self.taken.push(tool.to_owned());
+        }
+    }
+
+    /// What is kept of it; nothing of what is no turn of a message.
+    pub fn summary(&self) -> Option<TurnSummary> {
+        (self.number > 0 && self.has_message()).then(|| TurnSummary {
+            categories: self.context.categories.clone(),
+            intent: self.context.active_intent.clone(),
+            confidence: self.context.last_confidence,
+            suggested: self.suggested.clone(),
+            taken: self.taken.clone(),
+        })
     }
 
     /// Takes note that a tool was chosen for the message. Says whether that is news, and to be learnt.
@@ -283,6 +344,29 @@ mod tests {
             turn.call(&tool.to_string());
         }
         assert_eq!((turn.called.len(), turn.taught.len()), (MAX_CALLS, MAX_TAUGHT));
+    }
+
+    #[test]
+    fn suggestions_are_taken_by_calls_that_follow_them() {
+        let mut turn = Turn { number: 1, ..Turn::new("m", IntentContext::default()) };
+        turn.call("early");
+        let tools = ["early", "a", "b"].map(str::to_owned);
+        assert!(turn.lacks_suggestion(&tools));
+        turn.suggest(&tools);
+        assert!(!turn.lacks_suggestion(&tools) && turn.takes("a") && !turn.takes("c"));
+        for tool in ["a", "a", "c"] {
+            turn.call(tool);
+        }
+        let summary = turn.summary().unwrap();
+        assert_eq!((summary.suggested.len(), &*summary.taken), (3, &["a".to_owned()][..]));
+        let next = Turn::next(Some(&turn), "n", IntentContext::default(), true).summary().unwrap();
+        assert!(next.suggested.is_empty() && next.taken.is_empty());
+        let again = Turn::next(Some(&turn), "m", IntentContext::default(), true).summary();
+        assert_eq!(again, Some(summary));
+        let many: Vec<String> = (0..2 * MAX_SUGGESTED).map(|tool| tool.to_string()).collect();
+        turn.suggest(&many);
+        assert!(turn.suggested.len() == MAX_SUGGESTED && !turn.lacks_suggestion(&many));
+        assert_eq!(Turn { number: 0, ..turn }.summary(), None, "no message was qualified");
     }
 
     #[test]

@@ -81,6 +81,17 @@ pub struct Choice {
     pub trust: f32,
 }
 
+/// What is kept of a session's turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptTurn {
+    /// Which turn of its session it is, from 1 on.
+    pub number: i64,
+    /// When it was first kept, microseconds since the epoch.
+    pub at_us: i64,
+    /// Text whose form is its owner's.
+    pub state: String,
+}
+
 /// Sessions, those that called last first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionPage {

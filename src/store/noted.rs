@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use super::notes::digest;
 use crate::session::turns::{MAX_MESSAGE_BYTES, MAX_SAID_BYTES};
 use crate::text::head::head;
 
@@ -13,6 +14,8 @@ pub(super) struct Noted {
     turns: HashMap<String, Vec<String>>,
     /// By the beginnings of the messages that they are about.
     said: HashMap<String, Vec<String>>,
+    /// By the digests of the messages of turns that are kept.
+    kept: HashMap<[u8; 16], Vec<String>>,
     sessions: BTreeSet<String>,
     /// Numbers of choices.
     pub(super) gone_choices: BTreeSet<i64>,
@@ -38,6 +41,13 @@ impl Noted {
         self.sessions.insert(session);
     }
 
+    /// There is a turn that is kept, of a message with this digest. One of another length is nobody's.
+    pub(super) fn note_kept(&mut self, session: String, digest: &[u8]) {
+        if let Ok(digest) = digest.try_into() {
+            self.kept.entry(digest).or_default().push(session);
+        }
+    }
+
     pub(super) fn forget_sessions(&mut self, names: impl Iterator<Item = String>) {
         self.gone.extend(names.filter(|name| self.sessions.contains(name)));
     }
@@ -48,6 +58,7 @@ impl Noted {
         // Sessions without a message stand at none.
         if !text.is_empty() {
             self.gone.extend(self.turns.remove(text).into_iter().flatten());
+            self.gone.extend(self.kept.remove(&digest(text)).into_iter().flatten());
             self.gone.extend(self.said.remove(head(text, MAX_SAID_BYTES)).into_iter().flatten());
         }
     }

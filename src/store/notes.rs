@@ -8,10 +8,13 @@
 
 use std::time::Duration;
 
+use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::{Store, StoreError};
+use crate::session::turns::MAX_MESSAGE_BYTES;
+use crate::text::head::head;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Note {
@@ -31,6 +34,26 @@ pub struct TurnNote {
     pub number: i64,
     /// Its state; text whose form is its owner's.
     pub state: String,
+    /// What is kept of this turn when later ones stand, if that is news; the last [`KEPT_TURNS`] of a session are.
+    pub kept: Option<KeptTurnNote>,
+}
+
+/// What is kept of a turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptTurnNote {
+    /// What it is found by when its message is to be forgotten, which is not kept: see [`digest`].
+    pub digest: [u8; 16],
+    /// Text whose form is its owner's.
+    pub state: String,
+}
+
+/// Turns of a session that are kept.
+pub const KEPT_TURNS: i64 = 20;
+
+/// What a message is known by where it is not kept.
+pub fn digest(message: &str) -> [u8; 16] {
+    let sum = Sha256::digest(head(message, MAX_MESSAGE_BYTES));
+    sum[..16].try_into().expect("a SHA-256 sum has 32 bytes")
 }
 
 /// A tool that was chosen for a message.

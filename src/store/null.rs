@@ -4,8 +4,8 @@ use super::memories::{
     Acknowledged, Added, Forgotten, IdempotencyKey, Imported, Linked, Memories, Purge, SessionsOf, Thread,
 };
 use super::{
-    Choice, ExecutionFilter, ExecutionPage, History, Note, NotesPending, Pending, ReplayLimits, SessionFilter,
-    SessionPage, Store, StoreError, TimedCallFilter,
+    Choice, ExecutionFilter, ExecutionPage, History, KeptTurn, Note, NotesPending, Pending, ReplayLimits,
+    SessionFilter, SessionPage, Store, StoreError, TimedCallFilter,
 };
 use crate::memory::query::{Found, Search};
 use crate::memory::stored::{Draft, StoredMemory, StoredVersion};
@@ -39,6 +39,10 @@ impl Store for NullStore {
     }
 
     fn choices(&self, _: &str, _: &str, _: usize) -> Result<Vec<Choice>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    fn kept_turns(&self, _: &str, _: &str) -> Result<Vec<KeptTurn>, StoreError> {
         Ok(Vec::new())
     }
 

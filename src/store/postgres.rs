@@ -56,7 +56,7 @@ use super::finding::row_cache::RowCaches;
 use super::front::{Front, Job, OnCommit, WriterShared};
 use super::memories::Memories;
 use super::{
-    Choice, ExecutionFilter, ExecutionPage, Followed, History, Note, NotesPending, Pending, ReplayLimits,
+    Choice, ExecutionFilter, ExecutionPage, Followed, History, KeptTurn, Note, NotesPending, Pending, ReplayLimits,
     SessionFilter, SessionPage, Store, StoreError, TimedCallFilter,
 };
 use crate::timing::{Execution, Predicted, TimedCall};
@@ -208,6 +208,10 @@ impl Store for Postgres {
 
     fn choices(&self, tenant: &str, tool: &str, limit: usize) -> Result<Vec<Choice>, StoreError> {
         self.readers.read(async |session| notes::choices(session, tenant, tool, limit).await)
+    }
+
+    fn kept_turns(&self, tenant: &str, name: &str) -> Result<Vec<KeptTurn>, StoreError> {
+        self.readers.read(async |session| notes::kept_turns(session, tenant, name).await)
     }
 
     fn sessions(&self, wanted: &SessionFilter) -> Result<SessionPage, StoreError> {

@@ -34,7 +34,7 @@ use super::front::{Front, Job, OnCommit, WriterShared};
 use super::memories::Memories;
 use super::notes::NotesPending;
 use super::{
-    Choice, Durability, ExecutionFilter, ExecutionPage, History, Note, Pending, ReplayLimits, SessionFilter,
+    Choice, Durability, ExecutionFilter, ExecutionPage, History, KeptTurn, Note, Pending, ReplayLimits, SessionFilter,
     SessionPage, Settings, Store, StoreError, TimedCallFilter,
 };
 use crate::timing::{Execution, Predicted, TimedCall};
@@ -130,6 +130,10 @@ impl Store for Sqlite {
 
     fn choices(&self, tenant: &str, tool: &str, limit: usize) -> Result<Vec<Choice>, StoreError> {
         self.readers.read(|transaction| audit::choices(transaction, tenant, tool, limit))
+    }
+
+    fn kept_turns(&self, tenant: &str, session: &str) -> Result<Vec<KeptTurn>, StoreError> {
+        self.readers.read(|transaction| audit::kept_turns(transaction, tenant, session))
     }
 
     fn sessions(&self, wanted: &SessionFilter) -> Result<SessionPage, StoreError> {
@@ -232,7 +236,7 @@ mod tests {
         let holder = Connection::open(&options.path).unwrap();
         holder.execute_batch("BEGIN IMMEDIATE").unwrap();
         // Something was tried and failed before, as a start's own tidying may.
-        let turn = TurnNote { tenant: "t".into(), session: "s".into(), number: 0, state: "{}".into() };
+        let turn = TurnNote { tenant: "t".into(), session: "s".into(), number: 0, state: "{}".into(), kept: None };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let noted = runtime.block_on(store.note(vec![Note::Turn(turn)]).unwrap().durable());
         assert!(matches!(noted, Err(StoreError::Unavailable(_))), "{noted:?}");

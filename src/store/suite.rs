@@ -30,10 +30,12 @@ macro_rules! keeps_the_contract {
                 a_key_stands_for_what_was_told_under_it, every_key_comes_back,
                 a_call_of_unknown_duration_is_its_session_s_alone, what_sessions_call_next_is_counted_and_read_back,
                 records_are_listed_the_latest_first_page_by_page, what_was_predicted_stands_beside_the_call,
-                sessions_are_listed_the_latest_first_page_by_page;
+                sessions_are_listed_the_latest_first_page_by_page,
+                the_last_turns_of_a_session_are_kept_without_their_messages;
                 memories: a_memory_is_there_after_a_restart, the_same_call_told_again_is_the_same_memory,
                 a_position_is_taken_once_and_a_refusal_fails_nobody_else,
                 a_change_keeps_the_old_version_and_refuses_a_lost_update, a_person_is_forgotten_in_every_version,
+                turns_that_are_kept_go_with_what_was_said_in_them,
                 an_archive_comes_back_as_it_was, ids_sort_by_their_text_and_moments_by_time,
                 searches_answer_as_a_plain_filter_does;
             }

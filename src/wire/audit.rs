@@ -5,7 +5,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::store::{Choice, ExecutionPage, RecordedCall, SessionPage, SessionRow};
+use crate::session::turns::TurnSummary;
+use crate::store::{Choice, ExecutionPage, KeptTurn, RecordedCall, SessionPage, SessionRow};
 use crate::timing::{Execution, Outcome, Predicted, TimedCall};
 
 /// Answer of `GET /v1/executions`.
@@ -157,6 +158,44 @@ pub struct SessionItem {
     pub first_at: String,
     /// When its last call ended.
     pub last_at: String,
+}
+
+/// Answer of `GET /v1/sessions/{name}/turns`.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct TurnList {
+    /// The last 20 turns at most, the latest first.
+    pub items: Vec<TurnItem>,
+}
+
+/// A turn of a session: what was made of a message, and what was suggested until the next.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct TurnItem {
+    /// Which turn of its session it is, from 1 on.
+    pub number: i64,
+    /// When its message was qualified first: RFC 3339, in UTC.
+    pub at: String,
+    /// What the user was after, as a phrase; absent if nothing said so, and without the scope `memory`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intent: Option<String>,
+    /// Categories of its context.
+    pub categories: Vec<String>,
+    /// How sure they are, 0 to 1.
+    pub confidence: f32,
+    /// Tools that were suggested, 32 at most.
+    pub suggested: Vec<String>,
+    /// Those of them that were called after that.
+    pub taken: Vec<String>,
+}
+
+impl TurnItem {
+    /// A turn as it was kept, with its intent only if that may be seen; nothing if it cannot be read.
+    pub fn of(turn: KeptTurn, shows_intent: bool) -> Option<Self> {
+        let KeptTurn { number, at_us, state } = turn;
+        let summary: TurnSummary = serde_json::from_str(&state).ok()?;
+        let TurnSummary { categories, intent, confidence, suggested, taken } = summary;
+        let intent = intent.filter(|_| shows_intent);
+        Some(Self { number, at: timestamp(at_us / 1000), intent, categories, confidence, suggested, taken })
+    }
 }
 
 impl From<SessionRow> for SessionItem {

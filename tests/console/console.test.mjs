@@ -431,6 +431,30 @@ test('sessions: from the list to what one did', async () => {
   });
 });
 
+test('sessions: the intents of its last turns, and the suggestions that were taken', async () => {
+  const suggest = { tool_name: 'web_search', result_context: { session_id: 'turns' } };
+  const call = (tool_name) => ({ tool_name, duration_ms: 5, session_id: 'turns' });
+  await post(daemon.url, '/v1/qualify', { message: 'find news about chips on the web', sessionId: 'turns' });
+  const { suggestions } = await post(daemon.url, '/v1/metadata', suggest);
+  const [first, second] = suggestions.next_tools.map(({ tool }) => tool);
+  await post(daemon.url, '/v1/executions', call(first));
+  await visit('#/sessions/turns', async (page) => {
+    const rows = page.getByRole('table', { name: 'Turns' }).locator('tbody tr');
+    const suggested = (row, tool) => row.getByRole('listitem').filter({ hasText: tool });
+    await suggested(rows.first(), first).getByText('taken').waitFor();
+    await suggested(rows.first(), second).first().waitFor();
+    assert.equal(await suggested(rows.first(), second).getByText('taken').count(), 0);
+    assert.equal(await rows.count(), 1);
+    await rows.first().getByText('web', { exact: true }).first().waitFor();
+    await post(daemon.url, '/v1/qualify', { message: 'read the file notes.txt', sessionId: 'turns' });
+    await page.getByText('nothing was suggested').waitFor();
+    assert.equal(await rows.count(), 2);
+    assert.deepEqual(await findings(page), []);
+    await suggested(rows.nth(1), first).getByRole('link').click();
+    await heading(page, first).waitFor();
+  });
+});
+
 test('memory: found with explained scores, its history, its relations, its thread with gaps, and restored', async () => {
   const agentId = 'agent:agent:a';
   const kept = await post(daemon.url, '/v1/memories/documents', {

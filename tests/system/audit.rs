@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::access::{token, tokens_of_two_tenants};
-use crate::daemon::{Site, ask, serve_shipped_on};
+use crate::daemon::{Daemon, Site, ask, serve_shipped_on, wait_until};
 
 #[test]
 fn recorded_calls_are_listed_filtered_and_paged() {
@@ -124,6 +124,51 @@ fn more_calls_than_can_be_looked_at_are_thinned_and_their_extremes_stay() {
     assert_eq!((&points["total"], &points["thinned"]), (&12_000.into(), &true.into()));
     assert!((5000..=10_000).contains(&durations.len()), "{}", durations.len());
     assert_eq!((durations.iter().min(), durations.iter().max()), (Some(&1000), Some(&80_000)));
+}
+
+#[test]
+fn a_session_s_turns_say_what_was_suggested_and_taken() {
+    let site = Site::new();
+    let reader = token(&site, "reader", "read,record");
+    let [mine, other] = tokens_of_two_tenants(&site, "read,record,memory");
+    let mut daemon = serve_shipped_on(&site);
+    let bearer = |token: &str| format!("Bearer {token}");
+    let post = |daemon: &Daemon, path: &str, body: &Value| {
+        let headers = [("authorization", &*bearer(&mine)), ("content-type", "application/json")];
+        let reply = daemon.send("POST", path, &headers, body.to_string().as_bytes());
+        assert!(matches!(reply.status, 200 | 201), "{}", reply.text());
+        reply.json()
+    };
+    let turns = |daemon: &Daemon, token: &str| {
+        let reply = daemon.send("GET", "/v1/sessions/s/turns", &[("authorization", &*bearer(token))], b"");
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        reply.json()["items"].clone()
+    };
+    for message in ["find news about the zirconium market on the web", "read the file zirconium.txt"] {
+        post(&daemon, "/v1/qualify", &json!({"message": message, "sessionId": "s"}));
+    }
+    let ask = json!({"tool_name": "web_search", "result_context": {"session_id": "s"}});
+    let said = post(&daemon, "/v1/metadata", &ask)["suggestions"]["next_tools"].clone();
+    let suggested: Vec<&str> = said.as_array().unwrap().iter().map(|next| next["tool"].as_str().unwrap()).collect();
+    assert!(suggested.len() > 1, "{said}");
+    for (tool, outcome) in [(suggested[0], "success"), (suggested[1], "error"), ("elsewhere", "success")] {
+        let call = json!({"tool_name": tool, "duration_ms": 5, "outcome": outcome, "session_id": "s"});
+        post(&daemon, "/v1/executions", &call);
+    }
+    wait_until("the turns", || turns(&daemon, &mine)[0]["taken"] == json!(suggested[..2]));
+    let check = |daemon: &Daemon| {
+        let all = turns(daemon, &mine);
+        assert_eq!((all.as_array().map(Vec::len), &all[0]["suggested"]), (Some(2), &json!(suggested)), "{all}");
+        assert_eq!((&all[0]["number"], &all[1]["number"], &all[1]["suggested"]), (&json!(2), &json!(1), &json!([])));
+        assert!(all[1]["intent"].is_string() && !all[1]["categories"].as_array().unwrap().is_empty(), "{all}");
+        let without_intent = turns(daemon, &reader);
+        assert_eq!((without_intent[1].get("intent"), &without_intent[1]["at"]), (None, &all[1]["at"]));
+        assert_eq!(turns(daemon, &other), json!([]));
+    };
+    check(&daemon);
+    drop(daemon);
+    daemon = serve_shipped_on(&site);
+    check(&daemon);
 }
 
 #[test]

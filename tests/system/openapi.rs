@@ -60,6 +60,7 @@ const REQUESTS: &[(&str, &str, &str)] = &[
     ("approveServerChanges", "/v1/servers/absent/approve", ""),
     ("listSessions", "/v1/sessions?limit=2", ""),
     ("getSession", "/v1/sessions/s", ""),
+    ("listSessionTurns", "/v1/sessions/s/turns", ""),
     ("getUsage", "/v1/usage", ""),
     ("getOverview", "/v1/overview", ""),
     ("listenToEvents", "/v1/events", ""),

@@ -76,6 +76,7 @@ def test_what_is_timed_is_learnt(almanac: Almanac) -> None:
     learnt = almanac.timing.get("py_tool")
     assert sum(key["samples"] for key in learnt["items"]) >= 2
     assert almanac.session("py")["toolHistory"] == ["py_tool"] * 3
+    assert almanac.session_turns("none") == []
     assert estimates[0]["samples"] == 0
     assert almanac.timing.estimate_plan(["py_tool", {"tool_name": "py_tool"}])["estimated_duration_ms"] >= 0
 

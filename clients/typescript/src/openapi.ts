@@ -2204,6 +2204,30 @@ export interface ToolSummary {
   common_errors?: CommonError[];
 }
 
+/** A turn of a session: what was made of a message, and what was suggested until the next. */
+export interface TurnItem {
+  /** Which turn of its session it is, from 1 on. */
+  number: number;
+  /** When its message was qualified first: RFC 3339, in UTC. */
+  at: string;
+  /** What the user was after, as a phrase; absent if nothing said so, and without the scope `memory`. */
+  intent?: string | null;
+  /** Categories of its context. */
+  categories: string[];
+  /** How sure they are, 0 to 1. */
+  confidence: number;
+  /** Tools that were suggested, 32 at most. */
+  suggested: string[];
+  /** Those of them that were called after that. */
+  taken: string[];
+}
+
+/** Answer of `GET /v1/sessions/{name}/turns`. */
+export interface TurnList {
+  /** The last 20 turns at most, the latest first. */
+  items: TurnItem[];
+}
+
 /** A call without a result. */
 export interface UnfinishedCall {
   /** Its id in the stream. */
@@ -2760,6 +2784,16 @@ export interface Operations {
     request: Record<never, never>;
     answer: ServersAnswer;
   };
+  /** What a session's last turns were about, what was suggested, and what was taken. */
+  listSessionTurns: {
+    request: {
+      path: {
+        /** The session, percent-encoded. */
+        name: string;
+      };
+    };
+    answer: TurnList;
+  };
   /** The tenant's sessions of late, those that called last first. */
   listSessions: {
     request: {
@@ -3096,6 +3130,7 @@ export const OPERATIONS = {
   listPresets: { method: 'GET', path: '/v1/presets' },
   listServerChanges: { method: 'GET', path: '/v1/servers/{name}/changes' },
   listServers: { method: 'GET', path: '/v1/servers' },
+  listSessionTurns: { method: 'GET', path: '/v1/sessions/{name}/turns' },
   listSessions: { method: 'GET', path: '/v1/sessions' },
   listTimedCalls: { method: 'GET', path: '/v1/timing/{name}/calls' },
   listTiming: { method: 'GET', path: '/v1/timing' },

@@ -1,11 +1,12 @@
 /** What did this session do? */
 
-import { AlmanacError, api, type ExecutionItem, type SessionItem } from '../api.js';
+import { AlmanacError, api, type ExecutionItem, type SessionItem, type TurnItem } from '../api.js';
 import { useAsk } from '../ask.js';
 import { count, dollars, duration, many, share } from '../format.js';
 import { useOnEvent } from '../live.js';
 import { go, link, type Place } from '../router.js';
 import {
+  Badge,
   Card,
   Chips,
   type Column,
@@ -92,7 +93,12 @@ function One({ id }: { id: string }) {
   const calls = useAsk(`session calls ${id}`, (signal) =>
     api().listExecutions({ query: { session: id, limit: 1000 }, signal }),
   );
-  useOnEvent(['execution_recorded', 'message_qualified'], 1000, () => (session.again(), calls.again()));
+  const turns = useAsk(`session turns ${id}`, (signal) => api().listSessionTurns({ path: { name: id }, signal }));
+  useOnEvent(
+    ['execution_recorded', 'message_qualified', 'tools_suggested'],
+    1000,
+    () => (session.again(), turns.again(), calls.again()),
+  );
   return (
     <Page
       title={<code>{id}</code>}
@@ -145,6 +151,9 @@ function One({ id }: { id: string }) {
           )
         }
       </Shown>
+      <Card title="Its last turns" note="the latest first, at most 20">
+        <Shown asked={turns}>{({ items }) => <Turns turns={items} />}</Shown>
+      </Card>
       <Shown asked={calls}>
         {({ items }) =>
           items.length === 0 ? (
@@ -235,6 +244,40 @@ function Line({ calls }: { calls: readonly ExecutionItem[] }) {
         <span>{duration(span)} in all</span>
       </figcaption>
     </figure>
+  );
+}
+
+function Turns({ turns }: { turns: readonly TurnItem[] }) {
+  if (turns.length === 0) return <p>No message of it was qualified, or that is too long ago.</p>;
+  const columns: Column<TurnItem>[] = [
+    { head: 'Turn', cell: (turn) => count(turn.number), isNumber: true },
+    { head: 'When', cell: (turn) => <Time at={turn.at} />, class: 'nowrap', isExtra: true },
+    {
+      head: 'Intent',
+      cell: (turn) => (
+        <>
+          {turn.intent}
+          <Chips items={turn.categories} label="Categories" />
+        </>
+      ),
+      class: 'wide',
+    },
+    { head: 'Sure', cell: (turn) => share(turn.confidence), isNumber: true, isExtra: true },
+    { head: 'Suggested, and taken', cell: (turn) => <Suggested turn={turn} /> },
+  ];
+  return <Table caption="Turns" columns={columns} rows={turns} keyOf={(turn) => String(turn.number)} />;
+}
+
+function Suggested({ turn: { suggested, taken } }: { turn: TurnItem }) {
+  if (suggested.length === 0) return <span class="sub">nothing was suggested</span>;
+  return (
+    <ul class="plain-list" aria-label="Suggested">
+      {suggested.map((tool) => (
+        <li key={tool}>
+          <ToolLink name={tool} /> {taken.includes(tool) && <Badge tone="good">taken</Badge>}
+        </li>
+      ))}
+    </ul>
   );
 }
 

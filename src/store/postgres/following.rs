@@ -278,7 +278,13 @@ async fn read_notes(
     followed: &mut Followed,
 ) -> Result<(), DatabaseFault> {
     let query = format!("SELECT tenant, session, number, state {} ORDER BY at_us", beyond("turns"));
-    let turn = |row: &Row| TurnNote { tenant: row.get(0), session: row.get(1), number: row.get(2), state: row.get(3) };
+    let turn = |row: &Row| TurnNote {
+        tenant: row.get(0),
+        session: row.get(1),
+        number: row.get(2),
+        state: row.get(3),
+        kept: None,
+    };
     followed.turns = session.query(&query, values).await?.iter().map(turn).collect();
     let query = format!(
         "SELECT tenant, tool, message, trust, adaptations.state

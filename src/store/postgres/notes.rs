@@ -7,8 +7,8 @@ use tokio_postgres::types::Type;
 use super::fault::DatabaseFault;
 use super::revision::Revision;
 use super::session::DatabaseSession;
-use crate::store::Choice;
-use crate::store::notes::{ChoiceNote, Note, Notes, TurnNote};
+use crate::store::notes::{ChoiceNote, KEPT_TURNS, KeptTurnNote, Note, Notes, TurnNote};
+use crate::store::{Choice, KeptTurn};
 
 /// Choices that are kept, over all tenants.
 const MAX_CHOICES: i64 = 20_000;
@@ -28,7 +28,7 @@ pub(super) async fn write(
 ) -> Result<(), DatabaseFault> {
     let writer = revision.writer();
     match note {
-        Note::Turn(TurnNote { tenant, session: name, number, state }) => {
+        Note::Turn(TurnNote { tenant, session: name, number, state, kept }) => {
             let put = "INSERT INTO almanac.turns AS known (tenant, session, state, at_us, number, writer, revision)
                 VALUES ($1, $2, $3, $4, $5, $6, $7)
                 ON CONFLICT (tenant, session) DO UPDATE SET state = excluded.state, at_us = excluded.at_us,
@@ -43,7 +43,11 @@ pub(super) async fn write(
                 (&writer as _, Type::BYTEA),
                 revision.number(),
             ];
-            session.query(put, &values).await.map(drop)
+            session.query(put, &values).await?;
+            match kept {
+                Some(kept) => keep(session, (tenant, name, *number), kept, at_us).await,
+                None => Ok(()),
+            }
         }
         Note::Choice(ChoiceNote { tenant, tool, message, trust, adaptation }) => {
             let put = "WITH chosen AS (
@@ -69,6 +73,45 @@ pub(super) async fn write(
     }
 }
 
+/// Keeps a turn, and of its session no more than the last.
+async fn keep(
+    session: &DatabaseSession,
+    (tenant, name, number): (&str, &str, i64),
+    kept: &KeptTurnNote,
+    at_us: i64,
+) -> Result<(), DatabaseFault> {
+    let put = "WITH kept AS (
+            INSERT INTO almanac.kept_turns (tenant, session, number, digest, state, at_us)
+            VALUES ($1, $2, $3, $4, $5, $6)
+            ON CONFLICT (tenant, session, number) DO UPDATE SET digest = excluded.digest, state = excluded.state
+        )
+        DELETE FROM almanac.kept_turns WHERE tenant = $1 AND session = $2 AND number <= $7";
+    let (digest, beyond) = (&kept.digest[..], number.saturating_sub(KEPT_TURNS));
+    let values = [
+        (&tenant as _, Type::TEXT),
+        (&name as _, Type::TEXT),
+        (&number as _, Type::INT8),
+        (&digest as _, Type::BYTEA),
+        (&kept.state as _, Type::TEXT),
+        (&at_us as _, Type::INT8),
+        (&beyond as _, Type::INT8),
+    ];
+    session.query(put, &values).await.map(drop)
+}
+
+/// The turns of a session that are kept, the latest first.
+pub(super) async fn kept_turns(
+    session: &DatabaseSession,
+    tenant: &str,
+    name: &str,
+) -> Result<Vec<KeptTurn>, DatabaseFault> {
+    let latest = "SELECT number, at_us, state FROM almanac.kept_turns WHERE tenant = $1 AND session = $2
+        ORDER BY number DESC LIMIT $3";
+    let values = [(&tenant as _, Type::TEXT), (&name as _, Type::TEXT), (&KEPT_TURNS as _, Type::INT8)];
+    let turn = |row: &Row| KeptTurn { number: row.get(0), at_us: row.get(1), state: row.get(2) };
+    Ok(session.query(latest, &values).await?.iter().map(turn).collect())
+}
+
 /// What orders notes of one transaction, so that no two wait for each other.
 pub(super) fn place(note: &Note) -> (&str, &str) {
     match note {
@@ -81,7 +124,13 @@ pub(super) fn place(note: &Note) -> (&str, &str) {
 pub(super) async fn read_all(session: &DatabaseSession) -> Result<Notes, DatabaseFault> {
     let latest = "SELECT tenant, session, number, state FROM almanac.turns ORDER BY at_us DESC LIMIT $1";
     let rows = session.query(latest, &[(&MAX_TURNS as _, Type::INT8)]).await?;
-    let turn = |row: &Row| TurnNote { tenant: row.get(0), session: row.get(1), number: row.get(2), state: row.get(3) };
+    let turn = |row: &Row| TurnNote {
+        tenant: row.get(0),
+        session: row.get(1),
+        number: row.get(2),
+        state: row.get(3),
+        kept: None,
+    };
     let turns = rows.iter().rev().map(turn).collect();
     Ok(Notes { turns, choices: choices_of(session, None).await? })
 }

@@ -76,7 +76,13 @@ pub(super) fn site() -> Box<dyn Site> {
 keeps_the_contract!(site, where is_installed);
 
 fn turn(session: &str, state: &str) -> Note {
-    Note::Turn(TurnNote { tenant: "default".into(), session: session.into(), number: 0, state: state.into() })
+    Note::Turn(TurnNote {
+        tenant: "default".into(),
+        session: session.into(),
+        number: 0,
+        state: state.into(),
+        kept: None,
+    })
 }
 
 fn choice(tool: &str, adaptation: u8) -> ChoiceNote {

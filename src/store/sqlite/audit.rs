@@ -5,8 +5,10 @@ use std::collections::HashSet;
 use rusqlite::{Connection, Row, params};
 
 use super::history::execution;
+use crate::store::notes::KEPT_TURNS;
 use crate::store::{
-    Choice, ExecutionFilter, ExecutionPage, RecordedCall, SessionFilter, SessionPage, SessionRow, TimedCallFilter,
+    Choice, ExecutionFilter, ExecutionPage, KeptTurn, RecordedCall, SessionFilter, SessionPage, SessionRow,
+    TimedCallFilter,
 };
 use crate::timing::{Outcome, Predicted, TimedCall};
 
@@ -73,6 +75,17 @@ pub(super) fn choices(
     )?;
     let rows = select.query_map(params![tenant, tool, limit as i64], |row| {
         Ok(Choice { at_us: row.get(0)?, message: row.get(1)?, trust: row.get(2)? })
+    })?;
+    rows.collect()
+}
+
+/// The turns of a session that are kept.
+pub(super) fn kept_turns(connection: &Connection, tenant: &str, session: &str) -> rusqlite::Result<Vec<KeptTurn>> {
+    let mut select = connection.prepare_cached(
+        "SELECT number, at_us, state FROM kept_turns WHERE tenant = ?1 AND session = ?2 ORDER BY number DESC LIMIT ?3",
+    )?;
+    let rows = select.query_map(params![tenant, session, KEPT_TURNS], |row| {
+        Ok(KeptTurn { number: row.get(0)?, at_us: row.get(1)?, state: row.get(2)? })
     })?;
     rows.collect()
 }

@@ -17,6 +17,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/key_order.sql"),
     include_str!("migrations/predicted.sql"),
     include_str!("migrations/memory_fields.sql"),
+    include_str!("migrations/kept_turns.sql"),
 ];
 
 /// The schema cannot be brought up to date.

@@ -8,7 +8,7 @@ use crate::store::StoreError;
 use crate::store::clock::Clock;
 use crate::store::memories::Forgotten;
 use crate::store::noted::Noted;
-use crate::store::notes::{ChoiceNote, Note, Notes, NotesPending, TurnNote};
+use crate::store::notes::{ChoiceNote, KEPT_TURNS, KeptTurnNote, Note, Notes, NotesPending, TurnNote};
 
 /// Choices that are kept, over all tenants.
 const MAX_CHOICES: u32 = 20_000;
@@ -42,13 +42,16 @@ impl Task for Noting {
         for note in &self.notes {
             let at = clock.tick();
             match note {
-                Note::Turn(TurnNote { tenant, session, state, .. }) => {
+                Note::Turn(TurnNote { tenant, session, number, state, kept }) => {
                     transaction
                         .prepare_cached(
                             "INSERT INTO turns (tenant, session, state, at_us) VALUES (?1, ?2, ?3, ?4)
                              ON CONFLICT DO UPDATE SET state = excluded.state, at_us = excluded.at_us",
                         )?
                         .execute(params![tenant, session, state, at])?;
+                    if let Some(kept) = kept {
+                        keep(transaction, (tenant, session, *number), kept, at)?;
+                    }
                 }
                 Note::Choice(ChoiceNote { tenant, tool, message, trust, adaptation }) => {
                     transaction
@@ -77,11 +80,30 @@ impl Task for Noting {
     }
 }
 
+/// Keeps a turn, and of its session no more than the last.
+fn keep(
+    transaction: &Transaction<'_>,
+    (tenant, session, number): (&str, &str, i64),
+    kept: &KeptTurnNote,
+    at: i64,
+) -> rusqlite::Result<()> {
+    transaction
+        .prepare_cached(
+            "INSERT INTO kept_turns (tenant, session, number, digest, state, at_us) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT DO UPDATE SET digest = excluded.digest, state = excluded.state",
+        )?
+        .execute(params![tenant, session, number, kept.digest, kept.state, at])?;
+    transaction
+        .prepare_cached("DELETE FROM kept_turns WHERE tenant = ?1 AND session = ?2 AND number <= ?3")?
+        .execute(params![tenant, session, number.saturating_sub(KEPT_TURNS)])
+        .map(drop)
+}
+
 /// Reads back what a start needs.
 pub(super) fn read_all(connection: &Connection) -> rusqlite::Result<Notes> {
     let mut select = connection.prepare("SELECT tenant, session, state FROM turns ORDER BY at_us DESC LIMIT ?1")?;
     let turns = select.query_map([MAX_TURNS], |row| {
-        Ok(TurnNote { tenant: row.get(0)?, session: row.get(1)?, number: 0, state: row.get(2)? })
+        Ok(TurnNote { tenant: row.get(0)?, session: row.get(1)?, number: 0, state: row.get(2)?, kept: None })
     })?;
     let mut turns: Vec<TurnNote> = turns.collect::<rusqlite::Result<_>>()?;
     turns.reverse();
@@ -125,6 +147,11 @@ pub(super) fn noted_of(connection: &Connection, tenant: &str) -> rusqlite::Resul
     while let Some(row) = rows.next()? {
         noted.note_turn(row.get(0)?, row.get(1)?, row.get::<_, Option<String>>(2)?.as_deref());
     }
+    let mut select = connection.prepare("SELECT session, digest FROM kept_turns WHERE tenant = ?1")?;
+    let mut rows = select.query([tenant])?;
+    while let Some(row) = rows.next()? {
+        noted.note_kept(row.get(0)?, row.get_ref(1)?.as_blob()?);
+    }
     Ok(noted)
 }
 
@@ -152,9 +179,11 @@ pub(super) fn forget(
     Ok(())
 }
 
-/// Forgets sessions that were quiet, and choices that were made, before this, in microseconds since the epoch.
+/// Forgets sessions that were quiet, turns that were kept, and choices that were made, before this: microseconds since
+/// the epoch.
 pub(super) fn prune_old(connection: &Connection, before: i64) -> rusqlite::Result<()> {
     connection.execute("DELETE FROM turns WHERE at_us < ?1", [before])?;
+    connection.execute("DELETE FROM kept_turns WHERE at_us < ?1", [before])?;
     connection.execute("DELETE FROM choices WHERE at_us < ?1", [before]).map(drop)
 }
 
@@ -189,6 +218,7 @@ mod tests {
             session: session.into(),
             number: 0,
             state: state.into(),
+            kept: None,
         };
         let choice = |tool: &str, adaptation: u8| ChoiceNote {
             tenant: "t".into(),
@@ -204,5 +234,24 @@ mod tests {
         let notes = start().replay(ReplayLimits::default()).unwrap().notes;
         assert_eq!(notes.turns, [turn("b", "1"), turn("a", "2")]);
         assert_eq!(notes.choices, [choice("x", 2), choice("y", 2)]);
+    }
+
+    #[test]
+    fn turns_that_are_kept_age_and_go_with_their_session() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        super::super::migrations::migrate(&mut connection).unwrap();
+        let rows = "INSERT INTO turns VALUES ('t', 'quiet', '{}', 10), ('t', 'long', '{}', 30);
+             INSERT INTO kept_turns VALUES ('t', 'quiet', 1, x'00', '{}', 10), ('t', 'long', 1, x'00', '{}', 10),
+                 ('t', 'long', 2, x'00', '{}', 30), ('u', 'quiet', 1, x'00', '{}', 30);";
+        connection.execute_batch(rows).unwrap();
+        let kept = |connection: &Connection| -> Vec<(String, i64)> {
+            let mut select = connection.prepare("SELECT session, number FROM kept_turns WHERE tenant = 't'").unwrap();
+            let rows = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+            rows.collect::<rusqlite::Result<_>>().unwrap()
+        };
+        prune_old(&connection, 20).unwrap();
+        assert_eq!(kept(&connection), [("long".to_owned(), 2)]);
+        connection.execute("DELETE FROM turns", []).unwrap();
+        assert_eq!(kept(&connection), []);
     }
 }

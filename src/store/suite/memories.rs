@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use super::Sites;
 use crate::memory::query::{FieldPath, Filter, Hit, Place, Search, SortBy, SortValue, TextQuery, Wanted};
 use crate::memory::stored::{Draft, Keys, SearchKeys, StoredMemory, StoredVersion};
+use crate::store::Note;
 use crate::store::memories::{Acknowledged, Added, IdempotencyKey, Imported, Memories, MemoryError, Purge};
+use crate::store::notes::{KeptTurnNote, TurnNote, digest};
 use crate::text::embedding::{Quantized, Table};
 
 pub(crate) const KIND: u8 = 1;
@@ -174,6 +176,29 @@ pub(crate) fn a_person_is_forgotten_in_every_version(sites: Sites) {
     assert_eq!(forgotten.memories, 2);
     let left = store.search("t", &Search { descending: false, ..all(KIND) }).unwrap();
     assert_eq!(contents(&left.hits), ["user:user:ab", "user:user:a%3Ab", "user:user:b"]);
+}
+
+pub(crate) fn turns_that_are_kept_go_with_what_was_said_in_them(sites: Sites) {
+    let site = sites();
+    let kept = site.start();
+    let store = kept.memories();
+    let said = add(store, "t", draft("find the tea", &json!({}))).unwrap();
+    let turn = |tenant: &str, session: &str, message: &str| {
+        let summary = KeptTurnNote { digest: digest(message), state: "{}".to_owned() };
+        let (tenant, session) = (tenant.to_owned(), session.to_owned());
+        Note::Turn(TurnNote { tenant, session, number: 1, state: "{}".to_owned(), kept: Some(summary) })
+    };
+    let notes = vec![
+        turn("t", "said it", "find the tea"),
+        turn("t", "said other", "find the coffee"),
+        turn("u", "said it", "find the tea"),
+    ];
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(kept.note(notes).unwrap().durable()).unwrap();
+    let forgotten = store.purge("t", Purge::Ids(vec![said.id]), |_| Vec::new()).unwrap().durable_blocking().unwrap();
+    assert_eq!(forgotten.sessions, ["said it"]);
+    let count = |tenant: &str, session: &str| kept.kept_turns(tenant, session).unwrap().len();
+    assert_eq!((count("t", "said it"), count("t", "said other"), count("u", "said it")), (0, 1, 1));
 }
 
 pub(crate) fn an_archive_comes_back_as_it_was(sites: Sites) {

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::Sites;
-use crate::store::{ExecutionFilter, ReplayLimits, SessionFilter, Store, StoreError, Stored, TimedCallFilter};
+use crate::store::notes::{KEPT_TURNS, KeptTurnNote, TurnNote, digest};
+use crate::store::{ExecutionFilter, Note, ReplayLimits, SessionFilter, Store, StoreError, Stored, TimedCallFilter};
 use crate::suggest::transitions::{Prefix, Transition};
 use crate::timing::{CallKey, Execution, KeyCount, Measures, Outcome, Predicted};
 
@@ -255,4 +256,34 @@ pub(crate) fn what_sessions_call_next_is_counted_and_read_back(sites: Sites) {
     assert_eq!(history.transitions.len(), 4);
     let calls: Vec<&str> = history.calls.iter().map(|call| call.tool.as_str()).collect();
     assert_eq!(calls, ["b", "a", "c", "b"]);
+}
+
+pub(crate) fn the_last_turns_of_a_session_are_kept_without_their_messages(sites: Sites) {
+    let site = sites();
+    let turn = |tenant: &str, session: &str, number: i64, state: &str| {
+        let kept = KeptTurnNote { digest: digest(&format!("message {number}")), state: state.to_owned() };
+        let (tenant, session) = (tenant.to_owned(), session.to_owned());
+        Note::Turn(TurnNote { tenant, session, number, state: "{}".to_owned(), kept: Some(kept) })
+    };
+    let store = site.start();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let note = |store: &dyn Store, notes: Vec<Note>| {
+        runtime.block_on(store.note(notes).unwrap().durable()).unwrap();
+    };
+    let last = KEPT_TURNS + 3;
+    note(&*store, (1..=last).map(|number| turn("default", "s", number, &number.to_string())).collect());
+    note(&*store, vec![turn("default", "s", last, "taken"), turn("default", "other", 1, "o"), turn("u", "s", 1, "u")]);
+    let unchanged =
+        TurnNote { tenant: "default".into(), session: "s".into(), number: last, state: "{}".into(), kept: None };
+    note(&*store, vec![Note::Turn(unchanged)]);
+    drop(store);
+    let store = site.start();
+    let kept = |tenant: &str, session: &str| -> Vec<(i64, String)> {
+        let turns = store.kept_turns(tenant, session).unwrap();
+        turns.into_iter().map(|turn| (turn.number, turn.state)).collect()
+    };
+    let mut expected: Vec<(i64, String)> = (4..=last).rev().map(|number| (number, number.to_string())).collect();
+    expected[0].1 = "taken".to_owned();
+    assert_eq!(kept("default", "s"), expected);
+    assert_eq!((kept("u", "s"), kept("u", "other")), (vec![(1, "u".to_owned())], Vec::new()));
 }

@@ -24,6 +24,7 @@ from .types import (
     Qualification,
     Recorded,
     Session,
+    SessionTurns,
     Thread,
     Timing,
     ToolPage,
@@ -188,6 +189,11 @@ def check_plan(steps: Sequence[str | Mapping[str, Any]], more: Mapping[str, Any]
 def session(session_id: str) -> Call[Session]:
     """What a session did."""
     return Call("GET", f"/v1/sessions/{_name(session_id)}")
+
+
+def session_turns(session_id: str) -> Call[SessionTurns]:
+    """What a session's last turns were about."""
+    return Call("GET", f"/v1/sessions/{_name(session_id)}/turns")
 
 
 def add_memory(

@@ -25,6 +25,7 @@ from .types import (
     Qualification,
     Recorded,
     Session,
+    SessionTurn,
     Thread,
     Timing,
     ToolPage,
@@ -218,6 +219,11 @@ class Almanac:
     def session(self, session_id: str) -> Session:
         """What a session did."""
         return self._connection.send(_call.session(session_id))
+
+    def session_turns(self, session_id: str) -> list[SessionTurn]:
+        """What the session's last turns were about, the latest first: suggestions made and taken."""
+        found = self._connection.send(_call.session_turns(session_id))
+        return found["items"]
 
     def record(self, tool_name: str, duration_ms: float, *, outcome: Outcome = "success", **more: Any) -> Recorded:
         """Records one call that ended. More: mode_name, complexity, session_id, timestamp, idempotency_key."""

@@ -165,6 +165,24 @@ class Session(TypedDict):
     usage: NotRequired[dict[str, Any]]
 
 
+class SessionTurn(TypedDict):
+    """What was made of a message of a session, and what was suggested until the next."""
+
+    number: int
+    at: str
+    intent: NotRequired[str]
+    categories: list[str]
+    confidence: float
+    suggested: list[str]
+    taken: list[str]
+
+
+class SessionTurns(TypedDict):
+    """The last turns of a session, the latest first."""
+
+    items: list[SessionTurn]
+
+
 class Memory(TypedDict):
     """Something that was said, thought, read or planned."""
 

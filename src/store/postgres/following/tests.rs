@@ -43,7 +43,8 @@ impl Writer {
         let revision = Revision::next(&self.session, self.name).await.unwrap();
         // Its own, whose choices nobody waits for.
         let tenant = self.name.to_hex();
-        let turn = TurnNote { tenant: tenant.clone(), session: session.into(), number: 1, state: "{}".into() };
+        let turn =
+            TurnNote { tenant: tenant.clone(), session: session.into(), number: 1, state: "{}".into(), kept: None };
         let choice =
             ChoiceNote { tenant, tool: "tool".into(), message: session.into(), trust: 1.0, adaptation: Vec::new() };
         notes::write(&self.session, &revision, &Note::Turn(turn), 1).await.unwrap();

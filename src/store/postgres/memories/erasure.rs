@@ -219,6 +219,9 @@ async fn noted_of(session: &DatabaseSession, tenant: &str) -> Result<Noted, Data
         let said = state.get("said").map(ToString::to_string);
         noted.note_turn(row.get(0), message, said.as_deref());
     }
+    for row in session.query("SELECT session, digest FROM almanac.kept_turns WHERE tenant = $1", &of_tenant).await? {
+        noted.note_kept(row.get(0), row.get(1));
+    }
     Ok(noted)
 }
 

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::memory::stored::{Draft, Keys, StoredVersion};
 use crate::store::memories::{Imported, Memories};
-use crate::store::notes::{ChoiceNote, Note, TurnNote};
+use crate::store::notes::{ChoiceNote, KeptTurnNote, Note, TurnNote, digest};
 use crate::store::sqlite::{Options, Sqlite, file_in};
 use crate::store::suite::memories::draft;
 use crate::store::{Settings, Store};
@@ -109,8 +109,17 @@ impl World {
                 session: added.memory.id.clone(),
                 number: 0,
                 state: json!({"message": choice.message}).to_string(),
+                kept: None,
             };
-            self.store().note(vec![Note::Choice(choice), Note::Turn(turn)]).unwrap();
+            // The session has gone on since: only a turn that is kept says what else it was about.
+            let earlier = TurnNote {
+                number: 1,
+                session: format!("{} on", added.memory.id),
+                state: "{}".into(),
+                kept: Some(KeptTurnNote { digest: digest(&message), state: choice.message.clone() }),
+                ..turn.clone()
+            };
+            self.store().note(vec![Note::Choice(choice), Note::Turn(turn), Note::Turn(earlier)]).unwrap();
         }
         self.known.insert(added.memory.id, Known { versions: vec![(whose, words)], deleted: false });
     }
