@@ -1,4 +1,4 @@
-//! Months whose records came before the retention are taken away, whole, by one daemon at a time. No insert waits
+//! What was kept before the retention is taken away by one daemon at a time: months of records whole. No insert waits
 //! behind it: a month is detached while others go on, which takes no lock of theirs, and dropped once it is a table of
 //! its own. What is in the way is let be, and met again at the next look.
 
@@ -40,7 +40,9 @@ pub(super) async fn retain(
 ) -> Result<(), DatabaseFault> {
     let session = DatabaseSession::open(address).await?;
     while take_lease(&session, daemon).await? {
-        let Some((table, stage)) = oldest(&session, retention).await? else { return Ok(()) };
+        let Some((table, stage)) = oldest(&session, retention).await? else {
+            return remove_turns(&session, daemon, retention).await;
+        };
         match stage {
             Stage::Attached => {
                 step(&session, &format!("COMMENT ON TABLE almanac.{table} IS '{DOOMED}'")).await?;
@@ -57,6 +59,25 @@ pub(super) async fn retain(
             }
         }
     }
+    Ok(())
+}
+
+/// The last turns of sessions, a thousand at a time.
+async fn remove_turns(
+    session: &DatabaseSession,
+    daemon: Incarnation,
+    retention: Duration,
+) -> Result<(), DatabaseFault> {
+    let delete = "WITH old AS (
+            SELECT tenant, session, number FROM almanac.kept_turns
+            WHERE at_us < (extract(epoch FROM now()) - $1) * 1000000
+            ORDER BY at_us LIMIT 1000 FOR UPDATE SKIP LOCKED
+        )
+        DELETE FROM almanac.kept_turns USING old
+        WHERE kept_turns.tenant = old.tenant AND kept_turns.session = old.session AND kept_turns.number = old.number
+        RETURNING 1";
+    let values = [(&retention.as_secs_f64() as _, Type::FLOAT8)];
+    while take_lease(session, daemon).await? && !session.query(delete, &values).await?.is_empty() {}
     Ok(())
 }
 
@@ -183,6 +204,28 @@ mod tests {
         session.run(&month(6)).await.unwrap();
         retain(&address, daemon("02"), 30 * DAY).await.unwrap();
         assert_eq!(count(&session, OLD).await, 1);
+    }
+
+    #[tokio::test]
+    async fn turns_go_by_their_age() {
+        let Some(server) = TestServer::start() else { return };
+        let address = server.address("postgres", "");
+        let session = open(&address, Migration::Auto).await.unwrap();
+        session
+            .run("INSERT INTO almanac.turns (tenant, session, state, at_us) VALUES ('t', 's', '{}', 0)")
+            .await
+            .unwrap();
+        let rows = "INSERT INTO almanac.kept_turns (tenant, session, number, digest, state, at_us)
+            SELECT 't', 's', number, '', '{}', (extract(epoch FROM now()) - age) * 1000000
+            FROM (SELECT number, CASE WHEN number <= 2500 THEN 3000000 ELSE 1000000 END AS age
+                FROM generate_series(1, 2600) AS numbers (number)) AS turns";
+        session.run(rows).await.unwrap();
+        let daemon = Incarnation::from_hex(&"01".repeat(16)).unwrap();
+        retain(&address, daemon, 60 * DAY).await.unwrap();
+        assert_eq!(count(&session, "almanac.kept_turns").await, 2600);
+        retain(&address, daemon, 30 * DAY).await.unwrap();
+        assert_eq!(count(&session, "almanac.kept_turns").await, 100);
+        assert_eq!(count(&session, "almanac.turns").await, 1);
     }
 
     #[tokio::test]

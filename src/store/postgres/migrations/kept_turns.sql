@@ -9,3 +9,4 @@ CREATE TABLE almanac.kept_turns (
     PRIMARY KEY (tenant, session, number),
     FOREIGN KEY (tenant, session) REFERENCES almanac.turns ON DELETE CASCADE
 );
+CREATE INDEX ON almanac.kept_turns (at_us);
