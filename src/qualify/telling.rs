@@ -32,8 +32,10 @@ pub(super) struct KnownWords(Mutex<HashMap<Box<str>, Arc<Word>>>);
 
 impl Word {
     fn read(word: &str) -> Self {
-        let mut term = String::new();
-        analysis::terms(word, |part| term.push_str(part));
+        Self::of_term(word, term_of(word))
+    }
+
+    fn of_term(word: &str, term: String) -> Self {
         let meaning = Table::shipped().pool(word, QUERY_PIECES, stop_words::piece_weight).vector();
         Self { term: term.into(), meaning: Quantized::from(&meaning) }
     }
@@ -41,6 +43,17 @@ impl Word {
     fn similarity(&self, other: &Self) -> f32 {
         if self.term == other.term { 1.0 } else { self.meaning.dot(&other.meaning) }
     }
+}
+
+fn term_of(word: &str) -> String {
+    let mut term = String::new();
+    analysis::terms(word, |part| term.push_str(part));
+    term
+}
+
+/// Does a word of this term add something to `words`?
+fn tells(term: &str, words: &[Arc<Word>]) -> bool {
+    !stop_words::is_stop_word(term) && words.iter().all(|known| *known.term != *term)
 }
 
 impl KnownWords {
@@ -59,15 +72,19 @@ impl Telling {
     /// Reads `text`. `names` says of each of its words, split at whatever is no letter and no digit, whether it is of a
     /// name that says where, not what: that of a network, say.
     pub(super) fn of(text: &str, names: &[bool]) -> Self {
-        Self::read(text, names, |word| Arc::new(Word::read(word)))
+        // Most words of a message tell nothing, and their meaning is never looked up.
+        Self::read(text, names, |word, words| {
+            let term = term_of(word);
+            tells(&term, words).then(|| Arc::new(Word::of_term(word, term)))
+        })
     }
 
     /// The same of a text of the catalog, whose words come again and are kept.
     pub(super) fn of_catalog(text: &str, names: &[bool], known: &KnownWords) -> Self {
-        Self::read(text, names, |word| known.word(word))
+        Self::read(text, names, |word, words| Some(known.word(word)).filter(|word| tells(&word.term, words)))
     }
 
-    fn read(text: &str, names: &[bool], read: impl Fn(&str) -> Arc<Word>) -> Self {
+    fn read(text: &str, names: &[bool], telling: impl Fn(&str, &[Arc<Word>]) -> Option<Arc<Word>>) -> Self {
         let has_plain_words = text.chars().any(char::is_lowercase);
         let mut words: Vec<Arc<Word>> = Vec::new();
         for (place, word) in follow_up::split(head(text, MAX_BYTES)).enumerate() {
@@ -76,10 +93,7 @@ impl Telling {
             if words.len() >= MOST_WORDS || is_name || names.get(place).copied().unwrap_or_default() {
                 continue;
             }
-            let word = read(word);
-            if !stop_words::is_stop_word(&word.term) && !words.iter().any(|known| known.term == word.term) {
-                words.push(word);
-            }
+            words.extend(telling(word, &words));
         }
         Self(words.into())
     }
