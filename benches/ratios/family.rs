@@ -7,7 +7,8 @@ use anyhow::Result;
 
 use crate::row::Row;
 use crate::{
-    above_hyper, calls, cold_load, durable, forecast, gateway, growth, http, lookup, memory, rules, save, select, start,
+    above_hyper, calls, cold_load, durable, fleet, forecast, gateway, growth, http, lookup, memory, rules, save,
+    select, start,
 };
 
 /// Is the row of this name wanted?
@@ -22,7 +23,7 @@ pub(crate) struct Family {
 }
 
 /// In the order of the table.
-pub(crate) const FAMILIES: [Family; 14] = [
+pub(crate) const FAMILIES: [Family; 15] = [
     http::FAMILY,
     calls::FAMILY,
     above_hyper::FAMILY,
@@ -37,6 +38,7 @@ pub(crate) const FAMILIES: [Family; 14] = [
     start::FAMILY,
     gateway::FAMILY,
     growth::FAMILY,
+    fleet::FAMILY,
 ];
 
 impl Family {
@@ -59,9 +61,12 @@ impl Family {
     }
 }
 
-/// Where a program is. Administrators' programs count, which are not on every user's path.
+const POSTGRES: &str = "/usr/lib/postgresql/15/bin";
+
+/// Where a program is. Administrators' programs count, and those of PostgreSQL's server as Debian has them, which are
+/// not on every user's path.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
-    let directories = env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/local/sbin".into()]);
+    let directories = env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/local/sbin".into(), POSTGRES.into()]);
     directories.map(|directory| directory.join(program)).find(|file| file.is_file())
 }

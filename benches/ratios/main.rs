@@ -19,6 +19,7 @@ mod corpus;
 mod daemon;
 mod durable;
 mod family;
+mod fleet;
 mod forecast;
 mod gateway;
 mod growth;

@@ -6,3 +6,4 @@ pub(crate) mod inotify;
 pub(crate) mod locked;
 pub(crate) mod nginx;
 pub(crate) mod own;
+pub(crate) mod postgres;
