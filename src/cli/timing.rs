@@ -135,7 +135,8 @@ fn print(tool: &str, timing: &Timing, out: &mut Output) {
     if let Some(left) = &timing.remaining {
         out.line(&format!("left of it: half under {}, nine in ten under {}", time(left.p50_ms), time(left.p90_ms)));
     }
-    out.line(&format!("from {} samples ({})", timing.samples, timing.basis));
+    let others = timing.fleet_samples.map(|samples| format!(", {samples} on other hosts")).unwrap_or_default();
+    out.line(&format!("from {} samples{others} ({})", timing.samples, timing.basis));
     if let Some(why) = &timing.degraded {
         out.line(why);
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::daemon::{Daemon, Site, ask, document, wait_until};
+use crate::daemon::{Daemon, Site, almanacd, ask, document, wait_until};
 use crate::database::DatabaseServer;
 use crate::memory::{self, message};
 
@@ -85,6 +85,9 @@ fn a_host_without_calls_estimates_by_the_others() {
         }
     };
     check(two);
+    let estimated = almanacd().args(["estimate", "solve", "--socket"]).arg(sites[1].path("state/admin.sock")).output();
+    let said = String::from_utf8(estimated.unwrap().stdout).unwrap();
+    assert!(said.contains("from 0 samples, 30 on other hosts (fleet)"), "{said}");
     // On the same host they are its own.
     soon("the host's calls", || timing(beside, "solve")["samples"] == 30);
     let said = timing(beside, "solve");
