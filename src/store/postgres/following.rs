@@ -23,7 +23,6 @@ use super::session::{DatabaseSession, StatementValue};
 use super::shared_counts::SharedCounts;
 use super::trails::{SharedTrails, WrittenTrail};
 use crate::store::memories::Forgotten;
-use crate::store::notes::TurnNote;
 use crate::store::{FleetKey, Followed, SessionCall};
 use crate::timing::KeyCount;
 
@@ -278,14 +277,7 @@ async fn read_notes(
     followed: &mut Followed,
 ) -> Result<(), DatabaseFault> {
     let query = format!("SELECT tenant, session, number, state {} ORDER BY at_us", beyond("turns"));
-    let turn = |row: &Row| TurnNote {
-        tenant: row.get(0),
-        session: row.get(1),
-        number: row.get(2),
-        state: row.get(3),
-        kept: None,
-    };
-    followed.turns = session.query(&query, values).await?.iter().map(turn).collect();
+    followed.turns = session.query(&query, values).await?.iter().map(notes::turn_of).collect();
     let query = format!(
         "SELECT tenant, tool, message, trust, adaptations.state
          {} JOIN almanac.adaptations USING (tenant) ORDER BY id",

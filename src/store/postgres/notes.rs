@@ -120,18 +120,16 @@ pub(super) fn place(note: &Note) -> (&str, &str) {
     }
 }
 
+/// A row of tenant, session, number and state.
+pub(super) fn turn_of(row: &Row) -> TurnNote {
+    TurnNote { tenant: row.get(0), session: row.get(1), number: row.get(2), state: row.get(3), kept: None }
+}
+
 /// Reads back what a start needs, of all daemons.
 pub(super) async fn read_all(session: &DatabaseSession) -> Result<Notes, DatabaseFault> {
     let latest = "SELECT tenant, session, number, state FROM almanac.turns ORDER BY at_us DESC LIMIT $1";
     let rows = session.query(latest, &[(&MAX_TURNS as _, Type::INT8)]).await?;
-    let turn = |row: &Row| TurnNote {
-        tenant: row.get(0),
-        session: row.get(1),
-        number: row.get(2),
-        state: row.get(3),
-        kept: None,
-    };
-    let turns = rows.iter().rev().map(turn).collect();
+    let turns = rows.iter().rev().map(turn_of).collect();
     Ok(Notes { turns, choices: choices_of(session, None).await? })
 }
 

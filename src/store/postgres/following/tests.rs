@@ -8,7 +8,7 @@ use super::super::test_server::TestServer;
 use super::super::{history, notes};
 use super::*;
 use crate::store::ReplayLimits;
-use crate::store::notes::{ChoiceNote, Note};
+use crate::store::notes::{ChoiceNote, Note, TurnNote};
 use crate::store::suite::records::execution;
 use crate::timing::Execution;
 
