@@ -10,7 +10,7 @@
     File {
         name: "console.js",
         content_type: "text/javascript; charset=utf-8",
-        sum: "6a319bcb6be9be6796e9d85d5efdf65f",
+        sum: "45b76628c9909d38698344d34325f0e6",
         plain: include_bytes!("console.js"),
         gzip: include_bytes!("console.js.gz"),
     },

@@ -1,6 +1,6 @@
 /** What is remembered? */
 
-import { useEffect, useState } from 'preact/hooks';
+import { useLayoutEffect, useState } from 'preact/hooks';
 
 import { api, type MemoryAnswer, type SearchAnswer, type VersionAnswer } from '../api.js';
 import { useAsk, useDo } from '../ask.js';
@@ -76,7 +76,8 @@ function Search({ place }: { place: Place }) {
   >;
   const [form, setForm] = useState(filled);
   const offset = Number(place.query.get('offset')) || 0;
-  useEffect(() => setForm(filled), [JSON.stringify(filled)]);
+  // Before anybody can type: what was typed meanwhile would be lost.
+  useLayoutEffect(() => setForm(filled), [JSON.stringify(filled)]);
   const body = {
     ...(filled.field !== '' && { criteria: { [filled.field]: valueOf(filled.value) } }),
     options: {
@@ -88,7 +89,7 @@ function Search({ place }: { place: Place }) {
     },
   };
   const found = useAsk(`memories ${filled.kind} ${JSON.stringify(body)}`, (signal) => ask(filled.kind, body, signal));
-  const set = (name: string) => (value: string) => setForm({ ...form, [name]: value });
+  const set = (name: string) => (value: string) => setForm((form) => ({ ...form, [name]: value }));
   return (
     <Page title="Memory" lead="What was said, thought, read and planned: by what it says and by its fields.">
       <form

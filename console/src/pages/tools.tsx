@@ -1,6 +1,6 @@
 /** What tools are there, and what is wrong with them? */
 
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
 
 import { api, type Diagnostic, type ToolSummary } from '../api.js';
 import { useAsk } from '../ask.js';
@@ -37,7 +37,8 @@ function List({ place }: { place: Place }) {
   const [form, setForm] = useState(filled);
   const limit = Number(place.query.get('limit')) || PAGE;
   const key = JSON.stringify([filled, limit]);
-  useEffect(() => setForm(filled), [JSON.stringify(filled)]);
+  // Before anybody can type: what was typed meanwhile would be lost.
+  useLayoutEffect(() => setForm(filled), [JSON.stringify(filled)]);
   useEffect(() => {
     const timer = setTimeout(() => {
       if (JSON.stringify(form) !== JSON.stringify(filled)) go(link('tools', undefined, form), true);
@@ -50,7 +51,7 @@ function List({ place }: { place: Place }) {
   );
   const all = useAsk('facets', (signal) => api().listTools({ query: { limit: 1000 }, signal }));
   useOnEvent(['catalog_reloaded'], 500, () => (tools.again(), all.again()));
-  const set = (name: string) => (value: string) => setForm({ ...form, [name]: value });
+  const set = (name: string) => (value: string) => setForm((form) => ({ ...form, [name]: value }));
   const counts = (of: (tool: ToolSummary) => readonly string[]) => {
     const found = new Map<string, number>();
     for (const tool of all.answer?.items ?? [])
