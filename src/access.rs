@@ -42,8 +42,7 @@ pub struct Settings {
 impl Settings {
     /// The file that is meant now: one that is not named is used from when it is there.
     pub fn file(&self) -> Option<PathBuf> {
-        let default = || if self.without_machine { None } else { config::default_tokens_file() };
-        self.tokens_file.clone().or_else(default)
+        self.tokens_file.clone().or_else(|| config::default_tokens_file(self.without_machine))
     }
 }
 

@@ -145,11 +145,12 @@ pub fn default_tool_metadata() -> Vec<PathBuf> {
     if installed.iter().any(|path| path.is_dir()) { installed.into() } else { vec!["tool_metadata".into()] }
 }
 
-/// systemd hands the tokens over as a credential; the file of the package stands in where none is configured.
-pub fn default_tokens_file() -> Option<PathBuf> {
+/// systemd hands the tokens over as a credential; the file of the package stands in where none is configured, but for
+/// a daemon that does not serve the machine.
+pub fn default_tokens_file(without_machine: bool) -> Option<PathBuf> {
     let credential = env::var_os("CREDENTIALS_DIRECTORY").map(|directory| Path::new(&directory).join("tokens"));
     // In a project's directory the machine's tokens are not meant.
-    let installed = is_installed(&default_state_dir()).then(|| INSTALLED_TOKENS.into());
+    let installed = (!without_machine && is_installed(&default_state_dir())).then(|| INSTALLED_TOKENS.into());
     // A file that may be there but cannot be looked at must not open the door: reading it will fail, and say so.
     credential.into_iter().chain(installed).find(|path: &PathBuf| path.try_exists().unwrap_or(true))
 }
