@@ -6,6 +6,7 @@ pub mod backup;
 mod condition;
 mod database;
 mod erasure;
+mod field_order;
 mod history;
 mod matched_terms;
 mod memories;

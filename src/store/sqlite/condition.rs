@@ -85,8 +85,8 @@ impl Condition {
 
     fn and_indexed(&mut self, number: i64, Indexed { key, kind, value }: Indexed) {
         let has = "m.seq IN (SELECT f.seq FROM memory_fields AS f
-                             WHERE f.tenant = ? AND f.key = ? AND f.type = ? AND f.value = ?)";
-        self.and(has, [number.into(), key.into(), kind.into(), value]);
+                             WHERE f.tenant = ? AND f.key = ? AND f.type IN (?, ?) AND f.value = ?)";
+        self.and(has, [number.into(), key.into(), kind.into(), (kind + ITEM).into(), value]);
     }
 
     fn and_field(&mut self, path: &FieldPath, wanted: &Wanted) {
@@ -138,6 +138,9 @@ const TAGS: &str = "tags";
 /// Characters of the longest text that is in the index of own keys.
 const LONGEST: usize = 200;
 
+/// What the index adds to the type of an array's item.
+const ITEM: i64 = 4;
+
 /// Keys of everybody, which that index leaves out.
 const LEFT_OUT: [&str; 3] = ["", "role", "schemaVersion"];
 
@@ -168,7 +171,8 @@ impl Indexed {
     }
 }
 
-fn is_indexed(key: &str) -> bool {
+/// Whether the index of own keys has this one.
+pub(super) fn is_indexed(key: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     key.bytes().all(is_plain) && !LEFT_OUT.contains(&key)
 }
@@ -213,7 +217,7 @@ pub(super) fn sort_key(sort: &SortBy) -> Condition {
     }
 }
 
-fn sql_value(value: &SortValue) -> Value {
+pub(super) fn sql_value(value: &SortValue) -> Value {
     match value {
         SortValue::Nothing => Value::Null,
         SortValue::Integer(number) => (*number).into(),
@@ -247,7 +251,7 @@ pub(super) fn after(condition: &mut Condition, key: &Condition, value: &SortValu
 }
 
 /// The path as SQLite spells it.
-fn json_path(path: &FieldPath) -> String {
+pub(super) fn json_path(path: &FieldPath) -> String {
     path.keys().iter().fold("$".to_owned(), |path, key| format!("{path}.\"{key}\""))
 }
 

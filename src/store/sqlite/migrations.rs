@@ -18,6 +18,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/predicted.sql"),
     include_str!("migrations/memory_fields.sql"),
     include_str!("migrations/kept_turns.sql"),
+    include_str!("migrations/field_order.sql"),
 ];
 
 /// The schema cannot be brought up to date.

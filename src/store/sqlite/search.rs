@@ -3,6 +3,7 @@
 use rusqlite::{Connection, params_from_iter};
 
 use super::condition::{Condition, after, sort_key, sort_value};
+use super::field_order::{FieldOrder, Placed};
 use super::queries::{self, COLUMNS};
 use super::{ranking, row_cache};
 use crate::memory::query::{Begun, Found, Hit, Place, Search, SortBy, SortValue, TextQuery};
@@ -33,7 +34,7 @@ pub(super) fn search(
         }
     }
     let found = match &search.text {
-        None => listed(connection, &condition, search)?,
+        None => listed(connection, number, &condition, search)?,
         Some(query) => row_cache::with(row_caches, connection, number, |cache| {
             let scope = ranking::scope_of(connection, cache, &condition, &search.filter)?;
             let ranking = ranking::rank(connection, cache, number, scope, query)?;
@@ -65,8 +66,16 @@ fn count(connection: &Connection, condition: &Condition) -> rusqlite::Result<u64
 }
 
 /// All that the filter lets through, in the order of a stored value.
-fn listed(connection: &Connection, condition: &Condition, search: &Search) -> rusqlite::Result<Found> {
+fn listed(connection: &Connection, number: i64, condition: &Condition, search: &Search) -> rusqlite::Result<Found> {
     let total = count(connection, condition)?;
+    if let Some(order) = FieldOrder::of(connection, number, condition, search, total)? {
+        return walked(connection, &order, total);
+    }
+    Ok(Found { hits: sorted(connection, condition, search)?, total, ..Found::default() })
+}
+
+/// A page of what the filter lets through, all of which is read and sorted.
+pub(super) fn sorted(connection: &Connection, condition: &Condition, search: &Search) -> rusqlite::Result<Vec<Hit>> {
     let key = sort_key(&search.sort);
     let mut condition = condition.clone();
     if let Some(Place::After(value, id)) = &search.place {
@@ -83,12 +92,21 @@ fn listed(connection: &Connection, condition: &Condition, search: &Search) -> ru
     );
     let page = [(search.limit as i64).into(), (search.offset as i64).into()];
     let values = key.values.into_iter().chain(condition.values).chain(page);
-    let hits = connection
+    connection
         .prepare_cached(&sql)?
         .query_map(params_from_iter(values), |row| {
             Ok(Hit { value: sort_value(row.get_ref(0)?), memory: queries::memory(row, 1)?, score: None })
         })?
-        .collect::<rusqlite::Result<_>>()?;
+        .collect()
+}
+
+/// All that the filter lets through, in the order of an own key's index.
+fn walked(connection: &Connection, order: &FieldOrder<'_>, total: u64) -> rusqlite::Result<Found> {
+    let mut hits = Vec::new();
+    for Placed { seq, value, .. } in order.page()? {
+        let Some(memory) = read(connection, seq)? else { continue };
+        hits.push(Hit { memory, value, score: None });
+    }
     Ok(Found { hits, total, ..Found::default() })
 }
 
