@@ -41,13 +41,15 @@ pub(super) struct Placed {
 }
 
 impl<'a> FieldOrder<'a> {
-    /// The order of a search that `total` memories fit, if walking the index is the shorter way.
+    /// The order of a search that `total` memories fit, if walking the index is the shorter way. `through` is the
+    /// number of the latest memory: there are no more than that.
     pub(super) fn of(
         connection: &'a Connection,
         tenant: i64,
         condition: &'a Condition,
         search: &'a Search,
         total: u64,
+        through: i64,
     ) -> rusqlite::Result<Option<Self>> {
         let SortBy::Field(field) = &search.sort else { return Ok(None) };
         let Some(key) = indexed_key(field) else { return Ok(None) };
@@ -55,10 +57,10 @@ impl<'a> FieldOrder<'a> {
             return Ok(None);
         }
         let most = (total * SPARSEST).cast_signed();
-        let all: i64 = connection
-            .prepare_cached("SELECT count(*) FROM (SELECT 1 FROM memories WHERE tenant = ?1 LIMIT ?2)")?
-            .query_row([tenant, most], |row| row.get(0))?;
-        Ok((all < most).then(|| Self { connection, tenant, condition, key, path: json_path(field), search }))
+        if through >= most && count_to(connection, tenant, most)? == most {
+            return Ok(None);
+        }
+        Ok(Some(Self { connection, tenant, condition, key, path: json_path(field), search }))
     }
 
     /// The memories of the page.
@@ -167,6 +169,13 @@ impl<'a> FieldOrder<'a> {
     }
 }
 
+/// How many memories the tenant has, counted to `most`.
+fn count_to(connection: &Connection, tenant: i64, most: i64) -> rusqlite::Result<i64> {
+    connection
+        .prepare_cached("SELECT count(*) FROM (SELECT 1 FROM memories WHERE tenant = ?1 LIMIT ?2)")?
+        .query_row([tenant, most], |row| row.get(0))
+}
+
 /// The key, if the index has it and no column does.
 fn indexed_key(field: &FieldPath) -> Option<&str> {
     match field.keys() {
@@ -272,21 +281,23 @@ mod tests {
     fn a_walk_is_taken_where_it_is_short() {
         let written: Vec<_> = (0..5000).map(|number| (number, Some(json!(number)))).collect();
         let connection = database(&written);
-        for (field, kind, offset, is_walked) in [
-            ("x", None, 0, true),
-            ("x", None, FURTHEST + 1, false),
-            ("x", Some(0), 0, false),
-            ("x.y", None, 0, false),
-            ("importance_score", None, 0, false),
+        for (field, offset, total, through, is_walked) in [
+            ("x", 0, 5000, 5000, true),
+            ("x", FURTHEST + 1, 5000, 5000, false),
+            ("x", 0, FEWEST - 1, 5000, false),
+            // Others' memories count for nothing.
+            ("x", 0, 5000, 1_000_000, true),
+            ("x.y", 0, 5000, 5000, false),
+            ("importance_score", 0, 5000, 5000, false),
         ] {
-            let filter = Filter { kind, ..Filter::default() };
-            let condition = Condition::of(1, &filter);
-            let total = if kind.is_some() { 1667 } else { 5000 };
             let sort = SortBy::Field(FieldPath::parse(field).unwrap());
-            let search =
-                Search { filter, text: None, sort, descending: false, begun: None, place: None, offset, limit: 1 };
-            let order = FieldOrder::of(&connection, 1, &condition, &search, total).unwrap();
-            assert_eq!(order.is_some(), is_walked, "{field} {kind:?} {offset}");
+            let (filter, text, begun, place) = (Filter::default(), None, None, None);
+            let condition = Condition::of(1, &filter);
+            let search = Search { filter, text, sort, descending: false, begun, place, offset, limit: 1 };
+            let order = FieldOrder::of(&connection, 1, &condition, &search, total, through).unwrap();
+            assert_eq!(order.is_some(), is_walked, "{field} {offset} {total} {through}");
         }
+        assert_eq!(count_to(&connection, 1, 100).unwrap(), 100);
+        assert_eq!(count_to(&connection, 2, 100).unwrap(), 0);
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn search(
         }
     }
     let found = match &search.text {
-        None => listed(connection, number, &condition, search)?,
+        None => listed(connection, number, &condition, search, begun)?,
         Some(query) => row_cache::with(row_caches, connection, number, |cache| {
             let scope = ranking::scope_of(connection, cache, &condition, &search.filter)?;
             let ranking = ranking::rank(connection, cache, number, scope, query)?;
@@ -66,9 +66,15 @@ fn count(connection: &Connection, condition: &Condition) -> rusqlite::Result<u64
 }
 
 /// All that the filter lets through, in the order of a stored value.
-fn listed(connection: &Connection, number: i64, condition: &Condition, search: &Search) -> rusqlite::Result<Found> {
+fn listed(
+    connection: &Connection,
+    number: i64,
+    condition: &Condition,
+    search: &Search,
+    begun: Begun,
+) -> rusqlite::Result<Found> {
     let total = count(connection, condition)?;
-    if let Some(order) = FieldOrder::of(connection, number, condition, search, total)? {
+    if let Some(order) = FieldOrder::of(connection, number, condition, search, total, begun.through)? {
         return walked(connection, &order, total);
     }
     Ok(Found { hits: sorted(connection, condition, search)?, total, ..Found::default() })
