@@ -268,7 +268,8 @@ mod tests {
                     path: "$.\"x\"".to_owned(),
                     search: &search,
                 };
-                let walked: Vec<_> = order.page().unwrap().into_iter().map(|placed| (placed.id, placed.value)).collect();
+                let walked = order.page().unwrap().into_iter();
+                let walked: Vec<_> = walked.map(|placed| (placed.id, placed.value)).collect();
                 prop_assert_eq!(&walked, &read);
                 let Some((id, value)) = walked.last().cloned() else { break };
                 search.place = Some(Place::After(value, id));

@@ -1,5 +1,5 @@
--- So that memories come in the order of an own key from its index: `type` is 0 of a text, 1 of a number, 2 of a truth value,
--- 3 of the first 200 characters of a longer text, and 4 more of an array's item, which is found but not sorted by.
+-- So that memories come in the order of an own key from its index: `type` is 0 of a text, 1 of a number, 2 of a truth
+-- value, 3 of the first 200 characters of a longer text, and 4 more of an array's item, which is found, not sorted by.
 DROP VIEW memory_values;
 CREATE VIEW memory_values (seq, key, type, value, tenant) AS
     SELECT m.seq, CASE f.path WHEN '$' THEN f.key ELSE replace(substr(f.path, 3), '"', '') END AS name,
