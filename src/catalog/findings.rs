@@ -1,6 +1,7 @@
 //! What is wrong with the documents, in pages.
 
 use super::Diagnostic;
+use crate::strict::Severity;
 
 /// Where a page ends: behind so many of a file's findings, and behind all of the files before it.
 ///
@@ -51,6 +52,12 @@ pub fn page<'f>(
     (page, next)
 }
 
+/// At most `limit` of `findings`: errors before warnings before hints, each in the order that they are listed in.
+pub fn worst(findings: &[Diagnostic], limit: usize) -> Vec<Diagnostic> {
+    let of = |severity| findings.iter().filter(move |finding| finding.severity == severity);
+    [Severity::Error, Severity::Warning, Severity::Hint].into_iter().flat_map(of).take(limit).cloned().collect()
+}
+
 fn findings_of(findings: &[Diagnostic], file: &str) -> std::ops::Range<usize> {
     let start = findings.partition_point(|finding| finding.file.as_str() < file);
     let end = findings.partition_point(|finding| finding.file.as_str() <= file);
@@ -95,6 +102,20 @@ mod tests {
             assert_eq!(after, Some(next));
         }
         all
+    }
+
+    #[test]
+    fn the_worst_are_errors_then_warnings_then_hints() {
+        let place = Path::new("f.yaml");
+        let mut all = vec![Diagnostic::warning(place, "w", "m"), Diagnostic::error(place, "e", "m")];
+        all.push(Diagnostic { severity: Severity::Hint, ..all[0].clone() });
+        all.push(Diagnostic::error(Path::new("g.yaml"), "e", "m"));
+        let severities = |limit| worst(&all, limit).iter().map(|finding| finding.severity).collect::<Vec<_>>();
+        let ordered = [Severity::Error, Severity::Error, Severity::Warning, Severity::Hint];
+        for limit in 0..=5 {
+            assert_eq!(severities(limit), ordered[..limit.min(4)], "{limit}");
+        }
+        assert_eq!(worst(&all, 2)[1].file, "g.yaml");
     }
 
     proptest! {

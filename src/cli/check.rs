@@ -19,8 +19,8 @@ use crate::access::issue::service_group;
 use crate::catalog::load::{self as documents, Documents, LoadOptions, Loaded};
 use crate::catalog::reload::{Reloader, Sources};
 use crate::catalog::{self, Settings};
-use crate::config::{self, DaemonOverrides, Overrides};
-use crate::daemon::Config;
+use crate::config::{self, DaemonOverrides, HomelessError, Overrides, UserFiles};
+use crate::daemon::{Config, DaemonError};
 use crate::qualify::categories::file::CategoryFile;
 use crate::strict::diagnostic::{self, Diagnostic};
 use crate::strict::{LoadError, Severity, load};
@@ -41,8 +41,38 @@ pub(super) struct CheckArgs {
     /// Check again whenever something changes, until interrupted
     #[arg(long)]
     watch: bool,
+    /// Check what `serve --user` serves: your own configuration and documents
+    #[arg(long, conflicts_with = "paths")]
+    user: bool,
     #[command(flatten)]
     overrides: Overrides,
+}
+
+/// What to look at.
+struct Subject<'a> {
+    paths: &'a [PathBuf],
+    overrides: Overrides,
+    daemon: DaemonOverrides,
+}
+
+impl<'a> Subject<'a> {
+    fn of(args: &'a CheckArgs) -> Result<Self, CliError> {
+        let (mut overrides, mut daemon) = (args.overrides.clone(), DaemonOverrides::default());
+        if args.user {
+            daemon.user = true;
+            UserFiles::find().ok_or(DaemonError::Homeless(HomelessError))?.fill(&mut overrides, &mut daemon);
+        }
+        Ok(Self { paths: &args.paths, overrides, daemon })
+    }
+
+    /// The configuration's file, if there is one.
+    fn file(&self) -> Option<PathBuf> {
+        if self.daemon.user { self.overrides.config.clone() } else { config::file(&self.overrides) }
+    }
+
+    fn config(&self) -> Result<Config, LoadError> {
+        Config::load(&self.overrides, &self.daemon)
+    }
 }
 
 /// What was looked at, and what is wrong with it.
@@ -61,10 +91,11 @@ pub(super) fn run(args: &CheckArgs, output: &mut Output) -> Result<Exit, CliErro
         let message = "`-` is one document from standard input: it stands alone, and cannot be watched";
         return Err(CliError::Arguments(message.to_owned()));
     }
+    let subject = Subject::of(args)?;
     if args.watch {
-        return watch(args, output);
+        return watch(&subject, output);
     }
-    let found = if is_given { from_stdin(&args.overrides)? } else { look(args)? };
+    let found = if is_given { from_stdin(&subject)? } else { look(&subject)? };
     Ok(show(&found, output))
 }
 
@@ -95,24 +126,25 @@ fn show(found: &Found, output: &mut Output) -> Exit {
     if errors == 0 { Exit::Success } else { Exit::Failure }
 }
 
-fn look(args: &CheckArgs) -> Result<Found, CliError> {
-    let (loaded, mut diagnostics) = if args.paths.is_empty() {
-        configured(&args.overrides)?
+fn look(subject: &Subject<'_>) -> Result<Found, CliError> {
+    let paths = subject.paths;
+    let (loaded, mut diagnostics) = if paths.is_empty() {
+        configured(subject)?
     } else {
-        let options = LoadOptions { max_document_bytes: limit(&args.overrides)?, ..LoadOptions::directory("") };
-        let loaded = documents::load(LoadOptions { roots: args.paths.clone(), ..options });
+        let options = LoadOptions { max_document_bytes: limit(subject)?, ..LoadOptions::directory("") };
+        let loaded = documents::load(LoadOptions { roots: paths.to_vec(), ..options });
         let diagnostics = loaded.diagnostics.to_vec();
         (loaded, diagnostics)
     };
     // Documents alone cannot have the tools they speak of beside them.
-    if !args.paths.is_empty() && args.paths.iter().all(|path| path.is_file()) {
+    if !paths.is_empty() && paths.iter().all(|path| path.is_file()) {
         diagnostics.retain(|finding| finding.code != "dangling-relation");
     }
     diagnostics.extend(left_out(&loaded));
     let Documents { good, bad, .. } = loaded.documents;
     let documents = good + bad;
     if documents == 0 && diagnostics.is_empty() {
-        let place = args.paths.first().cloned().unwrap_or_default();
+        let place = paths.first().cloned().unwrap_or_default();
         let warning = Diagnostic::warning(&place, "no-documents", "no document (.yaml or .yml) was found");
         diagnostics.push(warning.with_hint("JSON is read from files that end in .json"));
     }
@@ -132,16 +164,16 @@ fn left_out(loaded: &Loaded) -> Vec<Diagnostic> {
 
 /// The largest document that the configuration takes. A configuration that nobody named may be faulty: documents are
 /// looked at alone.
-fn limit(overrides: &Overrides) -> Result<usize, CliError> {
-    match Config::load(overrides, &DaemonOverrides::default()) {
+fn limit(subject: &Subject<'_>) -> Result<usize, CliError> {
+    match subject.config() {
         Ok(config) => Ok(config.catalog.max_document_bytes),
-        Err(error) if overrides.config.is_some() => Err(error.into()),
+        Err(error) if subject.overrides.config.is_some() => Err(error.into()),
         Err(_) => Ok(Settings::default().max_document_bytes),
     }
 }
 
-fn from_stdin(overrides: &Overrides) -> Result<Found, CliError> {
-    let limit = limit(overrides)?;
+fn from_stdin(subject: &Subject<'_>) -> Result<Found, CliError> {
+    let limit = limit(subject)?;
     let mut content = Vec::new();
     let read = io::stdin().lock().take(limit as u64 + 1).read_to_end(&mut content);
     read.map_err(|error| CliError::Read { file: STDIN_NAME.to_owned(), source: error.into() })?;
@@ -155,8 +187,8 @@ fn from_stdin(overrides: &Overrides) -> Result<Found, CliError> {
 }
 
 /// Looks again after every change, and says what it found if that is something else.
-fn watch(args: &CheckArgs, output: &mut Output) -> Result<Exit, CliError> {
-    let roots = if args.paths.is_empty() { named(&args.overrides) } else { args.paths.clone() };
+fn watch(subject: &Subject<'_>, output: &mut Output) -> Result<Exit, CliError> {
+    let roots = if subject.paths.is_empty() { named(subject) } else { subject.paths.to_vec() };
     let sources = Sources { options: LoadOptions { roots, ..LoadOptions::directory("") }, ..Sources::directory("") };
     let (sender, changes) = mpsc::channel();
     // Kept, since the watch ends with it.
@@ -167,7 +199,7 @@ fn watch(args: &CheckArgs, output: &mut Output) -> Result<Exit, CliError> {
     .map_err(CliError::Runtime)?;
     let mut last = None;
     while changes.recv().is_ok() {
-        let found = look(args)?;
+        let found = look(subject)?;
         if last.as_ref() != Some(&found) {
             show(&found, output);
             if output.failure().is_some() {
@@ -180,9 +212,9 @@ fn watch(args: &CheckArgs, output: &mut Output) -> Result<Exit, CliError> {
 }
 
 /// The files and directories that the configuration is made of.
-fn named(overrides: &Overrides) -> Vec<PathBuf> {
-    let mut paths: Vec<PathBuf> = config::file(overrides).into_iter().collect();
-    if let Ok(config) = Config::load(overrides, &DaemonOverrides::default()) {
+fn named(subject: &Subject<'_>) -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> = subject.file().into_iter().collect();
+    if let Ok(config) = subject.config() {
         paths.extend(config.documents().roots);
         paths.extend(config.presets.clone().into_iter().chain(config.categories.clone()).chain(config.auth.file()));
     }
@@ -191,8 +223,8 @@ fn named(overrides: &Overrides) -> Vec<PathBuf> {
 
 /// The configuration, its tokens, presets, categories and documents. A faulty configuration is an error of its own
 /// kind.
-fn configured(overrides: &Overrides) -> Result<(Loaded, Vec<Diagnostic>), CliError> {
-    let config = match Config::load(overrides, &DaemonOverrides::default()) {
+fn configured(subject: &Subject<'_>) -> Result<(Loaded, Vec<Diagnostic>), CliError> {
+    let config = match subject.config() {
         Ok(config) => config,
         Err(LoadError::Faulty { diagnostics, .. }) => return Ok((Loaded::default(), diagnostics)),
         Err(error) => return Err(error.into()),
@@ -205,7 +237,7 @@ fn configured(overrides: &Overrides) -> Result<(Loaded, Vec<Diagnostic>), CliErr
     let mut categories = CategoryFile::new(config.categories.clone());
     categories.read();
     diagnostics.extend(categories.current().1);
-    let file = config::file(overrides).unwrap_or_default();
+    let file = subject.file().unwrap_or_default();
     diagnostics.extend(upstream::check(&config.mcp.upstream, &file));
     diagnostics.extend(config.auth.file().map(|file| tokens(&file)).unwrap_or_default());
     Ok((loaded, diagnostics))

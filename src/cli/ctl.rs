@@ -67,8 +67,12 @@ pub(super) fn run(args: &CtlArgs, output: &mut Output) -> Result<Exit, CliError>
         CtlCommand::Reload { wait: true } => {
             let answer: ReloadAnswer = block_on(client.ask("POST", "/-/reload", None))?;
             output.show(&answer, |out| {
-                for finding in answer.diagnostics.iter().filter(|finding| finding.is_error()) {
+                let shown: Vec<_> = answer.diagnostics.iter().filter(|finding| finding.is_error()).collect();
+                for finding in &shown {
                     out.note(&format!("{}: {}", finding.place(), finding.message));
+                }
+                if shown.len() < answer.errors {
+                    out.note(&format!("and {} more errors: see GET /v1/catalog", answer.errors - shown.len()));
                 }
                 for failed in &answer.plugins_failed {
                     out.note(&format!("rule library {}: {}", failed.id, failed.reason));

@@ -258,10 +258,13 @@ pub struct ReloadAnswer {
     pub generation: u64,
     /// How many tools are served.
     pub tools: usize,
-    /// Errors among the diagnostics.
+    /// Errors among all diagnostics.
     pub errors: usize,
-    /// Everything that is wrong.
+    /// What is wrong: at most 100 diagnostics, errors first. All are listed by `GET /v1/catalog`.
     pub diagnostics: Vec<Diagnostic>,
+    /// How many diagnostics there are.
+    #[serde(default)]
+    pub total: usize,
     /// Rule libraries that answer.
     pub plugins_ready: usize,
     /// Rule libraries whose file is not what serves.

@@ -103,6 +103,27 @@ fn check_of_nothing_says_so() {
 }
 
 #[test]
+fn check_of_a_users_own_files() {
+    let home = TempDir::new().unwrap();
+    let own = home.path().join(".config/almanac");
+    fs::create_dir_all(own.join("tool_metadata")).unwrap();
+    fs::write(own.join("tool_metadata/a.yaml"), document("a", "t")).unwrap();
+    let check = || {
+        let mut command = almanacd();
+        command.env_remove("XDG_CONFIG_HOME").env_remove("XDG_STATE_HOME");
+        run(command.args(["check", "--user", "--json"]).env("HOME", home.path()).current_dir(&home))
+    };
+    let (code, out, _) = check();
+    let report: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(code, 0, "{report}");
+    assert!(report["tools"].as_u64().unwrap() >= 1, "{report}");
+    fs::write(own.join("almanac.yaml"), "http: {max_body_byte: 1}\n").unwrap();
+    let (code, out, _) = check();
+    assert_eq!(code, 1);
+    assert!(out.contains("did you mean `max_body_bytes`?"), "{out}");
+}
+
+#[test]
 fn tools_are_listed_by_the_daemon_or_from_the_files() {
     let site = Site::new();
     let files = |arguments: &[&str]| {

@@ -150,6 +150,21 @@ fn configured_only(site: &Site) -> Daemon {
 }
 
 #[test]
+fn a_reload_answers_with_the_worst_of_what_is_wrong() {
+    let site = Site::new();
+    let hinted = |count: usize| (0..count).map(|n| format!("unknown_{n}: 1\n")).collect::<String>();
+    for n in 0..8 {
+        site.save(&format!("{n}.yaml"), &format!("{}{}", document(&format!("t{n}"), "one"), hinted(20)));
+    }
+    site.save("z.yaml", "name: ]");
+    let answer = site.start().admin("POST", "/-/reload", b"").json();
+    let shown = answer["diagnostics"].as_array().unwrap();
+    assert_eq!(shown.len(), 100);
+    assert!(answer["total"].as_u64().unwrap() > 100, "{}", answer["total"]);
+    assert_eq!(shown[0]["severity"], "error");
+}
+
+#[test]
 fn a_mistyped_directory_takes_nothing_away() {
     let site = Site::new();
     site.save("a.yaml", &document("a", "one"));

@@ -1631,10 +1631,12 @@ export interface ReloadAnswer {
   generation: number;
   /** How many tools are served. */
   tools: number;
-  /** Errors among the diagnostics. */
+  /** Errors among all diagnostics. */
   errors: number;
-  /** Everything that is wrong. */
+  /** What is wrong: at most 100 diagnostics, errors first. All are listed by `GET /v1/catalog`. */
   diagnostics: Diagnostic[];
+  /** How many diagnostics there are. */
+  total?: number;
   /** Rule libraries that answer. */
   plugins_ready: number;
   /** Rule libraries whose file is not what serves. */

@@ -7,6 +7,7 @@ use hyper::header::{ACCEPT, CONTENT_SECURITY_POLICY, HeaderValue};
 use serde_json::{Map, Value};
 
 use super::console;
+use crate::catalog::findings;
 use crate::catalog::reload::Trigger;
 use crate::control::{Need, ReloadError, ReloadedAll};
 use crate::http::answer::{self, Answer, JSON};
@@ -21,6 +22,9 @@ use crate::wire::catalog::{
     StatusAnswer,
 };
 use crate::wire::problem::Code;
+
+/// Diagnostics in the answer to a reload.
+const RELOAD_DIAGNOSTICS: usize = 100;
 
 pub(super) fn landing_operation() -> Operation {
     Operation::new("getLanding", "A page for people: the console, or where it is not served one with links.")
@@ -139,7 +143,8 @@ pub(super) fn reload(context: Arc<Context>, request: Request) -> Answering {
             generation: context.engine.generation().number(),
             tools: report.loaded.catalog.len(),
             errors: diagnostic::errors(&report.loaded.diagnostics),
-            diagnostics: report.loaded.diagnostics.to_vec(),
+            diagnostics: findings::worst(&report.loaded.diagnostics, RELOAD_DIAGNOSTICS),
+            total: report.loaded.diagnostics.len(),
             plugins_ready: plugins.ready,
             plugins_failed: plugins.failed.into_iter().map(|(id, reason)| FailedPlugin { id, reason }).collect(),
             waiting: waiting.into_iter().map(str::to_owned).collect(),
