@@ -30,6 +30,8 @@ pub mod spool;
 mod standing;
 mod tasks;
 #[cfg(test)]
+mod test_pooler;
+#[cfg(test)]
 mod test_server;
 mod tls;
 mod trails;

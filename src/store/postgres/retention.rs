@@ -126,6 +126,7 @@ async fn oldest(session: &DatabaseSession, retention: Duration) -> Result<Option
 mod tests {
     use super::super::migrations::{Migration, open};
     use super::super::partitions::prepare;
+    use super::super::test_pooler::TestPooler;
     use super::super::test_server::TestServer;
     use super::*;
 
@@ -159,8 +160,21 @@ mod tests {
     #[tokio::test]
     async fn months_go_and_no_insert_waits() {
         let Some(server) = TestServer::start() else { return };
-        let address = server.address("postgres", "");
-        let session = open(&address, Migration::Auto).await.unwrap();
+        check_months(&server, server.address("postgres", "")).await;
+    }
+
+    /// By one of its two connections the other's statement is cancelled.
+    #[tokio::test]
+    async fn months_go_through_a_pooler() {
+        let Some(server) = TestServer::start().filter(|_| TestPooler::is_installed()) else { return };
+        let pooler = TestPooler::before(&server, 2);
+        check_months(&server, pooler.address(&server, "postgres", "")).await;
+    }
+
+    /// By a daemon that finds the server at `address`, others by the server itself.
+    async fn check_months(server: &TestServer, address: DatabaseAddress) {
+        let direct = server.address("postgres", "");
+        let session = open(&direct, Migration::Auto).await.unwrap();
         prepare(&session).await.unwrap();
         for number in [3, 4, 5] {
             session.run(&month(number)).await.unwrap();
@@ -174,7 +188,7 @@ mod tests {
         let daemon = |byte: &str| Incarnation::from_hex(&byte.repeat(16)).unwrap();
 
         // A transaction that has all months in sight is waited for, for a second, and no insert waits behind that.
-        let reader = DatabaseSession::open(&address).await.unwrap();
+        let reader = DatabaseSession::open(&direct).await.unwrap();
         reader.begin_snapshot().await.unwrap();
         assert_eq!(count(&reader, "almanac.executions").await, 3);
         let retaining = tokio::spawn({

@@ -42,7 +42,6 @@ pub struct DatabaseSession {
     /// What the server warned of last, since somebody looked.
     warning: Arc<ArcSwapOption<String>>,
     server: String,
-    ssl_mode: SslMode,
 }
 
 impl DatabaseSession {
@@ -96,18 +95,18 @@ impl DatabaseSession {
             SslMode::Disable => {
                 config.ssl_mode(ClientSslMode::Disable);
                 let (client, connection) = config.connect(NoTls).await.map_err(failed)?;
-                Ok(Self::driven(client, connection, server, SslMode::Disable))
+                Ok(Self::driven(client, connection, server))
             }
             SslMode::VerifyFull => {
                 config.ssl_mode(ClientSslMode::Require);
                 let (client, connection) = config.connect(VerifiedTls::of(address)?).await.map_err(failed)?;
-                Ok(Self::driven(client, connection, server, SslMode::VerifyFull))
+                Ok(Self::driven(client, connection, server))
             }
         }
     }
 
     /// The client's connection, moved on by a task of its own.
-    fn driven<S, T>(client: Client, mut connection: Connection<S, T>, server: String, ssl_mode: SslMode) -> Self
+    fn driven<S, T>(client: Client, mut connection: Connection<S, T>, server: String) -> Self
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -124,7 +123,7 @@ impl DatabaseSession {
                 }
             }
         });
-        Self { client, driver, warning, server, ssl_mode }
+        Self { client, driver, warning, server }
     }
 
     /// Looks what the server is.
@@ -157,8 +156,9 @@ impl DatabaseSession {
     }
 
     /// A statement that cannot share a transaction, given up after `patience`. No limit can be set beside it, where
-    /// `SET LOCAL` has no effect, and one of the session would outlast it behind a pooler; so the server is told to
-    /// cancel it, which poolers hand on.
+    /// `SET LOCAL` has no effect, and one of the session would outlast it behind a pooler; so another connection has
+    /// the server cancel it. The protocol's own request for that ends PgBouncer 1.18, and several poolers on one port
+    /// do not know each other's.
     pub(super) async fn run_alone(
         &self,
         address: &DatabaseAddress,
@@ -169,13 +169,9 @@ impl DatabaseSession {
         if let Ok(done) = timeout(patience, &mut statement).await {
             return done.map_err(|error| DatabaseFault::of(&error, &self.server));
         }
-        let token = self.client.cancel_token();
-        match self.ssl_mode {
-            SslMode::Disable => self.within(PATIENCE, token.cancel_query(NoTls)).await?,
-            SslMode::VerifyFull => {
-                self.within(PATIENCE, token.cancel_query(VerifiedTls::of(address)?)).await?;
-            }
-        }
+        let cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity
+            WHERE query = $1 AND state = 'active' AND datname = current_database() AND usename = current_user";
+        Self::open(address).await?.query(cancel, &[(&sql as _, Type::TEXT)]).await?;
         self.within(PATIENCE, statement).await
     }
 

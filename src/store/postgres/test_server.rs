@@ -51,7 +51,7 @@ impl TestServer {
         if let Some((user, group)) = user {
             chown(directory.path(), Some(user), Some(group)).unwrap();
         }
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let mut server = Self { directory, user, port, process: None };
         let mut make = server.command("initdb");
         make.args(["--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C", "--pgdata"]);
@@ -76,6 +76,11 @@ impl TestServer {
         self.port
     }
 
+    /// Where its sockets are.
+    pub(super) fn sockets(&self) -> &Path {
+        self.directory.path()
+    }
+
     /// A file that the server may read and nobody else.
     pub(super) fn put(&self, name: &str, content: &str) -> PathBuf {
         let path = self.directory.path().join(name);
@@ -87,7 +92,8 @@ impl TestServer {
         path
     }
 
-    fn command(&self, program: &str) -> Command {
+    /// Runs a program as the server's user, in its directory. One without a path is the server's.
+    pub(super) fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new(Path::new(PROGRAMS).join(program));
         command.current_dir(self.directory.path()).stdin(Stdio::null());
         if let Some((user, group)) = self.user {
@@ -98,9 +104,14 @@ impl TestServer {
 
     /// What a URL without host says, of this server by its socket.
     pub(super) fn address(&self, user: &str, rest: &str) -> DatabaseAddress {
+        self.address_at(self.port, user, rest)
+    }
+
+    /// The same of what else listens at a socket in its directory.
+    pub(super) fn address_at(&self, port: u16, user: &str, rest: &str) -> DatabaseAddress {
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
         let path = if path.is_empty() { "/postgres" } else { path };
-        let (sockets, port) = (self.directory.path().display(), self.port);
+        let sockets = self.sockets().display();
         let url = format!("postgres://{path}?user={user}&host={sockets}&port={port}&{query}");
         DatabaseAddress::parse(&url, Origin::Configuration).unwrap()
     }
@@ -158,6 +169,11 @@ impl Drop for TestServer {
     }
 }
 
+/// A port that nobody listens at.
+pub(super) fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
 /// Somebody who may do nothing: user and group.
 fn unprivileged() -> (u32, u32) {
     let users = fs::read_to_string("/etc/passwd").unwrap();
@@ -181,6 +197,10 @@ struct Swallows {
 }
 
 impl Proxy {
+    pub(super) fn port(&self) -> u16 {
+        self.port
+    }
+
     pub(super) fn before(server: &TestServer) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (port, target, swallows) =

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use super::session::DatabaseSession;
+use super::test_pooler::TestPooler;
 use super::test_server::TestServer;
 use super::*;
 use crate::store::notes::{ChoiceNote, TurnNote};
@@ -27,9 +28,10 @@ fn start(options: PostgresOptions) -> Postgres {
     Postgres::start(options, Box::new(|_, _| ())).unwrap()
 }
 
-/// A database of its own on the server of this thread's tests.
+/// A database of its own on the server of this thread's tests, reached through a pooler if there is one.
 struct DatabaseSite {
     server: Rc<TestServer>,
+    pooler: Option<TestPooler>,
     database: String,
     directory: TempDir,
 }
@@ -38,6 +40,8 @@ thread_local! {
     /// One for all sites of a test, stopped with its thread.
     static SERVER: RefCell<(Option<Rc<TestServer>>, u32)> = const { RefCell::new((None, 0)) };
 }
+
+mod through_a_pooler;
 
 fn run(server: &TestServer, sql: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -49,7 +53,11 @@ fn run(server: &TestServer, sql: &str) {
 
 impl Site for DatabaseSite {
     fn start(&self) -> Box<dyn Store> {
-        let address = self.server.address("postgres", &format!("/{}", self.database));
+        let path = format!("/{}", self.database);
+        let address = match &self.pooler {
+            Some(pooler) => pooler.address(&self.server, "postgres", &path),
+            None => self.server.address("postgres", &path),
+        };
         Box::new(start(options(address, &self.directory)))
     }
 }
@@ -63,14 +71,19 @@ pub(super) fn is_installed() -> bool {
     })
 }
 
-pub(super) fn site() -> Box<dyn Site> {
+fn site_through(pooler: impl FnOnce(&TestServer) -> Option<TestPooler>) -> Box<dyn Site> {
     assert!(is_installed());
     let (server, database) = SERVER.with_borrow_mut(|(server, databases)| {
         *databases += 1;
         (Rc::clone(server.as_ref().unwrap()), format!("site{databases}"))
     });
     run(&server, &format!("CREATE DATABASE {database}"));
-    Box::new(DatabaseSite { server, database, directory: TempDir::new().unwrap() })
+    let pooler = pooler(&server);
+    Box::new(DatabaseSite { server, pooler, database, directory: TempDir::new().unwrap() })
+}
+
+pub(super) fn site() -> Box<dyn Site> {
+    site_through(|_| None)
 }
 
 keeps_the_contract!(site, where is_installed);

@@ -5,6 +5,7 @@ use tempfile::TempDir;
 
 use super::super::migrations::{Migration, open};
 use super::super::session::DatabaseSession;
+use super::super::test_pooler::TestPooler;
 use super::super::test_server::{Proxy, TestServer};
 use super::*;
 use crate::store::suite::records::execution;
@@ -78,6 +79,56 @@ async fn what_was_spooled_is_stored_once_whoever_is_killed() {
     let mut again = start();
     again.forward(PATIENCE).await.unwrap();
     assert_eq!(tools(&server).await.len(), 6);
+}
+
+#[tokio::test]
+async fn a_pooler_that_is_killed_before_it_answers_loses_nothing() {
+    let Some(server) = TestServer::start().filter(|_| TestPooler::is_installed()) else { return };
+    let proxy = Proxy::before(&server);
+    let mut pooler = TestPooler::before_port(&server, proxy.port(), 1);
+    let address = pooler.address(&server, "postgres", "");
+    drop(open(&address, Migration::Auto).await.unwrap());
+    let directory = TempDir::new().unwrap();
+    let mut outbox = Outbox::open(directory.path(), address, settings()).unwrap();
+    for round in 0..5 {
+        let name = |place: u8| format!("{round}{place}");
+        assert!(is_stored(&outbox.send(vec![record(&name(0))]).await.unwrap()));
+        // It is committed, and the pooler does not hear of it.
+        proxy.swallow_answers(true);
+        assert!(is_alone(&outbox.send(vec![record(&name(1)), record(&name(2))]).await.unwrap()));
+        while tools(&server).await.len() < 4 * round + 3 {
+            tokio::task::yield_now().await;
+        }
+        pooler.kill();
+        assert!(is_alone(&outbox.send(vec![record(&name(3))]).await.unwrap()));
+        proxy.swallow_answers(false);
+        pooler.restart(&server);
+        outbox.forward(PATIENCE).await.unwrap();
+        assert_eq!((outbox.waiting(), outbox.trouble()), (0, None));
+        assert_eq!(tools(&server).await.len(), 4 * round + 4);
+    }
+    let stored = tools(&server).await;
+    assert!(stored.windows(2).all(|pair| pair[0] != pair[1]), "{stored:?}");
+}
+
+/// The first try goes on at the server, by a connection that the pooler has given up.
+#[tokio::test]
+async fn a_try_that_a_pooler_left_at_the_server_is_not_repeated() {
+    let Some(server) = TestServer::start().filter(|_| TestPooler::is_installed()) else { return };
+    let pooler = TestPooler::before(&server, 1);
+    let address = pooler.address(&server, "postgres", "");
+    drop(open(&address, Migration::Auto).await.unwrap());
+    let directory = TempDir::new().unwrap();
+    let mut outbox = Outbox::open(directory.path(), address, settings()).unwrap();
+    assert!(is_stored(&outbox.send(vec![record("a")]).await.unwrap()));
+    let holder = DatabaseSession::open(&server.address("postgres", "")).await.unwrap();
+    holder.begin().await.unwrap();
+    holder.run("SELECT 1 FROM almanac.writers FOR UPDATE").await.unwrap();
+    assert!(is_alone(&outbox.send(vec![record("b")]).await.unwrap()));
+    assert!(outbox.forward(Duration::from_millis(100)).await.is_err());
+    holder.end(false).await.unwrap();
+    outbox.forward(PATIENCE).await.unwrap();
+    assert_eq!(tools(&server).await, ["a", "b"]);
 }
 
 #[tokio::test]
