@@ -1,8 +1,10 @@
-//! Three daemons on one PostgreSQL, and one of the four is killed under 16 writers at each daemon, again and again:
+//! Three daemons on one PostgreSQL, and any of the four is killed under 16 writers at each daemon, again and again:
 //! every acknowledged record is there once afterwards, and the three answer the same.
 //!
-//! Each of the four in turn by default; `make fault` makes more rounds (`ALMANAC_FLEET_FAULT_ROUNDS`).
+//! Eight rounds by default; `make fault` makes more (`ALMANAC_FLEET_FAULT_ROUNDS`). Who is killed, and when, follows
+//! from a seed that is printed (`ALMANAC_FLEET_FAULT_SEED`).
 
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -39,9 +41,35 @@ fn keep_recording(address: SocketAddr, name: &str, count: &AtomicUsize, stop: &A
     acknowledged
 }
 
-/// Lets all write and kills one of the daemons, or the server behind the last of them, and starts it again. Returns
-/// what was acknowledged.
-fn round(number: usize, server: &mut DatabaseServer, daemons: &mut [Daemon]) -> Vec<String> {
+/// Numbers that follow from a seed (SplitMix64).
+struct Chance(u64);
+
+impl Chance {
+    /// By the seed that is given, or another one each time; it is said beside the outcome.
+    fn of_this_run() -> Self {
+        let given = std::env::var("ALMANAC_FLEET_FAULT_SEED").map(|seed| seed.parse().unwrap());
+        let seed = given.unwrap_or_else(|_| getrandom::u64().unwrap());
+        let _ = writeln!(std::io::stderr(), "ALMANAC_FLEET_FAULT_SEED={seed}");
+        Self(seed)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ mixed >> 31) % end as u64) as usize
+    }
+}
+
+/// Who is killed in a round, and after how many acknowledgements.
+struct Blow {
+    /// The place of a daemon; the one behind the last is the server.
+    victim: usize,
+    after: usize,
+}
+
+/// Lets all write and kills one of them. Returns what was acknowledged.
+fn round(number: usize, blow: &Blow, server: &mut DatabaseServer, daemons: &mut [Daemon]) -> Vec<String> {
     let (stop, count) = (AtomicBool::new(false), AtomicUsize::new(0));
     thread::scope(|scope| {
         let writers: Vec<_> = (0..WRITERS * daemons.len())
@@ -55,9 +83,8 @@ fn round(number: usize, server: &mut DatabaseServer, daemons: &mut [Daemon]) -> 
             let until = count.load(Ordering::SeqCst) + more;
             wait_until("some are recorded", || count.load(Ordering::SeqCst) >= until);
         };
-        // After a different number of acknowledgements each time.
-        recorded(1 + number * 37 % 200);
-        match daemons.get_mut(number % 4) {
+        recorded(blow.after);
+        match daemons.get_mut(blow.victim) {
             Some(victim) => {
                 victim.child.kill().unwrap();
                 victim.wait();
@@ -100,7 +127,7 @@ fn samples(daemon: &Daemon, modes: &[&String]) -> Vec<u64> {
 
 #[test]
 fn whatever_was_acknowledged_is_there_once() {
-    let rounds: usize = std::env::var("ALMANAC_FLEET_FAULT_ROUNDS").map_or(4, |rounds| rounds.parse().unwrap());
+    let rounds: usize = std::env::var("ALMANAC_FLEET_FAULT_ROUNDS").map_or(8, |rounds| rounds.parse().unwrap());
     let Some(mut server) = DatabaseServer::start() else { return };
     let sites = [(); 3].map(|()| Site::new());
     for site in &sites {
@@ -110,12 +137,13 @@ fn whatever_was_acknowledged_is_there_once() {
     }
     let url = server.url("postgres");
     let mut daemons: Vec<Daemon> = sites.iter().map(|site| start(site, &url)).collect();
-    let mut acknowledged = Vec::new();
+    let (mut chance, mut acknowledged) = (Chance::of_this_run(), Vec::new());
     for number in 0..rounds {
-        acknowledged.extend(round(number, &mut server, &mut daemons));
-        match number % 4 {
-            victim @ 0..3 => daemons[victim] = start(&sites[victim], &url),
-            _ => server.restart(),
+        let blow = Blow { victim: chance.below(daemons.len() + 1), after: 1 + chance.below(200) };
+        acknowledged.extend(round(number, &blow, &mut server, &mut daemons));
+        match daemons.get_mut(blow.victim) {
+            Some(victim) => *victim = start(&sites[blow.victim], &url),
+            None => server.restart(),
         }
     }
     wait_until("what waits is sent", || daemons.iter().all(|daemon| database(daemon)["waiting"] == 0));
