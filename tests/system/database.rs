@@ -1,12 +1,12 @@
 //! A PostgreSQL of a test's own. Where it is not installed, the test says so and passes, unless
 //! `ALMANAC_TEST_COUNTERPARTS` is set.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::net::TcpListener;
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -32,6 +32,17 @@ impl DatabaseServer {
             let _ = writeln!(std::io::stderr(), "skipped: PostgreSQL 15 is not installed");
             return None;
         }
+        let mut server = Self::without_data();
+        let mut make = server.command("initdb");
+        make.args(["--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C", "--pgdata"]);
+        run(make.arg(server.data()));
+        server.settle();
+        server.restart();
+        Some(server)
+    }
+
+    /// Where one may be made.
+    fn without_data() -> Self {
         // It refuses to run as root.
         let user = rustix::process::geteuid().is_root().then(unprivileged);
         let directory = TempDir::new().unwrap();
@@ -39,18 +50,57 @@ impl DatabaseServer {
             chown(directory.path(), Some(user), Some(group)).unwrap();
         }
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut server = Self { directory, user, port, process: None };
-        let data = server.directory.path().join("data");
-        let mut make = server.command("initdb");
-        make.args(["--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C", "--pgdata"]);
-        let made = make.arg(&data).output().unwrap();
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let sockets = server.directory.path().display();
-        let settings =
-            format!("port = {port}\nlisten_addresses = ''\nunix_socket_directories = '{sockets}'\nfsync = off\n");
-        fs::write(data.join("postgresql.auto.conf"), settings).unwrap();
-        server.restart();
-        Some(server)
+        Self { directory, user, port, process: None }
+    }
+
+    /// A copy of it that follows it. From now on each commit waits until it stands there, too.
+    pub fn standby(&mut self) -> Self {
+        let mut standby = Self::without_data();
+        let mut copy = standby.command("pg_basebackup");
+        copy.args(["--no-sync", "--checkpoint=fast", "--write-recovery-conf", "--username=postgres", "--pgdata"]);
+        run(copy.arg(standby.data()).arg("--host").arg(self.directory.path()).arg("--port").arg(self.port.to_string()));
+        standby.settle();
+        // Told to one that runs, it would hold from some moment on.
+        self.kill();
+        self.set("synchronous_standby_names = '*'");
+        self.restart();
+        standby.restart();
+        wait_until("the standby follows", || self.ask("SELECT sync_state FROM pg_stat_replication") == "sync");
+        standby
+    }
+
+    /// Has it follow nobody any more, and be written.
+    pub fn promote(&self) {
+        run(self.command("pg_ctl").args(["promote", "--wait", "--pgdata"]).arg(self.data()));
+    }
+
+    /// Has it be read only from its next start on, as one that is to follow another.
+    pub fn demote(&self) {
+        fs::write(self.data().join("standby.signal"), "").unwrap();
+    }
+
+    /// What it answers, a row a line.
+    pub fn ask(&self, sql: &str) -> String {
+        let mut ask = self.command("psql");
+        ask.args(["--no-psqlrc", "--tuples-only", "--no-align", "--username=postgres", "--dbname=postgres", "--port"]);
+        ask.arg(self.port.to_string()).arg("--host").arg(self.directory.path()).arg("--command").arg(sql);
+        run(&mut ask).trim().to_owned()
+    }
+
+    fn data(&self) -> PathBuf {
+        self.directory.path().join("data")
+    }
+
+    /// Says where it listens; what was said before, as of one that it is a copy of, holds no more.
+    fn settle(&self) {
+        let (port, sockets) = (self.port, self.directory.path().display());
+        self.set(&format!("port = {port}\nlisten_addresses = ''\nunix_socket_directories = '{sockets}'\nfsync = off"));
+    }
+
+    /// Adds lines to its configuration, of which the later stand.
+    fn set(&self, lines: &str) {
+        let mut file = OpenOptions::new().append(true).open(self.data().join("postgresql.auto.conf")).unwrap();
+        writeln!(file, "{lines}").unwrap();
     }
 
     fn command(&self, program: &str) -> Command {
@@ -64,18 +114,25 @@ impl DatabaseServer {
 
     /// Where a daemon finds it.
     pub fn url(&self, database: &str) -> String {
-        format!("postgres:///{database}?user=postgres&host={}&port={}", self.directory.path().display(), self.port)
+        Self::url_of(&[self], database)
+    }
+
+    /// Where a daemon finds that of them which may be written.
+    pub fn url_of(servers: &[&Self], database: &str) -> String {
+        let hosts: Vec<String> = servers.iter().map(|server| server.directory.path().display().to_string()).collect();
+        let ports: Vec<String> = servers.iter().map(|server| server.port.to_string()).collect();
+        format!("postgres:///{database}?user=postgres&host={}&port={}", hosts.join(","), ports.join(","))
     }
 
     /// Starts it, after a kill as well.
     pub fn restart(&mut self) {
-        let (directory, port) = (self.directory.path().to_owned(), self.port.to_string());
+        let (directory, data, port) = (self.directory.path().to_owned(), self.data(), self.port.to_string());
         wait_until("PostgreSQL", || {
             let has_ended = self.process.as_mut().is_none_or(|process| process.try_wait().unwrap().is_some());
             if has_ended {
                 // The processes of the one before may not have ended yet.
                 let mut start = self.command("postgres");
-                start.arg("-D").arg(directory.join("data")).stdout(Stdio::null()).stderr(Stdio::null());
+                start.arg("-D").arg(&data).stdout(Stdio::null()).stderr(Stdio::null());
                 self.process = Some(start.spawn().unwrap());
             }
             let mut ask = self.command("pg_isready");
@@ -102,6 +159,13 @@ impl Drop for DatabaseServer {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// Runs a program that has to succeed. Returns what it says.
+fn run(command: &mut Command) -> String {
+    let done = command.output().unwrap();
+    assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8(done.stdout).unwrap()
 }
 
 /// Somebody who may do nothing: user and group.

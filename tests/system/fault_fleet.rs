@@ -16,10 +16,10 @@ use crate::database::DatabaseServer;
 use crate::fleet::{database, start};
 
 /// At each daemon.
-const WRITERS: usize = 16;
+pub const WRITERS: usize = 16;
 
 /// Records calls until it is told to stop, or nobody answers. Returns the modes of those that were acknowledged.
-fn keep_recording(address: SocketAddr, name: &str, count: &AtomicUsize, stop: &AtomicBool) -> Vec<String> {
+pub fn keep_recording(address: SocketAddr, name: &str, count: &AtomicUsize, stop: &AtomicBool) -> Vec<String> {
     let mut acknowledged = Vec::new();
     let mut connection = Connection::open(address);
     for number in 0.. {
@@ -98,7 +98,7 @@ fn round(number: usize, blow: &Blow, server: &mut DatabaseServer, daemons: &mut 
 }
 
 /// The modes of all recorded calls.
-fn stored(daemon: &Daemon) -> Vec<String> {
+pub fn stored(daemon: &Daemon) -> Vec<String> {
     let (mut stored, mut next) = (Vec::new(), String::new());
     loop {
         let page = daemon.json(&format!("/v1/executions?limit=1000{next}"));
@@ -116,7 +116,7 @@ fn next_tools(daemon: &Daemon) -> Value {
 }
 
 /// How many calls of each of these modes there are.
-fn samples(daemon: &Daemon, modes: &[&String]) -> Vec<u64> {
+pub fn samples(daemon: &Daemon, modes: &[&String]) -> Vec<u64> {
     let one = |mode: &&String| {
         let tool = if mode.ends_with(['0', '2', '4', '6', '8']) { "a" } else { "b" };
         let asked = json!({"tool_name": tool, "mode_name": mode});

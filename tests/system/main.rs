@@ -15,6 +15,7 @@ mod daemon;
 mod database;
 mod documents;
 mod events;
+mod failover;
 mod fault;
 mod fault_fleet;
 mod fixtures;

@@ -16,9 +16,6 @@ use crate::timing::{Execution, Measures, Outcome, Predicted, TimedCall};
 /// Records that sessions are looked for in: the latest, so that a long history takes no longer.
 const LATEST: i64 = 100_000;
 
-/// How long it may take to write what was predicted: nobody waits for it.
-const PATIENCE: Duration = Duration::from_secs(30);
-
 /// A page of records, stepping back by number: records are never changed, so a page holds what it held.
 pub async fn page(session: &DatabaseSession, wanted: &ExecutionFilter) -> Result<ExecutionPage, DatabaseFault> {
     let ExecutionFilter { tenant, tool, session: of_session, outcome, since_ms, until_ms, before, limit } = wanted;
@@ -136,11 +133,13 @@ pub async fn sessions(session: &DatabaseSession, wanted: &SessionFilter) -> Resu
     Ok(SessionPage { sessions: rows.iter().take(*limit).map(session_row).collect(), next })
 }
 
-/// Keeps what was predicted of a writer's records beside them. Those that are not stored stay without.
+/// Keeps what was predicted of a writer's records beside them, within `patience`. Those that are not stored stay
+/// without.
 pub async fn keep_predicted(
     session: &DatabaseSession,
     writer: Incarnation,
     predicted: &[(i64, Predicted)],
+    patience: Duration,
 ) -> Result<(), DatabaseFault> {
     let (numbers, bytes): (Vec<i64>, Vec<Vec<u8>>) =
         predicted.iter().map(|(number, predicted)| (*number, predicted.to_bytes())).unzip();
@@ -149,7 +148,7 @@ pub async fn keep_predicted(
         WHERE executions.incarnation = $1 AND executions.sequence = known.sequence";
     let writer = writer.bytes();
     let values = [(&writer as _, Type::BYTEA), (&numbers as _, Type::INT8_ARRAY), (&bytes as _, Type::BYTEA_ARRAY)];
-    session.commit(update, &values, PATIENCE).await.map(drop)
+    session.commit(update, &values, patience).await.map(drop)
 }
 
 #[cfg(test)]
@@ -160,6 +159,8 @@ mod tests {
     use super::super::test_server::TestServer;
     use super::*;
     use crate::store::suite::records::execution;
+
+    const PATIENCE: Duration = Duration::from_secs(30);
 
     /// Stores calls for two writers in turn.
     async fn store(session: &DatabaseSession, calls: Vec<Execution>) -> [Incarnation; 2] {
@@ -218,8 +219,10 @@ mod tests {
         let calls = vec![one, two, untimed, failed, execution("a", Some("m"), 5, None), theirs];
         let [writer, other] = store(&session, calls).await;
         let sketch = |middle| Predicted::sketch([1, 2, middle, 400, 500]);
-        keep_predicted(&session, writer, &[(1, sketch(10)), (2, sketch(20)), (99, sketch(30))]).await.unwrap();
-        keep_predicted(&session, other, &[(4, sketch(40))]).await.unwrap();
+        keep_predicted(&session, writer, &[(1, sketch(10)), (2, sketch(20)), (99, sketch(30))], PATIENCE)
+            .await
+            .unwrap();
+        keep_predicted(&session, other, &[(4, sketch(40))], PATIENCE).await.unwrap();
         let check = async |mode: Option<&str>, failed, expected: &[(u64, Option<Predicted>)]| {
             let (tenant, tool) = ("default".to_owned(), "a".to_owned());
             let wanted = TimedCallFilter { tenant, tool, mode: mode.map(Into::into), failed, limit: 10 };

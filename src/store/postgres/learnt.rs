@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio_postgres::Row;
@@ -293,7 +294,13 @@ impl LearntRecords {
     }
 }
 
-/// Says who learns from the records of these writers.
+/// How long another try of the same, which waits for its standby, is waited for.
+const STEP: Duration = Duration::from_secs(1);
+
+/// Says who learns from the records of these writers, in a commit that promises what an acknowledgement does.
+///
+/// # Errors
+/// [`DatabaseFault::Conflict`] if an earlier try is not through yet.
 pub(super) async fn register(
     session: &DatabaseSession,
     learning: &LearningDaemon,
@@ -308,7 +315,12 @@ pub(super) async fn register(
         INSERT INTO almanac.folds (incarnation, daemon, through) SELECT writer, $1, 0 FROM unnest($3::bytea[]) AS writer
         ON CONFLICT (incarnation) DO NOTHING";
     let values = [(&daemon as _, Type::BYTEA), (&learning.host as _, Type::TEXT), (&writers as _, Type::BYTEA_ARRAY)];
-    session.query(put, &values).await.map(drop)
+    session.begin().await?;
+    // Else each try would leave one more connection that waits at the server.
+    session.run(&format!("SELECT set_config('lock_timeout', '{}ms', true)", STEP.as_millis())).await?;
+    let done = session.query(put, &values).await;
+    session.end(done.is_ok()).await?;
+    done.map(drop)
 }
 
 /// A daemon's latest trails are kept, and all others of it forgotten.

@@ -129,9 +129,12 @@ impl PostgresSide {
         let Some(opening) = &mut self.opening else {
             if self.open_at <= Instant::now() {
                 let (address, migration) = (self.options.address.clone(), self.options.migration);
+                let (learning, writers) = (self.learning.clone(), self.outbox.writers());
                 self.opening = Some(self.runtime.spawn(async move {
                     let session = migrations::open(&address, migration).await?;
                     partitions::prepare(&session).await?;
+                    // A commit waits for a standby that is away; here, that holds up nobody.
+                    within(learnt::register(&session, &learning, &writers)).await?;
                     Ok(session)
                 }));
             }
@@ -171,9 +174,7 @@ impl PostgresSide {
     }
 
     async fn take_up(&mut self) -> Result<(), OutboxError> {
-        let (writers, writer) = (self.outbox.writers(), self.outbox.writer());
-        let session = self.outbox.session(PATIENCE).await?;
-        within(learnt::register(session, &self.learning, &writers)).await?;
+        let writer = self.outbox.writer();
         self.outbox.forward_left(PATIENCE).await?;
         if !self.is_known {
             // As of now, before anything of this start is there.
@@ -183,7 +184,7 @@ impl PostgresSide {
                 let read = async {
                     // What was left before is counted when it is read.
                     let mut learnt = LearntRecords::read(session, following.learning()).await?;
-                    write_learnt(session, &mut learnt, following.learning(), writer).await?;
+                    write_learnt(session, &mut learnt, following.learning(), writer, PATIENCE).await?;
                     history::read(session, &following, ReplayLimits::default()).await
                 };
                 let read = within(read).await;
@@ -198,11 +199,11 @@ impl PostgresSide {
 
     /// Reads anew what is learnt. The server has all records.
     async fn read_learnt(&mut self) -> Result<(), DatabaseFault> {
-        let writer = self.outbox.writer();
+        let (writer, patience) = (self.outbox.writer(), self.options.outbox.commit_within);
         let session = self.outbox.session(PATIENCE).await?;
         let read = timeout(MOST_PATIENCE, LearntRecords::read(session, &self.learning)).await;
         let mut learnt = read.unwrap_or(Err(DatabaseFault::Late(MOST_PATIENCE)))?;
-        within(write_learnt(session, &mut learnt, &self.learning, writer)).await?;
+        within(write_learnt(session, &mut learnt, &self.learning, writer, patience)).await?;
         self.following.trails().correct(learnt.projection.states());
         (self.learnt, self.is_tainted, self.learnt_at) = (learnt, false, Instant::now());
         Ok(())
@@ -374,9 +375,9 @@ impl PostgresSide {
         }
         let predicted = self.shared.predicted.take();
         if !predicted.is_empty() {
-            let writer = self.outbox.writer();
+            let (writer, patience) = (self.outbox.writer(), self.options.outbox.commit_within);
             let session = self.outbox.session(PATIENCE).await?;
-            super::audit::keep_predicted(session, writer, &predicted).await?;
+            super::audit::keep_predicted(session, writer, &predicted, patience).await?;
         }
         if self.is_tainted {
             self.read_learnt().await?;
@@ -387,11 +388,11 @@ impl PostgresSide {
     async fn keep_learnt(&mut self) -> Result<(), OutboxError> {
         self.catch_up().await?;
         if self.learnt.projection.is_unwritten() {
-            let writer = self.outbox.writer();
+            let (writer, patience) = (self.outbox.writer(), self.options.outbox.commit_within);
             let session = self.outbox.session(PATIENCE).await?;
             // Until it is known to be written, it is as good as not.
             self.is_tainted = true;
-            within(write_learnt(session, &mut self.learnt, &self.learning, writer)).await?;
+            within(write_learnt(session, &mut self.learnt, &self.learning, writer, patience)).await?;
             self.is_tainted = false;
         }
         self.learnt_at = Instant::now();
@@ -475,16 +476,17 @@ async fn within<T>(work: impl Future<Output = Result<T, DatabaseFault>>) -> Resu
     timeout(PATIENCE, work).await.unwrap_or(Err(DatabaseFault::Late(PATIENCE)))
 }
 
-/// Writes what is learnt as a whole.
+/// Writes what is learnt as a whole. Records wait behind it, so its commit may take no longer than theirs.
 async fn write_learnt(
     session: &DatabaseSession,
     learnt: &mut LearntRecords,
     learning: &LearningDaemon,
     writer: super::group::Incarnation,
+    patience: Duration,
 ) -> Result<(), DatabaseFault> {
     session.begin().await?;
     let written = learnt.write(session, learning, writer).await;
-    let ended = session.end(written.is_ok()).await;
+    let ended = timeout(patience, session.end(written.is_ok())).await.unwrap_or(Err(DatabaseFault::Late(patience)));
     written?;
     ended?;
     learnt.written();
