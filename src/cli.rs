@@ -16,6 +16,7 @@ mod man;
 mod mcp;
 mod memory;
 mod memory_door;
+mod migrate;
 mod output;
 mod plot;
 mod plugin;
@@ -38,6 +39,7 @@ use crate::catalog::schema;
 use crate::config::{DaemonOverrides, Overrides, default_admin_socket};
 use crate::daemon::{self, DaemonError, Ending};
 use crate::mcp::stdio::WayError;
+use crate::store::postgres::fault::DatabaseFault;
 use crate::strict::LoadError;
 use client::{Client, ClientError};
 use output::Output;
@@ -110,6 +112,8 @@ enum Command {
     Backup(memory::BackupArgs),
     /// Move, save and remove memories
     Memory(memory::MemoryArgs),
+    /// Bring the schema of the database that several daemons share up to date
+    Migrate(migrate::MigrateArgs),
     /// Take over what others know of tools
     Import(import::ImportArgs),
     /// Serve an MCP client over standard input and output, by a daemon
@@ -180,6 +184,8 @@ enum CliError {
     Daemon(#[from] DaemonError),
     #[error(transparent)]
     Client(#[from] ClientError),
+    #[error("the schema is not up to date: {0}")]
+    Migrate(#[from] DatabaseFault),
     #[error("cannot start")]
     Runtime(#[source] io::Error),
     #[error("cannot write {file}")]
@@ -228,6 +234,7 @@ impl CliError {
             Self::Mcp(_) => Exit::Usage,
             Self::Memory(error) if error.is_usage() => Exit::Usage,
             Self::Daemon(error) if error.is_configuration() => Exit::Configuration,
+            Self::Migrate(fault) if fault.is_setting() => Exit::Configuration,
             _ => Exit::Failure,
         }
     }
@@ -286,6 +293,7 @@ fn run(command: Command, output: &mut Output) -> Result<Exit, CliError> {
             Ending::CutShort => Ok(Exit::Failure),
         },
         Command::Check(args) => check::run(&args, output),
+        Command::Migrate(args) => migrate::run(&args, output),
         Command::Tools(args) => tools::run(&args, output),
         Command::Show(args) => show::show(&args, output),
         Command::Timing(args) => show::timing(&args, output),

@@ -105,6 +105,7 @@ const EXAMPLES: &[(&str, &str)] = &[
          almanacd memory import all.jsonl\n\
          almanacd memory purge --user user:user:ada",
     ),
+    ("migrate", "almanacd migrate\nalmanacd migrate --to postgres://almanac@db.example.com/almanac"),
     ("memory export", "almanacd memory export all.jsonl\nalmanacd memory export --tenant home > home.jsonl"),
     ("memory import", "almanacd memory import all.jsonl\nalmanacd memory import old.jsonl --legacy --tenant home"),
     ("memory backup", "almanacd memory backup copy.db --state-dir state"),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::daemon::{Daemon, Site, document, wait_until};
+use crate::daemon::{Daemon, Site, almanacd, document, wait_until};
 use crate::database::DatabaseServer;
 use crate::memory::{self, message};
 
@@ -110,4 +110,31 @@ fn a_wrong_setting_ends_the_start_with_a_sentence() {
     assert!(code == 78 && said.contains("verify-full"), "{code}: {said}");
     site.configure("store: {migrate: never}");
     check(&server.url("postgres"), "`store.migrate` is `never`");
+}
+
+#[test]
+fn the_schema_is_brought_up_to_date_by_a_command() {
+    let Some(server) = DatabaseServer::start() else { return };
+    let site = Site::new();
+    site.save("a.yaml", &document("a", "Alpha"));
+    site.configure("store: {migrate: never}");
+    let migrate = |arguments: &[&str]| {
+        let output = almanacd().arg("migrate").args(arguments).current_dir(site.path("")).output().unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.code().unwrap(), String::from_utf8(said).unwrap())
+    };
+    let check = |arguments: &[&str], code: i32, expected: &str| {
+        let (got, said) = migrate(arguments);
+        assert!(got == code && said.contains(expected), "{arguments:?}: {got}: {said}");
+    };
+    let url = server.url("postgres");
+    check(&[], 1, "no database is named");
+    check(&["--to", &server.url("nowhere")], 78, "no such database");
+    check(&["--to", "postgres://a:secret@localhost/b"], 78, "on the command line");
+    check(&["--to", &url], 0, "brought from version 0 to ");
+    check(&["--to", &url], 0, "is up to date");
+    let (_, said) = migrate(&["--to", &url, "--json"]);
+    let change: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(change["from"], change["to"], "{change}");
+    assert_eq!(database(&start(&site, &url))["reachable"], true);
 }

@@ -41,6 +41,23 @@ pub async fn open(address: &DatabaseAddress, migration: Migration) -> Result<Dat
     Ok(session)
 }
 
+/// The versions of a schema before and after it was brought up to date; 0 is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SchemaChange {
+    pub from: i32,
+    pub to: i32,
+}
+
+/// Brings the schema up to date, whatever daemons are told.
+///
+/// # Errors
+/// Also if the schema is more than one step newer than this program's, or the role may not change it.
+pub async fn bring_up_to_date(address: &DatabaseAddress) -> Result<SchemaChange, DatabaseFault> {
+    let session = DatabaseSession::open(address).await?;
+    let from = version(&session).await?;
+    Ok(SchemaChange { from, to: migrate(&session, Migration::Auto).await? })
+}
+
 /// Brings the schema up to date, and returns its version: at most one newer than this program's.
 async fn migrate(session: &DatabaseSession, migration: Migration) -> Result<i32, DatabaseFault> {
     let known = STEPS.len() as i32;
