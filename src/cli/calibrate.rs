@@ -14,7 +14,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::output::Output;
+use super::output::{Output, counted};
 use super::{CliError, DaemonArgs, Exit, block_on, file};
 use crate::catalog::Catalog;
 use crate::catalog::document::{NameFault, check_name};
@@ -104,7 +104,7 @@ pub(super) fn run(args: &CalibrateArgs, output: &mut Output) -> Result<Exit, Cli
             out.line(&format!("{tool}: {before_ms} ms before, {after_ms} ms now"));
         }
         if is_measured {
-            out.line(&format!("Calibration complete. {} samples recorded.", recorder.recorded));
+            out.line(&format!("Calibration complete. {} recorded.", counted(recorder.recorded as u64, "sample")));
         }
     });
     if let Some((count, error)) = &recorder.lost {

@@ -12,7 +12,7 @@ use std::sync::mpsc;
 use clap::Args;
 use serde_json::json;
 
-use super::output::Output;
+use super::output::{Output, counted};
 use super::{CliError, Exit};
 use crate::access::Tokens;
 use crate::access::issue::service_group;
@@ -113,7 +113,7 @@ fn show(found: &Found, output: &mut Output) -> Exit {
             let given = given.as_deref().filter(|_| finding.file == STDIN_NAME);
             out.line(&explain::explain(finding, out.has_colour(), given));
         }
-        let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        let count = |count: usize, what: &str| counted(count as u64, what);
         let mut counts = vec![
             count(*documents, "document"),
             count(*tools, "tool"),

@@ -12,6 +12,11 @@ pub(super) struct Output {
     failure: Option<io::Error>,
 }
 
+/// So many of something, in words.
+pub(super) fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 #[expect(clippy::unused_self, reason = "whoever prints does so through it")]
 impl Output {
     pub(super) fn new(json: bool) -> Self {

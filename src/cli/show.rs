@@ -5,7 +5,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use super::client::ClientError;
-use super::output::Output;
+use super::output::{Output, counted};
 use super::{CliError, DaemonArgs, Exit, block_on, documents};
 use crate::catalog::check::near_names;
 use crate::config::{DaemonOverrides, Overrides};
@@ -112,7 +112,11 @@ fn print(page: &TimingPage, out: &mut Output) {
         let [low, high] = item.interval_ms.map(time);
         let bold = out.bold(&format!("{:width$}", name(item)));
         let about = time(item.estimated_duration_ms);
-        out.line(&format!("{bold}  about {about}, {low} to {high}, {} samples ({})", item.samples, item.basis));
+        out.line(&format!(
+            "{bold}  about {about}, {low} to {high}, {} ({})",
+            counted(item.samples, "sample"),
+            item.basis
+        ));
     }
     if page.items.len() < page.total {
         out.note(&format!("{} of {} tools and modes", page.items.len(), page.total));

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 
 use super::bar::{Marks, bar};
-use super::output::Output;
+use super::output::{Output, counted};
 use super::{CliError, DaemonArgs, Exit, block_on};
 use crate::wire::timing::{EstimateAnswer, RecordAnswer, Timing};
 
@@ -136,7 +136,7 @@ fn print(tool: &str, timing: &Timing, out: &mut Output) {
         out.line(&format!("left of it: half under {}, nine in ten under {}", time(left.p50_ms), time(left.p90_ms)));
     }
     let others = timing.fleet_samples.map(|samples| format!(", {samples} on other hosts")).unwrap_or_default();
-    out.line(&format!("from {} samples{others} ({})", timing.samples, timing.basis));
+    out.line(&format!("from {}{others} ({})", counted(timing.samples, "sample"), timing.basis));
     if let Some(why) = &timing.degraded {
         out.line(why);
     }

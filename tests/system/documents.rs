@@ -254,7 +254,7 @@ fn one_tool_is_shown_and_so_are_presets_and_durations() {
     let (code, _, error) = ask(&["timing", "web_search"]);
     assert!(code == 1 && error.contains("nothing was recorded"), "{error}");
     assert_eq!(ask(&["record", "web_search", "1200"]).0, 0);
-    wait_for("the record to be learnt", || ask(&["timing", "web_search"]).1.contains("1 samples").then_some(()));
+    wait_for("the record to be learnt", || ask(&["timing", "web_search"]).1.contains("1 sample ").then_some(()));
     let (code, out, _) = ask(&["timing", "--json"]);
     let page: Value = serde_json::from_str(&out).unwrap();
     assert_eq!((code, &page["items"][0]["tool"]), (0, &json!("web_search")));

@@ -14,7 +14,7 @@ pub enum DatabaseFault {
     #[error("the database server {server} cannot be reached: {reason}")]
     Unreachable { server: String, reason: String },
     /// What was asked may have been done all the same.
-    #[error("the database server did not answer within {}", humantime::format_duration(*.0))]
+    #[error("the database server did not answer within {}", humantime::format_duration(whole_ms(*.0)))]
     Late(Duration),
     /// Other records wait already, since the server did not take them.
     #[error("records wait for the database server: {0}")]
@@ -62,6 +62,11 @@ pub enum DatabaseFault {
     NoPartition,
     #[error("the database server refuses ({code}): {message}")]
     Other { code: String, message: String },
+}
+
+/// Rounded, since a limit may be what is left of one.
+fn whole_ms(time: Duration) -> Duration {
+    Duration::from_millis(u64::try_from((time + Duration::from_micros(500)).as_millis()).unwrap_or(u64::MAX))
 }
 
 impl DatabaseFault {
@@ -163,4 +168,20 @@ fn innermost(error: &dyn error::Error) -> String {
         cause = next;
     }
     cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_long_was_waited_is_said_in_whole_milliseconds() {
+        let check = |nanoseconds: u64, expected: &str| {
+            let said = DatabaseFault::Late(Duration::from_nanos(nanoseconds)).to_string();
+            assert_eq!(said, format!("the database server did not answer within {expected}"));
+        };
+        check(299_997_486, "300ms");
+        check(10_000_000_000, "10s");
+        check(1_234_400_000, "1s 234ms");
+    }
 }
