@@ -1,13 +1,10 @@
 //! A primary with a synchronous standby, which takes its place when it is killed: daemons that were told of both go on.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
-
 use serde_json::json;
 
 use crate::daemon::{Daemon, Site, document, wait_until};
 use crate::database::DatabaseServer;
-use crate::fault_fleet::{WRITERS, keep_recording, samples, stored};
+use crate::fault_fleet::{samples, stored, under_load};
 use crate::fleet::{database, start};
 
 fn call(mode: &str) -> String {
@@ -34,19 +31,8 @@ fn a_standby_that_is_promoted_has_whatever_was_acknowledged() {
     // Whichever is named first.
     let urls = [[&primary, &standby], [&standby, &primary]].map(|both| DatabaseServer::url_of(&both, "postgres"));
     let daemons = [0, 1].map(|place| start(&sites[place], &urls[place]));
-    let (stop, count) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let mut acknowledged: Vec<String> = thread::scope(|scope| {
-        let writers: Vec<_> = (0..WRITERS * daemons.len())
-            .map(|place| {
-                let address = daemons[place % daemons.len()].address;
-                let (count, stop) = (&count, &stop);
-                scope.spawn(move || keep_recording(address, &format!("{place}"), count, stop))
-            })
-            .collect();
-        let recorded = |more: usize| {
-            let until = count.load(Ordering::SeqCst) + more;
-            wait_until("some are recorded", || count.load(Ordering::SeqCst) >= until);
-        };
+    let addresses = daemons.each_ref().map(|daemon| daemon.address);
+    let mut acknowledged = under_load(&addresses, "", |recorded| {
         recorded(500);
         primary.kill();
         // These are on the daemons' machines alone.
@@ -54,8 +40,6 @@ fn a_standby_that_is_promoted_has_whatever_was_acknowledged() {
         standby.promote();
         wait_until("they go on", || daemons.iter().all(|daemon| database(daemon)["reachable"] == true));
         recorded(500);
-        stop.store(true, Ordering::SeqCst);
-        writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect()
     });
     wait_until("what waits is sent", || daemons.iter().all(|daemon| database(daemon)["waiting"] == 0));
     for (daemon, mode) in daemons.iter().zip(["last-0", "last-2"]) {

@@ -16,10 +16,10 @@ use crate::database::DatabaseServer;
 use crate::fleet::{database, start};
 
 /// At each daemon.
-pub const WRITERS: usize = 16;
+const WRITERS: usize = 16;
 
 /// Records calls until it is told to stop, or nobody answers. Returns the modes of those that were acknowledged.
-pub fn keep_recording(address: SocketAddr, name: &str, count: &AtomicUsize, stop: &AtomicBool) -> Vec<String> {
+fn keep_recording(address: SocketAddr, name: &str, count: &AtomicUsize, stop: &AtomicBool) -> Vec<String> {
     let mut acknowledged = Vec::new();
     let mut connection = Connection::open(address);
     for number in 0.. {
@@ -70,19 +70,8 @@ struct Blow {
 
 /// Lets all write and kills one of them. Returns what was acknowledged.
 fn round(number: usize, blow: &Blow, server: &mut DatabaseServer, daemons: &mut [Daemon]) -> Vec<String> {
-    let (stop, count) = (AtomicBool::new(false), AtomicUsize::new(0));
-    thread::scope(|scope| {
-        let writers: Vec<_> = (0..WRITERS * daemons.len())
-            .map(|place| {
-                let address = daemons[place % daemons.len()].address;
-                let (count, stop) = (&count, &stop);
-                scope.spawn(move || keep_recording(address, &format!("{number}-{place}"), count, stop))
-            })
-            .collect();
-        let recorded = |more: usize| {
-            let until = count.load(Ordering::SeqCst) + more;
-            wait_until("some are recorded", || count.load(Ordering::SeqCst) >= until);
-        };
+    let addresses: Vec<SocketAddr> = daemons.iter().map(|daemon| daemon.address).collect();
+    under_load(&addresses, &format!("{number}-"), |recorded| {
         recorded(blow.after);
         match daemons.get_mut(blow.victim) {
             Some(victim) => {
@@ -92,6 +81,25 @@ fn round(number: usize, blow: &Blow, server: &mut DatabaseServer, daemons: &mut 
             None => server.kill(),
         }
         recorded(20);
+    })
+}
+
+/// Does `what` while 16 writers record at each of these, in modes that begin with `name`. It is given what waits until
+/// so many more are acknowledged. Returns the modes of those that were.
+pub fn under_load(addresses: &[SocketAddr], name: &str, what: impl FnOnce(&dyn Fn(usize))) -> Vec<String> {
+    let (stop, count) = (AtomicBool::new(false), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        let writers: Vec<_> = (0..WRITERS * addresses.len())
+            .map(|place| {
+                let address = addresses[place % addresses.len()];
+                let (count, stop) = (&count, &stop);
+                scope.spawn(move || keep_recording(address, &format!("{name}{place}"), count, stop))
+            })
+            .collect();
+        what(&|more| {
+            let until = count.load(Ordering::SeqCst) + more;
+            wait_until("some are recorded", || count.load(Ordering::SeqCst) >= until);
+        });
         stop.store(true, Ordering::SeqCst);
         writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect()
     })

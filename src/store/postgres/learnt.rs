@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
@@ -165,8 +166,26 @@ impl LearntRecords {
         }
     }
 
+    /// Writes what changed as a whole. Records wait behind it, so its commit may take no longer than theirs:
+    /// `patience`.
+    pub(super) async fn commit(
+        &mut self,
+        session: &DatabaseSession,
+        learning: &LearningDaemon,
+        writer: Incarnation,
+        patience: Duration,
+    ) -> Result<(), DatabaseFault> {
+        session.begin().await?;
+        let written = self.write(session, learning, writer).await;
+        let ended = timeout(patience, session.end(written.is_ok())).await;
+        written?;
+        ended.unwrap_or(Err(DatabaseFault::Late(patience)))?;
+        self.written();
+        Ok(())
+    }
+
     /// Writes what changed, in a transaction of its caller's. All that `writer` stored is in it.
-    pub(super) async fn write(
+    async fn write(
         &mut self,
         session: &DatabaseSession,
         learning: &LearningDaemon,
@@ -286,7 +305,7 @@ impl LearntRecords {
     }
 
     /// What was given to be written is there.
-    pub(super) fn written(&mut self) {
+    fn written(&mut self) {
         self.projection.written();
         self.projection.trim_sessions();
         self.recent.clear();

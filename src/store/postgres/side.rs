@@ -184,7 +184,7 @@ impl PostgresSide {
                 let read = async {
                     // What was left before is counted when it is read.
                     let mut learnt = LearntRecords::read(session, following.learning()).await?;
-                    write_learnt(session, &mut learnt, following.learning(), writer, PATIENCE).await?;
+                    learnt.commit(session, following.learning(), writer, PATIENCE).await?;
                     history::read(session, &following, ReplayLimits::default()).await
                 };
                 let read = within(read).await;
@@ -203,7 +203,7 @@ impl PostgresSide {
         let session = self.outbox.session(PATIENCE).await?;
         let read = timeout(MOST_PATIENCE, LearntRecords::read(session, &self.learning)).await;
         let mut learnt = read.unwrap_or(Err(DatabaseFault::Late(MOST_PATIENCE)))?;
-        within(write_learnt(session, &mut learnt, &self.learning, writer, patience)).await?;
+        within(learnt.commit(session, &self.learning, writer, patience)).await?;
         self.following.trails().correct(learnt.projection.states());
         (self.learnt, self.is_tainted, self.learnt_at) = (learnt, false, Instant::now());
         Ok(())
@@ -392,7 +392,7 @@ impl PostgresSide {
             let session = self.outbox.session(PATIENCE).await?;
             // Until it is known to be written, it is as good as not.
             self.is_tainted = true;
-            within(write_learnt(session, &mut self.learnt, &self.learning, writer, patience)).await?;
+            within(self.learnt.commit(session, &self.learning, writer, patience)).await?;
             self.is_tainted = false;
         }
         self.learnt_at = Instant::now();
@@ -474,23 +474,6 @@ fn refusal(error: &OutboxError) -> StoreError {
 /// Bounds what may take long.
 async fn within<T>(work: impl Future<Output = Result<T, DatabaseFault>>) -> Result<T, DatabaseFault> {
     timeout(PATIENCE, work).await.unwrap_or(Err(DatabaseFault::Late(PATIENCE)))
-}
-
-/// Writes what is learnt as a whole. Records wait behind it, so its commit may take no longer than theirs.
-async fn write_learnt(
-    session: &DatabaseSession,
-    learnt: &mut LearntRecords,
-    learning: &LearningDaemon,
-    writer: super::group::Incarnation,
-    patience: Duration,
-) -> Result<(), DatabaseFault> {
-    session.begin().await?;
-    let written = learnt.write(session, learning, writer).await;
-    let ended = timeout(patience, session.end(written.is_ok())).await.unwrap_or(Err(DatabaseFault::Late(patience)));
-    written?;
-    ended?;
-    learnt.written();
-    Ok(())
 }
 
 impl DatabaseSide for PostgresSide {
