@@ -6,6 +6,7 @@ mod calibrate;
 mod check;
 mod client;
 mod ctl;
+mod ctl_fleet;
 mod ctl_mcp;
 mod documents;
 mod eval;

@@ -213,7 +213,8 @@ pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<
     let context = Context::new(engine, metrics, Arc::clone(&control), mcp);
     let service = Service::new(context, tokens, &config.http).map_err(|error| DaemonError::Build(error.to_string()))?;
     let ending = runtime.block_on(serve(&config, &Arc::new(service), &control, sockets, signals));
-    // Nobody asks them any more.
+    // Nobody asks any more.
+    control.engine().store().take_leave();
     runtime.block_on(upstreams.stop(Duration::ZERO));
     plugins.stop();
     runtime.shutdown_timeout(Duration::from_millis(100));

@@ -9,6 +9,7 @@ pub mod audit;
 mod clock;
 mod file_identity;
 mod finding;
+pub mod fleet;
 mod followed;
 mod front;
 mod journal;
@@ -38,6 +39,7 @@ pub use audit::{
     Choice, ExecutionFilter, ExecutionPage, KeptTurn, RecordedCall, SessionFilter, SessionPage, SessionRow,
     TimedCallFilter,
 };
+pub use fleet::{DaemonFigures, DaemonState, Fleet, FleetDaemon};
 pub use followed::{FleetKey, Followed};
 pub use front::OnCommit;
 pub use memories::Memories;
@@ -222,4 +224,13 @@ pub trait Store: Send + Sync + fmt::Debug {
     fn standings(&self) -> Option<Arc<Standings>> {
         None
     }
+
+    /// The daemons that share the database; nothing if all is on this machine.
+    fn fleet(&self) -> Option<Fleet> {
+        None
+    }
+
+    /// Nothing will be asked any more: tells the other daemons, so that nobody looks for this one. Called on a thread
+    /// that may block.
+    fn take_leave(&self) {}
 }

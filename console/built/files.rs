@@ -10,7 +10,7 @@
     File {
         name: "console.js",
         content_type: "text/javascript; charset=utf-8",
-        sum: "45b76628c9909d38698344d34325f0e6",
+        sum: "2372bdd5ef48a15e073e1aee884c8633",
         plain: include_bytes!("console.js"),
         gzip: include_bytes!("console.js.gz"),
     },

@@ -28,6 +28,8 @@ enum CtlCommand {
     },
     /// Show how the daemon is
     Status,
+    /// List the daemons that share the database; exits 1 if something is wrong with one
+    Fleet,
     /// Look at rule libraries, and forgive them
     Plugin {
         #[command(subcommand)]
@@ -114,6 +116,7 @@ pub(super) fn run(args: &CtlArgs, output: &mut Output) -> Result<Exit, CliError>
             output.show(&answer, |out| out.line(&format!("{} is forgiven, and tried again", answer.reset)));
             Ok(Exit::Success)
         }
+        CtlCommand::Fleet => super::ctl_fleet::run(&client, output),
         CtlCommand::Mcp { command } => super::ctl_mcp::run(command, &client, output),
         CtlCommand::LogLevel { level } => {
             let body = json!({"level": level}).to_string().into();

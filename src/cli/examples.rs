@@ -135,6 +135,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("ctl", "almanacd ctl status\nalmanacd ctl reload --wait\nalmanacd ctl log-level info,almanac::http=debug"),
     ("ctl reload", "almanacd ctl reload\nalmanacd ctl reload --wait"),
     ("ctl status", "almanacd ctl status\nalmanacd ctl status --json"),
+    ("ctl fleet", "almanacd ctl fleet\nalmanacd ctl fleet --json"),
     ("ctl log-level", "almanacd ctl log-level debug\nalmanacd ctl log-level info,almanac::http=debug"),
     ("ctl plugin", "almanacd ctl plugin list\nalmanacd ctl plugin reset dev.almanac.reasoning"),
     ("ctl plugin list", "almanacd ctl plugin list"),

@@ -87,7 +87,7 @@ fn tag(path: &str) -> &'static str {
         (Some("v1"), Some("memories" | "threads")) | (Some("-"), Some("memories")) => "memory",
         (Some("v1" | "-"), Some("plugins")) => "plugins",
         (Some("v1"), Some("servers")) => "servers",
-        (Some("v1"), Some("overview" | "events")) => "overview",
+        (Some("v1"), Some("overview" | "fleet" | "events")) => "overview",
         _ => "operation",
     }
 }

@@ -7,6 +7,7 @@ mod audit;
 pub(super) mod catalog;
 mod console;
 mod events;
+mod fleet;
 mod mcp;
 mod memory;
 mod memory_admin;
@@ -73,6 +74,7 @@ pub(super) fn table() -> Vec<Route> {
         get("/v1/plugins", read, Now(plugin::list), plugin::list_operation),
         get("/v1/events", read, Async(events::listen), events::operation),
         get("/v1/overview", read, Now(overview::overview), overview::operation),
+        get("/v1/fleet", read, Blocking(fleet::fleet), fleet::operation),
         get("/", Access::Open, Now(admin::landing), admin::landing_operation),
         get(
             "/.well-known/oauth-protected-resource",

@@ -7,6 +7,7 @@
 pub mod address;
 pub mod audit;
 mod daemon_id;
+mod daemon_states;
 pub mod fault;
 mod following;
 pub mod forwarder;
@@ -42,8 +43,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::task::JoinHandle;
 
 use self::address::DatabaseAddress;
+use self::daemon_states::DaemonStates;
 use self::following::Following;
 use self::learnt::LearningDaemon;
 use self::migrations::Migration;
@@ -55,6 +58,7 @@ use self::standing::Standing;
 pub use self::standing::Standings;
 use self::tasks::DatabaseTask;
 use super::finding::row_cache::RowCaches;
+use super::fleet::Fleet;
 use super::front::{Front, Job, OnCommit, WriterShared};
 use super::memories::Memories;
 use super::{
@@ -105,9 +109,12 @@ pub enum PostgresStartError {
 pub struct Postgres {
     following: Arc<Following>,
     front: Front<PostgresSide>,
-    readers: DatabaseReaders,
+    readers: Arc<DatabaseReaders>,
     row_caches: RowCaches<String>,
     standing: Standing,
+    states: Arc<DaemonStates>,
+    /// Tells the other daemons how this one is.
+    saying: JoinHandle<()>,
     /// Moves connections on. It ends after the writer, which comes before it here.
     runtime: Option<Runtime>,
 }
@@ -136,17 +143,21 @@ impl Postgres {
     fn start_on(runtime: &Handle, options: PostgresOptions, on_commit: OnCommit) -> Result<Self, PostgresStartError> {
         let learning = LearningDaemon { daemon: daemon_id::daemon_of(&options.directory)?, host: options.host.clone() };
         let (shared, standing) = (WriterShared::default(), Standing::default());
-        let readers = DatabaseReaders::of(runtime.clone(), options.address.clone());
+        let readers = Arc::new(DatabaseReaders::of(runtime.clone(), options.address.clone()));
         let max_queue = options.max_queue;
         let handle = runtime.clone();
         let side = PostgresSide::new(options, learning, handle, shared.clone(), standing.clone())?;
         let following = Arc::clone(side.following());
+        let states = DaemonStates::new(side.writer(), Arc::clone(&following), standing.clone(), Arc::clone(&readers));
         let front = Front::start(side, shared, max_queue, on_commit)?;
         front.wait();
-        match standing.setting() {
-            Some(setting) => Err(PostgresStartError::Setting(setting)),
-            None => Ok(Self { following, front, readers, row_caches: RowCaches::default(), standing, runtime: None }),
+        if let Some(setting) = standing.setting() {
+            return Err(PostgresStartError::Setting(setting));
         }
+        let states = Arc::new(states);
+        let saying = runtime.spawn(Arc::clone(&states).go_on_saying());
+        let row_caches = RowCaches::default();
+        Ok(Self { following, front, readers, row_caches, standing, states, saying, runtime: None })
     }
 
     /// Has the server take what only this machine has. If it cannot now, what the server has is answered.
@@ -160,6 +171,7 @@ impl Postgres {
     /// Waits for the writer before the runtime goes that it needs.
     fn close(&mut self) {
         self.front.close();
+        self.saying.abort();
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -238,9 +250,16 @@ impl Store for Postgres {
     }
 
     fn standings(&self) -> Option<Arc<Standings>> {
-        let lag = self.following.lag();
-        let (behind, followed_at) = lag.map(|lag| (lag.behind, lag.at)).unzip();
-        Some(Arc::new(Standings { behind: behind.unwrap_or_default(), followed_at, ..(*self.standing.now()).clone() }))
+        Some(Arc::new(self.states.standings()))
+    }
+
+    fn fleet(&self) -> Option<Fleet> {
+        let listed = self.readers.read(async |session| self.states.listed(session).await);
+        Some(listed.unwrap_or_else(|error| self.states.alone(error.to_string())))
+    }
+
+    fn take_leave(&self) {
+        self.states.take_leave();
     }
 }
 

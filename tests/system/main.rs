@@ -20,6 +20,7 @@ mod fault;
 mod fault_fleet;
 mod fixtures;
 mod fleet;
+mod fleet_page;
 mod following;
 mod forget;
 mod house;

@@ -63,6 +63,7 @@ const REQUESTS: &[(&str, &str, &str)] = &[
     ("listSessionTurns", "/v1/sessions/s/turns", ""),
     ("getUsage", "/v1/usage", ""),
     ("getOverview", "/v1/overview", ""),
+    ("getFleet", "/v1/fleet", ""),
     ("listenToEvents", "/v1/events", ""),
     ("listPlugins", "/v1/plugins", ""),
     ("resetPlugin", "/-/plugins/test.hostile.counter/reset", ""),

@@ -649,6 +649,43 @@ export interface FasterPlan {
   dearer?: string | null;
 }
 
+/** Answer of `GET /v1/fleet`. */
+export interface FleetAnswer {
+  /** postgresql, which daemons share, or sqlite: this one is alone, and no daemon is listed. */
+  store: 'postgresql' | 'sqlite';
+  /**
+   * The daemons, by host and id. One that was not heard of for a week is left out; at most 1,000 are listed, those
+   * that were heard of last.
+   */
+  items: FleetDaemonItem[];
+  /** How many there are. */
+  total: number;
+  /** Why only the daemon that answers is listed, if so: the database cannot be read. */
+  degraded?: string[];
+}
+
+/** A daemon of the fleet, as it said of itself last. It does so every five seconds. */
+export interface FleetDaemonItem {
+  /** What `daemon.id` in its state directory says. */
+  id: string;
+  /** Its `store.host`: daemons that say the same share their durations. */
+  host: string;
+  /** Is it the one that answers? */
+  self: boolean;
+  /** alive; silent: not heard of for 15 seconds; stopped: it said that it ends; or unknown: its version does not say. */
+  state: 'alive' | 'silent' | 'stopped' | 'unknown';
+  /** Its version; absent if that does not say how it is, like all that follows but `seen_at` and `unseen_seconds`. */
+  version?: string | null;
+  /** When it started, RFC 3339, by the clock of the database; of the one that answers by its own. */
+  started_at?: string | null;
+  /** When it was last heard of, RFC 3339, by the same clock. */
+  seen_at: string;
+  /** Seconds since then. */
+  unseen_seconds: number;
+  /** How it stood with the database then; of the one that answers, as it is now. */
+  database?: DatabaseState | null;
+}
+
 /** Positions that no message has. */
 export interface Gap {
   /** The first. */
@@ -2538,6 +2575,11 @@ export interface Operations {
     };
     answer: CatalogReport;
   };
+  /** Which daemons share the database, and how each is. */
+  getFleet: {
+    request: Record<never, never>;
+    answer: FleetAnswer;
+  };
   /** A page for people: the console, or where it is not served one with links. */
   getLanding: {
     request: Record<never, never>;
@@ -3106,6 +3148,7 @@ export const OPERATIONS = {
   estimate: { method: 'POST', path: '/v1/estimate', sends: 'application/json' },
   exportMemories: { method: 'GET', path: '/-/memories/export' },
   getCatalog: { method: 'GET', path: '/v1/catalog' },
+  getFleet: { method: 'GET', path: '/v1/fleet' },
   getLanding: { method: 'GET', path: '/', isText: true },
   getLive: { method: 'GET', path: '/live' },
   getMemory: { method: 'GET', path: '/v1/memories/{id}' },

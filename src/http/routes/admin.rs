@@ -14,12 +14,11 @@ use crate::http::answer::{self, Answer, JSON};
 use crate::http::handler::{Answering, Context, Request};
 use crate::http::operation::{Operation, Parameter, query};
 use crate::http::problem::Problem;
-use crate::store::Standings;
+use crate::store::DaemonFigures;
 use crate::strict::diagnostic;
 use crate::telemetry::metrics::DatabaseFigures;
 use crate::wire::catalog::{
-    DatabaseState, FailedPlugin, Live, LogLevelAnswer, LogLevelRequest, Ready, ReloadAnswer, ReloadStarted,
-    StatusAnswer,
+    FailedPlugin, Live, LogLevelAnswer, LogLevelRequest, Ready, ReloadAnswer, ReloadStarted, StatusAnswer,
 };
 use crate::wire::problem::Code;
 
@@ -177,20 +176,7 @@ pub(super) fn status_of(context: &Context) -> StatusAnswer {
         plugins_quarantined: status.plugins.1,
         errors: status.errors,
         warnings: status.warnings,
-        database: context.engine.store().standings().as_deref().map(database_state),
-    }
-}
-
-fn database_state(standings: &Standings) -> DatabaseState {
-    DatabaseState {
-        reachable: standings.trouble.is_none(),
-        trouble: standings.trouble.clone(),
-        waiting: standings.waiting,
-        spooled_bytes: standings.spooled_bytes,
-        oldest_seconds: standings.oldest_age().as_secs_f64(),
-        put_aside: standings.put_aside,
-        behind: standings.behind,
-        followed_seconds: standings.following_age().as_secs_f64(),
+        database: context.engine.store().standings().map(|standings| DaemonFigures::from(&*standings).into()),
     }
 }
 

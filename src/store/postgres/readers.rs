@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 use super::address::DatabaseAddress;
@@ -47,18 +47,24 @@ impl DatabaseReaders {
         body: impl AsyncFnOnce(&DatabaseSession) -> Result<T, DatabaseFault>,
     ) -> Result<T, StoreError> {
         let reading = async {
-            let _turn = self.turns.acquire().await;
-            let session = self.take().await?;
-            let answer = body(&session).await?;
-            // One that failed is not used again: its answer may still come.
-            let mut idle = self.idle.lock();
-            if idle.len() < MAX_IDLE {
-                idle.push(session);
-            }
+            let lent = self.lend().await?;
+            let answer = body(lent.session()).await?;
+            lent.give_back();
             Ok(answer)
         };
-        let answer = self.runtime.block_on(async { timeout(MOST_TIME, reading).await });
+        let answer = self.wait_for(async { timeout(MOST_TIME, reading).await });
         answer.map_err(|_| StoreError::TooLong(MOST_TIME.as_secs()))?.map_err(|fault| unavailable(&fault))
+    }
+
+    /// Waits for what a connection does, on a thread that may block.
+    pub(super) fn wait_for<T>(&self, work: impl Future<Output = T>) -> T {
+        self.runtime.block_on(work)
+    }
+
+    /// Lends a connection, when it is one's turn.
+    pub(super) async fn lend(&self) -> Result<LentSession<'_>, DatabaseFault> {
+        let turn = self.turns.acquire().await.ok();
+        Ok(LentSession { session: self.take().await?, readers: self, _turn: turn })
     }
 
     async fn take(&self) -> Result<DatabaseSession, DatabaseFault> {
@@ -71,6 +77,26 @@ impl DatabaseReaders {
                 Some(session) => return Ok(session),
                 None => return DatabaseSession::open(&self.address).await,
             }
+        }
+    }
+}
+
+/// A connection that is given back once it answered. One that failed is not used again: its answer may still come.
+pub(super) struct LentSession<'r> {
+    session: DatabaseSession,
+    readers: &'r DatabaseReaders,
+    _turn: Option<SemaphorePermit<'r>>,
+}
+
+impl LentSession<'_> {
+    pub(super) fn session(&self) -> &DatabaseSession {
+        &self.session
+    }
+
+    pub(super) fn give_back(self) {
+        let mut idle = self.readers.idle.lock();
+        if idle.len() < MAX_IDLE {
+            idle.push(self.session);
         }
     }
 }

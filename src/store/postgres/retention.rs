@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio_postgres::types::Type;
 
 use super::address::DatabaseAddress;
+use super::daemon_states;
 use super::fault::DatabaseFault;
 use super::group::Incarnation;
 use super::session::DatabaseSession;
@@ -41,7 +42,8 @@ pub(super) async fn retain(
     let session = DatabaseSession::open(address).await?;
     while take_lease(&session, daemon).await? {
         let Some((table, stage)) = oldest(&session, retention).await? else {
-            return remove_turns(&session, daemon, retention).await;
+            remove_turns(&session, daemon, retention).await?;
+            return daemon_states::prune(&session).await;
         };
         match stage {
             Stage::Attached => {

@@ -11,6 +11,7 @@ use tokio::time::timeout;
 
 use super::fault::DatabaseFault;
 use super::following::Following;
+use super::group::Incarnation;
 use super::learnt::{self, EarlierCalls, LearningDaemon, LearntRecords};
 use super::memories::MemoryErasure;
 use super::migrations;
@@ -109,6 +110,11 @@ impl PostgresSide {
             shared,
             standing,
         })
+    }
+
+    /// Whose records go this way from this start on.
+    pub(super) fn writer(&self) -> Incarnation {
+        self.outbox.writer()
     }
 
     /// What others write, as it is followed.

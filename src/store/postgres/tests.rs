@@ -12,7 +12,7 @@ use crate::store::notes::{ChoiceNote, TurnNote};
 use crate::store::suite::records::{append, execution};
 use crate::store::suite::{Site, keeps_the_contract};
 
-fn options(address: DatabaseAddress, directory: &TempDir) -> PostgresOptions {
+pub(super) fn options(address: DatabaseAddress, directory: &TempDir) -> PostgresOptions {
     PostgresOptions {
         address,
         directory: directory.path().to_owned(),
@@ -24,7 +24,7 @@ fn options(address: DatabaseAddress, directory: &TempDir) -> PostgresOptions {
     }
 }
 
-fn start(options: PostgresOptions) -> Postgres {
+pub(super) fn start(options: PostgresOptions) -> Postgres {
     Postgres::start(options, Box::new(|_, _| ())).unwrap()
 }
 
