@@ -3,14 +3,14 @@
     File {
         name: "console.css",
         content_type: "text/css; charset=utf-8",
-        sum: "3798c5d899e3f15f113cb649d422c715",
+        sum: "c5e5c164d827f0d2e66676dfbd2f18d5",
         plain: include_bytes!("console.css"),
         gzip: include_bytes!("console.css.gz"),
     },
     File {
         name: "console.js",
         content_type: "text/javascript; charset=utf-8",
-        sum: "2372bdd5ef48a15e073e1aee884c8633",
+        sum: "40ed398c5bfb665d9a0b9037a9a7a3dc",
         plain: include_bytes!("console.js"),
         gzip: include_bytes!("console.js.gz"),
     },

@@ -32,6 +32,23 @@ export function duration(ms: number): string {
   return `${Math.floor(hours / 24)} d ${Math.round(hours % 24)} h`;
 }
 
+/** How long ago something was, in ms: one whole number and its unit, which moves seldom. */
+export function age(ms: number): string {
+  const seconds = Math.max(0, ms / 1000);
+  if (seconds < 120) return `${Math.floor(seconds)} s`;
+  if (seconds < 7200) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 172_800) return `${Math.floor(seconds / 3600)} h`;
+  return `${Math.floor(seconds / 86_400)} d`;
+}
+
+/** Bytes, to two or three digits. */
+export function bytes(value: number): string {
+  const units = ['bytes', 'kB', 'MB', 'GB'];
+  const power = value < 1000 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(value) / 3));
+  const scaled = value / 1000 ** power;
+  return `${power > 0 && scaled < 10 ? scaled.toFixed(1) : Math.round(scaled)} ${units[power] ?? ''}`;
+}
+
 /** A moment: the time of today, the day as well of any other. */
 export function moment(text: string): string {
   const at = new Date(text);

@@ -11,6 +11,7 @@ import { listen, useConnection, useOnEvent } from './live.js';
 import { type Place, link, usePlace } from './router.js';
 import { Text } from './ui.js';
 import { Events } from './pages/events.js';
+import { Fleet } from './pages/fleet.js';
 import { Libraries } from './pages/libraries.js';
 import { Map } from './pages/map.js';
 import { Memory } from './pages/memory.js';
@@ -45,6 +46,7 @@ const PAGES: readonly Entry[] = [
   { name: 'memory', title: 'Memory', show: (place) => <Memory place={place} /> },
   { name: 'libraries', title: 'Libraries', show: () => <Libraries /> },
   { name: 'servers', title: 'Servers', show: () => <Servers /> },
+  { name: 'fleet', title: 'Fleet', show: () => <Fleet /> },
   { name: 'usage', title: 'Usage', show: () => <Usage /> },
   { name: 'events', title: 'Events', show: (place) => <Events place={place} /> },
 ];
@@ -57,8 +59,12 @@ function Console() {
   const page = PAGES.find((entry) => entry.name === place.page);
   const servers = useAsk(`servers ${round}`, (signal) => api().listServers({ signal }));
   useOnEvent(['config_reloaded'], 500, servers.again);
+  const fleet = useAsk(`fleet ${round}`, (signal) => api().getFleet({ signal }));
   // Where there are none, and nobody looks for them, they are no page.
-  const hasServers = (servers.answer?.items.length ?? 0) > 0 || place.page === 'servers';
+  const isAbsent: Record<string, boolean> = {
+    servers: (servers.answer?.items.length ?? 0) === 0,
+    fleet: fleet.answer?.store !== 'postgresql',
+  };
   const where = `${place.page}/${place.subject ?? ''}`;
   useEffect(() => {
     whenTokenNeeded(() => setNeeds(true));
@@ -86,7 +92,7 @@ function Console() {
             Almanac
           </a>
           <nav aria-label="Pages">
-            {PAGES.filter(({ name }) => name !== 'servers' || hasServers).map(({ name, title }) => (
+            {PAGES.filter(({ name }) => isAbsent[name] !== true || name === place.page).map(({ name, title }) => (
               <a key={name} href={link(name)} aria-current={page?.name === name ? 'page' : undefined}>
                 {title}
               </a>

@@ -8,6 +8,7 @@ import { after, before, test } from 'node:test';
 
 import { findings, openPage, PATIENCE_MS, startBrowser } from './browser.mjs';
 import { startDaemon } from './daemon.mjs';
+import { hasDatabase, others, startDatabase } from './database.mjs';
 import { callTool, post, prepare } from './prepare.mjs';
 
 /** The pages, and what each is headed by. */
@@ -313,6 +314,60 @@ test('servers: up, their lists, a changed definition side by side and approved, 
     assert.equal((await ask('/v1/servers')).items[0].waiting, 0);
   } finally {
     await own.stop();
+  }
+});
+
+test('fleet: who is there, what is wrong with whom, and a word of it on the overview', async (context) => {
+  if (!hasDatabase) return context.skip('PostgreSQL 15 is not installed');
+  const database = await startDatabase();
+  const own = await startDaemon({ database: database.url, configuration: 'store: {host: here}\n' });
+  const fits = (page) => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  try {
+    await visit(
+      '',
+      async (page) => {
+        await page.getByText('All is well').waitFor();
+        await page.getByRole('link', { name: 'Fleet', exact: true }).click();
+        await heading(page, 'Fleet').waitFor();
+        await page.getByText('Together').waitFor();
+        await page.getByText('1 of 1').waitFor();
+        assert.deepEqual(await findings(page), []);
+
+        await others(database.ask);
+        await database.ask(`UPDATE almanac.daemon_states SET trouble = '${SCRIPT}' WHERE put_aside > 0`);
+        const row = (host) => page.getByRole('table', { name: 'Daemons' }).getByRole('row').filter({ hasText: host });
+        await row('build-03').locator('.badge.bad', { hasText: 'silent' }).waitFor();
+        await row('laptop-ada').getByText('stopped').waitFor();
+        await row('runner-1').getByText('312').waitFor();
+        await row('here').getByText('answers here').waitFor();
+        const wrongs = page.getByRole('list', { name: 'What is wrong' });
+        await wrongs.getByText(/on build-03: not heard of for 4 min/).waitFor();
+        await wrongs.getByText(/on build-03: 1,284 records on its machine alone, for 21 min/).waitFor();
+        await wrongs.getByText(/on runner-1: 2 records put aside/).waitFor();
+        await wrongs.getByText(/on runner-1: it follows the others late, 312 behind for 14 s/).waitFor();
+        await wrongs.getByText(SCRIPT, { exact: false }).waitFor();
+        assert.equal(await page.locator('main img, main script').count(), 0);
+        assert.deepEqual(await findings(page), []);
+        await page.setViewportSize({ width: 360, height: 800 });
+        assert.equal(await fits(page), 0);
+        assert.deepEqual(await findings(page), []);
+
+        await page.getByRole('link', { name: 'Overview', exact: true }).click();
+        await wrongs.getByText(/on build-03: not heard of/).waitFor();
+        assert.equal(await fits(page), 0);
+        await wrongs.getByRole('link', { name: 'read its spool.refused' }).click();
+        await heading(page, 'Fleet').waitFor();
+
+        await database.end();
+        await page.getByText(/^The other daemons cannot be listed/).waitFor();
+        await page.getByText('1 of 1').waitFor();
+        await row('build-03').waitFor({ state: 'detached' });
+      },
+      { at: own },
+    );
+  } finally {
+    await own.stop();
+    await database.stop();
   }
 });
 
@@ -635,6 +690,13 @@ test('tokens: asked for, refused, kept in memory only, and no more is shown than
   }
 });
 
+test('where all is on this machine, the fleet is no page', async () => {
+  await visit('', async (page) => {
+    await page.getByText('All is well').waitFor();
+    assert.equal(await page.getByRole('link', { name: 'Fleet', exact: true }).count(), 0);
+  });
+});
+
 test('an empty state says on each page what would fill it, and how', async () => {
   const own = await startDaemon({ documents: false });
   try {
@@ -645,6 +707,7 @@ test('an empty state says on each page what would fill it, and how', async () =>
       sessions: 'No session called',
       map: 'There are no tools',
       servers: 'No MCP server is configured',
+      fleet: 'This daemon is alone',
       memory: 'Nothing is remembered',
       libraries: 'No rule library',
       usage: 'No turn was reported',

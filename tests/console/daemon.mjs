@@ -12,10 +12,10 @@ const BINARY =
   process.env['ALMANACD'] ?? resolve(REPOSITORY, process.env['CARGO_TARGET_DIR'] ?? 'target', 'debug/almanacd');
 
 /**
- * Starts one: with the shipped documents, none, or what a function writes, with tokens by their names and scopes or none, and with a rule library or
- * none.
+ * Starts one: with the shipped documents, none, or what a function writes, with tokens by their names and scopes or none, with a rule library or
+ * none, and on a database that others share or alone.
  */
-export async function startDaemon({ configuration = '', documents = true, tokens, library } = {}) {
+export async function startDaemon({ configuration = '', documents = true, tokens, library, database } = {}) {
   const root = await mkdtemp(join(tmpdir(), 'almanac-'));
   const tools = join(root, 'tools');
   await mkdir(tools);
@@ -43,7 +43,11 @@ export async function startDaemon({ configuration = '', documents = true, tokens
     const doors = ['--listen', listen, '--admin-socket', join(root, 'admin.sock'), '--log-format', 'json'];
     child = spawn(BINARY, ['serve', ...places, ...doors], {
       stdio: ['ignore', 'ignore', 'pipe'],
-      env: { ...ownEnvironment(), ALMANAC_PLUGINS: join(root, 'plugins') },
+      env: {
+        ...ownEnvironment(),
+        ALMANAC_PLUGINS: join(root, 'plugins'),
+        ...(database !== undefined && { ALMANAC_DATABASE_URL: database }),
+      },
     });
     const url = await listening(child);
     listen = new URL(url).host;

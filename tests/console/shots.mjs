@@ -6,6 +6,7 @@ import { join, resolve } from 'node:path';
 
 import { openPage, startBrowser } from './browser.mjs';
 import { startDaemon } from './daemon.mjs';
+import { hasDatabase, others, startDatabase } from './database.mjs';
 import { callTool, post, prepare } from './prepare.mjs';
 
 /** Only those that are named, if any is. */
@@ -73,30 +74,54 @@ const daemon = await startDaemon({
   ...(library !== undefined && { library }),
 });
 const browser = await startBrowser();
+const isWanted = ([name]) => ONLY.length === 0 || ONLY.includes(name);
+
+async function take({ url }, [name, place, act]) {
+  for (const colorScheme of ['light', 'dark']) {
+    const opened = await openPage(browser, `${url}/console/${place}`, {
+      colorScheme,
+      viewport: { width: 1200, height: 800 },
+    });
+    const { page } = opened;
+    await page.getByRole('heading', { level: 1 }).waitFor();
+    await page.getByText('live', { exact: true }).waitFor();
+    await page.waitForFunction(() => document.querySelector('.waiting') === null);
+    await act?.(page);
+    const path = join(OUT, `${name}-${colorScheme}.png`);
+    await page.screenshot({ path });
+    shrink(path);
+    if (opened.faults.length > 0) throw new Error(`${name}: ${opened.faults.join('\n')}`);
+    await opened.close();
+  }
+}
+
+/** A daemon among others, which are as it takes days to be. */
+async function takeFleet() {
+  const database = await startDatabase();
+  const shared = await startDaemon({ database: database.url, configuration: 'store: {host: build-01}\n' });
+  try {
+    await take(shared, [
+      'fleet',
+      '#/fleet',
+      async (page) => {
+        await others(database.ask);
+        await page.getByText('3 of 5').waitFor();
+      },
+    ]);
+  } finally {
+    await shared.stop();
+    await database.stop();
+  }
+}
+
 try {
+  await mkdir(OUT, { recursive: true });
+  if (!hasDatabase) console.log('the picture of the fleet stays: PostgreSQL 15 is not installed');
+  else if (isWanted(['fleet'])) await takeFleet();
   await prepare(daemon.url, { calls: 10_000, sessions: 200, memories: 1000 });
   for (let minute = 0; minute < 3; minute += 1) await post(daemon.url, '/v1/metadata', { tool_name: 'web_search' });
   await connect(daemon);
-  await mkdir(OUT, { recursive: true });
-  for (const colorScheme of ['light', 'dark']) {
-    for (const [name, place, act] of SHOTS) {
-      if (ONLY.length > 0 && !ONLY.includes(name)) continue;
-      const opened = await openPage(browser, `${daemon.url}/console/${place}`, {
-        colorScheme,
-        viewport: { width: 1200, height: 800 },
-      });
-      const { page } = opened;
-      await page.getByRole('heading', { level: 1 }).waitFor();
-      await page.getByText('live', { exact: true }).waitFor();
-      await page.waitForFunction(() => document.querySelector('.waiting') === null);
-      await act?.(page);
-      const path = join(OUT, `${name}-${colorScheme}.png`);
-      await page.screenshot({ path });
-      shrink(path);
-      if (opened.faults.length > 0) throw new Error(`${name}: ${opened.faults.join('\n')}`);
-      await opened.close();
-    }
-  }
+  for (const shot of SHOTS.filter(isWanted)) await take(daemon, shot);
 } finally {
   await browser.close();
   await daemon.stop();

@@ -1,20 +1,16 @@
 /** Is all well? */
 
+import { useEffect } from 'preact/hooks';
+
 import { api, type OverviewAnswer } from '../api.js';
 import { useAsk } from '../ask.js';
+import { wrongsOf } from '../fleet.js';
 import { count, duration, many, share } from '../format.js';
 import { useOnEvent } from '../live.js';
 import { link } from '../router.js';
 import { Badge, Card, Page, RecordSo, Shown, Tile, Time, type Tone } from '../ui.js';
 import { Minutes } from '../minutes.js';
-
-/** Something that is wrong, and where to look. */
-interface Wrong {
-  tone: Tone;
-  what: string;
-  todo: string;
-  href: string;
-}
+import { type Wrong, Wrongs } from '../wrongs.js';
 
 /** Share of calls inside the interval below which it is said, and calls from which on. */
 const LOW_COVERAGE = 0.8;
@@ -97,12 +93,24 @@ const TYPES = [
   'execution_recorded',
 ];
 
+/** Between two looks at the other daemons, in ms. */
+const FLEET_MS = 10_000;
+
 /** Findings that are looked through for faults. */
 const FINDINGS = 1000;
 
 export function Overview() {
   const overview = useAsk('overview', (signal) => api().getOverview({ signal }));
   const catalog = useAsk('catalog', (signal) => api().getCatalog({ query: { limit: FINDINGS }, signal }));
+  const hasFleet = overview.answer?.status.database != null;
+  const fleet = useAsk(`fleet ${hasFleet}`, async (signal) => (hasFleet ? api().getFleet({ signal }) : undefined));
+  const inFleet =
+    fleet.answer === undefined ? [] : wrongsOf(fleet.answer).map((wrong) => ({ ...wrong, href: link('fleet') }));
+  useEffect(() => {
+    if (!hasFleet) return undefined;
+    const timer = setInterval(() => document.hidden || fleet.again(), FLEET_MS);
+    return () => clearInterval(timer);
+  }, [hasFleet]);
   useOnEvent(TYPES, 500, overview.again);
   useOnEvent(['catalog_reloaded', 'presets_loaded'], 500, catalog.again);
   return (
@@ -110,7 +118,7 @@ export function Overview() {
       <Shown asked={overview}>
         {(all) => {
           const { status, store, minutes } = all;
-          const bad = wrongs(all);
+          const bad = [...wrongs(all), ...inFleet];
           const last = minutes.at(-1);
           const inHour = minutes.reduce((sum, minute) => sum + minute.calls, 0);
           const errors = minutes.reduce((sum, minute) => sum + minute.errors, 0);
@@ -123,16 +131,7 @@ export function Overview() {
                     <Badge tone="good">All is well</Badge> {status.status}
                   </p>
                 ) : (
-                  <ul class="wrongs" aria-label="What is wrong">
-                    {bad.map(({ tone, what, todo, href }) => (
-                      <li key={what}>
-                        <Badge tone={tone}>{tone === 'bad' ? 'Wrong' : 'Worth a look'}</Badge>
-                        <span>
-                          {what} — <a href={href}>{todo}</a>
-                        </span>
-                      </li>
-                    ))}
-                  </ul>
+                  <Wrongs wrongs={bad} />
                 )}
               </Card>
               <div class="tiles">
