@@ -10,7 +10,7 @@
     File {
         name: "console.js",
         content_type: "text/javascript; charset=utf-8",
-        sum: "40ed398c5bfb665d9a0b9037a9a7a3dc",
+        sum: "25e73c64029e050cff5d7fe0cfc22b60",
         plain: include_bytes!("console.js"),
         gzip: include_bytes!("console.js.gz"),
     },

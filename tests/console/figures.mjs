@@ -13,6 +13,8 @@ const ROUNDS = 5;
 const TICKS = 100;
 const IDLE_MS = 20_000;
 const POINTS = 10_000;
+/** A page that is opened has done all by then. */
+const SETTLED_MS = 500;
 
 const median = (values) => [...values].sort((one, other) => one - other)[Math.floor(values.length / 2)];
 const round = (value) => Math.round(value * 10) / 10;
@@ -67,6 +69,9 @@ try {
   }
   const draw = () =>
     visit(browser, `${daemon.url}/console/#/usage`, async (page) => {
+      // What the page before has to do, with the events of late, is none of it.
+      await page.getByText('live', { exact: true }).waitFor();
+      await new Promise((done) => setTimeout(done, SETTLED_MS));
       const script = await scriptOf(page);
       const before = await script();
       await page.evaluate(() => (location.hash = '#/timing/grep'));

@@ -3,11 +3,12 @@
 import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
 
-import { api, type CallPoint, type CallPoints, type ExecutionItem, type KeyTiming } from '../api.js';
+import { api, type CallPoints, type ExecutionItem, type KeyTiming } from '../api.js';
 import { useAsk } from '../ask.js';
 import { count, duration, many, modeName, share } from '../format.js';
 import { useOnEvent } from '../live.js';
-import { Plot, type Point } from '../plot.js';
+import { Plot } from '../plot.js';
+import { driftOf, type Ended, endedOf, histogramOf, pointsOf } from '../points.js';
 import { go, link, type Place } from '../router.js';
 import {
   Badge,
@@ -182,31 +183,12 @@ function OfKey({ timing }: { timing: KeyTiming }) {
   );
 }
 
-function isGivenUp({ outcome }: CallPoint): boolean {
-  return outcome === 'timeout' || outcome === 'cancelled';
-}
-
-/** Did it end inside what nine in ten should? */
-function isInside({ duration_ms: ms, predicted_ms: said }: CallPoint): boolean {
-  return said != null && ms >= (said[0] ?? 0) && ms <= (said[4] ?? 0);
-}
-
 function Drawn({ timing, found, children }: { timing: KeyTiming; found: CallPoints; children: ComponentChildren }) {
   const { items, total, thinned } = found;
-  const points = useMemo(
-    () =>
-      items.map((call): Point => ({
-        at: call.at_ms / 1000,
-        ms: call.duration_ms,
-        isBad: isGivenUp(call),
-        predicted: call.predicted_ms ?? undefined,
-      })),
-    [items],
-  );
-  const ended = items.filter((call) => !isGivenUp(call));
-  const judged = ended.filter(({ predicted_ms: said }) => said != null);
-  const without = items.filter(({ predicted_ms: said }) => said == null).length;
-  const drift = driftOf(points);
+  const points = useMemo(() => pointsOf(items), [items]);
+  const ended = useMemo(() => endedOf(points), [points]);
+  const drift = useMemo(() => driftOf(ended), [ended]);
+  const { givenUp, unsaid, judged, inside } = points;
   const [low, high] = timing.interval_ms;
   return (
     <>
@@ -223,10 +205,10 @@ function Drawn({ timing, found, children }: { timing: KeyTiming; found: CallPoin
           <span>
             <span class="key wide" aria-hidden="true" /> nine in ten should be inside{' '}
             <span class="key band" aria-hidden="true" /> half of them; the line is the middle
-            {without > 0 && <>. What was said of {count(without)} was not kept</>}
+            {unsaid > 0 && <>. What was said of {count(unsaid)} was not kept</>}
           </span>
           <span>
-            <span class="key failed" aria-hidden="true" /> given up by their callers: {items.length - ended.length}
+            <span class="key failed" aria-hidden="true" /> given up by their callers: {givenUp}
           </span>
         </p>
         {drift !== undefined && (
@@ -238,11 +220,10 @@ function Drawn({ timing, found, children }: { timing: KeyTiming; found: CallPoin
       </Card>
       <div class="two">
         <Card title="Distribution" note="of calls that came to their end, by what is forecast now">
-          <Distribution durations={ended.map((call) => call.duration_ms)} low={low} high={high} />
-          {judged.length > 0 && (
+          <Distribution ended={ended} low={low} high={high} />
+          {judged > 0 && (
             <p class="sub">
-              {share(judged.filter(isInside).length / judged.length)} of {count(judged.length)} ended inside what was
-              forecast of them
+              {share(inside / judged)} of {count(judged)} ended inside what was forecast of them
               {timing.recent_accuracy != null && <>, {share(timing.recent_accuracy.coverage90)} of late</>}.
             </p>
           )}
@@ -285,38 +266,15 @@ function Latest({ calls }: { calls: readonly ExecutionItem[] }) {
   );
 }
 
-function median(values: readonly number[]): number {
-  const sorted = [...values].sort((one, other) => one - other);
-  return sorted[Math.floor(sorted.length / 2)] ?? 0;
-}
-
-/** How much longer the last fifth took than the others, if that is more than half again as long, or less than two thirds. */
-function driftOf(points: readonly Point[]): number | undefined {
-  const good = points.filter((point) => !point.isBad);
-  if (good.length < 50) return undefined;
-  const cut = Math.floor(good.length * 0.8);
-  const ratio =
-    median(good.slice(cut).map(({ ms }) => ms)) / Math.max(1, median(good.slice(0, cut).map(({ ms }) => ms)));
-  return ratio > 1.5 || ratio < 0.67 ? ratio : undefined;
-}
-
 const BINS = 24;
 
 /** A histogram over a logarithmic axis; what is inside the interval is darker. */
-function Distribution({ durations, low, high }: { durations: readonly number[]; low: number; high: number }) {
-  if (durations.length === 0) return <p>No call came to its end.</p>;
-  const logs = durations.map((ms) => Math.log(Math.max(1, ms)));
-  const least = logs.reduce((one, other) => Math.min(one, other));
-  const most = logs.reduce((one, other) => Math.max(one, other)) + 1e-9;
-  const width = Math.max(1e-6, (most - least) / BINS);
-  const bins = Array.from({ length: BINS }, () => 0);
-  for (const log of logs) {
-    const bin = Math.min(BINS - 1, Math.floor((log - least) / width));
-    bins[bin] = (bins[bin] ?? 0) + 1;
-  }
+function Distribution({ ended, low, high }: { ended: Ended; low: number; high: number }) {
+  const { least, most, width, bins } = useMemo(() => histogramOf(ended, BINS), [ended]);
+  if (most < least) return <p>No call came to its end.</p>;
   const highest = Math.max(...bins);
   const isBinInside = (bin: number) => {
-    const middle = Math.exp(least + (bin + 0.5) * width);
+    const middle = 10 ** (least + (bin + 0.5) * width);
     return middle >= low && middle <= high;
   };
   return (
@@ -325,7 +283,7 @@ function Distribution({ durations, low, high }: { durations: readonly number[]; 
         viewBox={`0 0 ${BINS * 10} 80`}
         preserveAspectRatio="none"
         role="img"
-        aria-label={`Durations from ${duration(Math.exp(least))} to ${duration(Math.exp(most))}`}
+        aria-label={`Durations from ${duration(10 ** least)} to ${duration(10 ** most)}`}
       >
         {bins.map((number, bin) => (
           <rect
@@ -339,11 +297,11 @@ function Distribution({ durations, low, high }: { durations: readonly number[]; 
         ))}
       </svg>
       <figcaption class="plot-note">
-        <span>{duration(Math.exp(least))}</span>
+        <span>{duration(10 ** least)}</span>
         <span>
           <span class="key inside" aria-hidden="true" /> inside <span class="key outside" aria-hidden="true" /> outside
         </span>
-        <span>{duration(Math.exp(most))}</span>
+        <span>{duration(10 ** most)}</span>
       </figcaption>
     </figure>
   );
