@@ -8,6 +8,7 @@ mod client;
 mod ctl;
 mod ctl_fleet;
 mod ctl_mcp;
+mod database_args;
 mod documents;
 mod eval;
 mod examples;
@@ -23,6 +24,7 @@ mod plot;
 mod plugin;
 mod qualify;
 mod show;
+mod spool;
 mod suggest;
 mod timing;
 mod token;
@@ -115,6 +117,8 @@ enum Command {
     Memory(memory::MemoryArgs),
     /// Bring the schema of the database that several daemons share up to date
     Migrate(migrate::MigrateArgs),
+    /// Send what a daemon left that does not start again
+    Spool(spool::SpoolArgs),
     /// Take over what others know of tools
     Import(import::ImportArgs),
     /// Serve an MCP client over standard input and output, by a daemon
@@ -187,6 +191,8 @@ enum CliError {
     Client(#[from] ClientError),
     #[error("the schema is not up to date: {0}")]
     Migrate(#[from] DatabaseFault),
+    #[error(transparent)]
+    Spool(#[from] spool::SpoolCliError),
     #[error("cannot start")]
     Runtime(#[source] io::Error),
     #[error("cannot write {file}")]
@@ -236,6 +242,7 @@ impl CliError {
             Self::Memory(error) if error.is_usage() => Exit::Usage,
             Self::Daemon(error) if error.is_configuration() => Exit::Configuration,
             Self::Migrate(fault) if fault.is_setting() => Exit::Configuration,
+            Self::Spool(error) if error.is_configuration() => Exit::Configuration,
             _ => Exit::Failure,
         }
     }
@@ -295,6 +302,7 @@ fn run(command: Command, output: &mut Output) -> Result<Exit, CliError> {
         },
         Command::Check(args) => check::run(&args, output),
         Command::Migrate(args) => migrate::run(&args, output),
+        Command::Spool(args) => spool::run(&args, output),
         Command::Tools(args) => tools::run(&args, output),
         Command::Show(args) => show::show(&args, output),
         Command::Timing(args) => show::timing(&args, output),

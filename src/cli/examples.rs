@@ -106,6 +106,13 @@ const EXAMPLES: &[(&str, &str)] = &[
          almanacd memory purge --user user:user:ada",
     ),
     ("migrate", "almanacd migrate\nalmanacd migrate --to postgres://almanac@db.example.com/almanac"),
+    ("spool", "almanacd spool forward /var/lib/almanac/spool-6f0c4b5e0d1f4c3a9a6b2d7e8f901234.journal"),
+    (
+        "spool forward",
+        "almanacd spool forward /var/lib/almanac/spool-6f0c4b5e0d1f4c3a9a6b2d7e8f901234.journal\n\
+         almanacd spool forward spool-6f0c4b5e0d1f4c3a9a6b2d7e8f901234.journal \
+         --to postgres://almanac@db.example.com/almanac",
+    ),
     ("memory export", "almanacd memory export all.jsonl\nalmanacd memory export --tenant home > home.jsonl"),
     ("memory import", "almanacd memory import all.jsonl\nalmanacd memory import old.jsonl --legacy --tenant home"),
     ("memory backup", "almanacd memory backup copy.db --state-dir state"),

@@ -28,6 +28,7 @@ pub mod session;
 mod shared_counts;
 mod side;
 pub mod spool;
+pub mod spool_forward;
 mod standing;
 mod tasks;
 #[cfg(test)]

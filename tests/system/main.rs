@@ -52,6 +52,7 @@ mod sdk;
 mod service;
 mod shipped;
 mod soak;
+mod spool_forward;
 mod streams;
 mod suggest;
 mod timing;

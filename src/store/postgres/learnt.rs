@@ -342,6 +342,22 @@ pub(super) async fn register(
     done.map(drop)
 }
 
+/// Has a writer's records, which its daemon will not learn any more, learnt for themselves: what is learnt is added up
+/// when it is read. They are of its daemon's host, or, if it never said one, of a host of their own.
+pub(super) async fn take_over(session: &DatabaseSession, writer: Incarnation) -> Result<LearningDaemon, DatabaseFault> {
+    let known = "SELECT host FROM almanac.folds JOIN almanac.daemons USING (daemon) WHERE incarnation = $1";
+    let by = writer.bytes();
+    let rows = session.query(known, &[(&by as _, Type::BYTEA)]).await?;
+    let host = rows.first().map_or_else(|| writer.to_hex(), |row| row.get(0));
+    let put = "WITH learns AS (
+            INSERT INTO almanac.daemons (daemon, host) VALUES ($1, $2) ON CONFLICT DO NOTHING
+        )
+        INSERT INTO almanac.folds (incarnation, daemon, through) VALUES ($1, $1, 0)
+        ON CONFLICT (incarnation) DO UPDATE SET daemon = excluded.daemon";
+    session.query(put, &[(&by as _, Type::BYTEA), (&host as _, Type::TEXT)]).await?;
+    Ok(LearningDaemon { daemon: writer, host })
+}
+
 /// A daemon's latest trails are kept, and all others of it forgotten.
 pub(super) async fn prune(session: &DatabaseSession, learning: &LearningDaemon) -> Result<(), DatabaseFault> {
     let beyond = "DELETE FROM almanac.trails WHERE daemon = $1 AND tick <= (

@@ -19,7 +19,7 @@ use crate::strict::Word;
 use crate::timing::Execution;
 
 /// Records of one group; more would make the first of them wait for the last.
-const MAX_GROUP: usize = 4096;
+pub(super) const MAX_GROUP: usize = 4096;
 
 /// When whoever sends records is told that they are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Word)]

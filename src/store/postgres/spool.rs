@@ -35,6 +35,9 @@ pub enum SpoolError {
     Full(u64),
     #[error("the system has no random numbers: {0}")]
     Random(#[from] getrandom::Error),
+    #[error("{}: its name is not `{PREFIX}….journal`, which says whose records it has; give it the one it had",
+        .0.display())]
+    Nameless(PathBuf),
 }
 
 /// The records of this start.
@@ -123,19 +126,7 @@ impl Spool {
 
     /// Keeps a record that the server refuses where people find it, with the reason.
     pub fn put_aside(&self, writer: Incarnation, record: &Numbered, why: &DatabaseFault) -> Result<(), SpoolError> {
-        let path = self.directory.join(REFUSED);
-        let line = RefusedRecord {
-            incarnation: writer.to_hex(),
-            number: record.0,
-            reason: why.to_string(),
-            record: &record.1,
-        };
-        let append = || {
-            let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path)?;
-            file.write_all(format!("{}\n", serde_json::to_string(&line)?).as_bytes())?;
-            file.sync_data()
-        };
-        append().map_err(|source| failed(&path, source))
+        put_aside(&self.directory, writer, record, why)
     }
 }
 
@@ -149,6 +140,37 @@ impl Drop for Spool {
 }
 
 impl LeftSpool {
+    /// One whose daemon does not start again.
+    ///
+    /// # Errors
+    /// Also if its name does not say whose records it has.
+    pub fn read(path: &Path) -> Result<Self, SpoolError> {
+        let Some(writer) = writer_of(path) else { return Err(SpoolError::Nameless(path.to_owned())) };
+        // One that is not there is no empty one here.
+        fs::metadata(path).map_err(|source| failed(path, source))?;
+        Self::of(writer, path)
+    }
+
+    fn of(writer: Incarnation, path: &Path) -> Result<Self, SpoolError> {
+        let records = journal::peek(path).map_err(|source| SpoolError::Journal { path: path.to_owned(), source })?;
+        Ok(Self { writer, records, path: path.to_owned() })
+    }
+
+    /// Keeps a record of it that the server refuses beside it, with the reason, unless an earlier try did.
+    pub fn put_aside(&self, record: &Numbered, why: &DatabaseFault) -> Result<(), SpoolError> {
+        let directory = self.path.parent().unwrap_or_else(|| Path::new(""));
+        let path = directory.join(REFUSED);
+        let lines = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            read => read.map_err(|source| failed(&path, source))?,
+        };
+        let begin = format!("{{\"incarnation\":\"{}\",\"number\":{},", self.writer.to_hex(), record.0);
+        if lines.lines().any(|line| line.starts_with(&begin)) {
+            return Ok(());
+        }
+        put_aside(directory, self.writer, record, why)
+    }
+
     /// The server has all of it.
     pub fn remove(self) -> Result<(), SpoolError> {
         fs::remove_file(&self.path).map_err(|source| failed(&self.path, source))
@@ -168,19 +190,34 @@ fn failed(path: &Path, source: io::Error) -> SpoolError {
     SpoolError::Io { path: path.to_owned(), source }
 }
 
+fn put_aside(directory: &Path, writer: Incarnation, record: &Numbered, why: &DatabaseFault) -> Result<(), SpoolError> {
+    let path = directory.join(REFUSED);
+    let line =
+        RefusedRecord { incarnation: writer.to_hex(), number: record.0, reason: why.to_string(), record: &record.1 };
+    let append = || {
+        let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path)?;
+        file.write_all(format!("{}\n", serde_json::to_string(&line)?).as_bytes())?;
+        file.sync_data()
+    };
+    append().map_err(|source| failed(&path, source))
+}
+
+/// Whose records a spool of this name has.
+fn writer_of(path: &Path) -> Option<Incarnation> {
+    let name = path.file_name()?.to_str()?;
+    Incarnation::from_hex(name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?)
+}
+
 /// What earlier starts left, in the order in which they were last written.
 fn left_in(directory: &Path) -> Result<Vec<LeftSpool>, SpoolError> {
     let unreadable = |source| failed(directory, source);
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let hex = name.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX));
-        let Some(writer) = hex.and_then(Incarnation::from_hex) else { continue };
+        let Some(writer) = writer_of(&path) else { continue };
         let written = File::open(&path).and_then(|file| file.metadata()?.modified());
         let written = written.map_err(|source| failed(&path, source))?;
-        let records = journal::peek(&path).map_err(|source| SpoolError::Journal { path: path.clone(), source })?;
-        found.push((written, LeftSpool { writer, records, path }));
+        found.push((written, LeftSpool::of(writer, &path)?));
     }
     found.sort_by(|(one, a), (other, b)| one.cmp(other).then_with(|| a.path.cmp(&b.path)));
     Ok(found.into_iter().map(|(_, left)| left).collect())
