@@ -115,7 +115,7 @@ enum Command {
     Backup(memory::BackupArgs),
     /// Move, save and remove memories
     Memory(memory::MemoryArgs),
-    /// Bring the schema of the database that several daemons share up to date
+    /// Bring the schema of the database that several daemons share up to date; copy a machine's own database there
     Migrate(migrate::MigrateArgs),
     /// Send what a daemon left that does not start again
     Spool(spool::SpoolArgs),
@@ -192,6 +192,8 @@ enum CliError {
     #[error("the schema is not up to date: {0}")]
     Migrate(#[from] DatabaseFault),
     #[error(transparent)]
+    Copy(#[from] migrate::MigrateCliError),
+    #[error(transparent)]
     Spool(#[from] spool::SpoolCliError),
     #[error("cannot start")]
     Runtime(#[source] io::Error),
@@ -243,6 +245,8 @@ impl CliError {
             Self::Daemon(error) if error.is_configuration() => Exit::Configuration,
             Self::Migrate(fault) if fault.is_setting() => Exit::Configuration,
             Self::Spool(error) if error.is_configuration() => Exit::Configuration,
+            Self::Copy(error) if error.is_configuration() => Exit::Configuration,
+            Self::Copy(error) if error.is_usage() => Exit::Usage,
             _ => Exit::Failure,
         }
     }

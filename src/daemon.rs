@@ -28,7 +28,7 @@ pub(crate) use database::options as database_options;
 use signals::{SignalRequest, Signals};
 pub use sockets::SocketError;
 pub use state::StateError;
-pub(crate) use state::lock as lock_state;
+pub(crate) use state::{Lock as StateLock, lock as lock_state};
 pub use tokens::FirstTokenError;
 
 use crate::access::TokenKeeper;

@@ -229,7 +229,7 @@ async fn replay(
 }
 
 /// `[#####     ] 12/60 what`
-fn bar(done: usize, all: usize, what: &str) -> String {
+pub(super) fn bar(done: usize, all: usize, what: &str) -> String {
     let filled = BAR * done / all.max(1);
     format!("[{:BAR$}] {done}/{all} {what}", "#".repeat(filled)).trim_end().to_owned()
 }

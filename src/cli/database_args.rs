@@ -13,21 +13,22 @@ use crate::store::PostgresOptions;
 pub(super) struct DatabaseArgs {
     /// URL of the PostgreSQL database [default: that of the configuration]
     #[arg(long, env = DATABASE_URL, value_name = "URL", hide_env_values = true)]
-    to: Option<String>,
+    pub(super) to: Option<String>,
     /// Configuration file [default: ./config/almanac.yaml, else /etc/almanac/almanac.yaml, else built in]
     #[arg(long, env = "ALMANAC_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
 }
 
 impl DatabaseArgs {
-    /// How a daemon would use it.
-    pub(super) fn options(&self) -> Result<PostgresOptions, CliError> {
+    /// How a daemon would use it, as it is configured.
+    pub(super) fn options(&self) -> Result<(Config, PostgresOptions), CliError> {
         let overrides = Overrides { config: self.config.clone(), ..Overrides::default() };
         let daemon = DaemonOverrides { database_url: self.to.clone(), ..DaemonOverrides::default() };
         let config = Config::load(&overrides, &daemon)?;
-        database_options(&config, &daemon).map_err(DaemonError::from)?.ok_or_else(|| {
+        let options = database_options(&config, &daemon).map_err(DaemonError::from)?.ok_or_else(|| {
             let message = format!("no database is named; say `--to postgres://…`, {DATABASE_URL} or `store.url`");
             CliError::Arguments(message)
-        })
+        })?;
+        Ok((config, options))
     }
 }

@@ -105,7 +105,12 @@ const EXAMPLES: &[(&str, &str)] = &[
          almanacd memory import all.jsonl\n\
          almanacd memory purge --user user:user:ada",
     ),
-    ("migrate", "almanacd migrate\nalmanacd migrate --to postgres://almanac@db.example.com/almanac"),
+    (
+        "migrate",
+        "almanacd migrate\n\
+         almanacd migrate --to postgres://almanac@db.example.com/almanac\n\
+         almanacd migrate --from sqlite:///var/lib/almanac --to postgres://almanac@db.example.com/almanac",
+    ),
     ("spool", "almanacd spool forward /var/lib/almanac/spool-6f0c4b5e0d1f4c3a9a6b2d7e8f901234.journal"),
     (
         "spool forward",

@@ -54,7 +54,9 @@ fn open_store(config: &Config, overrides: &DaemonOverrides) -> Result<Arc<dyn St
     if let Some(options) = database_options(config, overrides).map_err(DaemonError::from)? {
         return Ok(Arc::new(Postgres::start(options, Box::new(|_, _| ())).map_err(DaemonError::from)?));
     }
-    let options = sqlite::Options::file(file_in(&config.state_dir));
+    // What is to be kept for longer than by default is not removed by a command.
+    let options =
+        sqlite::Options { settings: config.store.clone(), ..sqlite::Options::file(file_in(&config.state_dir)) };
     Ok(Arc::new(Sqlite::start(options, Box::new(|_, _| ())).map_err(CliError::Runtime)?))
 }
 

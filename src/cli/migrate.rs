@@ -1,21 +1,68 @@
-//! `almanacd migrate`: brings the schema of the database that several daemons share up to date.
+//! `almanacd migrate`: brings the schema of the database that several daemons share up to date, and copies a machine's
+//! own database there.
+
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::calibrate::bar;
 use super::database_args::DatabaseArgs;
-use super::output::Output;
+use super::output::{Output, counted};
 use super::{CliError, Exit, block_on};
+use crate::config::DATABASE_URL;
+use crate::daemon::{StateError, StateLock, lock_state};
 use crate::store::postgres::migrations::{self, SchemaChange};
+use crate::store::postgres::moving::{MoveError, Moved, RowsMoved, move_to};
+use crate::store::sqlite::{self, file_in};
+use crate::store::{PostgresOptions, Settings, Sqlite, Store};
+
+/// Rows that cannot be copied, as far as they are listed.
+const SHOWN: usize = 50;
 
 #[derive(Debug, Args)]
 pub(super) struct MigrateArgs {
+    /// Copy what this database has, `sqlite:///DIRECTORY` for that of a state directory; may be repeated, also while a
+    /// daemon works on it
+    #[arg(long, value_name = "URL")]
+    from: Option<String>,
     #[command(flatten)]
     database: DatabaseArgs,
 }
 
+/// A database was not copied.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum MigrateCliError {
+    #[error("`{0}` names no database to copy; write `sqlite:///DIRECTORY`")]
+    From(String),
+    #[error("the database is not copied")]
+    Move(#[source] MoveError),
+    #[error("the database cannot be brought up to date: {0}")]
+    Unusable(String),
+    #[error(transparent)]
+    State(#[from] StateError),
+}
+
+impl MigrateCliError {
+    /// Is it for the operator to mend, and waiting does not help?
+    pub(super) fn is_configuration(&self) -> bool {
+        matches!(self, Self::Move(MoveError::Database(fault)) if fault.is_setting())
+    }
+
+    pub(super) fn is_usage(&self) -> bool {
+        matches!(self, Self::From(_))
+    }
+}
+
 pub(super) fn run(args: &MigrateArgs, output: &mut Output) -> Result<Exit, CliError> {
-    let options = args.database.options()?;
+    let (config, options) = args.database.options()?;
+    match &args.from {
+        Some(from) => copy(&file_of(from)?, config.store, &options, output),
+        None => bring_up_to_date(&options, output),
+    }
+}
+
+fn bring_up_to_date(options: &PostgresOptions, output: &mut Output) -> Result<Exit, CliError> {
     let SchemaChange { from, to } = block_on(migrations::bring_up_to_date(&options.address))?;
     output.show(&json!({"from": from, "to": to}), |out| {
         out.line(&if from == to {
@@ -25,4 +72,80 @@ pub(super) fn run(args: &MigrateArgs, output: &mut Output) -> Result<Exit, CliEr
         });
     });
     Ok(Exit::Success)
+}
+
+/// The database's file; a directory is a state directory.
+fn file_of(url: &str) -> Result<PathBuf, MigrateCliError> {
+    let path = url.strip_prefix("sqlite://").filter(|path| !path.is_empty());
+    let path = PathBuf::from(path.ok_or_else(|| MigrateCliError::From(url.to_owned()))?);
+    Ok(if path.is_dir() { file_in(&path) } else { path })
+}
+
+fn copy(path: &Path, settings: Settings, options: &PostgresOptions, output: &mut Output) -> Result<Exit, CliError> {
+    // While a daemon works on it there will be more to copy.
+    let lock = match lock_of(path) {
+        Err(StateError::InUse { .. }) => None,
+        locked => locked.map_err(MigrateCliError::from)?,
+    };
+    if lock.is_some() {
+        take_journal_over(path, settings)?;
+    }
+    let mut say = |done, all| output.progress(&bar(done as usize, all as usize, "rows"));
+    let moved = block_on(async {
+        let moved = move_to(path, &options.address, options.migration, &options.host, &mut say).await;
+        moved.map_err(MigrateCliError::Move)
+    });
+    output.progress("");
+    let moved = moved?;
+    print(&moved, lock.is_some(), output);
+    Ok(if lock.is_none() || moved.is_complete() { Exit::Success } else { Exit::Failure })
+}
+
+/// Nobody works on a file that is not there, and no directory is made for it.
+fn lock_of(path: &Path) -> Result<Option<StateLock>, StateError> {
+    let directory = path.parent().unwrap_or_else(|| Path::new(""));
+    if path.is_file() { lock_state(directory) } else { Ok(None) }
+}
+
+/// Has the database take over what only its journal has, with its schema brought up to date.
+fn take_journal_over(path: &Path, settings: Settings) -> Result<(), CliError> {
+    let options = sqlite::Options { settings, ..sqlite::Options::file(path) };
+    let store = Sqlite::start(options, Box::new(|_, _| ())).map_err(CliError::Runtime)?;
+    store.trouble().map_or(Ok(()), |trouble| Err(MigrateCliError::Unusable(trouble).into()))
+}
+
+fn print(moved: &Moved, is_last: bool, output: &mut Output) {
+    let sorts = [
+        ("records", moved.records),
+        ("memories", moved.memories),
+        ("sessions", moved.sessions),
+        ("choices", moved.choices),
+    ];
+    let rows = |rows: RowsMoved| json!({"here": rows.here, "there": rows.there, "written": rows.written});
+    let mut value: Value = sorts.iter().map(|(name, moved)| ((*name).to_owned(), rows(*moved))).collect();
+    value["removed_there"] = moved.removed_there.into();
+    value["refused"] = json!(moved.refused);
+    value["complete"] = (is_last && moved.is_complete()).into();
+    output.show(&value, |out| {
+        for (name, RowsMoved { here, there, written }) in sorts {
+            out.line(&format!("{name:<9}{here:>12} here{there:>12} there{written:>12} written now"));
+        }
+        if moved.removed_there > 0 {
+            out.line(&format!("{} were removed there since, and stay so", moved.removed_there));
+        }
+        for refused in moved.refused.iter().take(SHOWN) {
+            out.line(&format!("not copied: {refused}"));
+        }
+        if moved.refused.len() > SHOWN {
+            let more = counted((moved.refused.len() - SHOWN) as u64, "other");
+            out.line(&format!("not copied: {more}"));
+        }
+        out.line(&match (is_last, moved.is_complete()) {
+            (false, _) => "a daemon works on the database: stop it, and repeat this for what it does until then".into(),
+            (true, true) => {
+                format!("all of it is there; start the daemon with that URL in {DATABASE_URL} or store.url")
+            }
+            (true, false) => "not all of it is there: repeat this before a daemon works on it".to_owned(),
+        });
+    });
 }

@@ -55,7 +55,7 @@ pub(super) fn run(args: &SpoolArgs, output: &mut Output) -> Result<Exit, CliErro
     // Elsewhere than in a state directory there is nobody to be kept from it.
     let _lock = directory.join("lock").exists().then(|| lock_state(directory)).transpose().map_err(in_use)?;
     let left = LeftSpool::read(&args.file).map_err(|error| SpoolCliError::Forward(error.into()))?;
-    let options = args.database.options()?;
+    let (_, options) = args.database.options()?;
     let forwarded = block_on(async {
         let total = left.records.len();
         let progress = |done| output.progress(&format!("{done} of {}", counted(total as u64, "record")));

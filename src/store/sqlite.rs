@@ -21,6 +21,7 @@ mod reindex;
 mod row_cache;
 mod scrub;
 mod search;
+pub mod source;
 mod writer;
 
 use std::io;

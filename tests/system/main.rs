@@ -39,6 +39,7 @@ mod memory_exact;
 mod memory_fields;
 mod memory_rust;
 mod monitoring;
+mod moving;
 mod openapi;
 mod openapi_tools;
 mod plugin_cases;

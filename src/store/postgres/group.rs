@@ -30,6 +30,11 @@ impl Incarnation {
         Ok(Self(bytes))
     }
 
+    /// One that was made elsewhere.
+    pub(super) fn of(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
     pub(super) fn bytes(&self) -> &[u8] {
         &self.0
     }

@@ -15,6 +15,7 @@ use super::audit;
 use super::fault::DatabaseFault;
 use super::following::beyond;
 use super::group::Incarnation;
+use super::learnt_rows::{CountRows, TrailRows};
 use super::revision::Revision;
 use super::session::{DatabaseSession, StatementValue};
 use super::trails::{self, WrittenTrail};
@@ -24,7 +25,7 @@ use crate::suggest::transitions::{Followers, MAX_PREFIXES, Prefix};
 use crate::timing::{Execution, KeyCount, Observation};
 
 /// Calls with a duration that are kept beside a key's count: so many restore the quality of its forecasts in full.
-const LATEST: usize = 50;
+pub(super) const LATEST: usize = 50;
 
 /// Records that are folded again at once.
 const AT_ONCE: i64 = 10_000;
@@ -238,35 +239,14 @@ impl LearntRecords {
             let key = CountedKey { tool: row.get(0), mode: row.get(1), failed: row.get(2) };
             latest.insert(key, kept_calls(row.get(3)));
         }
-        let (mut samples, mut last, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
+        let mut rows = CountRows::default();
         for (key, (count, last_id)) in &changed {
             let mut calls = latest.remove(*key).unwrap_or_default();
             calls.extend(self.recent.get(*key).into_iter().flatten().map(KeptCall::of));
             calls.drain(..calls.len().saturating_sub(LATEST));
-            samples.push(*count);
-            last.push(*last_id);
-            bytes.push(postcard::to_stdvec(&calls).map_err(|error| DatabaseFault::Record(error.to_string()))?);
+            rows.push(key, *count, *last_id, bytes_of(&calls)?);
         }
-        let put = "INSERT INTO almanac.key_counts (daemon, tool, mode, failed, samples, last, latest, writer, revision)
-            SELECT $1, tool, mode, failed, samples, last, latest, $8, $9
-            FROM unnest($2::text[], $3::text[], $4::bool[], $5::int8[], $6::int8[], $7::bytea[])
-                AS counted (tool, mode, failed, samples, last, latest)
-            ON CONFLICT (daemon, tool, mode, failed) DO UPDATE
-                SET samples = excluded.samples, last = excluded.last, latest = excluded.latest,
-                    writer = excluded.writer, revision = excluded.revision";
-        let ([daemon, tools, modes, failed], writer) = (keys, revision.writer());
-        let values = [
-            daemon,
-            tools,
-            modes,
-            failed,
-            (&samples as _, Type::INT8_ARRAY),
-            (&last as _, Type::INT8_ARRAY),
-            (&bytes as _, Type::BYTEA_ARRAY),
-            (&writer as _, Type::BYTEA),
-            revision.number(),
-        ];
-        session.query(put, &values).await.map(drop)
+        rows.put(session, daemon, revision).await
     }
 
     async fn write_trails(
@@ -275,33 +255,12 @@ impl LearntRecords {
         daemon: &[u8],
         revision: &Revision,
     ) -> Result<(), DatabaseFault> {
-        let (mut before, mut last, mut followers, mut ticks) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut rows = TrailRows::default();
         for (prefix, state) in self.projection.unwritten_prefixes() {
-            before.push(prefix.before.as_deref().unwrap_or_default());
-            last.push(prefix.last.as_str());
-            followers.push(state.followers.encode());
-            ticks.push(state.tick);
+            let before = prefix.before.as_deref().unwrap_or_default();
+            rows.push(before, &prefix.last, state.followers.encode(), state.tick);
         }
-        if before.is_empty() {
-            return Ok(());
-        }
-        let put = "INSERT INTO almanac.trails (daemon, before, last, followers, tick, writer, revision)
-            SELECT $1, before, last, followers, tick, $6, $7
-            FROM unnest($2::text[], $3::text[], $4::text[], $5::int8[]) AS followed (before, last, followers, tick)
-            ON CONFLICT (daemon, before, last) DO UPDATE
-                SET followers = excluded.followers, tick = excluded.tick,
-                    writer = excluded.writer, revision = excluded.revision";
-        let writer = revision.writer();
-        let values = [
-            (&daemon as _, Type::BYTEA),
-            (&before as _, Type::TEXT_ARRAY),
-            (&last as _, Type::TEXT_ARRAY),
-            (&followers as _, Type::TEXT_ARRAY),
-            (&ticks as _, Type::INT8_ARRAY),
-            (&writer as _, Type::BYTEA),
-            revision.number(),
-        ];
-        session.query(put, &values).await.map(drop)
+        rows.put(session, daemon, revision).await
     }
 
     /// What was given to be written is there.
@@ -375,7 +334,7 @@ pub(super) struct KeptCall {
 }
 
 impl KeptCall {
-    fn of((id, execution): &(i64, Execution)) -> Self {
+    pub(super) fn of((id, execution): &(i64, Execution)) -> Self {
         let execution = Execution { tool: String::new(), mode: None, idempotency_key: None, ..execution.clone() };
         Self { id: *id, execution }
     }
@@ -385,6 +344,11 @@ impl KeptCall {
         let duration_ms = self.execution.duration_ms?;
         Some((self.id, Observation { duration_ms, outcome: self.execution.outcome }))
     }
+}
+
+/// As they stand in a row.
+pub(super) fn bytes_of(calls: &[KeptCall]) -> Result<Vec<u8>, DatabaseFault> {
+    postcard::to_stdvec(calls).map_err(|error| DatabaseFault::Record(error.to_string()))
 }
 
 /// Of bytes that nobody wrote, none.

@@ -10,7 +10,7 @@ mod values;
 mod words;
 mod writes;
 
-pub(super) use self::erasure::MemoryErasure;
+pub(super) use self::erasure::{MemoryErasure, remove_rows, tell as tell_purge};
 use self::writes::{MemoryReply, MemoryWrite};
 pub(super) use self::writes::{MemoryTask, TenantWriter};
 use super::Postgres;

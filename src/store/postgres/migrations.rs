@@ -15,7 +15,8 @@ const STEPS: &[&str] = &[
     include_str!("migrations/following.sql"),
     include_str!("migrations/retention.sql"),
     include_str!("migrations/kept_turns.sql"),
-    include_str!("migrations/daemon_states.sql"),
+    // One step: a daemon works with a schema that is one newer.
+    concat!(include_str!("migrations/daemon_states.sql"), include_str!("migrations/moved.sql")),
 ];
 
 /// What is locked while the schema changes, for as long as the transaction lasts.
@@ -118,7 +119,7 @@ async fn check_rights(session: &DatabaseSession) -> Result<(), DatabaseFault> {
     let query = "SELECT tables.name, needed.privilege
         FROM unnest(ARRAY['writers', 'call_keys', 'executions', 'daemons', 'folds', 'key_counts', 'trails', 'turns',
             'choices', 'adaptations', 'memory_tenants', 'memories', 'memory_history', 'memory_links', 'memory_keys',
-            'memory_gone', 'purges', 'leases', 'kept_turns', 'daemon_states']) AS tables (name),
+            'memory_gone', 'purges', 'leases', 'kept_turns', 'daemon_states', 'moved']) AS tables (name),
              unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS needed (privilege)
         WHERE NOT has_table_privilege('almanac.' || tables.name, needed.privilege) LIMIT 1";
     match session.query(query, &[]).await?.first() {

@@ -74,7 +74,7 @@ pub(super) async fn write(
 }
 
 /// Keeps a turn, and of its session no more than the last.
-async fn keep(
+pub(super) async fn keep(
     session: &DatabaseSession,
     (tenant, name, number): (&str, &str, i64),
     kept: &KeptTurnNote,

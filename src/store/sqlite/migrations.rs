@@ -1,9 +1,9 @@
 //! The database's schema, as the steps that led to it. A step that shipped is never changed.
 
-use rusqlite::{Connection, Transaction};
+use rusqlite::Connection;
 
 /// Each brings the schema from the version of its index to the next.
-const STEPS: &[&str] = &[
+pub(super) const STEPS: &[&str] = &[
     include_str!("migrations/executions.sql"),
     include_str!("migrations/trails.sql"),
     include_str!("migrations/selection.sql"),
@@ -19,6 +19,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/memory_fields.sql"),
     include_str!("migrations/kept_turns.sql"),
     include_str!("migrations/field_order.sql"),
+    include_str!("migrations/origin.sql"),
 ];
 
 /// The schema cannot be brought up to date.
@@ -44,8 +45,8 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), MigrationError>
     Ok(transaction.commit()?)
 }
 
-fn version(transaction: &Transaction<'_>) -> rusqlite::Result<usize> {
-    transaction.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0)).map(|version| version as usize)
+pub(super) fn version(connection: &Connection) -> rusqlite::Result<usize> {
+    connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0)).map(|version| version as usize)
 }
 
 #[cfg(test)]

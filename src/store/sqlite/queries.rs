@@ -91,7 +91,12 @@ pub(super) fn history(
     Ok((versions(connection, seq, before, limit)?, total.cast_unsigned()))
 }
 
-fn versions(connection: &Connection, seq: i64, before: i64, limit: usize) -> rusqlite::Result<Vec<StoredVersion>> {
+pub(super) fn versions(
+    connection: &Connection,
+    seq: i64,
+    before: i64,
+    limit: usize,
+) -> rusqlite::Result<Vec<StoredVersion>> {
     connection
         .prepare_cached(
             "SELECT version, updated_us, metadata, content FROM memory_history

@@ -86,7 +86,9 @@ impl MemoryErasure {
             }
             let whole: Vec<&GoingMemory> = victims.iter().filter(|victim| victim.is_whole).collect();
             let stamp = writer.tick();
-            remove_whole(&writer, &whole, stamp).await?;
+            let seqs: Vec<i64> = whole.iter().map(|victim| victim.seq).collect();
+            let ids: Vec<String> = whole.iter().map(|victim| victim.id.clone()).collect();
+            remove_rows(&writer, &seqs, &ids, stamp).await?;
             if let Purge::Person(user) = &self.which {
                 let seqs: Vec<i64> =
                     victims.iter().filter(|victim| !victim.is_whole).map(|victim| victim.seq).collect();
@@ -177,10 +179,14 @@ fn going(row: &Row, is_whole: bool) -> GoingMemory {
     GoingMemory { seq: row.get(0), id: row.get(1), chat: row.get(2), thread: row.get(3), is_whole }
 }
 
-async fn remove_whole(writer: &TenantWriter<'_>, victims: &[&GoingMemory], stamp: i64) -> Result<(), DatabaseFault> {
+/// Removes memories by their numbers and ids.
+pub(in crate::store::postgres) async fn remove_rows(
+    writer: &TenantWriter<'_>,
+    seqs: &[i64],
+    ids: &[String],
+    stamp: i64,
+) -> Result<(), DatabaseFault> {
     let (session, tenant) = (writer.session(), writer.tenant());
-    let seqs: Vec<i64> = victims.iter().map(|victim| victim.seq).collect();
-    let ids: Vec<&str> = victims.iter().map(|victim| victim.id.as_str()).collect();
     let (tenant, seqs) = ((&tenant as _, Type::TEXT), (&seqs as _, Type::INT8_ARRAY));
     let leave =
         "INSERT INTO almanac.memory_gone (tenant, seq, stamp) SELECT $1, seq, $3 FROM unnest($2::int8[]) AS seq";
@@ -251,7 +257,7 @@ async fn forget(
 }
 
 /// Leaves a row that says what was purged, without a word of it.
-async fn tell(
+pub(in crate::store::postgres) async fn tell(
     writer: &TenantWriter<'_>,
     revision: &Revision,
     stamp: i64,

@@ -117,11 +117,16 @@ impl<'s> TenantWriter<'s> {
         self.session.query(update, &values).await.map(drop)
     }
 
-    pub(super) fn tenant(&self) -> &'s str {
+    /// Takes memories that were kept elsewhere, or none of them.
+    pub(in crate::store::postgres) async fn take(&mut self, batch: &[Imported]) -> Outcome<u64> {
+        self.attempt(async |writer| writer.import(batch).await).await
+    }
+
+    pub(in crate::store::postgres) fn tenant(&self) -> &'s str {
         self.tenant
     }
 
-    pub(super) fn session(&self) -> &'s DatabaseSession {
+    pub(in crate::store::postgres) fn session(&self) -> &'s DatabaseSession {
         self.session
     }
 
@@ -129,7 +134,7 @@ impl<'s> TenantWriter<'s> {
         self.last
     }
 
-    pub(super) fn tick(&mut self) -> i64 {
+    pub(in crate::store::postgres) fn tick(&mut self) -> i64 {
         self.clock.tick()
     }
 

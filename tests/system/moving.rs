@@ -1,0 +1,201 @@
+//! A machine's own database is copied to the one that several daemons share.
+
+use serde_json::{Value, json};
+
+use crate::daemon::{Daemon, Site, almanacd, ask, document, wait_until};
+use crate::database::DatabaseServer;
+use crate::memory::{self, message, patch};
+
+const MESSAGE: &str = "quarterly zebra figures";
+
+fn site() -> Site {
+    let site = Site::new();
+    site.save("a.yaml", &document("a", "Alpha"));
+    site.save("b.yaml", &document("b", "Beta"));
+    site.configure("store: {host: here}\n");
+    site
+}
+
+fn start_on(site: &Site, url: &str) -> Daemon {
+    let mut command = site.command();
+    command.env("ALMANAC_DATABASE_URL", url);
+    Daemon::start(command, site.path("state/admin.sock"))
+}
+
+fn stop(mut daemon: Daemon) {
+    daemon.signal("TERM");
+    daemon.wait();
+}
+
+/// What the command says and its exit code.
+fn migrate(site: &Site, from: &str, url: &str) -> (i32, Value) {
+    let mut command = almanacd();
+    command.arg("migrate").args(["--from", from, "--to", url, "--json", "--config"]).arg(site.path("almanac.yaml"));
+    let output = command.output().unwrap();
+    let (said, errors) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    let value = serde_json::from_str(&said).unwrap_or_else(|_| json!(errors));
+    (output.status.code().unwrap(), value)
+}
+
+fn from(site: &Site) -> String {
+    format!("sqlite://{}", site.path("state").display())
+}
+
+/// A session in which `a` and then `b` is called for a message.
+fn session(daemon: &Daemon, name: &str) {
+    ask(daemon, "/v1/qualify", &json!({"message": format!("{MESSAGE} of {name}"), "sessionId": name}));
+    for (tool, duration) in [("a", 700), ("b", 90)] {
+        let call = json!({"tool_name": tool, "duration_ms": duration, "session_id": name, "mode": "quick",
+            "idempotency_key": format!("{name} {tool}")});
+        assert_eq!(ask(daemon, "/v1/executions", &call)["recorded"], 1);
+    }
+}
+
+/// What a daemon knows, each part by its name.
+fn known(daemon: &Daemon) -> Vec<(&'static str, Value)> {
+    let memories = daemon.admin("GET", "/-/memories/export", b"").json()["items"].clone();
+    let timing = ask(daemon, "/v1/estimate", &json!({"tool_name": "a", "mode": "quick"}));
+    let found = memory::search(daemon, "messages", &json!({"options": {"query": "kettle"}}));
+    let metadata = ask(daemon, "/v1/metadata", &json!({"tool_name": "a"}));
+    vec![
+        ("calls", daemon.json("/v1/executions?limit=100")["items"].clone()),
+        ("memories", memories),
+        ("samples", timing["timing"]["samples"].clone()),
+        ("median", timing["timing"]["p50_ms"].clone()),
+        ("next", metadata["suggestions"]["next_tools"].clone()),
+        ("scores", ask(daemon, "/v1/qualify", &json!({"message": MESSAGE, "scores": true}))["scores"].clone()),
+        ("session", daemon.json("/v1/sessions/s1")["intentContext"].clone()),
+        ("turns", daemon.json("/v1/sessions/s1/turns")["items"].clone()),
+        ("found", json!(memory::contents(&found))),
+    ]
+}
+
+fn assert_same(before: &[(&str, Value)], after: &[(&str, Value)]) {
+    for ((name, one), (_, other)) in before.iter().zip(after) {
+        assert_eq!(one, other, "{name}");
+    }
+}
+
+fn rows(moved: &Value, sort: &str) -> [i64; 3] {
+    ["here", "there", "written"].map(|side| moved[sort][side].as_i64().unwrap_or_else(|| panic!("{moved}")))
+}
+
+#[test]
+fn a_machines_own_database_is_copied_while_it_is_worked_on() {
+    let Some(server) = DatabaseServer::start() else { return };
+    let (site, there) = (site(), site());
+    let (url, from) = (server.url("postgres"), from(&site));
+    let daemon = site.start();
+    for name in ["s0", "s1", "s2"] {
+        session(&daemon, name);
+    }
+    let add = |content: &str, position: u64| {
+        memory::id(&memory::add(&daemon, "messages", &message(content, "th", position))).to_owned()
+    };
+    let ids = ["the kettle is on", "a blue kettle", "gone soon", "gone there", "deleted"]
+        .iter()
+        .zip(0..)
+        .map(|(content, position)| add(content, position))
+        .collect::<Vec<_>>();
+    patch(&daemon, &ids[0], &[], &json!({"content": "the kettle is off", "metadata": {"relatedTo": [ids[1]]}}));
+    // What only the journal has is copied once nobody works on it.
+    wait_until("all is taken over", || daemon.json("/v1/executions?limit=100")["items"].as_array().unwrap().len() == 6);
+    let (code, moved) = migrate(&site, &from, &url);
+    assert_eq!((code, &moved["complete"]), (0, &json!(false)), "{moved}");
+    assert_eq!((rows(&moved, "records"), rows(&moved, "memories")), ([6, 6, 6], [5, 5, 5]), "{moved}");
+    assert_eq!((rows(&moved, "sessions"), rows(&moved, "choices")[2] > 0), ([3, 3, 3], true), "{moved}");
+    let (code, moved) = migrate(&site, &from, &url);
+    assert_eq!(code, 0);
+    for sort in ["records", "memories", "sessions", "choices"] {
+        let [here, there, written] = rows(&moved, sort);
+        assert!(here == there && written == 0, "{sort}: {moved}");
+    }
+
+    // It goes on on both sides.
+    let other = start_on(&there, &url);
+    assert_eq!(other.admin("POST", "/-/memories/purge", json!({"ids": [ids[3]]}).to_string().as_bytes()).status, 200);
+    session(&daemon, "s3");
+    patch(&daemon, &ids[1], &[], &json!({"content": "a green kettle"}));
+    assert_eq!(daemon.admin("POST", "/-/memories/purge", json!({"ids": [ids[2]]}).to_string().as_bytes()).status, 200);
+    assert_eq!(daemon.send("DELETE", &format!("/v1/memories/{}", ids[4]), &[], b"").status, 200);
+    // In the place of one that comes later in the order of ids, and has left it.
+    let late = add("in its place", 4);
+    patch(&daemon, &late, &[], &json!({"content": "in its place, again"}));
+    let before = known(&daemon);
+    stop(daemon);
+    let (code, moved) = migrate(&site, &from, &url);
+    assert_eq!((code, &moved["complete"], &moved["removed_there"]), (0, &json!(true), &json!(1)), "{moved}");
+    assert_eq!((rows(&moved, "records"), rows(&moved, "memories")), ([8, 8, 2], [5, 4, 3]), "{moved}");
+    assert_eq!(moved["refused"], json!([]));
+    // The other daemon has it within the two seconds.
+    wait_until("the other daemon follows", || {
+        ask(&other, "/v1/estimate", &json!({"tool_name": "a", "mode": "quick"}))["timing"]["samples"] == 4
+    });
+    drop(other);
+
+    let moved_daemon = start_on(&site, &url);
+    let mut after = known(&moved_daemon);
+    let removed = before[1].1.as_array().unwrap().iter().find(|memory| memory["id"] == json!(ids[3])).unwrap().clone();
+    after[1].1.as_array_mut().unwrap().push(removed);
+    let by_id = |parts: &mut Vec<(&str, Value)>| {
+        parts[1].1.as_array_mut().unwrap().sort_by_key(|memory| memory["id"].to_string());
+    };
+    let mut before = before;
+    by_id(&mut before);
+    by_id(&mut after);
+    assert_same(&before, &after);
+    // A key that was told there is told.
+    let again = json!({"tool_name": "a", "duration_ms": 700, "session_id": "s3", "mode": "quick",
+        "idempotency_key": "s3 a"});
+    assert_eq!(ask(&moved_daemon, "/v1/executions", &again)["recorded"], 0);
+    // What it does from now on is added to what was learnt before.
+    session(&moved_daemon, "s4");
+    let samples = |daemon: &Daemon| {
+        ask(daemon, "/v1/estimate", &json!({"tool_name": "a", "mode": "quick"}))["timing"]["samples"].clone()
+    };
+    assert_eq!(samples(&moved_daemon), 5);
+    stop(moved_daemon);
+    let (code, moved) = migrate(&site, &from, &url);
+    assert_eq!((code, &moved["complete"]), (0, &json!(true)), "{moved}");
+    let started = start_on(&site, &url);
+    assert_eq!(samples(&started), 5);
+    assert_eq!(started.json("/v1/executions?limit=100")["items"].as_array().unwrap().len(), 10);
+}
+
+#[test]
+fn what_cannot_be_copied_is_said() {
+    let Some(server) = DatabaseServer::start() else { return };
+    let (one, two) = (site(), site());
+    let url = server.url("postgres");
+    let check = |site: &Site, from: &str, url: &str, code: i32, expected: &str| {
+        let (got, said) = migrate(site, from, url);
+        assert!(got == code && said.to_string().contains(expected), "{from}: {got}: {said}");
+    };
+    check(&one, &from(&one), &url, 1, "there is no database at");
+    check(&one, "mysql://x", &url, 64, "names no database to copy");
+    let daemons = [one.start(), two.start()];
+    for (daemon, content) in daemons.iter().zip(["first", "second"]) {
+        memory::add(daemon, "messages", &message(content, "th", 0));
+        session(daemon, "s0");
+    }
+    daemons.into_iter().for_each(stop);
+    check(&one, &from(&one), "postgres://postgres@127.0.0.1:1/postgres?sslmode=disable", 1, "cannot be reached");
+    let (code, moved) = migrate(&one, &from(&one), &url);
+    assert_eq!((code, &moved["complete"]), (0, &json!(true)), "{moved}");
+    // Of two machines that kept the same place of a thread, the first has it.
+    let (code, moved) = migrate(&two, &from(&two), &url);
+    assert_eq!((code, &moved["complete"]), (0, &json!(true)), "{moved}");
+    let refused = moved["refused"][0].as_str().unwrap();
+    assert!(refused.contains("position 0 of the thread `th` is taken"), "{moved}");
+    assert_eq!((rows(&moved, "records"), rows(&moved, "memories")), ([2, 2, 2], [1, 0, 0]), "{moved}");
+    // An older copy of a database.
+    let copy = Site::new();
+    std::fs::create_dir(copy.path("state")).unwrap();
+    std::fs::copy(one.path("state/almanac.db"), copy.path("state/almanac.db")).unwrap();
+    let daemon = one.start();
+    session(&daemon, "s1");
+    stop(daemon);
+    let (code, _) = migrate(&one, &from(&one), &url);
+    assert_eq!(code, 0);
+    check(&copy, &from(&copy), &url, 1, "it is an older copy");
+}
