@@ -115,7 +115,7 @@ enum Command {
     Backup(memory::BackupArgs),
     /// Move, save and remove memories
     Memory(memory::MemoryArgs),
-    /// Bring the schema of the database that several daemons share up to date; copy a machine's own database there
+    /// Bring the schema of the database that several daemons share up to date; copy a database there, or back
     Migrate(migrate::MigrateArgs),
     /// Send what a daemon left that does not start again
     Spool(spool::SpoolArgs),

@@ -22,8 +22,17 @@ pub(super) struct DatabaseArgs {
 impl DatabaseArgs {
     /// How a daemon would use it, as it is configured.
     pub(super) fn options(&self) -> Result<(Config, PostgresOptions), CliError> {
+        self.named(self.to.clone())
+    }
+
+    /// As above, of another database.
+    pub(super) fn at(&self, url: &str) -> Result<(Config, PostgresOptions), CliError> {
+        self.named(Some(url.to_owned()))
+    }
+
+    fn named(&self, database_url: Option<String>) -> Result<(Config, PostgresOptions), CliError> {
         let overrides = Overrides { config: self.config.clone(), ..Overrides::default() };
-        let daemon = DaemonOverrides { database_url: self.to.clone(), ..DaemonOverrides::default() };
+        let daemon = DaemonOverrides { database_url, ..DaemonOverrides::default() };
         let config = Config::load(&overrides, &daemon)?;
         let options = database_options(&config, &daemon).map_err(DaemonError::from)?.ok_or_else(|| {
             let message = format!("no database is named; say `--to postgres://…`, {DATABASE_URL} or `store.url`");

@@ -109,7 +109,8 @@ const EXAMPLES: &[(&str, &str)] = &[
         "migrate",
         "almanacd migrate\n\
          almanacd migrate --to postgres://almanac@db.example.com/almanac\n\
-         almanacd migrate --from sqlite:///var/lib/almanac --to postgres://almanac@db.example.com/almanac",
+         almanacd migrate --from sqlite:///var/lib/almanac --to postgres://almanac@db.example.com/almanac\n\
+         almanacd migrate --from postgres://almanac@db.example.com/almanac --to sqlite:///var/lib/almanac",
     ),
     ("spool", "almanacd spool forward /var/lib/almanac/spool-6f0c4b5e0d1f4c3a9a6b2d7e8f901234.journal"),
     (

@@ -1,5 +1,5 @@
-//! `almanacd migrate`: brings the schema of the database that several daemons share up to date, and copies a machine's
-//! own database there.
+//! `almanacd migrate`: brings the schema of the database that several daemons share up to date, copies a machine's own
+//! database there, or what is there to a machine.
 
 use std::path::{Path, PathBuf};
 
@@ -14,6 +14,8 @@ use crate::config::DATABASE_URL;
 use crate::daemon::{StateError, StateLock, lock_state};
 use crate::store::postgres::migrations::{self, SchemaChange};
 use crate::store::postgres::moving::{MoveError, Moved, RowsMoved, move_to};
+use crate::store::postgres::moving_back::{MoveBackError, move_back};
+use crate::store::postgres::spool::{SpoolError, left_in};
 use crate::store::sqlite::{self, file_in};
 use crate::store::{PostgresOptions, Settings, Sqlite, Store};
 
@@ -22,8 +24,8 @@ const SHOWN: usize = 50;
 
 #[derive(Debug, Args)]
 pub(super) struct MigrateArgs {
-    /// Copy what this database has, `sqlite:///DIRECTORY` for that of a state directory; may be repeated, also while a
-    /// daemon works on it
+    /// Copy what this database has: `sqlite:///DIRECTORY` for that of a state directory, as often as you like, even
+    /// while a daemon works on it; `postgres://…`, once all daemons are stopped, to `--to sqlite:///DIRECTORY`
     #[arg(long, value_name = "URL")]
     from: Option<String>,
     #[command(flatten)]
@@ -37,6 +39,15 @@ pub(super) enum MigrateCliError {
     From(String),
     #[error("the database is not copied")]
     Move(#[source] MoveError),
+    #[error("`{0}` is where it is copied from; write `--to sqlite:///DIRECTORY` for a state directory")]
+    To(String),
+    #[error("the database is not copied")]
+    Back(#[source] MoveBackError),
+    #[error("{} has {records} that the shared database lacks; send them first: almanacd spool forward FILE",
+        file.display())]
+    Spool { file: PathBuf, records: String },
+    #[error("the spools of the state directory cannot be read")]
+    Spools(#[source] SpoolError),
     #[error("the database cannot be brought up to date: {0}")]
     Unusable(String),
     #[error(transparent)]
@@ -46,19 +57,26 @@ pub(super) enum MigrateCliError {
 impl MigrateCliError {
     /// Is it for the operator to mend, and waiting does not help?
     pub(super) fn is_configuration(&self) -> bool {
-        matches!(self, Self::Move(MoveError::Database(fault)) if fault.is_setting())
+        match self {
+            Self::Move(MoveError::Database(fault)) | Self::Back(MoveBackError::Database(fault)) => fault.is_setting(),
+            _ => false,
+        }
     }
 
     pub(super) fn is_usage(&self) -> bool {
-        matches!(self, Self::From(_))
+        matches!(self, Self::From(_) | Self::To(_))
     }
 }
 
 pub(super) fn run(args: &MigrateArgs, output: &mut Output) -> Result<Exit, CliError> {
-    let (config, options) = args.database.options()?;
     match &args.from {
-        Some(from) => copy(&file_of(from)?, config.store, &options, output),
-        None => bring_up_to_date(&options, output),
+        Some(from) if from.starts_with("postgres") => copy_back(from, &args.database, output),
+        Some(from) => {
+            let file = file_of(from).ok_or_else(|| MigrateCliError::From(from.clone()))?;
+            let (config, options) = args.database.options()?;
+            copy(&file, config.store, &options, output)
+        }
+        None => bring_up_to_date(&args.database.options()?.1, output),
     }
 }
 
@@ -74,11 +92,34 @@ fn bring_up_to_date(options: &PostgresOptions, output: &mut Output) -> Result<Ex
     Ok(Exit::Success)
 }
 
-/// The database's file; a directory is a state directory.
-fn file_of(url: &str) -> Result<PathBuf, MigrateCliError> {
-    let path = url.strip_prefix("sqlite://").filter(|path| !path.is_empty());
-    let path = PathBuf::from(path.ok_or_else(|| MigrateCliError::From(url.to_owned()))?);
-    Ok(if path.is_dir() { file_in(&path) } else { path })
+/// The database's file; whatever else is named is a state directory.
+fn file_of(url: &str) -> Option<PathBuf> {
+    let path = url.strip_prefix("sqlite://").filter(|path| !path.is_empty()).map(PathBuf::from)?;
+    Some(if path.extension().is_some_and(|extension| extension == "db") { path } else { file_in(&path) })
+}
+
+fn copy_back(from: &str, database: &DatabaseArgs, output: &mut Output) -> Result<Exit, CliError> {
+    let to = database.to.clone().unwrap_or_default();
+    let path = file_of(&to).ok_or_else(|| MigrateCliError::To(from.to_owned()))?;
+    let (config, options) = database.at(from)?;
+    let directory = path.parent().unwrap_or_else(|| Path::new(""));
+    let _lock = lock_state(directory).map_err(MigrateCliError::from)?;
+    for left in left_in(directory).map_err(MigrateCliError::Spools)? {
+        if !left.records.is_empty() {
+            let records = counted(left.records.len() as u64, "record");
+            return Err(MigrateCliError::Spool { file: left.path().to_owned(), records }.into());
+        }
+    }
+    let mut say = |done, all| output.progress(&bar(done as usize, all as usize, "rows"));
+    let moved = block_on(async {
+        let moved = move_back(&options.address, options.migration, &path, config.store, &mut say).await;
+        moved.map_err(MigrateCliError::Back)
+    });
+    output.progress("");
+    let moved = moved?;
+    let said = format!("all of it is in {}; start the daemon without {DATABASE_URL} and store.url", path.display());
+    print(&moved, true, &said, output);
+    Ok(if moved.is_complete() { Exit::Success } else { Exit::Failure })
 }
 
 fn copy(path: &Path, settings: Settings, options: &PostgresOptions, output: &mut Output) -> Result<Exit, CliError> {
@@ -97,7 +138,8 @@ fn copy(path: &Path, settings: Settings, options: &PostgresOptions, output: &mut
     });
     output.progress("");
     let moved = moved?;
-    print(&moved, lock.is_some(), output);
+    let said = format!("all of it is there; start the daemon with that URL in {DATABASE_URL} or store.url");
+    print(&moved, lock.is_some(), &said, output);
     Ok(if lock.is_none() || moved.is_complete() { Exit::Success } else { Exit::Failure })
 }
 
@@ -114,7 +156,8 @@ fn take_journal_over(path: &Path, settings: Settings) -> Result<(), CliError> {
     store.trouble().map_or(Ok(()), |trouble| Err(MigrateCliError::Unusable(trouble).into()))
 }
 
-fn print(moved: &Moved, is_last: bool, output: &mut Output) {
+/// `said` is what to do when all is there.
+fn print(moved: &Moved, is_last: bool, said: &str, output: &mut Output) {
     let sorts = [
         ("records", moved.records),
         ("memories", moved.memories),
@@ -142,9 +185,7 @@ fn print(moved: &Moved, is_last: bool, output: &mut Output) {
         }
         out.line(&match (is_last, moved.is_complete()) {
             (false, _) => "a daemon works on the database: stop it, and repeat this for what it does until then".into(),
-            (true, true) => {
-                format!("all of it is there; start the daemon with that URL in {DATABASE_URL} or store.url")
-            }
+            (true, true) => said.to_owned(),
             (true, false) => "not all of it is there: repeat this before a daemon works on it".to_owned(),
         });
     });

@@ -11,6 +11,7 @@ use super::StoreError;
 use super::notes::ChoiceNote;
 use crate::memory::query::{Found, Search};
 use crate::memory::stored::{Draft, Keys, StoredMemory, StoredVersion};
+use crate::memory::text::index_stored;
 
 /// A key under which a call is the same call told again.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +34,34 @@ pub struct Imported {
     /// When it was last changed, µs since the epoch; as it was added if it is not known.
     pub updated_us: Option<i64>,
     pub history: Vec<StoredVersion>,
+}
+
+impl Imported {
+    /// One that another store has, by what it is looked up by there.
+    pub(super) fn of(
+        kept: StoredMemory,
+        keys: Keys,
+        links: Vec<(&'static str, String)>,
+        history: Vec<StoredVersion>,
+    ) -> Self {
+        let draft = Draft {
+            kind: kept.kind,
+            deleted: kept.deleted,
+            keys,
+            index: index_stored(kept.kind, &kept.metadata, &kept.content),
+            links,
+            metadata: kept.metadata,
+            content: kept.content,
+        };
+        Self {
+            id: Some(kept.id),
+            draft,
+            version: kept.version,
+            created_us: Some(kept.created_us),
+            updated_us: Some(kept.updated_us),
+            history,
+        }
+    }
 }
 
 /// Which memories to remove for good, with what was noted of what they say.

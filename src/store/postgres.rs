@@ -18,6 +18,7 @@ mod learnt_rows;
 mod memories;
 pub mod migrations;
 pub mod moving;
+pub mod moving_back;
 mod notes;
 mod other_hosts;
 pub mod outbox;

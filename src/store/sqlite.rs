@@ -22,6 +22,7 @@ mod row_cache;
 mod scrub;
 mod search;
 pub mod source;
+pub mod target;
 mod writer;
 
 use std::io;

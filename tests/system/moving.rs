@@ -199,3 +199,90 @@ fn what_cannot_be_copied_is_said() {
     assert_eq!(code, 0);
     check(&copy, &from(&copy), &url, 1, "it is an older copy");
 }
+
+#[test]
+fn what_daemons_share_is_copied_to_one_machine() {
+    let Some(mut server) = DatabaseServer::start() else { return };
+    let (one, two, back) = (site(), site(), site());
+    let (url, to) = (server.url("postgres"), from(&back));
+    let daemons = [start_on(&one, &url), start_on(&two, &url)];
+    for (name, place) in [("s0", 0), ("s1", 1), ("s2", 0), ("s3", 1)] {
+        session(&daemons[place], name);
+    }
+    let ids = [("the kettle is on", 0), ("a blue kettle", 1), ("deleted", 2)].map(|(content, position)| {
+        memory::id(&memory::add(&daemons[0], "messages", &message(content, "th", position))).to_owned()
+    });
+    patch(&daemons[1], &ids[0], &[], &json!({"content": "the kettle is off", "metadata": {"relatedTo": [ids[1]]}}));
+    assert_eq!(daemons[0].send("DELETE", &format!("/v1/memories/{}", ids[2]), &[], b"").status, 200);
+    wait_until("each follows the other", || {
+        let samples = |daemon: &Daemon| {
+            ask(daemon, "/v1/estimate", &json!({"tool_name": "a", "mode": "quick"}))["timing"]["samples"].clone()
+        };
+        daemons.iter().all(|daemon| samples(daemon) == 4)
+    });
+    let before = known(&daemons[1]);
+    let check = |from: &str, to: &str, expected: &str| {
+        let (code, said) = migrate(&back, from, to);
+        assert!(code != 0 && said.to_string().contains(expected), "{code}: {said}");
+        assert!(!back.path("state/almanac.db").exists());
+    };
+    check(&url, &url, "write `--to sqlite:///DIRECTORY`");
+    check(&url, &to, "daemons work on the shared database, by");
+    let [first, second] = daemons;
+    stop(second);
+    // One that is killed while the database is away leaves records.
+    server.kill();
+    let mut first = first;
+    let call = json!({"tool_name": "a", "duration_ms": 700, "mode": "quick"});
+    assert!(ask(&first, "/v1/executions", &call)["degraded"].is_array());
+    first.child.kill().unwrap();
+    first.wait();
+    drop(first);
+    server.restart();
+    let mut left = std::fs::read_dir(one.path("state")).unwrap().map(|entry| entry.unwrap().path());
+    let left = left.find(|path| path.extension().is_some_and(|extension| extension == "journal")).unwrap();
+    std::fs::create_dir_all(back.path("state")).unwrap();
+    let here = back.path("state").join(left.file_name().unwrap());
+    std::fs::rename(left, &here).unwrap();
+    wait_until("nobody looks any more", || {
+        let (_, said) = migrate(&back, &url, &to);
+        said.to_string().contains("has 1 record that the shared database lacks")
+    });
+    let sent = almanacd().args(["spool", "forward", "--to", &url]).arg(&here).output().unwrap();
+    assert!(sent.status.success(), "{}", String::from_utf8_lossy(&sent.stderr));
+    std::fs::remove_file(here).unwrap();
+    // What an earlier copy left unfinished is not in the way.
+    std::fs::create_dir(back.path("state/copied")).unwrap();
+    std::fs::write(back.path("state/copied/almanac.db"), "half").unwrap();
+    let (code, moved) = migrate(&back, &url, &to);
+    assert_eq!((code, &moved["complete"]), (0, &json!(true)), "{moved}");
+    assert_eq!((rows(&moved, "records"), rows(&moved, "memories")), ([9, 9, 9], [3, 3, 3]), "{moved}");
+    assert!(!back.path("state/copied").exists());
+
+    let daemon = back.start();
+    assert_eq!(daemon.json("/v1/executions?limit=1")["items"][0]["session_id"], Value::Null);
+    let after = known(&daemon);
+    for (name, one) in before {
+        let (_, other) = after.iter().find(|(other, _)| *other == name).unwrap();
+        match name {
+            // One more call was sent.
+            "calls" => assert_eq!(one.as_array().unwrap(), &other.as_array().unwrap()[1..], "{name}"),
+            "samples" => assert_eq!((one, other), (json!(4), &json!(5))),
+            // What choices moved is as the last of the two daemons had it.
+            "scores" => {
+                let score = |of: &Value, place: usize| of[place].as_f64().unwrap();
+                assert!((0..2).all(|place| (score(&one, place) - score(other, place)).abs() < 0.01), "{one} {other}");
+            }
+            "median" => assert!(one.as_f64().unwrap() / other.as_f64().unwrap() > 0.99, "{one} {other}"),
+            _ => assert_eq!(&one, other, "{name}"),
+        }
+    }
+    let again = json!({"tool_name": "a", "duration_ms": 700, "session_id": "s3", "mode": "quick",
+        "idempotency_key": "s3 a"});
+    assert_eq!(ask(&daemon, "/v1/executions", &again)["recorded"], 0);
+    stop(daemon);
+    let (code, said) = migrate(&back, &url, &to);
+    assert!(code == 1 && said.to_string().contains("there is a database at"), "{said}");
+    let (code, said) = migrate(&back, &to, &url);
+    assert!(code == 1 && said.to_string().contains("was copied from that database"), "{said}");
+}

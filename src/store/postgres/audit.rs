@@ -76,7 +76,7 @@ fn outcome(row: &Row, column: usize) -> Outcome {
     Outcome::parse(row.get(column)).unwrap_or(Outcome::Success)
 }
 
-fn predicted(row: &Row, column: usize) -> Option<Predicted> {
+pub(super) fn predicted(row: &Row, column: usize) -> Option<Predicted> {
     row.get::<_, Option<&[u8]>>(column).and_then(Predicted::from_bytes)
 }
 

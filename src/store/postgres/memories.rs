@@ -11,6 +11,7 @@ mod words;
 mod writes;
 
 pub(super) use self::erasure::{MemoryErasure, remove_rows, tell as tell_purge};
+pub(super) use self::queries::page_of;
 use self::writes::{MemoryReply, MemoryWrite};
 pub(super) use self::writes::{MemoryTask, TenantWriter};
 use super::Postgres;

@@ -32,6 +32,8 @@ pub enum MoveError {
         path.display()
     )]
     Older { path: PathBuf, found: i64, moved: i64 },
+    #[error("{} was copied from that database, which has all of it but what came later; name another", .0.display())]
+    Back(PathBuf),
 }
 
 /// How much of a sort there is on both sides.
@@ -67,14 +69,18 @@ impl Moved {
 }
 
 /// How far a copy is.
-struct Progress<'p> {
+pub(super) struct Progress<'p> {
     done: u64,
     all: u64,
     say: &'p mut dyn FnMut(u64, u64),
 }
 
-impl Progress<'_> {
-    fn add(&mut self, rows: usize) {
+impl<'p> Progress<'p> {
+    pub(super) fn of(all: u64, say: &'p mut dyn FnMut(u64, u64)) -> Self {
+        Self { done: 0, all, say }
+    }
+
+    pub(super) fn add(&mut self, rows: usize) {
         self.done += rows as u64;
         (self.say)(self.done, self.all.max(self.done));
     }
@@ -97,9 +103,12 @@ pub async fn move_to(
     partitions::prepare(&session).await?;
     let origin = Incarnation::of(source.origin()?);
     let ledger = Ledger::new(&session, origin);
+    if ledger.is_copied_back().await? {
+        return Err(MoveError::Back(path.to_owned()));
+    }
     let counts = source.counts()?;
     let all = counts.records + counts.memories + counts.turns + counts.choices;
-    let (mut progress, mut moved) = (Progress { done: 0, all, say }, Moved::default());
+    let (mut progress, mut moved) = (Progress::of(all, say), Moved::default());
     // Its learning is its own: what a daemon on the same directory learns later is added up with it.
     let learning = LearningDaemon { daemon: origin, host: host.to_owned() };
     register(&session, &learning, &[origin]).await?;

@@ -145,6 +145,16 @@ impl DatabaseSession {
         self.within(PATIENCE, self.client.query_typed(sql, values)).await
     }
 
+    /// The rows that a statement answers which may take longer.
+    pub(super) async fn query_within(
+        &self,
+        sql: &str,
+        values: &[StatementValue<'_>],
+        patience: Duration,
+    ) -> Result<Vec<Row>, DatabaseFault> {
+        self.within(patience, self.client.query_typed(sql, values)).await
+    }
+
     /// The one row that it always answers.
     pub(super) async fn query_one(&self, sql: &str, values: &[StatementValue<'_>]) -> Result<Row, DatabaseFault> {
         self.within(PATIENCE, self.client.query_typed_one(sql, values)).await

@@ -171,6 +171,10 @@ impl LeftSpool {
         put_aside(directory, self.writer, record, why)
     }
 
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The server has all of it.
     pub fn remove(self) -> Result<(), SpoolError> {
         fs::remove_file(&self.path).map_err(|source| failed(&self.path, source))
@@ -209,7 +213,7 @@ fn writer_of(path: &Path) -> Option<Incarnation> {
 }
 
 /// What earlier starts left, in the order in which they were last written.
-fn left_in(directory: &Path) -> Result<Vec<LeftSpool>, SpoolError> {
+pub fn left_in(directory: &Path) -> Result<Vec<LeftSpool>, SpoolError> {
     let unreadable = |source| failed(directory, source);
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).map_err(unreadable)? {

@@ -484,7 +484,7 @@ pub(super) fn complete(copy: &mut Connection, mut journalled: Vec<(i64, Executio
 const UNTIMED: i64 = -1;
 
 /// Writes records, and what was `predicted` of them and of those that were written before, in the order of their ids.
-fn insert(
+pub(super) fn insert(
     transaction: &Transaction<'_>,
     records: &[(i64, Execution)],
     predicted: &[(i64, Predicted)],

@@ -9,8 +9,7 @@ use super::history::execution;
 use super::migrations::{STEPS, version};
 use super::queries::{self, COLUMNS, memory};
 use crate::memory::kind::Relation;
-use crate::memory::stored::{Draft, Keys};
-use crate::memory::text::index_stored;
+use crate::memory::stored::Keys;
 use crate::store::memories::Imported;
 use crate::store::projection::CountedKey;
 use crate::timing::{Execution, Predicted};
@@ -352,27 +351,13 @@ fn imported(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<Imported
         Ok((relation, row.get(1)?))
     })?;
     let links: Vec<(Option<&'static str>, String)> = links.collect::<rusqlite::Result<_>>()?;
-    let draft = Draft {
-        kind: kept.kind,
-        deleted: kept.deleted,
-        keys: Keys {
-            user: row.get(9)?,
-            agent: row.get(10)?,
-            chat: row.get(11)?,
-            place: row.get::<_, Option<String>>(12)?.zip(position.map(i64::cast_unsigned)),
-            importance: row.get(14)?,
-        },
-        index: index_stored(kept.kind, &kept.metadata, &kept.content),
-        links: links.into_iter().filter_map(|(relation, target)| Some((relation?, target))).collect(),
-        metadata: kept.metadata,
-        content: kept.content,
+    let keys = Keys {
+        user: row.get(9)?,
+        agent: row.get(10)?,
+        chat: row.get(11)?,
+        place: row.get::<_, Option<String>>(12)?.zip(position.map(i64::cast_unsigned)),
+        importance: row.get(14)?,
     };
-    Ok(Imported {
-        id: Some(kept.id),
-        draft,
-        version: kept.version,
-        created_us: Some(kept.created_us),
-        updated_us: Some(kept.updated_us),
-        history,
-    })
+    let links = links.into_iter().filter_map(|(relation, target)| Some((relation?, target))).collect();
+    Ok(Imported::of(kept, keys, links, history))
 }

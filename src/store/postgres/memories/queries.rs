@@ -1,10 +1,13 @@
 //! Reading memories one by one and in order: a memory, its history, a thread, what refers to what, everything.
 
+use std::collections::HashMap;
+
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use crate::memory::stored::{StoredMemory, StoredVersion};
-use crate::store::memories::{Linked, Thread};
+use crate::memory::kind::Relation;
+use crate::memory::stored::{Keys, StoredMemory, StoredVersion};
+use crate::store::memories::{Imported, Linked, Thread};
 use crate::store::postgres::fault::DatabaseFault;
 use crate::store::postgres::session::DatabaseSession;
 
@@ -179,4 +182,57 @@ pub(super) async fn export(
         exported.push((memory, history));
     }
     Ok(exported)
+}
+
+/// Memories of a tenant behind a number, in the order of their numbers, as another store takes them.
+pub(in crate::store::postgres) async fn page_of(
+    session: &DatabaseSession,
+    tenant: &str,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<(i64, Imported)>, DatabaseFault> {
+    let page = format!(
+        "SELECT {COLUMNS}, m.seq, m.user_id, m.agent_id, m.chat_id, m.thread_id, m.position, m.importance
+         FROM almanac.memories AS m WHERE m.tenant = $1 AND m.seq > $2 ORDER BY m.seq LIMIT $3"
+    );
+    let values = [(&tenant as _, Type::TEXT), (&after as _, Type::INT8), (&limit as _, Type::INT8)];
+    let rows = session.query(&page, &values).await?;
+    let seqs: Vec<i64> = rows.iter().map(|row| row.get(8)).collect();
+    let of_page = [(&tenant as _, Type::TEXT), (&seqs as _, Type::INT8_ARRAY)];
+    let versions = "SELECT seq, version, updated_us, metadata, content FROM almanac.memory_history
+        WHERE tenant = $1 AND seq = ANY($2) ORDER BY seq, version";
+    let mut history: HashMap<i64, Vec<StoredVersion>> = HashMap::new();
+    for row in session.query(versions, &of_page).await? {
+        history.entry(row.get(0)).or_default().push(StoredVersion {
+            version: row.get::<_, i64>(1).cast_unsigned(),
+            updated_us: row.get(2),
+            metadata: row.get(3),
+            content: row.get(4),
+        });
+    }
+    let linked = "SELECT seq, relation, target FROM almanac.memory_links
+        WHERE tenant = $1 AND seq = ANY($2) ORDER BY seq, relation, target";
+    let mut links: HashMap<i64, Vec<(&'static str, String)>> = HashMap::new();
+    for row in session.query(linked, &of_page).await? {
+        if let Some(relation) = Relation::parse(row.get(1)) {
+            links.entry(row.get(0)).or_default().push((relation.as_str(), row.get(2)));
+        }
+    }
+    let imported = |row: &Row| {
+        let seq: i64 = row.get(8);
+        let links = links.remove(&seq).unwrap_or_default();
+        (seq, Imported::of(memory(row, 0), keys(row), links, history.remove(&seq).unwrap_or_default()))
+    };
+    Ok(rows.iter().map(imported).collect())
+}
+
+fn keys(row: &Row) -> Keys {
+    let position = row.get::<_, Option<i64>>(13).map(i64::cast_unsigned);
+    Keys {
+        user: row.get(9),
+        agent: row.get(10),
+        chat: row.get(11),
+        place: row.get::<_, Option<String>>(12).zip(position),
+        importance: row.get(14),
+    }
 }

@@ -80,6 +80,12 @@ impl<'s> Ledger<'s> {
         Self { session, origin }
     }
 
+    /// Was the origin itself copied from here?
+    pub(super) async fn is_copied_back(&self) -> Result<bool, DatabaseFault> {
+        let query = "SELECT 1 FROM almanac.moved WHERE tenant = '' AND origin = $1 AND what = 'back'";
+        Ok(!self.session.query(query, &[(&self.origin.bytes(), Type::BYTEA)]).await?.is_empty())
+    }
+
     /// Tenants that something was copied of.
     pub(super) async fn tenants(&self, what: What) -> Result<Vec<String>, DatabaseFault> {
         let (origin, what) = (self.origin.bytes(), what.as_str());
