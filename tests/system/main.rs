@@ -13,6 +13,7 @@ mod conversations;
 mod counterparts;
 mod daemon;
 mod database;
+mod disk;
 mod documents;
 mod events;
 mod failover;
