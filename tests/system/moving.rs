@@ -134,6 +134,8 @@ fn a_machines_own_database_is_copied_while_it_is_worked_on() {
     drop(other);
 
     let moved_daemon = start_on(&site, &url);
+    let fleet = moved_daemon.json("/v1/fleet");
+    assert_eq!(fleet["total"], 2, "what was copied is no daemon: {fleet:#}");
     let mut after = known(&moved_daemon);
     let removed = before[1].1.as_array().unwrap().iter().find(|memory| memory["id"] == json!(ids[3])).unwrap().clone();
     after[1].1.as_array_mut().unwrap().push(removed);

@@ -147,6 +147,8 @@ impl DaemonStates {
                     WHERE f.daemon = daemons.daemon
                 )) AS seen_at
                 FROM almanac.daemons LEFT JOIN almanac.daemon_states USING (daemon)
+                -- What was copied, or sent by a command, learns by itself, and is no daemon.
+                WHERE NOT EXISTS (SELECT 1 FROM almanac.folds AS f WHERE f.incarnation = daemons.daemon)
             ) AS heard
             WHERE seen_at > now() - make_interval(days => $1) ORDER BY seen_at DESC LIMIT $2";
         let rows = session.query(query, &[(&LISTED_DAYS as _, Type::INT4), (&MOST_LISTED as _, Type::INT8)]).await?;
