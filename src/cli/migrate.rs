@@ -123,12 +123,8 @@ fn copy_back(from: &str, database: &DatabaseArgs, output: &mut Output) -> Result
 }
 
 fn copy(path: &Path, settings: Settings, options: &PostgresOptions, output: &mut Output) -> Result<Exit, CliError> {
-    // While a daemon works on it there will be more to copy.
-    let lock = match lock_of(path) {
-        Err(StateError::InUse { .. }) => None,
-        locked => locked.map_err(MigrateCliError::from)?,
-    };
-    if lock.is_some() {
+    let pass = Pass::of(path)?;
+    if let Pass::Last(_) = pass {
         take_journal_over(path, settings)?;
     }
     let mut say = |done, all| output.progress(&bar(done as usize, all as usize, "rows"));
@@ -138,15 +134,44 @@ fn copy(path: &Path, settings: Settings, options: &PostgresOptions, output: &mut
     });
     output.progress("");
     let moved = moved?;
-    let said = format!("all of it is there; start the daemon with that URL in {DATABASE_URL} or store.url");
-    print(&moved, lock.is_some(), &said, output);
-    Ok(if lock.is_none() || moved.is_complete() { Exit::Success } else { Exit::Failure })
+    let (is_last, said) = match pass {
+        Pass::Last(_) => {
+            (true, format!("all of it is there; start the daemon with that URL in {DATABASE_URL} or store.url"))
+        }
+        Pass::Beside => {
+            (false, "a daemon works on the database: stop it, and repeat this for what it does until then".to_owned())
+        }
+        Pass::Unwritable => {
+            (false, "what only the journal has is not copied: stop the daemon, and repeat this as its user".to_owned())
+        }
+    };
+    print(&moved, is_last, &said, output);
+    Ok(if !is_last || moved.is_complete() { Exit::Success } else { Exit::Failure })
 }
 
-/// Nobody works on a file that is not there, and no directory is made for it.
-fn lock_of(path: &Path) -> Result<Option<StateLock>, StateError> {
-    let directory = path.parent().unwrap_or_else(|| Path::new(""));
-    if path.is_file() { lock_state(directory) } else { Ok(None) }
+/// How the state directory is read.
+enum Pass {
+    /// Nobody works on it meanwhile.
+    Last(#[expect(dead_code, reason = "it is held")] StateLock),
+    /// A daemon works on it, and there will be more to copy.
+    Beside,
+    /// Only its owner can keep it.
+    Unwritable,
+}
+
+impl Pass {
+    fn of(path: &Path) -> Result<Self, MigrateCliError> {
+        // Nobody works on a file that is not there, and no directory is made for it.
+        if !path.is_file() {
+            return Ok(Self::Beside);
+        }
+        match lock_state(path.parent().unwrap_or_else(|| Path::new(""))) {
+            Ok(Some(lock)) => Ok(Self::Last(lock)),
+            Ok(None) => Ok(Self::Unwritable),
+            Err(StateError::InUse { .. }) => Ok(Self::Beside),
+            Err(error) => Err(error.into()),
+        }
+    }
 }
 
 /// Has the database take over what only its journal has, with its schema brought up to date.
@@ -156,7 +181,7 @@ fn take_journal_over(path: &Path, settings: Settings) -> Result<(), CliError> {
     store.trouble().map_or(Ok(()), |trouble| Err(MigrateCliError::Unusable(trouble).into()))
 }
 
-/// `said` is what to do when all is there.
+/// `said` is what to do then, if all is there or it is not the last copy.
 fn print(moved: &Moved, is_last: bool, said: &str, output: &mut Output) {
     let sorts = [
         ("records", moved.records),
@@ -183,10 +208,10 @@ fn print(moved: &Moved, is_last: bool, said: &str, output: &mut Output) {
             let more = counted((moved.refused.len() - SHOWN) as u64, "other");
             out.line(&format!("not copied: {more}"));
         }
-        out.line(&match (is_last, moved.is_complete()) {
-            (false, _) => "a daemon works on the database: stop it, and repeat this for what it does until then".into(),
-            (true, true) => said.to_owned(),
-            (true, false) => "not all of it is there: repeat this before a daemon works on it".to_owned(),
+        out.line(if is_last && !moved.is_complete() {
+            "not all of it is there: repeat this before a daemon works on it"
+        } else {
+            said
         });
     });
 }

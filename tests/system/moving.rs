@@ -1,5 +1,7 @@
 //! A machine's own database is copied to the one that several daemons share.
 
+use std::os::unix::fs::MetadataExt as _;
+
 use serde_json::{Value, json};
 
 use crate::daemon::{Daemon, Site, almanacd, ask, document, wait_until};
@@ -256,9 +258,15 @@ fn what_daemons_share_is_copied_to_one_machine() {
     // What an earlier copy left unfinished is not in the way.
     std::fs::create_dir(back.path("state/copied")).unwrap();
     std::fs::write(back.path("state/copied/almanac.db"), "half").unwrap();
+    let is_root = rustix::process::geteuid().is_root();
+    if is_root {
+        std::os::unix::fs::chown(back.path("state"), Some(65_534), Some(65_534)).unwrap();
+    }
     let (code, moved) = migrate(&back, &url, &to);
     assert_eq!((code, &moved["complete"]), (0, &json!(true)), "{moved}");
     assert_eq!((rows(&moved, "records"), rows(&moved, "memories")), ([9, 9, 9], [3, 3, 3]), "{moved}");
+    let owner = std::fs::metadata(back.path("state/almanac.db")).unwrap().uid();
+    assert!(owner == 65_534 || !is_root, "the daemon's user could not read it: {owner}");
     assert!(!back.path("state/copied").exists());
 
     let daemon = back.start();

@@ -3,7 +3,7 @@
 
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, chown};
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, Transaction, params};
@@ -214,8 +214,11 @@ impl SqliteTarget {
         drop(connection);
         let failed = |source| TargetError::Io { path: path.clone(), source };
         fs::File::open(&options.path).and_then(|file| file.sync_all()).map_err(failed)?;
-        fs::rename(&options.path, &path).map_err(failed)?;
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+        let owner = fs::metadata(directory).map_err(failed)?;
+        // Who may do so has the daemon's user read it; who may not is that user, or nobody can help it.
+        let _ = chown(&options.path, Some(owner.uid()), Some(owner.gid()));
+        fs::rename(&options.path, &path).map_err(failed)?;
         fs::File::open(directory).and_then(|file| file.sync_all()).map_err(failed)?;
         fs::remove_dir_all(&scratch).map_err(|source| TargetError::Io { path: scratch, source })
     }
