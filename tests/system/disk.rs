@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use almanac::store::sqlite::{Options, file_in};
@@ -183,7 +184,10 @@ fn what_was_acknowledged_survives_any_disk() {
     command.env("LD_PRELOAD", &shim).env("DISK_LOG", &log).env("DISK_ROOT", &state);
     let mut daemon = Daemon::start(command, site.path("state/admin.sock"));
     let told = || fs::metadata(&log).unwrap().len();
-    let (mut kept, mut memories, mut next): (Vec<(u64, u64)>, Vec<(u64, String)>, u64) = Default::default();
+    // With each, how much was written down when it was acknowledged.
+    let mut kept: Vec<(u64, u64)> = Vec::new();
+    let mut memories: Vec<(u64, String)> = Vec::new();
+    let mut next = 0;
     for round in 0..14 {
         let batch: Vec<Value> = (0..=round % 3)
             .map(|_| {
@@ -226,6 +230,6 @@ fn what_was_acknowledged_survives_any_disk() {
             check(disk, &state, &kept, &memories, &format!("disk {number}, at {end}"));
         }
     });
-    println!("{number} disks of {} steps", steps.len());
+    let _ = writeln!(std::io::stderr(), "{number} disks of {} steps", steps.len());
     assert!(number > 100, "{number}");
 }
