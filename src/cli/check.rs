@@ -229,8 +229,15 @@ fn configured(subject: &Subject<'_>) -> Result<(Loaded, Vec<Diagnostic>), CliErr
         Err(LoadError::Faulty { diagnostics, .. }) => return Ok((Loaded::default(), diagnostics)),
         Err(error) => return Err(error.into()),
     };
-    let loaded = documents::load(config.documents());
+    let options = config.documents();
+    let absent: Vec<String> =
+        options.roots.iter().filter(|root| !root.exists()).map(|root| root.display().to_string()).collect();
+    let loaded = documents::load(options);
     let mut diagnostics = loaded.diagnostics.to_vec();
+    if subject.daemon.user {
+        // `serve --user` makes the first directory, and does without the others.
+        diagnostics.retain(|finding| !absent.contains(&finding.file));
+    }
     let mut presets = PresetDirectory::new(config.presets.clone());
     presets.read();
     diagnostics.extend(presets.current(|tool| loaded.catalog.get(tool).is_some()).1);

@@ -106,13 +106,16 @@ fn check_of_nothing_says_so() {
 fn check_of_a_users_own_files() {
     let home = TempDir::new().unwrap();
     let own = home.path().join(".config/almanac");
-    fs::create_dir_all(own.join("tool_metadata")).unwrap();
-    fs::write(own.join("tool_metadata/a.yaml"), document("a", "t")).unwrap();
     let check = || {
         let mut command = almanacd();
         command.env_remove("XDG_CONFIG_HOME").env_remove("XDG_STATE_HOME");
         run(command.args(["check", "--user", "--json"]).env("HOME", home.path()).current_dir(&home))
     };
+    // Before the first start, which makes the directory.
+    let (code, out, _) = check();
+    assert_eq!(code, 0, "{out}");
+    fs::create_dir_all(own.join("tool_metadata")).unwrap();
+    fs::write(own.join("tool_metadata/a.yaml"), document("a", "t")).unwrap();
     let (code, out, _) = check();
     let report: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(code, 0, "{report}");

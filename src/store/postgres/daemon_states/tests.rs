@@ -74,16 +74,17 @@ fn check(server: &TestServer, address: &DatabaseAddress) {
     two.take_leave();
     two.states.readers.wait_for(two.states.say(false, PATIENCE)).unwrap();
     assert_eq!(states(&one), named(&[("a", Alive), ("b", Stopped)]));
-    // One whose version does not say how it is was heard of when it wrote.
+    // One whose version does not say how it is was heard of when it wrote; what was copied is no daemon.
     run(
         server,
         "INSERT INTO almanac.daemons (daemon, host) SELECT decode(repeat(byte, 16), 'hex'), host
-            FROM (VALUES ('0c', 'c'), ('0d', 'd'), ('0e', 'e')) AS hosts (byte, host);
-         INSERT INTO almanac.folds (incarnation, daemon, through) SELECT daemon, daemon, 0 FROM almanac.daemons
-            WHERE host IN ('c', 'd');
+            FROM (VALUES ('0c', 'c'), ('0d', 'd'), ('0e', 'e'), ('0f', 'copied')) AS hosts (byte, host);
+         INSERT INTO almanac.folds (incarnation, daemon, through)
+            SELECT CASE host WHEN 'copied' THEN daemon ELSE set_byte(daemon, 0, 255) END, daemon, 0
+            FROM almanac.daemons WHERE host IN ('c', 'd', 'copied');
          INSERT INTO almanac.writers (incarnation, through, before, moved_at)
-            SELECT daemon, 0, 0, now() - CASE host WHEN 'c' THEN interval '6 days' ELSE interval '8 days' END
-            FROM almanac.daemons WHERE host IN ('c', 'd')",
+            SELECT incarnation, 0, 0, now() - CASE host WHEN 'd' THEN interval '8 days' ELSE interval '6 days' END
+            FROM almanac.folds JOIN almanac.daemons USING (daemon) WHERE host IN ('c', 'd', 'copied')",
     );
     assert_eq!(states(&one), named(&[("a", Alive), ("b", Stopped), ("c", Unknown)]));
     let unknown = one.fleet().unwrap().daemons.remove(2);
