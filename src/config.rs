@@ -59,8 +59,8 @@ pub struct DaemonOverrides {
     /// File of tokens [default: the credential `tokens`, else /etc/almanac/tokens for an installed daemon]
     #[arg(long, env = "ALMANAC_TOKEN_FILE", value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// A token that lets its bearer do everything, put into the file of tokens if that has none yet; 16 characters or
-    /// more. Meant for the environment, since others can read a command line
+    /// A token with every scope, put into the file of tokens if that has none yet; 16 characters or more. Meant for the
+    /// environment, since others can read a command line
     #[arg(long, env = "ALMANAC_FIRST_TOKEN", value_name = "TOKEN", hide_env_values = true)]
     pub first_token: Option<String>,
     /// The administrator's Unix socket [default: admin.sock in the state directory;

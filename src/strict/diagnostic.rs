@@ -116,7 +116,7 @@ impl Diagnostic {
 
     /// One finding in the place of `faults`, without a word of the file: it may be no document at all, but a key.
     pub fn concealed(file: &Path, faults: &[Self]) -> Vec<Self> {
-        let message = format!("what the link leads to has {}, which are not shown", count(faults));
+        let message = format!("what the link leads to has {}; nothing of it is shown here", count(faults));
         let hint = "it lies outside the directory: run `almanacd check` on it, or put the file itself here";
         vec![Self::error(file, "linked-file", message).with_hint(hint)]
     }

@@ -15,8 +15,8 @@ use crate::http::answer::{self, Answer};
 
 /// Headers that a page may send beside those that it always may.
 const SENT: HeaderValue = HeaderValue::from_static(
-    "authorization, content-type, if-match, if-none-match, last-event-id, mcp-method, mcp-name, mcp-protocol-version, \
-     mcp-session-id, traceparent, x-request-id",
+    "authorization, content-type, idempotency-key, if-match, if-none-match, last-event-id, mcp-method, mcp-name, \
+     mcp-protocol-version, mcp-session-id, traceparent, x-request-id",
 );
 
 /// Headers of answers that a page may read.
