@@ -10,7 +10,7 @@
     File {
         name: "console.js",
         content_type: "text/javascript; charset=utf-8",
-        sum: "25e73c64029e050cff5d7fe0cfc22b60",
+        sum: "b0759749821dbc1b04f831b019e69563",
         plain: include_bytes!("console.js"),
         gzip: include_bytes!("console.js.gz"),
     },

@@ -8,7 +8,7 @@ use super::library::Library;
 use super::process::describe;
 use super::settings::Launch;
 use super::trial::{EXPERIMENT_TIME, Trial, TrialError};
-use super::wire::{Experiment, Flaw, Hello};
+use super::wire::{Experiment, Flaw, Hello, Lack};
 
 /// Calls that are watched for leaks; the first fifth is to settle in.
 const CALLS: usize = 10_000;
@@ -54,10 +54,7 @@ pub async fn check(
             return findings;
         }
     };
-    let Hello { id, version, abi_minor, sandbox, .. } = started.hello();
-    let took = begun.elapsed().as_secs_f64() * 1e3;
-    let said = format!("{id} {version}, interface 1.{abi_minor}, ready in {took:.1} ms, sandbox: {}", sandbox.as_str());
-    found("start", Ok(said));
+    found("start", Ok(introduction(started.hello(), begun.elapsed())));
     found("calls", calls(started, launch.deadline).await);
     found("catalogs", trial(start().await, async |trial| catalogs(trial).await).await);
     for (what, experiment) in EXPERIMENTS {
@@ -65,6 +62,14 @@ pub async fn check(
     }
     found("end", end(start().await).await);
     findings
+}
+
+fn introduction(hello: &Hello, took: Duration) -> String {
+    let Hello { id, version, abi_minor, sandbox, lacks, .. } = hello;
+    let (took, sandbox) = (took.as_secs_f64() * 1e3, sandbox.as_str());
+    let lacks: Vec<&str> = lacks.iter().copied().map(Lack::as_str).collect();
+    let lacks = if lacks.is_empty() { String::new() } else { format!(" (without {})", lacks.join(", ")) };
+    format!("{id} {version}, interface 1.{abi_minor}, ready in {took:.1} ms, sandbox: {sandbox}{lacks}")
 }
 
 const EXPERIMENTS: [(&str, Experiment); 7] = [

@@ -1,9 +1,11 @@
 //! What a worker may still do once foreign code runs in it: compute, read system libraries, and talk on what is open.
 //!
-//! Three walls, none of which can be taken down again. Limits of resources hold what a library may use up; Landlock
-//! leaves it the files that the dynamic loader needs and no way to others, no TCP and no signals to other processes;
-//! and seccomp lets through the system calls that computing takes. That is a list of what is allowed: what a new kernel
-//! adds is refused. A refused call answers EPERM instead of killing, so that a library that merely asks is not lost.
+//! Four walls, none of which can be taken down again. Limits of resources hold what a library may use up; namespaces
+//! leave it neither the daemon's user nor its network; Landlock leaves it the files that the dynamic loader needs and
+//! no way to others, no TCP and no signals to other processes; and seccomp lets through the system calls that computing
+//! takes. That is a list of what is allowed: what a new kernel adds is refused. A refused call answers EPERM instead of
+//! killing, so that a library that merely asks is not lost.
+#![allow(unsafe_code, reason = "leaves namespaces")]
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,11 +15,13 @@ use landlock::{
     RulesetCreatedAttr, RulesetStatus, Scope,
 };
 use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags, set_capabilities, unshare_unsafe};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
 };
 
-use super::wire::Confined;
+use super::file_status;
+use super::wire::{Confined, Lack};
 
 /// Files a worker may have open: those it starts with, and what the loader opens one after the other.
 const MAX_FILES: u64 = 32;
@@ -42,6 +46,10 @@ pub(super) enum SandboxError {
     Privileges(#[source] io::Error),
     #[error("the limits of resources cannot be set")]
     Limits(#[source] io::Error),
+    #[error("the capabilities of its own namespaces cannot be given up")]
+    Capabilities(#[source] io::Error),
+    #[error("`stat` cannot be answered")]
+    FileStatus(#[source] io::Error),
     #[error("the access to files cannot be confined")]
     Files(#[from] landlock::RulesetError),
     #[error("the kernel cannot confine the access to files (no Landlock), which `plugins.require_sandbox` demands")]
@@ -61,22 +69,56 @@ pub(super) enum Threads {
     None,
 }
 
+/// How a worker is confined.
+#[derive(Debug, Default)]
+pub(super) struct Sandbox {
+    pub(super) confined: Confined,
+    /// What it lacks to be confined fully.
+    pub(super) lacks: Vec<Lack>,
+}
+
 /// Enters the sandbox, for good. Called before the process has a second thread.
-pub(super) fn enter(max_memory_bytes: u64, require_landlock: bool, threads: Threads) -> Result<Confined, SandboxError> {
+pub(super) fn enter(max_memory_bytes: u64, require_landlock: bool, threads: Threads) -> Result<Sandbox, SandboxError> {
     rustix::thread::set_no_new_privs(true).map_err(|error| SandboxError::Privileges(error.into()))?;
     for (resource, most) in [(Resource::As, max_memory_bytes), (Resource::Core, 0), (Resource::Nofile, MAX_FILES)] {
         let limit = Rlimit { current: Some(most), maximum: Some(most) };
         setrlimit(resource, limit).map_err(|error| SandboxError::Limits(error.into()))?;
     }
     rustix::process::setpriority_process(None, NICENESS).map_err(|error| SandboxError::Limits(error.into()))?;
-    let confined = confine_files()?;
-    if require_landlock && confined == Confined::Calls {
+    let mut lacks = leave_namespaces()?;
+    let files = confine_files()?;
+    if require_landlock && files == RulesetStatus::NotEnforced {
         return Err(SandboxError::NoLandlock);
     }
+    file_status::install().map_err(SandboxError::FileStatus)?;
     for filter in filters(threads)? {
         seccompiler::apply_filter(&filter)?;
     }
-    Ok(confined)
+    match files {
+        RulesetStatus::FullyEnforced => {}
+        RulesetStatus::PartiallyEnforced => lacks.push(Lack::LandlockRights),
+        RulesetStatus::NotEnforced => lacks.push(Lack::Landlock),
+    }
+    let confined = match files {
+        RulesetStatus::NotEnforced => Confined::Calls,
+        _ if lacks.is_empty() => Confined::Fully,
+        _ => Confined::Partly,
+    };
+    Ok(Sandbox { confined, lacks })
+}
+
+/// Goes to a user namespace, in which it is nobody, and to a network without a way out, as far as the kernel and
+/// whoever set it up let it; says what they do not.
+fn leave_namespaces() -> Result<Vec<Lack>, SandboxError> {
+    let namespaces = [(UnshareFlags::NEWUSER, Lack::UserNamespace), (UnshareFlags::NEWNET, Lack::NetworkNamespace)];
+    // SAFETY: neither touches memory or descriptors, and the process has one thread.
+    let kept = namespaces.into_iter().filter(|(namespace, _)| unsafe { unshare_unsafe(*namespace) }.is_err());
+    let kept = kept.map(|(_, lack)| lack).collect();
+    // Whoever makes a user namespace is its administrator.
+    let none = CapabilitySet::empty();
+    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
+        .map_err(|error| SandboxError::Capabilities(error.into()))?;
+    Ok(kept)
 }
 
 /// Whether this kernel can confine the access to files at all.
@@ -88,8 +130,9 @@ pub(super) fn has_landlock() -> bool {
     made.is_ok()
 }
 
-fn confine_files() -> Result<Confined, landlock::RulesetError> {
-    let load: BitFlags<AccessFs> = AccessFs::ReadFile | AccessFs::Execute;
+fn confine_files() -> Result<RulesetStatus, landlock::RulesetError> {
+    // The loader asks whether directories are there; to list one takes a system call that is refused.
+    let load: BitFlags<AccessFs> = AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute;
     let ruleset = Ruleset::default()
         .handle_access(AccessFs::from_all(LANDLOCK))?
         .handle_access(AccessNet::from_all(LANDLOCK))?
@@ -99,12 +142,7 @@ fn confine_files() -> Result<Confined, landlock::RulesetError> {
     let libraries = LIBRARIES.iter().filter_map(|path| Some(PathBeneath::new(PathFd::new(path).ok()?, load)));
     let index = PathFd::new(LIBRARY_INDEX).ok().map(|index| PathBeneath::new(index, AccessFs::ReadFile));
     let rules = libraries.chain(index).map(Ok::<_, landlock::RulesetError>);
-    let status = ruleset.add_rules(rules)?.restrict_self()?;
-    Ok(match status.ruleset {
-        RulesetStatus::FullyEnforced => Confined::Fully,
-        RulesetStatus::PartiallyEnforced => Confined::Partly,
-        RulesetStatus::NotEnforced => Confined::Calls,
-    })
+    Ok(ruleset.add_rules(rules)?.restrict_self()?.ruleset)
 }
 
 /// System calls that take no argument worth looking at.
@@ -129,8 +167,8 @@ const CALLS: &[libc::c_long] = &[
     libc::SYS_mremap,
     libc::SYS_munmap,
     libc::SYS_nanosleep,
+    // Trapped by another filter.
     libc::SYS_newfstatat,
-    libc::SYS_openat,
     libc::SYS_pread64,
     libc::SYS_read,
     libc::SYS_restart_syscall,
@@ -149,18 +187,20 @@ const CALLS: &[libc::c_long] = &[
 ];
 
 /// The program of filters, in the order in which they are to be installed: each one must let the next be.
-fn filters(threads: Threads) -> Result<[BpfProgram; 2], seccompiler::BackendError> {
+fn filters(threads: Threads) -> Result<[BpfProgram; 3], seccompiler::BackendError> {
     let arch: TargetArch = std::env::consts::ARCH.try_into()?;
     // The C library then falls back to clone, whose flags can be looked at.
     let clone3 = [(libc::SYS_clone3, Vec::new())].into();
     let no_clone3 = SeccompFilter::new(clone3, SeccompAction::Allow, SeccompAction::Errno(libc::ENOSYS as u32), arch)?;
+    let stat = [(libc::SYS_newfstatat, Vec::new())].into();
+    let trapped_stat = SeccompFilter::new(stat, SeccompAction::Allow, SeccompAction::Trap, arch)?;
     let anything = CALLS.iter().map(|&call| (call, Vec::new()));
     let mut rules: BTreeMap<_, _> = anything.chain(guarded()?).collect();
     if threads == Threads::None {
         rules.remove(&libc::SYS_clone);
     }
     let allowed = SeccompFilter::new(rules, SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow, arch)?;
-    Ok([no_clone3.try_into()?, allowed.try_into()?])
+    Ok([no_clone3.try_into()?, trapped_stat.try_into()?, allowed.try_into()?])
 }
 
 /// Mapping a file to be executed, not written, without taking the place of zeros (`MAP_ANONYMOUS`).
@@ -185,6 +225,8 @@ fn guarded() -> Result<Vec<(libc::c_long, Vec<SeccompRule>)>, seccompiler::Backe
         // Code comes from files, as the loader maps it: no memory is both written and executed, nor becomes code.
         (libc::SYS_mmap, vec![without(2, libc::PROT_EXEC)?, rule(&EXECUTABLE_FILE)?]),
         (libc::SYS_mprotect, vec![without(2, libc::PROT_EXEC)?]),
+        // Landlock lets everything be opened that is not to be read; then it could be asked about.
+        (libc::SYS_openat, vec![without(2, libc::O_PATH)?]),
         // Threads, no processes.
         (libc::SYS_clone, vec![rule(&[(0, SeccompCmpOp::MaskedEq(thread), thread)])?]),
         // What abort and raise send; to itself only.

@@ -148,6 +148,8 @@ pub struct Hello {
     pub wants_snapshots: bool,
     /// How it is confined.
     pub sandbox: Confined,
+    /// What it lacks to be confined fully.
+    pub lacks: Vec<Lack>,
 }
 
 /// How far the kernel confines a worker.
@@ -160,12 +162,26 @@ pub enum Confined {
     /// System calls only: the kernel has no Landlock.
     #[serde(rename = "system_calls")]
     Calls,
-    /// System calls, and files and sockets as far as this kernel's Landlock goes.
+    /// System calls and files, but with a [`Lack`].
     #[serde(rename = "partial")]
     Partly,
-    /// System calls, files and sockets.
+    /// System calls, files and sockets, with user and network namespaces of its own.
     #[serde(rename = "full")]
     Fully,
+}
+
+/// What keeps a worker from being confined fully.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Word)]
+#[serde(rename_all = "snake_case")]
+pub enum Lack {
+    /// It has no user namespace: the kernel, or whoever set it up, grants none.
+    UserNamespace,
+    /// It has no network namespace.
+    NetworkNamespace,
+    /// The kernel's Landlock has some of the rights only.
+    LandlockRights,
+    /// The kernel has no Landlock: what the daemon's user can read, it can read.
+    Landlock,
 }
 
 /// Something that is no frame of ours.

@@ -17,7 +17,7 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 
 use super::ask::{Ask, Snapshot};
 use super::instance::Instance;
-use super::sandbox::Threads;
+use super::sandbox::{Sandbox, Threads};
 use super::start_error::StartError;
 use super::wire::{
     Hello, MAX_MESSAGE_BYTES, MAX_ORDER, Order, Reply, Setup, WireError, cut, decode, encode, frame_length,
@@ -122,11 +122,11 @@ fn start(socket: BorrowedFd<'_>, setup: Setup, snapshot: &Snapshot) -> Result<(I
     let threads = if listener.is_some() { Threads::Limited } else { Threads::None };
     thread_limit::hand_over(socket, listener.as_ref()).map_err(StartError::Daemon)?;
     drop(listener);
-    let confined = sandbox::enter(setup.max_memory_bytes, setup.require_sandbox, threads)?;
+    let Sandbox { confined, lacks } = sandbox::enter(setup.max_memory_bytes, setup.require_sandbox, threads)?;
     let noted = (setup.noted.0.as_str(), setup.noted.1.as_str());
     let mut instance = Instance::load(Path::new(IMAGE_PATH), noted, setup.settings, Box::new(say))?;
     first_call(&mut instance, snapshot)?;
-    let hello = Hello { sandbox: confined, ..instance.about().clone() };
+    let hello = Hello { sandbox: confined, lacks, ..instance.about().clone() };
     Ok((instance, hello))
 }
 

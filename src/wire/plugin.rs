@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::plugin_host::Confined;
+use crate::plugin_host::{Confined, Lack};
 
 /// `GET /v1/plugins`.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -57,9 +57,13 @@ pub struct PluginItem {
     pub pid: Option<u32>,
     /// Is its access to files confined?
     pub sandboxed: bool,
-    /// full, partial (an older kernel), system_calls (no Landlock) or none (it runs in the daemon, or not at all).
+    /// full, partial (something is lacking), system_calls (no Landlock) or none (it runs in the daemon, or not at all).
     #[schemars(extend("enum" = Confined::WORDS))]
     pub sandbox: String,
+    /// What it lacks to be full: user_namespace, network_namespace, landlock_rights (an older kernel) or landlock.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("items" = serde_json::json!({"type": "string", "enum": Lack::WORDS})))]
+    pub sandbox_lacks: Vec<String>,
     /// Why the file is not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<String>,

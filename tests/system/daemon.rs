@@ -123,6 +123,31 @@ impl Site {
         command
     }
 
+    /// The command in a user namespace of its own, in which it is root: a shell runs `script`, which ends with
+    /// `exec "$@"`. Nothing where no such namespace can be made.
+    pub fn command_below(&self, flags: &[&str], script: &str) -> Option<Command> {
+        let unshare = || {
+            let mut command = Command::new("unshare");
+            command.args(["--user", "--map-root-user"]).args(flags).args(["sh", "-c", script, "sh"]);
+            command
+        };
+        if !unshare().arg("true").output().is_ok_and(|output| output.status.success()) {
+            assert!(std::env::var_os("ALMANAC_TEST_COUNTERPARTS").is_none(), "no user namespace can be made here");
+            return None;
+        }
+        let inner = self.command();
+        let mut command = unshare();
+        command.arg(inner.get_program()).args(inner.get_args());
+        for (name, value) in inner.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        Some(command)
+    }
+
     pub fn start(&self) -> Daemon {
         Daemon::start(self.command(), self.path("state/admin.sock"))
     }

@@ -214,6 +214,16 @@ fn what_reaches_out_is_held_back() {
     let said = &list(&reached, "test.hostile.reach-out").unwrap()[0].reason;
     assert!(!said.contains("=ok") && said.contains("tcp=EPERM") && said.contains("exec=EPERM"), "{said}");
     assert!(said.contains("write-and-execute=EPERM") && said.contains("execute-later=EPERM"), "{said}");
+    assert!(said.contains("stat-passwd=EACCES") && said.contains("path-only=EPERM"), "{said}");
+    bench.finish();
+}
+
+#[test]
+fn what_a_library_still_can() {
+    let bench = Bench::beside_good("reach_out", USUAL);
+    let reached = bench.call("trigger");
+    let said = &list(&reached, "test.hostile.reach-out").unwrap()[0].reason;
+    assert!(said.contains("still=EINVAL"), "{said}");
     bench.finish();
 }
 

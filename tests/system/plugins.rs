@@ -13,7 +13,7 @@ use almanac::plugin_host::{Ask, State};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use serde_json::{Value, json};
 
-use crate::daemon::{Daemon, Site, document, shipped, wait_for, wait_until};
+use crate::daemon::{Daemon, Site, almanacd, document, shipped, wait_for, wait_until};
 use crate::fixtures::{compile, hostile, reasoning};
 use crate::plugin_cases::Bench;
 
@@ -331,6 +331,40 @@ fn a_kernel_without_landlock_is_said_and_may_be_refused() {
     let item = plugins(&daemon)[0].clone();
     assert!(item["state"] == "refused" && item["refusal"].as_str().unwrap().contains("Landlock"), "{item}");
     assert!(item["pid"].is_null());
+}
+
+#[test]
+fn a_worker_has_namespaces_of_its_own() {
+    let site = Site::new();
+    hostile("counter", &site.path("plugins"));
+    let daemon = start(&site);
+    let item = plugin(&daemon, COUNTER);
+    assert_eq!((&item["sandbox"], &item["sandbox_lacks"]), (&json!("full"), &Value::Null));
+    let of = |pid: u64, name: &str| fs::read_link(format!("/proc/{pid}/ns/{name}")).unwrap();
+    for name in ["user", "net"] {
+        assert_ne!(of(item["pid"].as_u64().unwrap(), name), of(daemon.child.id().into(), name));
+    }
+    let status = fs::read_to_string(format!("/proc/{}/status", item["pid"])).unwrap();
+    assert!(status.contains("CapEff:\t0000000000000000") && status.contains("CapPrm:\t0000000000000000"), "{status}");
+}
+
+#[test]
+fn a_sandbox_that_is_not_whole_says_what_it_lacks() {
+    let site = Site::new();
+    hostile("counter", &site.path("plugins"));
+    // Below it, the kernel grants no namespaces.
+    let none = "for kind in user net; do echo 0 > /proc/sys/user/max_${kind}_namespaces || exit; done; exec \"$@\"";
+    let Some(command) = site.command_below(&[], none) else { return };
+    let daemon = Daemon::start(command, site.path("state/admin.sock"));
+    wait_until("the rule library", || daemon.get("/ready").status == 200);
+    let item = plugin(&daemon, COUNTER);
+    assert_eq!(
+        (&item["state"], &item["sandbox"], &item["sandbox_lacks"]),
+        (&json!("ready"), &json!("partial"), &json!(["user_namespace", "network_namespace"]))
+    );
+    let listed = almanacd().args(["ctl", "plugin", "list", "--socket"]).arg(&daemon.admin).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    assert!(listed.contains("sandbox: partial (without user_namespace, network_namespace)"), "{listed}");
 }
 
 /// What the counter says it is: its version.

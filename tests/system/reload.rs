@@ -534,18 +534,7 @@ fn inotify_limits_are_said_and_polled_around() {
     site.configure("catalog: {poll_interval: 20ms}\n").save("a.yaml", &document("a", "one"));
     // A user namespace of its own has limits of its own; where none can be made there is nothing to test.
     let limit = "echo 0 > /proc/sys/user/max_inotify_instances && exec \"$@\"";
-    let probe = Command::new("unshare").args(["-U", "-r", "sh", "-c", limit, "sh", "true"]).output();
-    if !probe.is_ok_and(|probe| probe.status.success()) {
-        assert!(std::env::var_os("ALMANAC_TEST_COUNTERPARTS").is_none(), "no user namespace can be made here");
-        return;
-    }
-    let daemon_command = site.command();
-    let mut command = Command::new("unshare");
-    command
-        .args(["-U", "-r", "sh", "-c", limit, "sh"])
-        .arg(daemon_command.get_program())
-        .args(daemon_command.get_args());
-    command.env("ALMANAC_LISTEN", "127.0.0.1:0").stderr(std::process::Stdio::piped());
+    let Some(command) = site.command_below(&[], limit) else { return };
     let daemon = Daemon::start(command, site.path("state/admin.sock"));
     daemon.log.wait_for("max_user_instances");
     site.save("a.yaml", &document("a", "two"));

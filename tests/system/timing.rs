@@ -357,20 +357,10 @@ fn a_read_only_state_directory_degrades() {
     let site = Site::new();
     fs::create_dir(site.path("state")).unwrap();
     // A mount of its own is read-only to root as well; where none can be made there is nothing to test.
-    let mount = "mount --bind \"$0\" \"$0\" && mount -o remount,bind,ro \"$0\" && exec \"$@\"";
-    let unshare = |program: &std::ffi::OsStr| {
-        let mut command = std::process::Command::new("unshare");
-        command.args(["-U", "-r", "-m", "sh", "-c", mount]).arg(site.path("state")).arg(program);
-        command
-    };
-    if !unshare("true".as_ref()).output().is_ok_and(|output| output.status.success()) {
-        assert!(std::env::var_os("ALMANAC_TEST_COUNTERPARTS").is_none(), "no mount can be made here");
-        return;
-    }
-    let inner = site.command();
-    let mut command = unshare(inner.get_program());
-    command.args(inner.get_args()).arg("--admin-socket").arg(site.path("admin.sock"));
-    command.env("ALMANAC_LISTEN", "127.0.0.1:0").stderr(std::process::Stdio::piped());
+    let state = site.path("state").display().to_string();
+    let mount = format!("mount --bind {state} {state} && mount -o remount,bind,ro {state} && exec \"$@\"");
+    let Some(mut command) = site.command_below(&["--mount"], &mount) else { return };
+    command.arg("--admin-socket").arg(site.path("admin.sock"));
     let daemon = Daemon::start(command, site.path("admin.sock"));
     assert_eq!(estimate(&daemon, &json!({"tool_name": "reasoning_linear"}))["estimated_duration_ms"], 12000);
     let refused = daemon.post("/v1/executions", r#"{"tool_name":"a","duration_ms":1}"#);

@@ -1334,8 +1334,10 @@ export interface PluginItem {
   pid?: number | null;
   /** Is its access to files confined? */
   sandboxed: boolean;
-  /** full, partial (an older kernel), system_calls (no Landlock) or none (it runs in the daemon, or not at all). */
+  /** full, partial (something is lacking), system_calls (no Landlock) or none (it runs in the daemon, or not at all). */
   sandbox: 'none' | 'system_calls' | 'partial' | 'full';
+  /** What it lacks to be full: user_namespace, network_namespace, landlock_rights (an older kernel) or landlock. */
+  sandbox_lacks?: ('user_namespace' | 'network_namespace' | 'landlock_rights' | 'landlock')[];
   /** Why the file is not run. */
   refusal?: string | null;
   /** Why the file's content does not serve, while an earlier one does. */

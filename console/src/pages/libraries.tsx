@@ -95,7 +95,7 @@ function Library({
         <Fact name="Restarts" value={count(library.restarts)} />
         <Fact name="Half within" value={latency == null ? '–' : `${count(latency.p50)} µs`} />
         <Fact name="99 % within" value={latency == null ? '–' : `${count(latency.p99)} µs`} />
-        <Fact name="Sandbox" value={library.sandbox.replace('_', ' ')} />
+        <Fact name="Sandbox" value={sandbox(library)} />
       </dl>
       <div class="part">
         <h3>
@@ -133,6 +133,11 @@ function Fact({ name, value }: { name: string; value: string }) {
       <dd>{value}</dd>
     </div>
   );
+}
+
+function sandbox({ sandbox, sandbox_lacks: lacks }: PluginItem): string {
+  const words = [sandbox, ...(lacks ?? [])].map((word) => word.replace('_', ' '));
+  return words.slice(1).length > 0 ? `${words[0]} (without ${words.slice(1).join(', ')})` : `${words[0]}`;
 }
 
 function says(event: Happened): string {

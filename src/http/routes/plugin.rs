@@ -48,6 +48,7 @@ fn item(listed: &ListedLibrary) -> PluginItem {
         pid: status.pid,
         sandboxed: matches!(sandbox, Confined::Partly | Confined::Fully),
         sandbox: sandbox.as_str().to_owned(),
+        sandbox_lacks: hello.iter().flat_map(|hello| &hello.lacks).map(|lack| lack.as_str().to_owned()).collect(),
         refusal: status.refusal.clone(),
         update_refused: update_refused(status),
         last_fault: status.last_fault.as_ref().map(fault),
