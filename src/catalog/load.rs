@@ -152,7 +152,6 @@ pub(super) fn shadowed(entry: &Entry, first: &Entry) -> Diagnostic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::edits::edited;
 
     #[test]
     fn a_faulty_document_says_whose_it_is() {
@@ -170,8 +169,7 @@ mod tests {
     /// Any bytes are a document, or faults whose places are in them.
     #[test]
     fn fuzz_documents() {
-        const SEED: &[u8] = include_bytes!("../../tool_metadata/reasoning/reasoning_linear.yaml");
-        let check = |bytes: &[u8]| match parse(Path::new("f"), bytes, 1 << 16) {
+        crate::text::edits::fuzz("documents", |bytes| match parse(Path::new("f"), bytes, 1 << 16) {
             Ok(document) => {
                 let entry = super::super::Entry::new(&document, Path::new("f").into());
                 assert_eq!(entry.document().name, document.name);
@@ -182,10 +180,6 @@ mod tests {
                 let lines = ends.count() + 1;
                 assert!(!faults.is_empty() && faults.iter().all(|fault| fault.line <= lines + 1), "{faults:?}");
             }
-        };
-        bolero::check!().for_each(|bytes: &[u8]| {
-            check(bytes);
-            check(&edited(SEED, bytes));
         });
     }
 }

@@ -321,20 +321,12 @@ mod tests {
     fn fuzz_criteria() {
         use crate::strict::decode::decode_with;
         use crate::strict::{Limits, read::json};
-        const SEED: &[u8] = br#"{"role": "user", "threadId": ["a", "b"], "thread.position": 3, "tags": ["x"],
-            "minImportance": "high", "from": "2024-01-02T03:04:05Z", "to": "2025-01-02T03:04:05Z",
-            "userId": "user:user:x",
-            "metadata.own.key": 1, "priority": ["low", 2], "confidence": 0.5}"#;
-        let check = |bytes: &[u8]| {
+        crate::text::edits::fuzz("criteria", |bytes| {
             let Ok(node) = json(bytes, &Limits::of_bytes(1 << 16)) else { return };
             for kind in [None].into_iter().chain(Kind::ALL.map(Some)) {
                 let _ = decode_with(node.clone(), |node, at| read(kind, node, at));
                 let _ = sort_by(kind, &String::from_utf8_lossy(bytes));
             }
-        };
-        bolero::check!().for_each(|bytes: &[u8]| {
-            check(bytes);
-            check(&crate::text::edits::edited(SEED, bytes));
         });
     }
 }

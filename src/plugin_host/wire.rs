@@ -298,21 +298,15 @@ mod tests {
     /// Whatever a worker writes is a message within its bounds, or an error.
     #[test]
     fn fuzz_replies() {
-        let proposal = |score| Proposal { tool: "tool".to_owned(), reason: "reason".repeat(300), score };
-        let reply = Reply::Answer { number: 7, outcome: Ok([0.5, f64::NAN, 7.0].map(proposal).into()) };
-        let mut seed = Vec::new();
-        encode(&reply, &mut seed);
-        let check = |bytes: &[u8]| {
+        // What is no reply of this version reaches little.
+        assert!(decode::<Reply>(include_bytes!("../../tests/corpus/replies/answer")).is_ok());
+        crate::text::edits::fuzz("replies", |bytes| {
             let Ok(Some(length)) = frame_length(bytes, MAX_REPLY) else { return };
             let Some(frame) = bytes.get(..length) else { return };
             let Ok(Reply::Answer { outcome: Ok(mut proposals), .. }) = decode::<Reply>(frame) else { return };
             clamp(&mut proposals);
             assert!(proposals.len() <= MAX_PROPOSALS);
             assert!(proposals.iter().all(|proposal| (0.0..=1.0).contains(&proposal.score)));
-        };
-        bolero::check!().for_each(|bytes: &[u8]| {
-            check(bytes);
-            check(&crate::text::edits::edited(&seed, bytes));
         });
     }
 }

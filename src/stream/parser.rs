@@ -156,17 +156,11 @@ mod tests {
     /// Any bytes say the same in one piece and in two.
     #[test]
     fn fuzz_streams() {
-        let check = |bytes: &[u8]| {
+        crate::text::edits::fuzz("streams", |bytes| {
             let (at, bytes) = bytes.split_first().map_or((0, bytes), |(&at, rest)| (usize::from(at), rest));
             let (first, second) = bytes.split_at(at.min(bytes.len()));
             for protocol in Protocol::ALL {
                 assert_eq!(parse(protocol, &[bytes]), parse(protocol, &[first, second]));
-            }
-        };
-        bolero::check!().for_each(|bytes: &[u8]| {
-            check(bytes);
-            for seed in [DATA, EVENTS] {
-                check(&crate::text::edits::edited(seed.as_bytes(), bytes));
             }
         });
     }

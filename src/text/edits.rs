@@ -1,7 +1,34 @@
-//! Changes to a seed that any bytes stand for: what is nearly right reaches further than what is merely random.
+//! Feeding made-up bytes: what is nearly right reaches further than what is merely random, so any bytes also stand for
+//! changes to one of the files in `tests/corpus`. What was found goes there, too.
+
+use std::fs;
+use std::panic::RefUnwindSafe;
+use std::path::Path;
+
+/// Has `check` see the files of `tests/corpus/NAME` as they are, then made-up bytes, and the files with made-up
+/// changes.
+pub(crate) fn fuzz(name: &str, check: impl Fn(&[u8]) + RefUnwindSafe) {
+    let seeds = corpus(name);
+    for seed in &seeds {
+        check(seed);
+    }
+    bolero::check!().for_each(|bytes: &[u8]| {
+        check(bytes);
+        if let Some((&which, edits)) = bytes.split_first() {
+            check(&edited(&seeds[usize::from(which) % seeds.len()], edits));
+        }
+    });
+}
+
+fn corpus(name: &str) -> Vec<Vec<u8>> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(name);
+    let mut paths: Vec<_> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths.iter().map(|path| fs::read(path).unwrap()).collect()
+}
 
 /// The seed with up to 64 changes: bytes replaced, added, taken away and copied.
-pub(crate) fn edited(seed: &[u8], edits: &[u8]) -> Vec<u8> {
+fn edited(seed: &[u8], edits: &[u8]) -> Vec<u8> {
     let mut text = seed.to_vec();
     for edit in edits.chunks_exact(4).take(64) {
         let place = usize::from(u16::from_le_bytes([edit[0], edit[1]])) % (text.len() + 1);
