@@ -137,12 +137,17 @@ pub fn default_state_dir() -> PathBuf {
 
 /// Where tool documents are if nobody says.
 pub fn default_tool_metadata() -> Vec<PathBuf> {
-    if Path::new("tool_metadata").is_dir() {
-        return vec!["tool_metadata".into()];
+    let here = PathBuf::from("tool_metadata");
+    if here.is_dir() {
+        return vec![here];
     }
     let installed = ["/etc/almanac/tool_metadata", "/usr/share/almanac/tool_metadata"].map(PathBuf::from);
     // All of them, since one that is not there yet may be made while the daemon runs.
-    if installed.iter().any(|path| path.is_dir()) { installed.into() } else { vec!["tool_metadata".into()] }
+    if installed.iter().any(|path| path.is_dir()) {
+        installed.into()
+    } else {
+        installed.into_iter().chain([here]).collect()
+    }
 }
 
 /// systemd hands the tokens over as a credential; the file of the package stands in where none is configured, but for

@@ -25,6 +25,7 @@ pub mod sqlite;
 #[cfg(test)]
 pub(crate) mod suite;
 mod told_keys;
+mod trouble;
 
 use std::fmt;
 use std::sync::Arc;

@@ -108,6 +108,21 @@ mod tests {
         check(&[(0, FIRST_FAILURE), (0, SECOND_FAILURE), (0, aside(30)), (630, FIRST_FAILURE)]);
     }
 
+    /// Whatever fails at each start costs an hour's start after the first hours, and nothing grows.
+    #[test]
+    fn ninety_days_of_failures_are_few_starts() {
+        let (start, mut record) = (Instant::now(), Record::default());
+        let (mut now, mut starts) = (start, 0);
+        while now < start + Duration::from_secs(90 * 24 * 60 * 60) {
+            starts += 1;
+            now += match record.fail(now) {
+                Verdict::Backoff(_, time) | Verdict::Quarantine(time) => time,
+            };
+            assert!(record.failures.len() <= TOO_MANY);
+        }
+        assert!((90 * 24..90 * 24 + 12).contains(&starts), "{starts}");
+    }
+
     #[test]
     fn a_quarantine_ends() {
         let start = Instant::now();

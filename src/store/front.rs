@@ -8,11 +8,11 @@ use std::thread::{self, Builder, JoinHandle};
 use std::time::{Duration, Instant};
 use std::{fmt, io, mem};
 
-use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::predicted_queue::PredictedQueue;
+use super::trouble::Trouble;
 use super::{History, Pending, StoreError, Stored};
 use crate::timing::Execution;
 
@@ -92,33 +92,6 @@ impl<D: DatabaseSide> Job<D> {
             Self::Task(task) => task.records(),
             Self::Erasure(_) => 1,
         }
-    }
-}
-
-/// Why nothing can be stored, if so; said in the log when it changes.
-#[derive(Debug, Default)]
-pub(super) struct Trouble(ArcSwapOption<String>);
-
-impl Trouble {
-    pub(super) fn get(&self) -> Option<String> {
-        self.0.load().as_deref().cloned()
-    }
-
-    pub(super) fn is_some(&self) -> bool {
-        self.0.load().is_some()
-    }
-
-    pub(super) fn report(&self, trouble: Option<String>) {
-        let before = self.0.load();
-        if before.as_deref() == trouble.as_ref() {
-            return;
-        }
-        match &trouble {
-            Some(reason) => tracing::error!(reason, "nothing can be stored"),
-            None if before.is_some() => tracing::info!("the store works again"),
-            None => {}
-        }
-        self.0.store(trouble.map(Arc::new));
     }
 }
 

@@ -1,5 +1,6 @@
 //! Clocks that are wrong: nothing is removed for it, and nothing is refused that is right.
 
+use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
@@ -7,20 +8,25 @@ use serde_json::{Value, json};
 use crate::daemon::{Daemon, Site, ask};
 use crate::fixtures::compile;
 
-const DAY_S: i64 = 24 * 60 * 60;
+pub const DAY_S: i64 = 24 * 60 * 60;
 
-/// A daemon whose clock is ahead by so many seconds.
-fn start(site: &Site, ahead_s: i64) -> Daemon {
+/// What is loaded before a daemon for its clock to be another.
+pub fn preload(site: &Site) -> PathBuf {
     let clock = site.path("clock.so");
     if !clock.exists() {
         compile("../clock", &[], &clock);
     }
+    clock
+}
+
+/// A daemon whose clock is ahead by so many seconds.
+pub fn start(site: &Site, ahead_s: i64) -> Daemon {
     let mut command = site.command();
-    command.env("LD_PRELOAD", &clock).env("CLOCK_AHEAD_S", ahead_s.to_string());
+    command.env("LD_PRELOAD", preload(site)).env("CLOCK_AHEAD_S", ahead_s.to_string());
     Daemon::start(command, site.path("state/admin.sock"))
 }
 
-fn estimate(daemon: &Daemon) -> Value {
+pub fn estimate(daemon: &Daemon) -> Value {
     ask(daemon, "/v1/estimate", &json!({"tool_name": "a"}))["timing"].clone()
 }
 

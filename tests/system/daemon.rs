@@ -123,29 +123,9 @@ impl Site {
         command
     }
 
-    /// The command in a user namespace of its own, in which it is root: a shell runs `script`, which ends with
-    /// `exec "$@"`. Nothing where no such namespace can be made.
+    /// The command, as [`below`] starts it.
     pub fn command_below(&self, flags: &[&str], script: &str) -> Option<Command> {
-        let unshare = || {
-            let mut command = Command::new("unshare");
-            command.args(["--user", "--map-root-user"]).args(flags).args(["sh", "-c", script, "sh"]);
-            command
-        };
-        if !unshare().arg("true").output().is_ok_and(|output| output.status.success()) {
-            assert!(std::env::var_os("ALMANAC_TEST_COUNTERPARTS").is_none(), "no user namespace can be made here");
-            return None;
-        }
-        let inner = self.command();
-        let mut command = unshare();
-        command.arg(inner.get_program()).args(inner.get_args());
-        for (name, value) in inner.get_envs() {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        Some(command)
+        below(&self.command(), flags, script)
     }
 
     pub fn start(&self) -> Daemon {
@@ -157,6 +137,30 @@ impl Site {
         let output = self.command().args(arguments).output().unwrap();
         (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
     }
+}
+
+/// A command in a user namespace of its own, in which it is root: a shell runs `script`, which ends with `exec "$@"`.
+/// Nothing where no such namespace can be made.
+pub fn below(inner: &Command, flags: &[&str], script: &str) -> Option<Command> {
+    let unshare = || {
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user"]).args(flags).args(["sh", "-c", script, "sh"]);
+        command
+    };
+    if !unshare().arg("true").output().is_ok_and(|output| output.status.success()) {
+        assert!(std::env::var_os("ALMANAC_TEST_COUNTERPARTS").is_none(), "no user namespace can be made here");
+        return None;
+    }
+    let mut command = unshare();
+    command.arg(inner.get_program()).args(inner.get_args());
+    for (name, value) in inner.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    Some(command)
 }
 
 /// The binary, with none of the developer's own settings.

@@ -1,0 +1,94 @@
+//! Why nothing can be stored. On a full disk some writes work and others do not, many times a second; who asks is told
+//! how it is at that moment, and the log tells the beginning and the end.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
+
+/// It is over once everything has worked for so long.
+const SETTLED: Duration = Duration::from_secs(5);
+
+/// Why nothing can be stored, if so.
+#[derive(Debug, Default)]
+pub(super) struct Trouble {
+    now: ArcSwapOption<String>,
+    told: Mutex<Told>,
+}
+
+/// What the log was told last.
+#[derive(Debug, Default)]
+struct Told(Option<(String, Instant)>);
+
+/// What the log is to be told.
+#[derive(Debug, PartialEq, Eq)]
+enum News {
+    Began,
+    Ended,
+}
+
+impl Told {
+    fn hear(&mut self, trouble: Option<&str>, now: Instant) -> Option<News> {
+        match (trouble, &mut self.0) {
+            (Some(reason), Some((told, last))) if told == reason => {
+                *last = now;
+                None
+            }
+            (Some(reason), told) => {
+                *told = Some((reason.to_owned(), now));
+                Some(News::Began)
+            }
+            (None, Some((_, last))) if now.saturating_duration_since(*last) >= SETTLED => {
+                self.0 = None;
+                Some(News::Ended)
+            }
+            (None, _) => None,
+        }
+    }
+}
+
+impl Trouble {
+    pub(super) fn get(&self) -> Option<String> {
+        self.now.load().as_deref().cloned()
+    }
+
+    pub(super) fn is_some(&self) -> bool {
+        self.now.load().is_some()
+    }
+
+    /// What came of a write: why it failed, or nothing.
+    pub(super) fn report(&self, trouble: Option<String>) {
+        match self.told.lock().hear(trouble.as_deref(), Instant::now()) {
+            Some(News::Began) => tracing::error!(reason = trouble, "nothing can be stored"),
+            Some(News::Ended) => tracing::info!("the store works again"),
+            None => {}
+        }
+        if trouble.is_some() || self.is_some() {
+            self.now.store(trouble.map(Arc::new));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reports at tenths of a second, and compares what the log is told.
+    fn check(reports: &[(u64, Option<&str>, Option<News>)]) {
+        let (start, mut told) = (Instant::now(), Told::default());
+        for (tenths, trouble, expected) in reports {
+            let heard = told.hear(*trouble, start + Duration::from_millis(100 * tenths));
+            assert_eq!(heard, *expected, "{trouble:?} at {tenths}");
+        }
+    }
+
+    #[test]
+    fn what_comes_and_goes_is_told_once() {
+        let full = Some("full");
+        check(&[(0, None, None), (1, full, Some(News::Began)), (2, None, None), (3, full, None), (4, None, None)]);
+        check(&[(0, full, Some(News::Began)), (1, None, None), (51, None, Some(News::Ended)), (52, None, None)]);
+        check(&[(0, full, Some(News::Began)), (40, full, None), (51, None, None), (90, None, Some(News::Ended))]);
+        check(&[(0, full, Some(News::Began)), (1, Some("gone"), Some(News::Began)), (2, Some("gone"), None)]);
+    }
+}
