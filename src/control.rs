@@ -87,7 +87,7 @@ pub struct Reconfigured {
     /// The log's level, if it is another one.
     pub level: Option<String>,
     /// Keys that changed and which only a restart can change.
-    pub fixed: Vec<&'static str>,
+    pub fixed: Vec<String>,
 }
 
 /// Reads the configuration again. The daemon that owns it knows what it said before.
@@ -154,7 +154,7 @@ pub struct ReloadedAll {
     pub catalog: Report,
     pub plugins: Reloaded,
     /// Keys of the configuration that changed and need a restart.
-    pub waiting: Vec<&'static str>,
+    pub waiting: Vec<String>,
 }
 
 /// What of a configuration that was read is still to be acted on.
@@ -162,7 +162,7 @@ struct Applied {
     sources: Sources,
     plugins: plugin_host::Settings,
     upstreams: upstream::Settings,
-    waiting: Vec<&'static str>,
+    waiting: Vec<String>,
 }
 
 /// How the daemon is.

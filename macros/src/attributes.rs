@@ -14,6 +14,8 @@ pub(crate) struct Container {
     pub(crate) has_default: bool,
     pub(crate) check: Option<Path>,
     pub(crate) try_from: Option<Type>,
+    /// Is it to tell in which keys two of it differ?
+    pub(crate) differs: bool,
 }
 
 /// Where a field's value comes from.
@@ -71,6 +73,8 @@ impl Container {
                 container.has_default = true;
             } else if owner == "node" && meta.path.is_ident("check") {
                 container.check = Some(meta.value()?.parse()?);
+            } else if owner == "node" && meta.path.is_ident("differences") {
+                container.differs = true;
             } else if owner == "node" && meta.path.is_ident("try_from") {
                 let text: LitStr = meta.value()?.parse()?;
                 container.try_from = Some(text.parse()?);

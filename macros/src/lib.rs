@@ -35,7 +35,8 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{Data, DataStruct, DeriveInput, Error, Fields, parse_macro_input};
 
-/// Derives `crate::strict::FromNode`, and `crate::strict::FromFields` of a struct.
+/// Derives `crate::strict::FromNode`, and `crate::strict::FromFields` of a struct; with `#[node(differences)]` its
+/// method `differences`, too.
 #[proc_macro_derive(FromNode, attributes(node, schemars, serde))]
 pub fn from_node(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -87,7 +88,10 @@ fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     let decoder = decoder(&quote! {
         at.map(node, <Self as crate::strict::FromFields>::from_fields).flatten()
     });
+    let differences = container.differs.then(|| differences(&fields));
+    let differences = differences.map(|body| quote! { impl #generics #name #arguments #bounds { #body } });
     Ok(quote! {
+        #differences
         impl #generics crate::strict::FromFields for #name #arguments #bounds {
             fn from_fields(fields: &mut crate::strict::Fields<'_>) -> ::core::option::Option<Self> {
                 #mapping
@@ -99,6 +103,19 @@ fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         }
         #decoder
     })
+}
+
+/// The method that names the keys in which another differs.
+fn differences(fields: &[Field]) -> TokenStream {
+    let pairs = fields.iter().filter(|field| field.source == Source::Key).map(|Field { name, key, .. }| {
+        quote! { (#key, self.#name == other.#name) }
+    });
+    quote! {
+        /// The keys in which `other` differs.
+        pub fn differences(&self, other: &Self) -> ::std::vec::Vec<&'static str> {
+            [#(#pairs),*].into_iter().filter(|(_, same)| !same).map(|(key, _)| key).collect()
+        }
+    }
 }
 
 /// Reads every field before the first that is missing gives up, so that all faults are found.

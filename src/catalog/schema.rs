@@ -8,6 +8,7 @@ use schemars::SchemaGenerator;
 use serde_json::{Map, Value, json};
 
 use super::document::{MAX_NAME, ToolMetadata};
+use crate::strict::decode::MAX_WHOLE;
 use crate::strict::pattern::CONTROL;
 
 /// The schema of a tool document, draft 2020-12.
@@ -59,7 +60,7 @@ fn drop_format(schema: &mut Value) {
         && let Some(schema) = schema.as_object_mut()
     {
         schema.remove("format");
-        schema.entry("maximum").or_insert_with(|| json!(u64::MAX));
+        schema.entry("maximum").or_insert_with(|| json!(MAX_WHOLE));
     }
 }
 

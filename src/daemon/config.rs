@@ -241,7 +241,7 @@ impl Config {
             door.send_replace(Arc::new(fresh.mcp.door.clone()));
             Ok(Reconfigured {
                 sources: fresh.reloading(),
-                auth: if fixed.contains(&TOKENS) || fixed.contains(&ISSUER) {
+                auth: if fixed.iter().any(|key| key == TOKENS || key == ISSUER) {
                     held.auth.clone()
                 } else {
                     fresh.auth.clone()
@@ -257,17 +257,14 @@ impl Config {
     }
 
     /// Keys in which `other` differs and which only a restart can change.
-    pub fn fixed_differences(&self, other: &Self) -> Vec<&'static str> {
+    pub fn fixed_differences(&self, other: &Self) -> Vec<String> {
         let pairs = [
             ("listen", self.listen == other.listen),
             ("admin_socket", self.admin_socket == other.admin_socket),
             ("state_dir", self.state_dir == other.state_dir),
             ("workers", self.workers == other.workers),
             ("drain_timeout", self.drain_timeout == other.drain_timeout),
-            ("http", self.http == other.http),
             ("mcp.socket", self.mcp.door.socket == other.mcp.door.socket),
-            ("timing", self.timing == other.timing),
-            ("store", self.store == other.store),
             ("plugins.isolation", self.plugins.isolation == other.plugins.isolation),
             ("qualifier.llm", self.qualifier.llm == other.qualifier.llm),
             // Who takes the tokens away does not mean to let everybody in at once.
@@ -275,7 +272,15 @@ impl Config {
             (ISSUER, self.auth.issuer.issuer.is_none() || other.auth.issuer.issuer.is_some()),
             ("log.format", self.log.format == other.log.format),
         ];
-        pairs.into_iter().filter(|(_, same)| !same).map(|(key, _)| key).collect()
+        let sections = [
+            ("http", self.http.differences(&other.http)),
+            ("timing", self.timing.differences(&other.timing)),
+            ("store", self.store.differences(&other.store)),
+        ];
+        let keys = sections
+            .into_iter()
+            .flat_map(|(section, keys)| keys.into_iter().map(move |key| format!("{section}.{key}")));
+        pairs.into_iter().filter(|(_, same)| !same).map(|(key, _)| key.to_owned()).chain(keys).collect()
     }
 }
 

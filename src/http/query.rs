@@ -42,9 +42,14 @@ impl Query {
         self.0.iter().find(|(other, value)| *other == name && !value.is_empty()).map(|(_, value)| value.as_str())
     }
 
+    /// The same, also if it is empty: what has no empty value says so.
+    fn given(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(other, _)| *other == name).map(|(_, value)| value.as_str())
+    }
+
     /// true or false.
     pub(super) fn flag(&self, name: &str, default: bool) -> Result<bool, Problem> {
-        match self.get(name) {
+        match self.given(name) {
             None => Ok(default),
             Some("true") => Ok(true),
             Some("false") => Ok(false),
@@ -55,9 +60,15 @@ impl Query {
         }
     }
 
+    /// Where a page begins, by the parameter `cursor`: how many were on those before.
+    pub(super) fn page_start(&self) -> Result<usize, Problem> {
+        let parsed = self.get("cursor").map_or(Ok(0), str::parse);
+        parsed.map_err(|_| Problem::invalid(Code::InvalidCursor, "the cursor is not one that this list gave"))
+    }
+
     /// A whole number from `low` to `high`.
     pub(super) fn number(&self, name: &str, default: usize, low: usize, high: usize) -> Result<usize, Problem> {
-        let Some(text) = self.get(name) else { return Ok(default) };
+        let Some(text) = self.given(name) else { return Ok(default) };
         text.parse().ok().filter(|number| (low..=high).contains(number)).ok_or_else(|| {
             Problem::invalid(
                 Code::InvalidParameter,

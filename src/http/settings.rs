@@ -6,7 +6,7 @@ use crate::strict::{FromNode, Violation};
 
 /// The section `http` of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, FromNode)]
-#[node(default)]
+#[node(default, differences)]
 pub struct Settings {
     /// Connections at once; further ones are answered 503.
     #[schemars(range(min = 1, max = 1_000_000))]

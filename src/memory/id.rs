@@ -10,6 +10,7 @@ use std::str::FromStr;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 
+use crate::strict::decode::MAX_WHOLE;
 use crate::strict::pattern::{ID, PART};
 use crate::strict::{At, FromNode, Node};
 
@@ -186,7 +187,8 @@ impl FromStr for StructuredId {
 fn parse_version(text: &str) -> Result<u64, IdError> {
     let canonical = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
     let error = || IdError::Version(text.chars().take(40).collect());
-    if canonical { text.parse().map_err(|_| error()) } else { Err(error()) }
+    let version = text.parse().ok().filter(|&version| canonical && version <= MAX_WHOLE);
+    version.ok_or_else(error)
 }
 
 /// The parts of an id that is written as an object.
@@ -236,7 +238,7 @@ impl JsonSchema for StructuredId {
                         "namespace": {"type": "string", "minLength": 1, "maxLength": MAX_PART, "pattern": PART},
                         "type": {"type": "string", "minLength": 1, "maxLength": MAX_PART, "pattern": PART},
                         "id": {"type": "string", "minLength": 1, "maxLength": MAX_PART, "pattern": PART},
-                        "version": {"type": ["integer", "null"], "minimum": 1, "maximum": i64::MAX},
+                        "version": {"type": ["integer", "null"], "minimum": 1, "maximum": MAX_WHOLE},
                     },
                     "required": ["namespace", "type", "id"],
                     "additionalProperties": false,
@@ -317,7 +319,7 @@ mod tests {
         #[test]
         fn every_id_round_trips(
             namespace in "\\PC{1,20}", entity in "[a-z:%3A]{1,9}", id in "(\\PC|:|%|%3A|%25){1,30}",
-            version in prop::option::of(1_u64..),
+            version in prop::option::of(1..=MAX_WHOLE),
         ) {
             let id = StructuredId::new(namespace, entity, id, version).unwrap();
             prop_assert_eq!(id.to_string().parse::<StructuredId>(), Ok(id));

@@ -10,7 +10,7 @@ use crate::strict::{FromNode, values};
 
 /// The section `store` of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, FromNode)]
-#[node(default)]
+#[node(default, differences)]
 pub struct Settings {
     /// What an acknowledgement is worth.
     pub durability: Durability,

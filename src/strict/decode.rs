@@ -375,9 +375,16 @@ impl FromNode for bool {
     }
 }
 
+/// The largest whole number that is read as one: databases and most languages have no larger.
+pub const MAX_WHOLE: u64 = i64::MAX as u64;
+
 impl FromNode for u64 {
     fn from_node(node: Node, at: &mut At) -> Option<Self> {
         match &node {
+            Node::Number(number) if number.as_u64().is_some_and(|number| number > MAX_WHOLE) => {
+                at.bad_value(format!("a whole number is at most {MAX_WHOLE}"));
+                None
+            }
             Node::Number(number) if number.as_u64().is_some() => number.as_u64(),
             Node::Number(number) if whole(number).is_some() => whole(number),
             other => {

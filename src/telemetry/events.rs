@@ -158,7 +158,7 @@ pub struct ConfigReloaded<'r> {
     /// What is wrong with it, if anything; then the old one holds.
     pub error: Option<&'r str>,
     /// Keys that changed and need a restart.
-    pub fixed: &'r [&'static str],
+    pub fixed: &'r [String],
 }
 
 impl ConfigReloaded<'_> {

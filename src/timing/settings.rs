@@ -5,7 +5,7 @@ use crate::strict::FromNode;
 
 /// The section `timing` of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, FromNode)]
-#[node(default)]
+#[node(default, differences)]
 pub struct Settings {
     /// When callers that do not say give up, in ms; document 003's factory limit.
     #[schemars(range(min = 1, max = MAX_DURATION_MS))]

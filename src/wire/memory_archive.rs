@@ -63,7 +63,7 @@ impl FromNode for Archived {
             let content = fields.needed("content");
             let whole: Option<Map<String, Value>> = fields.needed("metadata");
             let version = fields.optional("version").unwrap_or(1);
-            if version == 0 || version > i64::MAX as u64 {
+            if version == 0 {
                 fields.bad_value("version", "a version is 1 or more");
             }
             let (created_us, updated_us) = (moment(fields, "createdAt"), moment(fields, "updatedAt"));

@@ -160,6 +160,9 @@ fn bad_requests_are_told_what_is_wrong() {
     check("GET", "/v1/tools?limit=0", "", 422, "invalid-parameter");
     check("GET", "/v1/tools?limit=1&limit=2", "", 400, "repeated-parameter");
     check("GET", "/v1/tools?cursor=r:5", "", 422, "invalid-cursor");
+    check("GET", "/v1/timing?cursor=x", "", 422, "invalid-cursor");
+    check("GET", "/v1/presets?cursor=-1", "", 422, "invalid-cursor");
+    check("GET", "/v1/tools?limit=", "", 422, "invalid-parameter");
     check("GET", "/v1/tools?q=x&cursor=r:99999999999999999999", "", 422, "invalid-cursor");
     check("GET", "/v1/catalog?limit=1001", "", 422, "invalid-parameter");
     check("GET", "/v1/catalog?limit=many", "", 422, "invalid-parameter");

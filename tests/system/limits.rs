@@ -1,7 +1,10 @@
 //! Connections that take too much, and what closes them.
 
 use std::io::{Read, Write};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+
+use serde_json::json;
 
 use crate::daemon::{Daemon, Site, document, wait_until};
 
@@ -243,6 +246,23 @@ fn a_stream_that_stands_still_within_a_line_is_ended() {
     );
     let reply = client.reply_to("POST");
     assert_eq!((reply.status, reply.code().as_str()), (408, "slow-body"));
+}
+
+#[test]
+fn what_was_fitted_to_the_limit_of_files_is_no_change() {
+    let site = Site::new();
+    let inner = site.command();
+    let mut command = Command::new("prlimit");
+    command.arg("--nofile=1000:1000").arg(inner.get_program()).args(inner.get_args());
+    command.env("ALMANAC_LISTEN", "127.0.0.1:0").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let daemon = Daemon::start(command, site.path("state/admin.sock"));
+    daemon.log.wait_for("room for fewer connections");
+    let reload = daemon.admin("POST", "/-/reload", b"").json();
+    assert_eq!(reload["waiting"].as_array().map_or(0, Vec::len), 0, "{reload}");
+    assert!(!daemon.log.text().contains("changed keys"));
+    site.configure("http: {max_connections: 300}\n");
+    let reload = daemon.admin("POST", "/-/reload", b"").json();
+    assert_eq!(reload["waiting"], json!(["http.max_connections"]), "{reload}");
 }
 
 #[test]

@@ -146,7 +146,7 @@ pub(super) fn reload(context: Arc<Context>, request: Request) -> Answering {
             total: report.loaded.diagnostics.len(),
             plugins_ready: plugins.ready,
             plugins_failed: plugins.failed.into_iter().map(|(id, reason)| FailedPlugin { id, reason }).collect(),
-            waiting: waiting.into_iter().map(str::to_owned).collect(),
+            waiting,
         }))
     })
 }

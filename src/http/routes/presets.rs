@@ -26,7 +26,7 @@ pub(super) fn list_operation() -> Operation {
 pub(super) fn list(context: &Context, request: &mut Request) -> Result<Answer, Problem> {
     let query = &request.query;
     let limit = query.number("limit", PAGE, 1, 1000)?;
-    let start = query.number("cursor", 0, 0, usize::MAX)?;
+    let start = query.page_start()?;
     let (presets, learnt) = (request.generation.presets(), context.engine.learnt());
     let (total, end) = (presets.len(), start.saturating_add(limit).min(presets.len()));
     let items = presets.iter().skip(start).take(limit);

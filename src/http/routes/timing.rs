@@ -139,7 +139,7 @@ pub(super) fn list_operation() -> Operation {
 pub(super) fn list(context: &Context, request: &mut Request) -> Result<Answer, Problem> {
     let query = &request.query;
     let limit = query.number("limit", PAGE, 1, 1000)?;
-    let start = query.number("cursor", 0, 0, usize::MAX)?;
+    let start = query.page_start()?;
     Ok(answer::json(&page(context, &request.generation, |_| true, start, limit)))
 }
 

@@ -192,7 +192,7 @@ mod tests {
         check(json!({"message": "x"}), "message-disagrees");
         check(json!({"model": "m"}), "/model");
         check(json!({"timestamp": "yesterday", "tokenIn": 1}), "/timestamp /tokenIn");
-        check(json!({"tokensIn": u64::MAX, "calls": u64::MAX}), "/tokensIn /calls");
+        check(json!({"tokensIn": i64::MAX, "calls": i64::MAX}), "/tokensIn /calls");
         check(json!({"calls": 0, "tokensOut": -1}), "/tokensOut /calls");
         let tier = json!({"aboveTokens": 5, "input": 1, "output": 1});
         check(json!({"prices": {"input": 1, "output": 1, "tiers": [tier, tier]}}), "/prices/tiers");
