@@ -75,6 +75,26 @@ fn a_tenant_sees_its_own_calls() {
     assert_eq!((listed(&mine), listed(&other)), (1, 0));
 }
 
+/// What the security model says tokens do not protect.
+#[test]
+fn durations_and_names_of_tools_are_everybody_s() {
+    let site = Site::new();
+    let [mine, other] = tokens_of_two_tenants(&site, "read,record").map(|token| format!("Bearer {token}"));
+    let daemon = site.start();
+    let ask = |token: &str, method: &str, path: &str, body: &str| {
+        let headers = [("authorization", token), ("content-type", "application/json")];
+        let reply = daemon.send(method, path, &headers, body.as_bytes());
+        assert!(reply.status < 300, "{path}: {}", reply.text());
+        reply
+    };
+    let calls = json!(vec![json!({"tool_name": "mine_alone", "duration_ms": 7000}); 20]).to_string();
+    ask(&mine, "POST", "/v1/executions", &calls);
+    let timing = ask(&other, "GET", "/v1/timing", "").text();
+    assert!(timing.contains("mine_alone"), "{timing}");
+    let estimate = ask(&other, "POST", "/v1/estimate", r#"{"tool_name": "mine_alone"}"#).json();
+    assert_eq!(estimate["timing"]["basis"], "history", "{estimate}");
+}
+
 #[test]
 fn calls_come_as_points_with_what_was_said_of_them_before() {
     let site = Site::new();

@@ -182,12 +182,27 @@ fn the_files_for_containers_name_what_there_is() {
     let compose: Value = almanac::strict::read::yaml(&compose, &limits).unwrap().into();
     let build = &compose["services"]["almanac"]["build"];
     assert!(root().join(build["dockerfile"].as_str().unwrap()).is_file(), "{build}");
-    for volume in compose["services"]["prometheus"]["volumes"].as_array().unwrap() {
-        let from = volume.as_str().unwrap().split(':').next().unwrap();
-        assert!(!from.starts_with('.') || root().join("packaging").join(from).exists(), "{from}");
+    let services = compose["services"].as_object().unwrap();
+    for service in services.values() {
+        for volume in service["volumes"].as_array().unwrap() {
+            let from = volume.as_str().unwrap().split(':').next().unwrap();
+            let is_there = match from.strip_prefix('.') {
+                Some(_) => root().join("packaging").join(from).exists(),
+                None => compose["volumes"].get(from).is_some(),
+            };
+            assert!(is_there, "{from}");
+        }
+        for config in service.get("configs").and_then(Value::as_array).into_iter().flatten() {
+            let content = &compose["configs"][config["source"].as_str().unwrap()]["content"];
+            almanac::strict::read::yaml(content.as_str().unwrap().as_bytes(), &limits).unwrap();
+        }
     }
+    let source = compose["configs"]["grafana-source"]["content"].as_str().unwrap();
+    assert!(services.contains_key("prometheus") && source.contains("http://prometheus:9090"), "{source}");
     let recipe = fs::read_to_string(root().join("packaging/Containerfile")).unwrap();
     assert!(recipe.contains("packaging/image.sh target/dist /image"), "{recipe}");
+    let oldest = env!("CARGO_PKG_RUST_VERSION");
+    assert!(recipe.contains(&format!("/rust:{oldest}-")) && recipe.contains(&format!("RUSTUP_TOOLCHAIN={oldest}\n")));
     // Every variable that it sets is one that `serve` takes.
     let help = String::from_utf8(almanacd().args(["serve", "--help"]).output().unwrap().stdout).unwrap();
     let variables: Vec<&str> = recipe

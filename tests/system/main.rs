@@ -28,6 +28,7 @@ mod house;
 mod http;
 mod install;
 mod issuer;
+mod journeys;
 mod limits;
 mod llm;
 mod loader;

@@ -122,15 +122,31 @@ export const told: components['schemas']['ExecutionBody'] = { tool_name: 'alpha'
 export const message: components['schemas']['QualifyRequest'] = { message: 'hello' };
 export const code: components['schemas']['Code'] = 'unknown-tool';
 export const stream: Body<'readStream'>['text/plain'] = '0:hello';
-export type Answer = paths['/v1/estimate']['post']['responses']['200']['content']['application/json'];
-export const confidence: Answer['timing']['confidence'] = 'high';
+type Answer = paths['/v1/estimate']['post']['responses']['200']['content']['application/json'];
+type Recorded = paths['/v1/executions']['post']['responses']['201']['content']['application/json'];
+
+declare const process: { argv: string[] };
+async function post(path: keyof paths, body: unknown): Promise<unknown> {
+  const headers = { 'content-type': 'application/json' };
+  return (await fetch(process.argv[2] + path, { method: 'POST', headers, body: JSON.stringify(body) })).json();
+}
+const recorded = (await post('/v1/executions', told)) as Recorded;
+if (recorded.recorded !== 1) throw new Error(JSON.stringify(recorded));
+const { timing } = (await post('/v1/estimate', asked)) as Answer;
+const words: Answer['timing']['confidence'][] = ['low', 'medium', 'high'];
+if (!words.includes(timing.confidence)) throw new Error(JSON.stringify(timing));
+const refused = (await post('/v1/qualify', {})) as components['schemas']['ProblemDocument'];
+const expected: typeof refused.code = 'invalid-body';
+if (refused.code !== expected) throw new Error(JSON.stringify(refused));
 ";
 
 #[test]
-fn types_made_for_typescript_compile() {
+fn types_made_for_typescript_hold_at_the_daemon() {
     let (Some(generator), Some(compiler)) = (npm("openapi-typescript"), npm("tsc")) else { return };
-    let (_site, _daemon, directory) = described();
+    let (_site, daemon, directory) = described();
     run(generator, &["openapi.json", "--output", "made.ts"], directory.path());
     fs::write(directory.path().join("smoke.ts"), TYPESCRIPT_SMOKE).unwrap();
-    run(compiler, &["--noEmit", "--strict", "--target", "es2022", "smoke.ts"], directory.path());
+    run(compiler, &["--strict", "--target", "es2022", "--module", "esnext", "smoke.ts"], directory.path());
+    fs::rename(directory.path().join("smoke.js"), directory.path().join("smoke.mjs")).unwrap();
+    run("node", &["smoke.mjs", &format!("http://{}", daemon.address)], directory.path());
 }
