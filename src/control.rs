@@ -13,7 +13,7 @@ use crate::access::{self, Issuer, TokenKeeper, TokensLook};
 use crate::blocking::{self, NoThread};
 use crate::catalog::reload::{ReloadThreadEnded, Reloader, Report, Sources, Trigger};
 use crate::engine::Engine;
-use crate::plugin_host::{self, Host, HostError, Reloaded};
+use crate::plugin_host::{self, Host, HostError, LibraryCounts, Reloaded};
 use crate::qualify;
 use crate::strict::{LoadError, Word, diagnostic};
 use crate::telemetry::Metrics;
@@ -177,8 +177,8 @@ pub struct Status {
     pub tools: usize,
     /// Tools served in their last good version.
     pub stale: usize,
-    /// Rule libraries that answer, and those that are put aside or refused.
-    pub plugins: (usize, usize),
+    /// Rule libraries.
+    pub plugins: LibraryCounts,
     pub errors: usize,
     pub warnings: usize,
     /// Are questions answered?
@@ -368,9 +368,11 @@ impl Status {
     /// One line for people, as systemd shows it.
     pub fn line(&self) -> String {
         let mut line = format!("generation {}, {} tools", self.generation, self.tools);
-        let (ready, aside) = self.plugins;
+        let LibraryCounts { ready, aside, outdated } = self.plugins;
         line.push_str(&format!(", {ready} plugins ready"));
-        for (count, what) in [(aside, "quarantined"), (self.stale, "stale"), (self.errors, "errors")] {
+        let counts =
+            [(outdated, "updates refused"), (aside, "quarantined"), (self.stale, "stale"), (self.errors, "errors")];
+        for (count, what) in counts {
             if count > 0 {
                 line.push_str(&format!(", {count} {what}"));
             }

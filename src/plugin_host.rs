@@ -60,6 +60,6 @@ pub use fault::LibraryFault;
 pub use host::{Host, HostError, ListedLibrary, Reloaded};
 pub use library::{Library, LibraryError};
 pub use settings::{Isolation, Launch, Settings};
-pub use state::{CallFigures, CallOutcome, LibraryStatus, PastFault, State};
+pub use state::{CallFigures, CallOutcome, LibraryCounts, LibraryStatus, PastFault, State};
 pub use trial::{Trial, TrialError};
 pub use wire::{Confined, Hello, Lack};

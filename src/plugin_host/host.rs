@@ -19,7 +19,7 @@ use super::fault::LibraryFault;
 use super::in_process::InProcess;
 use super::link::{Link, Unanswered};
 use super::settings::Settings;
-use super::state::{CallFigures, CallOutcome, LibraryStatus, State};
+use super::state::{CallFigures, CallOutcome, LibraryCounts, LibraryStatus, State};
 use super::supervisor::{Supervisor, SupervisorMessage};
 use super::wire::{Order, encode};
 use crate::telemetry::Metrics;
@@ -196,11 +196,14 @@ impl Host {
     }
 
     /// How many libraries are ready, and how many are put aside or refused.
-    pub fn counts(&self) -> (usize, usize) {
+    pub fn counts(&self) -> LibraryCounts {
         let table = self.table.load();
-        let count =
-            |wanted: &[State]| table.entries.iter().filter(|entry| wanted.contains(&entry.status.state)).count();
-        (count(&[State::Ready]), count(&[State::Quarantined, State::Refused]))
+        let count = |is: fn(&LibraryStatus) -> bool| table.entries.iter().filter(|entry| is(&entry.status)).count();
+        LibraryCounts {
+            ready: count(|status| status.state == State::Ready),
+            aside: count(|status| matches!(status.state, State::Quarantined | State::Refused)),
+            outdated: count(|status| status.update_refused().is_some()),
+        }
     }
 
     /// Does the thread live?

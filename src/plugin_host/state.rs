@@ -89,6 +89,28 @@ pub struct LibraryStatus {
     pub restarts: u64,
 }
 
+impl LibraryStatus {
+    /// Why what the file holds does not serve although it was tried, while an earlier content does.
+    pub fn update_refused(&self) -> Option<&str> {
+        let (serving, _) = self.serving.as_ref()?;
+        if let Some(refusal) = &self.refusal {
+            return Some(refusal);
+        }
+        let (file, _) = self.file.as_ref().filter(|(file, _)| file != serving)?;
+        self.last_fault.as_ref().filter(|fault| fault.hash == *file).map(|fault| fault.message.as_str())
+    }
+}
+
+/// How many libraries are how.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LibraryCounts {
+    pub ready: usize,
+    /// Put aside or refused.
+    pub aside: usize,
+    /// Of those that are ready, whose file holds what is refused.
+    pub outdated: usize,
+}
+
 /// How a call came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Word)]
 #[serde(rename_all = "lowercase")]

@@ -160,7 +160,9 @@ fn the_readme_s_tour_says_what_comes_out() {
         typed(&tour).into_iter().filter(|typed| !elsewhere.iter().any(|part| typed.command.contains(part))).collect();
     assert!(commands.len() >= 12, "{commands:#?}");
     let reader = Reader::new();
-    commands.iter().for_each(|typed| reader.check(typed));
+    for typed in &commands {
+        reader.check(typed);
+    }
     tell("the README's tour", commands.len(), began);
 }
 

@@ -268,6 +268,8 @@ fn a_refused_update_is_said_counted_and_fails_the_list() {
     wait_until("the refusal", || plugin(&daemon, COUNTER)["update_refused"].is_string());
     let (code, shown) = list();
     assert!(code == Some(1) && shown.starts_with("ready, update refused"), "{shown}");
+    let status = daemon.admin("GET", "/-/status", b"").json();
+    assert!(status["status"].as_str().unwrap().contains("1 plugins ready, 1 updates refused"), "{status}");
     assert_eq!(plugin(&daemon, COUNTER)["state"], "ready");
     daemon.log.wait_for("update of a rule library refused; the old version serves");
     let counted = "almanac_plugin_updates_refused_total{plugin=\"test.hostile.counter\"}";

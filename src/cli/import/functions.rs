@@ -97,7 +97,8 @@ impl Taken {
         let others = item.as_object().into_iter().flat_map(Map::keys).filter(|key| !known.contains(&key.as_str()));
         let others: Vec<&str> = others.map(String::as_str).collect();
         if !others.is_empty() {
-            self.left.push(format!("{name}: {} has no place in a document", others.join(", ")));
+            let have = if others.len() == 1 { "has" } else { "have" };
+            self.left.push(format!("{name}: {} {have} no place in a document", others.join(", ")));
         }
     }
 
@@ -193,7 +194,7 @@ mod tests {
             left,
             [
                 "the list goes on behind nextCursor: ask for the other pages, too",
-                "read: outputSchema, annotations has no place in a document",
+                "read: outputSchema, annotations have no place in a document",
             ]
         );
         let (documents, _) = mcp_list(&list, "").unwrap();

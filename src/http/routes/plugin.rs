@@ -6,7 +6,7 @@ use crate::http::answer::{self, Answer};
 use crate::http::handler::{Context, Request};
 use crate::http::operation::{Operation, Parameter, path};
 use crate::http::problem::Problem;
-use crate::plugin_host::{CallOutcome, Confined, LibraryStatus, ListedLibrary, PastFault, State};
+use crate::plugin_host::{CallOutcome, Confined, ListedLibrary, PastFault, State};
 use crate::wire::plugin::{PluginCalls, PluginFault, PluginItem, PluginLatency, PluginList, PluginReset};
 use crate::wire::problem::Code;
 
@@ -50,7 +50,7 @@ fn item(listed: &ListedLibrary) -> PluginItem {
         sandbox: sandbox.as_str().to_owned(),
         sandbox_lacks: hello.iter().flat_map(|hello| &hello.lacks).map(|lack| lack.as_str().to_owned()).collect(),
         refusal: status.refusal.clone(),
-        update_refused: update_refused(status),
+        update_refused: status.update_refused().map(str::to_owned),
         last_fault: status.last_fault.as_ref().map(fault),
         retry_in_seconds: status.retry_in.map(|time| time.as_secs_f64()),
         restarts: status.restarts,
@@ -64,16 +64,6 @@ fn item(listed: &ListedLibrary) -> PluginItem {
         },
         latency_us: figures.latency_us(0.5).and_then(|p50| Some(PluginLatency { p50, p99: figures.latency_us(0.99)? })),
     }
-}
-
-/// Why what the file holds does not serve although it was tried, while an earlier content does.
-fn update_refused(status: &LibraryStatus) -> Option<String> {
-    let (serving, _) = status.serving.as_ref()?;
-    if let Some(refusal) = &status.refusal {
-        return Some(refusal.clone());
-    }
-    let (file, _) = status.file.as_ref().filter(|(file, _)| file != serving)?;
-    status.last_fault.as_ref().filter(|fault| fault.hash == *file).map(|fault| fault.message.clone())
 }
 
 fn fault(fault: &PastFault) -> PluginFault {

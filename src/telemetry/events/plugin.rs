@@ -46,6 +46,8 @@ impl PluginStateChanged<'_> {
         for state in PluginState::ALL {
             metrics.plugins.state.with_label_values(&[plugin, state.as_str()]).set((state == to).into());
         }
+        // A counter that begins with its first event shows no increase.
+        metrics.plugins.refused_updates.with_label_values(&[plugin]);
         let (from, (hash, version)) = (from.map(PluginState::as_str), self.content.unwrap_or_default());
         metrics.feed.tell(
             EventType::PluginStateChanged,
@@ -107,6 +109,7 @@ impl PluginFaulted<'_> {
             json!({"plugin": plugin, "kind": kind, "fault": fault.to_string(), "old_serves": self.old_serves}),
         );
         if self.old_serves {
+            metrics.plugins.refused_updates.with_label_values(&[plugin]).inc();
             tracing::error!(plugin, %fault, hash, "new version of a rule library failed; the old one serves");
         } else {
             tracing::warn!(plugin, %fault, hash, "rule library at fault");

@@ -41,7 +41,7 @@ impl PluginMetrics {
             )?,
             refused_updates: made.counter_vec(
                 "almanac_plugin_updates_refused_total",
-                "Files of rule libraries that were replaced by what must not be run, while the old version served on.",
+                "New versions of rule libraries that were refused or failed, at each try, while the old one served on.",
                 &["plugin"],
             )?,
             state: made.gauge_vec(
