@@ -47,7 +47,8 @@ unsafe fn status(directory: c_int, path: *const c_char, into: *mut libc::stat, f
     // SAFETY: as the caller promises; `errno` is this thread's own, and is left as it was.
     unsafe {
         let errno = *libc::__errno_location();
-        let asks_descriptor = flags & libc::AT_EMPTY_PATH != 0 && *path == 0;
+        // Newer kernels take no path at all for an empty one.
+        let asks_descriptor = flags & libc::AT_EMPTY_PATH != 0 && (path.is_null() || *path == 0);
         let result =
             if asks_descriptor { status_of(directory, into) } else { status_of_opened(directory, path, into, flags) };
         let failed = *libc::__errno_location();

@@ -214,3 +214,19 @@ def test_an_example_of_the_readme_runs(example: str, url: str, monkeypatch: pyte
 
 def test_the_readme_has_examples() -> None:
     assert len(EXAMPLES) >= 5
+
+
+def test_cells_of_a_notebook_run_within_a_loop(url: str) -> None:
+    async def cell() -> int:
+        # A notebook runs each cell within its own loop, so the client must not start another.
+        almanac = Almanac(url)
+
+        @almanac.timed(tool="notebook_cell")
+        def tool() -> str:
+            return "done"
+
+        assert tool() == "done"
+        async with AsyncAlmanac(url) as later:
+            return int((await later.timing.estimate("notebook_cell"))["samples"])
+
+    assert asyncio.run(cell()) == 1
