@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::daemon::{Daemon, Site, document, shipped};
+use crate::daemon::{Daemon, Site, document, shipped, wait_until};
 
 fn start() -> (Site, Daemon) {
     let site = Site::new();
@@ -278,6 +278,8 @@ fn without_console() -> (Site, Daemon) {
 #[test]
 fn the_root_is_a_page_with_links() {
     let (_site, daemon) = without_console();
+    // One of the links says whether it is.
+    wait_until("it to be ready", || daemon.get("/ready").status == 200);
     let reply = daemon.get("/");
     assert_eq!((reply.status, reply.header("content-type")), (200, Some("text/html; charset=utf-8")));
     let page = reply.text();
