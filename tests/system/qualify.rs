@@ -347,7 +347,7 @@ fn a_context_of_another_catalog_is_cut_to_size() {
     assert_eq!(answer["networks"], json!(["solana"]));
     assert!(!names(&answer["categories"]).contains(&"gone"));
     assert!(answer["reasoning"].as_str().unwrap().contains("gone"), "{answer:#}");
-    let old = json!({"networks": [], "categories": ["solana"], "turnsSinceUpdate": u64::MAX, "lastConfidence": 1});
+    let old = json!({"networks": [], "categories": ["solana"], "turnsSinceUpdate": i64::MAX, "lastConfidence": 1});
     assert_eq!(ask(&daemon, &json!({"message": "do that", "intentContext": old}))["stickyFallbackApplied"], false);
 }
 
