@@ -62,4 +62,4 @@ pub use library::{Library, LibraryError};
 pub use settings::{Isolation, Launch, Settings};
 pub use state::{CallFigures, CallOutcome, LibraryCounts, LibraryStatus, PastFault, State};
 pub use trial::{Trial, TrialError};
-pub use wire::{Confined, Hello, Lack};
+pub use wire::{Confined, Hello, Lack, confinement};

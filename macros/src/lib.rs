@@ -107,13 +107,17 @@ fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
 
 /// The method that names the keys in which another differs.
 fn differences(fields: &[Field]) -> TokenStream {
-    let pairs = fields.iter().filter(|field| field.source == Source::Key).map(|Field { name, key, .. }| {
-        quote! { (#key, self.#name == other.#name) }
+    let adds = fields.iter().filter_map(|Field { name, key, source, .. }| match source {
+        Source::Key => Some(quote! { if self.#name != other.#name { keys.push(#key); } }),
+        Source::Flatten => Some(quote! { keys.extend(self.#name.differences(&other.#name)); }),
+        Source::Rest | Source::Nothing => None,
     });
     quote! {
         /// The keys in which `other` differs.
         pub fn differences(&self, other: &Self) -> ::std::vec::Vec<&'static str> {
-            [#(#pairs),*].into_iter().filter(|(_, same)| !same).map(|(key, _)| key).collect()
+            let mut keys = ::std::vec::Vec::new();
+            #(#adds)*
+            keys
         }
     }
 }

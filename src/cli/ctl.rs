@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use super::client::Client;
 use super::output::Output;
 use super::{CliError, DaemonArgs, Exit, block_on};
+use crate::plugin_host::confinement;
 use crate::wire::catalog::{LogLevelAnswer, ReloadAnswer, StatusAnswer};
-use crate::wire::plugin::{PluginItem, PluginList, PluginReset};
+use crate::wire::plugin::{PluginList, PluginReset};
 
 #[derive(Debug, Args)]
 pub(super) struct CtlArgs {
@@ -127,14 +128,6 @@ pub(super) fn run(args: &CtlArgs, output: &mut Output) -> Result<Exit, CliError>
     }
 }
 
-/// How far it is confined, and what it lacks.
-fn sandbox(item: &PluginItem) -> String {
-    match item.sandbox_lacks.as_slice() {
-        [] => item.sandbox.clone(),
-        lacks => format!("{} (without {})", item.sandbox, lacks.join(", ")),
-    }
-}
-
 fn list_plugins(client: &Client, output: &mut Output) -> Result<Exit, CliError> {
     let answer: PluginList = block_on(client.ask("GET", "/v1/plugins", None))?;
     output.show(&answer, |out| {
@@ -144,7 +137,8 @@ fn list_plugins(client: &Client, output: &mut Output) -> Result<Exit, CliError> 
             let missed = calls.failed + calls.timeout + calls.busy + calls.fault + calls.unavailable;
             // What does not run is in no sandbox, which would look like a fault of it.
             let runs = item.state == "ready" || item.pid.is_some();
-            let sandbox = if runs { format!(", sandbox: {}", sandbox(item)) } else { String::new() };
+            let sandbox = runs.then(|| format!(", sandbox: {}", confinement(&item.sandbox, &item.sandbox_lacks)));
+            let sandbox = sandbox.unwrap_or_default();
             let state = match &item.update_refused {
                 Some(_) => format!("{}, update refused", item.state),
                 None => item.state.clone(),

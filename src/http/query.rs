@@ -39,7 +39,7 @@ impl Query {
 
     /// The value of a parameter that is there and not empty.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(other, value)| *other == name && !value.is_empty()).map(|(_, value)| value.as_str())
+        self.given(name).filter(|value| !value.is_empty())
     }
 
     /// The same, also if it is empty: what has no empty value says so.

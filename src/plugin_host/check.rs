@@ -8,7 +8,7 @@ use super::library::Library;
 use super::process::describe;
 use super::settings::Launch;
 use super::trial::{EXPERIMENT_TIME, Trial, TrialError};
-use super::wire::{Experiment, Flaw, Hello, Lack};
+use super::wire::{Experiment, Flaw, Hello, Lack, confinement};
 
 /// Calls that are watched for leaks; the first fifth is to settle in.
 const CALLS: usize = 10_000;
@@ -66,10 +66,9 @@ pub async fn check(
 
 fn introduction(hello: &Hello, took: Duration) -> String {
     let Hello { id, version, abi_minor, sandbox, lacks, .. } = hello;
-    let (took, sandbox) = (took.as_secs_f64() * 1e3, sandbox.as_str());
     let lacks: Vec<&str> = lacks.iter().copied().map(Lack::as_str).collect();
-    let lacks = if lacks.is_empty() { String::new() } else { format!(" (without {})", lacks.join(", ")) };
-    format!("{id} {version}, interface 1.{abi_minor}, ready in {took:.1} ms, sandbox: {sandbox}{lacks}")
+    let (took, sandbox) = (took.as_secs_f64() * 1e3, confinement(sandbox.as_str(), &lacks));
+    format!("{id} {version}, interface 1.{abi_minor}, ready in {took:.1} ms, sandbox: {sandbox}")
 }
 
 const EXPERIMENTS: [(&str, Experiment); 7] = [

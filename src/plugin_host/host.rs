@@ -195,7 +195,7 @@ impl Host {
         self.table.load().entries.iter().map(listed).collect()
     }
 
-    /// How many libraries are ready, and how many are put aside or refused.
+    /// How many libraries are how.
     pub fn counts(&self) -> LibraryCounts {
         let table = self.table.load();
         let count = |is: fn(&LibraryStatus) -> bool| table.entries.iter().filter(|entry| is(&entry.status)).count();

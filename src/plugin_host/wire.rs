@@ -4,6 +4,7 @@
 //! code lives there and can write to the socket itself. A frame has a limit, a body must decode to its last byte, and
 //! an answer must carry the number of its question.
 
+use std::borrow::Borrow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -168,6 +169,11 @@ pub enum Confined {
     /// System calls, files and sockets, with user and network namespaces of its own.
     #[serde(rename = "full")]
     Fully,
+}
+
+/// How a worker is confined, for people: the word for it, and those for what it lacks.
+pub fn confinement(sandbox: &str, lacks: &[impl Borrow<str>]) -> String {
+    if lacks.is_empty() { sandbox.to_owned() } else { format!("{sandbox} (without {})", lacks.join(", ")) }
 }
 
 /// What keeps a worker from being confined fully.

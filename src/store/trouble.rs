@@ -17,9 +17,15 @@ pub(super) struct Trouble {
     told: Mutex<Told>,
 }
 
-/// What the log was told last.
+/// Reasons that are told at most until it is over.
+const REASONS: usize = 8;
+
+/// What the log was told since it began, and when it went wrong last.
 #[derive(Debug, Default)]
-struct Told(Option<(String, Instant)>);
+struct Told {
+    reasons: Vec<String>,
+    last: Option<Instant>,
+}
 
 /// What the log is to be told.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,21 +36,19 @@ enum News {
 
 impl Told {
     fn hear(&mut self, trouble: Option<&str>, now: Instant) -> Option<News> {
-        match (trouble, &mut self.0) {
-            (Some(reason), Some((told, last))) if told == reason => {
-                *last = now;
-                None
-            }
-            (Some(reason), told) => {
-                *told = Some((reason.to_owned(), now));
-                Some(News::Began)
-            }
-            (None, Some((_, last))) if now.saturating_duration_since(*last) >= SETTLED => {
-                self.0 = None;
-                Some(News::Ended)
-            }
-            (None, _) => None,
-        }
+        let Some(reason) = trouble else {
+            let is_over = self.last.is_some_and(|last| now.saturating_duration_since(last) >= SETTLED);
+            return is_over.then(|| {
+                *self = Self::default();
+                News::Ended
+            });
+        };
+        self.last = Some(now);
+        let is_new = self.reasons.len() < REASONS && !self.reasons.iter().any(|told| told == reason);
+        is_new.then(|| {
+            self.reasons.push(reason.to_owned());
+            News::Began
+        })
     }
 }
 
@@ -89,6 +93,15 @@ mod tests {
         check(&[(0, None, None), (1, full, Some(News::Began)), (2, None, None), (3, full, None), (4, None, None)]);
         check(&[(0, full, Some(News::Began)), (1, None, None), (51, None, Some(News::Ended)), (52, None, None)]);
         check(&[(0, full, Some(News::Began)), (40, full, None), (51, None, None), (90, None, Some(News::Ended))]);
-        check(&[(0, full, Some(News::Began)), (1, Some("gone"), Some(News::Began)), (2, Some("gone"), None)]);
+        check(&[
+            (0, full, Some(News::Began)),
+            (1, Some("gone"), Some(News::Began)),
+            (2, full, None),
+            (3, Some("gone"), None),
+        ]);
+        let reasons: Vec<String> = (0..100).map(|number| number.to_string()).collect();
+        let mut told = Told::default();
+        let began = reasons.iter().filter(|reason| told.hear(Some(reason), Instant::now()).is_some()).count();
+        assert_eq!(began, REASONS);
     }
 }

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::daemon::{Site, almanacd, document, shipped, wait_for, wait_until};
+use crate::daemon::{Daemon, Site, almanacd, below, document, shipped, wait_for, wait_until};
 
 fn run(command: &mut Command) -> (i32, String, String) {
     let output = command.output().unwrap();
@@ -294,4 +294,20 @@ fn a_preset_is_kept_as_it_is_answered() {
     let answered = daemon.json("/v1/presets/mine");
     assert_eq!((&answered["tools"], &answered["keywords"]), (&preset["tools"], &preset["keywords"]));
     assert_eq!(daemon.json("/v1/presets")["total"], 1, "a directory of one's own stands in for the built-in ones");
+}
+
+#[test]
+fn the_machine_s_documents_are_found_when_they_come() {
+    let site = Site::new();
+    let mut inner = almanacd();
+    inner.args(["serve", "--log-format", "json", "--config"]).arg(site.path("almanac.yaml"));
+    inner.arg("--state-dir").arg(site.path("state")).env("ALMANAC_LISTEN", "127.0.0.1:0");
+    // A machine that has none yet, nor does the directory it is started in.
+    let bare = "mount -t tmpfs tmpfs /etc && mount -t tmpfs tmpfs /usr/share && cd /proc && exec \"$@\"";
+    let Some(command) = below(&inner, &["--mount"], bare) else { return };
+    let daemon = Daemon::start(command, site.path("state/admin.sock"));
+    let documents = format!("/proc/{}/root/etc/almanac/tool_metadata", daemon.child.id());
+    fs::create_dir_all(&documents).unwrap();
+    fs::write(format!("{documents}/a.yaml"), document("a", "one")).unwrap();
+    wait_until("the document", || daemon.title("a").as_deref() == Some("one"));
 }

@@ -105,7 +105,8 @@ impl Reader {
         Self { directory, daemon }
     }
 
-    fn output(&self, command: &str) -> String {
+    /// What it says, and whether it went well: a refusal that curl fetched did not.
+    fn output(&self, command: &str) -> (String, bool) {
         let programs = Path::new(env!("CARGO_BIN_EXE_almanacd")).parent().unwrap();
         let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
         let command = command.replace("localhost:7311", &self.daemon.address.to_string());
@@ -116,21 +117,24 @@ impl Reader {
             .env("ALMANAC_ADMIN_SOCKET", &self.daemon.admin)
             .output()
             .unwrap();
-        String::from_utf8_lossy(&output.stdout).into_owned()
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let is_well = output.status.success() && !said.starts_with("{\"title\":\"");
+        (said, is_well)
     }
 
     /// Types it; what only asks is asked until it says what is shown, since a saved file takes its moment.
     fn check(&self, Typed { command, shown }: &Typed) {
         let changes = ["record ", "remember ", "sed "].iter().any(|word| command.contains(word));
         if changes {
-            let output = self.output(command);
-            assert!(agrees(shown, &output), "$ {command}\n{output}\nis not\n{}", shown.join("\n"));
+            let (output, is_well) = self.output(command);
+            assert!(is_well && agrees(shown, &output), "$ {command}\n{output}\nis not\n{}", shown.join("\n"));
             return;
         }
         let mut last = String::new();
         wait_for(&format!("`{command}` to say\n{}", shown.join("\n")), || {
-            let output = self.output(command);
-            let agrees = agrees(shown, &output);
+            let (output, is_well) = self.output(command);
+            // What is shown may be a refusal; where nothing is, it must not be one.
+            let agrees = agrees(shown, &output) && (is_well || !shown.is_empty());
             if !agrees && output != last {
                 last = output;
                 // Shown with the failure.
@@ -176,8 +180,8 @@ fn the_page_of_documents_leads_to_tools_that_are_found() {
         blocks.find(|block| block.contains(part)).unwrap().to_owned()
     };
     let reader = Reader::new();
-    let output = reader.output(&block("cat > tool_metadata/weather.yaml"));
-    assert!(output.contains("0 errors"), "{output}");
+    let (output, is_well) = reader.output(&block("cat > tool_metadata/weather.yaml"));
+    assert!(is_well && output.contains("0 errors"), "{output}");
     let description: PathBuf = reader.directory.path().join("api.yaml");
     fs::write(
         description,
@@ -189,10 +193,10 @@ fn the_page_of_documents_leads_to_tools_that_are_found() {
     .unwrap();
     let import = block("import openapi");
     let import = import.lines().find(|line| line.contains("import openapi")).unwrap();
-    reader.output(import);
+    assert!(reader.output(import).1, "{import}");
     for (name, question) in [("weather", "will it rain in Oslo"), ("listPets", "which pets has the shop")] {
         wait_until(name, || reader.daemon.get(&format!("/v1/tools/{name}")).status == 200);
-        let found = reader.output(&format!("almanacd tools '{question}' --limit 3"));
+        let (found, _) = reader.output(&format!("almanacd tools '{question}' --limit 3"));
         assert!(found.contains(name), "{question}: {found}");
     }
     tell("documents", 3, began);

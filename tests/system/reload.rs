@@ -8,7 +8,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use crate::daemon::{Daemon, Site, almanacd, below, document, wait_until};
+use crate::daemon::{Daemon, Site, document, wait_until};
 
 const BY_EVENTS: &str = "catalog: {poll_interval: 1h}\n";
 
@@ -539,22 +539,6 @@ fn inotify_limits_are_said_and_polled_around() {
     daemon.log.wait_for("max_user_instances");
     site.save("a.yaml", &document("a", "two"));
     becomes(&daemon, "a", Some("two"));
-}
-
-#[test]
-fn the_machine_s_documents_are_found_when_they_come() {
-    let site = Site::new();
-    let mut inner = almanacd();
-    inner.args(["serve", "--log-format", "json", "--config"]).arg(site.path("almanac.yaml"));
-    inner.arg("--state-dir").arg(site.path("state")).env("ALMANAC_LISTEN", "127.0.0.1:0");
-    // A machine that has none yet, nor does the directory it is started in.
-    let bare = "mount -t tmpfs tmpfs /etc && mount -t tmpfs tmpfs /usr/share && cd /proc && exec \"$@\"";
-    let Some(command) = below(&inner, &["--mount"], bare) else { return };
-    let daemon = Daemon::start(command, site.path("state/admin.sock"));
-    let documents = format!("/proc/{}/root/etc/almanac/tool_metadata", daemon.child.id());
-    fs::create_dir_all(&documents).unwrap();
-    fs::write(format!("{documents}/a.yaml"), document("a", "one")).unwrap();
-    becomes(&daemon, "a", Some("one"));
 }
 
 #[test]
