@@ -367,15 +367,18 @@ impl Control {
 impl Status {
     /// One line for people, as systemd shows it.
     pub fn line(&self) -> String {
-        let mut line = format!("generation {}, {} tools", self.generation, self.tools);
         let LibraryCounts { ready, aside, outdated } = self.plugins;
-        line.push_str(&format!(", {ready} plugins ready"));
-        let counts =
-            [(outdated, "updates refused"), (aside, "quarantined"), (self.stale, "stale"), (self.errors, "errors")];
-        for (count, what) in counts {
-            if count > 0 {
-                line.push_str(&format!(", {count} {what}"));
-            }
+        let said = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        let (tools, plugins) = (said(self.tools, "tool"), said(ready, "plugin"));
+        let mut line = format!("generation {}, {tools}, {plugins} ready", self.generation);
+        let counts = [
+            (outdated, format!("{} refused", said(outdated, "update"))),
+            (aside, format!("{aside} quarantined")),
+            (self.stale, format!("{} stale", self.stale)),
+            (self.errors, said(self.errors, "error")),
+        ];
+        for (_, said) in counts.iter().filter(|(count, _)| *count > 0) {
+            line.push_str(&format!(", {said}"));
         }
         if self.missing.contains(&Need::History) {
             line.push_str(", without what was recorded before");

@@ -5,7 +5,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use super::client::Client;
-use super::output::Output;
+use super::output::{Output, counted};
 use super::{CliError, DaemonArgs, Exit, block_on};
 use crate::plugin_host::confinement;
 use crate::wire::catalog::{LogLevelAnswer, ReloadAnswer, StatusAnswer};
@@ -84,9 +84,12 @@ pub(super) fn run(args: &CtlArgs, output: &mut Output) -> Result<Exit, CliError>
                     out.note(&format!("waits for a restart: {}", answer.waiting.join(", ")));
                 }
                 let ReloadAnswer { outcome, generation, tools, errors, plugins_ready, plugins_failed, .. } = &answer;
-                let mut line = format!("{outcome}: generation {generation}, {tools} tools, {errors} errors");
+                let said = |count: usize, what: &str| counted(count as u64, what);
+                let (tools, errors) = (said(*tools, "tool"), said(*errors, "error"));
+                let mut line = format!("{outcome}: generation {generation}, {tools}, {errors}");
                 if plugins_ready + plugins_failed.len() > 0 {
-                    line.push_str(&format!(", {plugins_ready} plugins ready, {} failed", plugins_failed.len()));
+                    let (ready, failed) = (said(*plugins_ready, "plugin"), plugins_failed.len());
+                    line.push_str(&format!(", {ready} ready, {failed} failed"));
                 }
                 out.line(&line);
             });
@@ -105,7 +108,9 @@ pub(super) fn run(args: &CtlArgs, output: &mut Output) -> Result<Exit, CliError>
                 let uptime = std::time::Duration::from_secs(answer.uptime_seconds as u64);
                 out.line(&format!("up {}, catalog of {}", humantime::format_duration(uptime), answer.loaded_at));
                 if answer.errors + answer.warnings > 0 {
-                    out.line(&format!("{} errors, {} warnings: see GET /v1/catalog", answer.errors, answer.warnings));
+                    let (errors, warnings) =
+                        (counted(answer.errors as u64, "error"), counted(answer.warnings as u64, "warning"));
+                    out.line(&format!("{errors}, {warnings}: see GET /v1/catalog"));
                 }
             });
             Ok(if answer.ready { Exit::Success } else { Exit::Failure })

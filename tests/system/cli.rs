@@ -159,13 +159,13 @@ fn ctl_reloads_and_tells() {
     let daemon = site.start();
     let ctl = |arguments: &[&str]| run(almanacd().arg("ctl").args(arguments).arg("--socket").arg(&daemon.admin));
     let (code, out, _) = ctl(&["status"]);
-    assert!(code == 0 && out.contains("ready") && out.contains("generation 1, 1 tools"), "{out}");
+    assert!(code == 0 && out.contains("ready") && out.contains("generation 1, 1 tool"), "{out}");
     site.save("b.yaml", &document("b", "t"));
     let (code, out, _) = ctl(&["reload", "--wait"]);
     assert_eq!((code, out.as_str()), (0, "changed: generation 2, 2 tools, 0 errors\n"));
     site.save("b.yaml", "name: ]");
     let (code, out, error) = ctl(&["reload", "--wait"]);
-    assert_eq!((code, out.as_str()), (1, "unchanged: generation 2, 2 tools, 1 errors\n"));
+    assert_eq!((code, out.as_str()), (1, "unchanged: generation 2, 2 tools, 1 error\n"));
     assert!(error.contains("b.yaml:1:"), "{error}");
     let (code, out, _) = ctl(&["reload"]);
     assert_eq!((code, out.as_str()), (0, "reload begun\n"));

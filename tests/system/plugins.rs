@@ -77,7 +77,7 @@ fn a_library_is_shown_and_counted() {
     assert_eq!(item["sandboxed"], daemon.json("/v1/plugins")["sandbox_available"]);
     assert_eq!(daemon.metric("almanac_plugin_state{plugin=\"test.hostile.counter\",state=\"ready\"}"), Some(1.0));
     let status = daemon.admin("GET", "/-/status", b"").json();
-    assert!(status["status"].as_str().unwrap().contains("1 plugins ready"), "{status}");
+    assert!(status["status"].as_str().unwrap().contains("1 plugin ready"), "{status}");
     daemon.log.wait_for("rule library ready");
 }
 
@@ -269,7 +269,7 @@ fn a_refused_update_is_said_counted_and_fails_the_list() {
     let (code, shown) = list();
     assert!(code == Some(1) && shown.starts_with("ready, update refused"), "{shown}");
     let status = daemon.admin("GET", "/-/status", b"").json();
-    assert!(status["status"].as_str().unwrap().contains("1 plugins ready, 1 updates refused"), "{status}");
+    assert!(status["status"].as_str().unwrap().contains("1 plugin ready, 1 update refused"), "{status}");
     assert_eq!(plugin(&daemon, COUNTER)["state"], "ready");
     daemon.log.wait_for("update of a rule library refused; the old version serves");
     let counted = "almanac_plugin_updates_refused_total{plugin=\"test.hostile.counter\"}";
@@ -491,7 +491,7 @@ fn a_catalog_that_changes_reaches_the_library_of_a_daemon() {
     site.save("a.yaml", &document("a", "t"));
     wait_until("the new tool", || daemon.title("a").is_some());
     let (code, said) = reload(&daemon);
-    assert!(code == 0 && said.contains("1 plugins ready, 0 failed"), "{said}");
+    assert!(code == 0 && said.contains("1 plugin ready, 0 failed"), "{said}");
     assert_eq!(plugin(&daemon, COUNTER)["pid"], pid, "a catalog is no reason for another process");
 }
 

@@ -54,7 +54,7 @@ fn the_supervisor_is_told() {
     command.env("NOTIFY_SOCKET", site.path("notify")).env("WATCHDOG_USEC", "300000");
     let mut daemon = Daemon::start(command, site.path("state/admin.sock"));
     let ready = supervisor.hears("READY=1");
-    assert!(ready.contains("STATUS=generation 1, 1 tools"), "{ready}");
+    assert!(ready.contains("STATUS=generation 1, 1 tool"), "{ready}");
     supervisor.hears("WATCHDOG=1");
     site.save("b.yaml", &document("b", "one"));
     daemon.signal("HUP");
