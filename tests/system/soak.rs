@@ -24,8 +24,10 @@ const MIB: f64 = 1024.0 * 1024.0;
 
 /// What is watched, and what its growth may be in an hour on top of what the noise of its samples explains; in less
 /// time as much as in half an hour, since an allocator's last step is no leak.
-const FIGURES: [(&str, f64); 6] = [
+const FIGURES: [(&str, f64); 7] = [
     ("resident bytes", 2.0 * MIB),
+    // Without pages of files, which the kernel takes and gives as it likes.
+    ("anonymous bytes", 2.0 * MIB),
     ("descriptors", 1.0),
     ("threads", 1.0),
     ("journal bytes", 1024.0),
@@ -121,13 +123,15 @@ impl Load {
     fn figures(&self) -> [f64; FIGURES.len()] {
         let process = format!("/proc/{}", self.daemon.child.id());
         let count = |directory: &str| fs::read_dir(Path::new(&process).join(directory)).unwrap().count() as f64;
-        let pages = fs::read_to_string(format!("{process}/statm")).unwrap();
-        let pages: f64 = pages.split(' ').nth(1).unwrap().parse().unwrap();
+        let statm = fs::read_to_string(format!("{process}/statm")).unwrap();
+        let pages: f64 = statm.split(' ').nth(1).unwrap().parse().unwrap();
+        let shared: f64 = statm.split(' ').nth(2).unwrap().parse().unwrap();
         let size = |name| fs::metadata(self.file(name)).map_or(0, |file| file.len()) as f64;
         let records = self.recorded.load(Ordering::Relaxed).max(1) as f64;
         // A thousand pages, and those that the largest group writes.
         let (journal, log) = (size("almanac.journal"), (size("almanac.db-wal") - 16.0 * MIB).max(0.0));
-        [pages * 4096.0, count("fd"), count("task"), journal, log, size("almanac.db") / records]
+        let (resident, anonymous) = (pages * 4096.0, (pages - shared) * 4096.0);
+        [resident, anonymous, count("fd"), count("task"), journal, log, size("almanac.db") / records]
     }
 
     /// One client: questions, records, faulty requests, and connections that are left.
@@ -241,7 +245,7 @@ impl Drop for Stop<'_> {
 fn nothing_grows() {
     let seconds = seconds();
     let Some(load) = Load::start((64.0 * MIB + seconds * MIB / 2.0) as u64) else { return };
-    let [_, idle, ..] = load.figures();
+    let [_, _, idle, ..] = load.figures();
     if seconds >= FROM {
         load.fill_memory();
     }
@@ -267,7 +271,7 @@ fn nothing_grows() {
             }
         }
     });
-    wait_until("what was opened to be closed", || load.figures()[1] <= idle + BESIDE);
+    wait_until("what was opened to be closed", || load.figures()[2] <= idle + BESIDE);
     let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let (recorded, unsure) = (of(&load.recorded), of(&load.unsure));
     println!("{} requests in {:.0} s", of(&load.asked), start.elapsed().as_secs_f64());
