@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
-use std::{io, mem};
+use std::time::{Duration, Instant};
+use std::{fs, io, mem};
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, TransactionBehavior, params};
 
@@ -36,6 +36,13 @@ const SHORT_PATIENCE: Duration = Duration::from_millis(20);
 
 /// How long one that is waited for does.
 pub(super) const LONG_PATIENCE: Duration = Duration::from_secs(1);
+
+/// A write-ahead log of more bytes is emptied. By itself SQLite begins it anew only in a moment at which nobody reads
+/// it, and it has none under readers that overlap.
+const LONG_LOG: u64 = 16 << 20;
+
+/// Between two tries, since each may wait for readers.
+const LOG_TRIES: Duration = Duration::from_secs(1);
 
 /// Records removed at once, so that nobody waits for the removal of all.
 const PRUNED_AT_ONCE: u32 = 5000;
@@ -129,6 +136,8 @@ pub(super) struct Database {
     identity: FileIdentity,
     /// Of its write-ahead log.
     wal_identity: FileIdentity,
+    /// When the log was last found too long.
+    log_tried: Option<Instant>,
     durability: Durability,
     scrubber: Scrubber,
     journal: Journal,
@@ -173,6 +182,7 @@ impl Database {
             connection,
             identity,
             wal_identity,
+            log_tried: None,
             durability,
             scrubber,
             journal,
@@ -203,7 +213,21 @@ impl Database {
             tracing::warn!("the journal was removed or replaced while it is in use, and is made anew");
             self.renew_journal()?;
         }
+        self.keep_log_short()?;
         Ok(())
+    }
+
+    /// Empties the log if it is long; if somebody reads an older state for long, it is tried again later.
+    fn keep_log_short(&mut self) -> rusqlite::Result<()> {
+        let is_long = fs::metadata(self.wal_identity.path()).is_ok_and(|log| log.len() > LONG_LOG);
+        if !is_long || self.log_tried.is_some_and(|tried| tried.elapsed() < LOG_TRIES) {
+            return Ok(());
+        }
+        self.connection.busy_timeout(SHORT_PATIENCE)?;
+        // A disk that is full, or fails, is told by what is written.
+        let emptied = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));
+        self.log_tried = (!matches!(emptied, Ok(false))).then(Instant::now);
+        self.connection.busy_timeout(LONG_PATIENCE)
     }
 
     /// Makes another journal, with what only the one that is gone had.

@@ -147,6 +147,25 @@ fn a_log_that_is_gone_takes_nothing_with_it() {
 }
 
 #[test]
+fn a_log_is_emptied_once_nobody_reads_it() {
+    let mut site = Site::new();
+    let length = |site: &Site| fs::metadata(log_of(&site.path())).unwrap().len();
+    let reader = Connection::open(site.path()).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM executions").unwrap();
+    let large = "INSERT INTO turns VALUES ('', 'large', hex(zeroblob(9 << 20)), 0)";
+    site.database().connection.execute(large, []).unwrap();
+    site.record(&[execution(0, "a", 0)]).unwrap();
+    assert!(length(&site) > LONG_LOG, "an older state is read still");
+    reader.execute_batch("ROLLBACK").unwrap();
+    site.record(&[execution(0, "b", 0)]).unwrap();
+    assert!(length(&site) > LONG_LOG, "it was tried a moment ago");
+    site.database().log_tried = None;
+    site.record(&[execution(0, "c", 0)]).unwrap();
+    assert_eq!(length(&site), 0);
+    assert!(site.state().starts_with("[\"t0 s a 0\", \"t0 s b 0\", \"t0 s c 0\"]\n"));
+}
+
+#[test]
 fn a_database_that_is_gone_takes_nothing_until_it_is_back() {
     let mut site = Site::new();
     site.record(&[execution(0, "a", 0)]).unwrap();
