@@ -1,6 +1,6 @@
 # The two that matter: `make run` and `make test`.
 
-.PHONY: run test fuzz soak fault bench bench-memories eval lint deny minimum deb assets dist client console console-shots clean
+.PHONY: run test fuzz soak fault bench bench-memories eval correction lint deny minimum deb assets dist client console console-shots clean
 
 HISTORIES ?= ../shared/data/timing
 SELECTIONS ?= ../shared/data/selection
@@ -70,6 +70,20 @@ eval: ## Replay recorded histories and judged messages: how good forecasts and s
 		cargo run --release --quiet -- eval qualify target/selection/variants/$${name}_queries.jsonl \
 			--tool-metadata "$$documents"; \
 	done
+
+CORRECTION = src/timing/estimator/correction/trees.txt
+
+correction: ## Fit the correction of forecasts to recorded histories anew, and say what it does to those it was not fitted on (needs PyPI)
+	@ls $(HISTORIES)/*.csv >/dev/null 2>&1 || { echo "correction: there is no $(HISTORIES) with histories to fit it to" >&2; exit 1; }
+	cargo build --release
+	python3 -m venv target/correction
+	target/correction/bin/pip install --quiet --requirement benches/requirements.txt
+	for history in $(HISTORIES)/*.csv; do \
+		target/release/almanacd eval timing "$$history" --features target/correction/$$(basename "$$history") >/dev/null || exit 1; \
+	done
+	target/correction/bin/python benches/forecast_correction.py fit target/correction/*.csv > target/correction/trees.txt
+	cp target/correction/trees.txt $(CORRECTION)
+	target/correction/bin/python benches/forecast_correction.py validate target/correction/*.csv
 
 lint: ## What the continuous integration holds the code to
 	cargo fmt --all --check

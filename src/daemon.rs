@@ -244,7 +244,7 @@ fn start_engine(
 ) -> Result<Arc<Engine>, DaemonError> {
     let defaults = Defaults::read(config.timing_defaults.as_deref())?;
     let store = start_store(config, database, metrics)?;
-    let engine = Engine::with_store(store, defaults, config.timing.factory_timeout_ms, Arc::clone(metrics));
+    let engine = Engine::with_store(store, defaults, &config.timing, Arc::clone(metrics));
     engine.set_qualifier(config.qualifier.selection.clone());
     Ok(Arc::new(engine))
 }

@@ -95,15 +95,14 @@ impl Engine {
     /// An engine that records to `store`, for whoever needs nothing else of a daemon.
     pub fn on(store: Arc<dyn Store>) -> Self {
         let metrics = Metrics::new().expect("no two metrics have one name, which a test sees to");
-        let factory_timeout_ms = timing::Settings::default().factory_timeout_ms;
-        Self::with_store(store, Defaults::default(), factory_timeout_ms, Arc::new(metrics))
+        Self::with_store(store, Defaults::default(), &timing::Settings::default(), Arc::new(metrics))
     }
 
-    /// An engine that records to `store`. `factory_timeout_ms` is the limit of callers that name none.
+    /// An engine that records to `store`, and says durations as `timing` has it.
     pub fn with_store(
         store: Arc<dyn Store>,
         defaults: Defaults,
-        factory_timeout_ms: u64,
+        timing: &timing::Settings,
         metrics: Arc<Metrics>,
     ) -> Self {
         Self {
@@ -112,13 +111,13 @@ impl Engine {
             categories: ArcSwap::from_pointee(Categories::shipped()),
             qualifier: Arc::default(),
             store,
-            learner: Learner::new(defaults),
+            learner: Learner::new(defaults, timing.blank()),
             missing_history: ArcSwapOption::empty(),
             proposer: OnceLock::new(),
             llm: OnceLock::new(),
             metrics,
             days: Published::default(),
-            factory_timeout_ms,
+            factory_timeout_ms: timing.factory_timeout_ms,
             reads: Lane::new(MAX_READS, MAX_READS / 2),
             // Who searches keeps a processor busy; the last of the turns is never the same tenant's as all others.
             searches: Lane::new(processors() + 1, processors()),

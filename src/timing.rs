@@ -28,6 +28,8 @@ mod timed_call;
 pub(crate) use complexity::COVARIATES;
 pub use complexity::{Complexity, Covariates};
 pub use defaults::Defaults;
+pub(crate) use estimator::correction::features::Features;
+pub(crate) use estimator::grid::ln_ms;
 pub use estimator::histogram::Fading;
 pub use estimator::prior::{Prior, PriorSource};
 pub use estimator::survival::Durations;

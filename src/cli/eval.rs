@@ -2,6 +2,7 @@
 //! qualify` and `eval dialogues` stand beside it.
 
 mod dialogues;
+mod features;
 mod qualify;
 mod recall;
 mod rows;
@@ -14,9 +15,9 @@ use clap::{Args, Subcommand};
 use super::output::Output;
 use super::{CliError, Exit, file, plot};
 use crate::suggest::evaluate as suggest;
-use crate::timing::Defaults;
 use crate::timing::evaluate::agreement::{Agreement, agreement, answers};
 use crate::timing::evaluate::{ForecastFigures, Stream, evaluate, track};
+use crate::timing::{Defaults, Model};
 
 /// Calls in a picture.
 const PLOTTED: usize = 300;
@@ -55,6 +56,10 @@ struct TimingArgs {
     /// Also write every call with what was said of it, as CSV
     #[arg(long, value_name = "OUT.csv", conflicts_with = "answers")]
     rows: Option<PathBuf>,
+    /// Also write every forecast that can be corrected, with what a correction is read off, as CSV; nothing is
+    /// corrected then
+    #[arg(long, value_name = "OUT.csv", conflicts_with = "answers")]
+    features: Option<PathBuf>,
     /// Also draw the forecasts of one tool and mode beside its last calls, as SVG
     #[arg(long, value_name = "OUT.svg")]
     plot: Option<PathBuf>,
@@ -107,13 +112,20 @@ fn timing(args: &TimingArgs, output: &mut Output) -> Result<Exit, CliError> {
         ));
     }
     let mut rows = args.rows.as_ref().map(|_| rows::HEADER.to_owned());
-    let figures = evaluate(&stream, &Defaults::default(), |said| {
+    let mut features = args.features.as_ref().map(|_| features::header());
+    let blank = if features.is_some() { Model::default().uncorrected() } else { Model::default() };
+    let figures = evaluate(&stream, &Defaults::default(), &blank, |said| {
         if let Some(rows) = &mut rows {
             rows::add(rows, &said);
         }
+        if let Some(features) = &mut features {
+            features::add(features, &said);
+        }
     });
-    if let (Some(path), Some(rows)) = (&args.rows, rows) {
-        file::replace(path, &rows)?;
+    for (path, lines) in [(&args.rows, rows), (&args.features, features)] {
+        if let (Some(path), Some(lines)) = (path, lines) {
+            file::replace(path, &lines)?;
+        }
     }
     output.show(&figures, |out| print(&figures, out));
     Ok(Exit::Success)

@@ -141,12 +141,15 @@ pub struct Learner {
     /// What was learnt while the history that comes before it is missing.
     since: Mutex<Option<Since>>,
     defaults: Defaults,
+    /// A model that has seen nothing.
+    blank: Model,
 }
 
 impl Learner {
     /// A learner that knows nothing yet.
-    pub fn new(defaults: Defaults) -> Self {
-        Self { learnt: Published::default(), since: Mutex::default(), defaults }
+    pub fn new(defaults: Defaults, blank: Model) -> Self {
+        let learnt = Learnt { model: blank.clone(), ..Learnt::default() };
+        Self { learnt: Published::new(learnt), since: Mutex::default(), defaults, blank }
     }
 
     /// What is known now.
@@ -167,7 +170,7 @@ impl Learner {
     /// Learns again what the store remembers, and after it what came while that was missing.
     pub fn replay(&self, history: &History, catalog: &Catalog) {
         // Beside what is known now, so that nobody who records waits.
-        let mut learnt = Learnt::default();
+        let mut learnt = Learnt { model: self.blank.clone(), ..Learnt::default() };
         learnt.hear(&history.fleet);
         self.learn(&mut learnt, &history.executions, &[], catalog);
         for transition in &history.transitions {
@@ -320,7 +323,7 @@ mod tests {
 
     #[test]
     fn what_others_counted_is_counted_once() {
-        let (learner, catalog) = (Learner::new(Defaults::default()), Catalog::default());
+        let (learner, catalog) = (Learner::new(Defaults::default(), Model::default()), Catalog::default());
         let calls = |count: usize| vec![execution("a", None, 500, None); count];
         let count = |samples: u64| KeyCount { tool: "a".into(), mode: None, failed: false, samples };
         let check = |learnt: u32, samples: u64| {

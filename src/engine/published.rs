@@ -14,6 +14,10 @@ pub(super) struct Published<T> {
 }
 
 impl<T> Published<T> {
+    pub(super) fn new(first: T) -> Self {
+        Self { current: ArcSwap::from_pointee(first), replacing: Mutex::default() }
+    }
+
     /// What is current, to look at; to keep it, take [`Self::snapshot`].
     pub(super) fn load(&self) -> Guard<Arc<T>> {
         self.current.load()

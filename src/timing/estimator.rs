@@ -15,9 +15,12 @@
 //! confidence (calls with more than a hundred samples land within 20 % between 23 % and 97 % of the time).
 
 pub(crate) mod conformal;
+pub(crate) mod correction;
+pub(crate) mod errors;
 pub(crate) mod experts;
 pub mod grid;
 pub mod histogram;
+pub(crate) mod last;
 pub(crate) mod location;
 pub mod prior;
 pub(crate) mod regression;
@@ -34,6 +37,8 @@ use super::forecast::{Forecast, Standing, Workings};
 use super::model::Question;
 use super::outcome::Observation;
 use conformal::{Levels, MISSES, Offsets};
+use correction::Correction;
+use correction::features::{self, Features};
 use experts::{Expert, Panel};
 use grid::{BINS, Distribution, WIDTH, ln_ms};
 use histogram::Fading;
@@ -65,6 +70,8 @@ pub(crate) struct Tuning {
     pub(crate) axis: usize,
     /// Before a tool's first call here, is what other hosts saw of it mixed with what was believed beforehand?
     pub(crate) mixes_prior_with_fleet: bool,
+    /// Are forecasts corrected?
+    pub(crate) corrects: bool,
 }
 
 impl Default for Tuning {
@@ -72,14 +79,20 @@ impl Default for Tuning {
     /// after 12, pinball loss came to .749 and .753 of the running median's on tools, from .767, and to .961 on model
     /// turns, from .962; keeping less loses more of what calls that were given up had to say (.957 and .969 are left).
     fn default() -> Self {
-        Self { evidence_kept: 0.4, key_fading: Fading::BRISK_KEY, axis: BINS, mixes_prior_with_fleet: false }
+        Self {
+            evidence_kept: 0.4,
+            key_fading: Fading::BRISK_KEY,
+            axis: BINS,
+            mixes_prior_with_fleet: false,
+            corrects: true,
+        }
     }
 }
 
 impl Tuning {
     /// The reference implementation's.
     pub(crate) const REFERENCE: Self =
-        Self { evidence_kept: 0.75, key_fading: Fading::KEY, axis: 330, mixes_prior_with_fleet: true };
+        Self { evidence_kept: 0.75, key_fading: Fading::KEY, axis: 330, mixes_prior_with_fleet: true, corrects: false };
 }
 
 /// Where a forecast located its call: what its key learns the deviation from.
@@ -207,7 +220,22 @@ pub(crate) fn forecast(
     });
     let has_moved = key.is_some_and(|key| relocation::has_moved(key, location.spread));
     let mixture = if has_moved { relocation::lean_on_recent(weights) } else { weights };
-    let distribution = Distribution::new(panel.mix(&mixture));
+    let mixed = Distribution::new(panel.mix(&mixture));
+    let middle = mixed.quantile(0.5);
+    let features = key.filter(|key| key.calls > 0).map(|key| {
+        Features::of(&features::Evidence {
+            mixture: &mixed,
+            history: &Distribution::new(panel.of(Expert::History)),
+            last: key.last.places().map(|last| last + location.shift),
+            location: &location,
+            errors: [key.errors, tool.errors, shared.errors],
+        })
+    });
+    let correction = if tuning.corrects { Correction::shipped() } else { None };
+    let distribution = match (correction, &features) {
+        (Some(correction), Some(features)) => correction.correct(&mixed, features),
+        _ => mixed,
+    };
     let offsets = [tool.offsets, key.map(|key| key.offsets).unwrap_or_default()];
     // Hits of calls whose sizes were known say nothing for one whose sizes are not.
     let [tool_offsets, key_offsets] = if location.unsaid.is_empty() { offsets } else { offsets.map(Offsets::outwards) };
@@ -218,7 +246,7 @@ pub(crate) fn forecast(
         samples: key.map_or(0, |key| key.samples),
         tool_calls: tool.durations.total(),
     };
-    Forecast::new(question, standing, levels, Workings { distribution, panel, weights, location })
+    Forecast::new(question, standing, levels, Workings { distribution, middle, features, panel, weights, location })
 }
 
 /// What is learnt from: the states of a call's key and of its tool, as new if this is their first call, and what all
@@ -244,7 +272,7 @@ impl Learning<'_> {
     }
 
     fn learn_ended(&mut self, question: &Question<'_>, forecast: &Forecast, ln: f64) {
-        let Workings { panel, weights, location, .. } = forecast.workings();
+        let Workings { middle, panel, weights, location, .. } = forecast.workings();
         let Self { key, tool, shared, tuning } = self;
         let is_others = rests_on_fleet(question, Some(key), tool, *tuning);
         let present = |expert| is_present(question, expert) && (!is_others || expert == Expert::Fleet);
@@ -253,6 +281,7 @@ impl Learning<'_> {
         let contributions = std::array::from_fn(|expert| weights[expert] * densities[expert]);
         shared.weights.learn(location.experience, &contributions, present);
 
+        add_error(key, tool, shared, ln - middle);
         let (low, high) = forecast.bounds();
         let missed = |missed: bool| f64::from(u8::from(missed));
         if location.unsaid.is_empty() {
@@ -282,9 +311,12 @@ impl Learning<'_> {
 
     /// The call would have ended beyond `ln`, and nobody knows where.
     fn learn_given_up(&mut self, question: &Question<'_>, forecast: &Forecast, ln: f64) {
-        let Workings { panel, distribution, location, .. } = forecast.workings();
+        let Workings { panel, distribution, middle, location, .. } = forecast.workings();
         let Self { key, tool, shared, tuning } = self;
         let present = |expert| is_present(question, expert);
+        // Half of what the forecast held possible beyond `ln` lies beyond this.
+        let end = distribution.quantile(0.5 + 0.5 * distribution.below(ln)).max(ln);
+        add_error(key, tool, shared, end - middle);
         key.evidence.add(&panel.each(|mass| survival::evidence(mass, ln)), tuning.evidence_kept, present);
 
         let (low, high) = forecast.bounds();
@@ -294,9 +326,16 @@ impl Learning<'_> {
         tool.offsets.learn(conformal::TOOL, was_below, was_above);
         key.offsets.learn(conformal::KEY, was_below, was_above);
 
-        key.give_up(ln - location.shift, &question.covariates, *tuning);
+        key.give_up(ln - location.shift, end - location.shift, &question.covariates, *tuning);
         tool.give_up(ln, &question.covariates);
         shared.durations.add_given_up(ln, Fading::DAEMON);
+    }
+}
+
+/// A call took `error` longer than the middle of its forecast, in ln.
+fn add_error(key: &mut KeyState, tool: &mut ToolState, shared: &mut Shared, error: f64) {
+    for errors in [&mut key.errors, &mut tool.errors, &mut shared.errors] {
+        errors.add(error);
     }
 }
 

@@ -50,15 +50,21 @@ pub struct Said<'s> {
     pub limit_ms: u64,
 }
 
-/// Replays `stream` and says how good the forecasts were; tells `hear` of each. The only thing here that looks at a
-/// clock.
-pub fn evaluate(stream: &Stream, defaults: &Defaults, mut hear: impl FnMut(Said<'_>)) -> ForecastFigures {
+/// Replays `stream` to daemons that begin with `blank`, and says how good the forecasts were; tells `hear` of each. The
+/// only thing here that looks at a clock.
+pub fn evaluate(
+    stream: &Stream,
+    defaults: &Defaults,
+    blank: &Model,
+    mut hear: impl FnMut(Said<'_>),
+) -> ForecastFigures {
     let mut ended: Vec<f64> = stream.ended().map(|row| row.observation.duration_ms as f64).collect();
     ended.sort_unstable_by(f64::total_cmp);
     let limit_ms = quantile(&ended, 0.9).unwrap_or(0.0).round() as u64;
 
     let (mut judge, mut plans) = (Judge::new(limit_ms), PlanJudge::new(stream));
-    let mut replay = Replay::new(stream, defaults);
+    let begin = || Replay::new(stream, defaults).beginning_with(blank.clone());
+    let mut replay = begin();
     let mut histories: HashMap<(&str, Key<'_>), Sorted> = HashMap::new();
     let mut predict = Vec::with_capacity(stream.rows.len());
     for (index, row) in stream.rows.iter().enumerate() {
@@ -93,24 +99,24 @@ pub fn evaluate(stream: &Stream, defaults: &Defaults, mut hear: impl FnMut(Said<
         hosts: models.len(),
         keys,
         plans: plans.figures(),
-        given_up: Some(given_up::given_up(stream, defaults, limit_ms, figures.timeout.brier_skill)),
+        given_up: Some(given_up::given_up(begin(), limit_ms, figures.timeout.brier_skill)),
         bytes_per_key: share(sizes.iter().map(|size| size.key_bytes).sum(), keys),
         bytes_per_tool: share(sizes.iter().map(|size| size.tool_bytes).sum(), tools),
         observe_us: median(observe),
         predict_us: median(predict),
-        fleet: fleet(stream, defaults),
+        fleet: fleet(stream, defaults, blank),
         ..figures
     }
 }
 
 /// How well the first calls of a key are foretold on a host, where others have called it before and share what they
 /// saw.
-fn fleet(stream: &Stream, defaults: &Defaults) -> Option<FleetFigures> {
+fn fleet(stream: &Stream, defaults: &Defaults, blank: &Model) -> Option<FleetFigures> {
     let mut models: HashMap<&str, Model> = HashMap::new();
     let mut shared: HashMap<Key<'_>, BTreeMap<&str, VecDeque<Observation>>> = HashMap::new();
     let (mut errors, mut of_priors) = (Vec::new(), Vec::new());
     for row in &stream.rows {
-        let model = models.entry(&row.host).or_default();
+        let model = models.entry(&row.host).or_insert_with(|| blank.clone());
         let hosts = shared.entry(row.key()).or_default();
         let seen = others(hosts, &row.host);
         let question = Question { key: row.key(), fleet: Some(&seen), ..question(row, defaults) };
@@ -169,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_simple_world_is_foretold() {
-        let figures = evaluate(&stream(), &Defaults::default(), |_| ());
+        let figures = evaluate(&stream(), &Defaults::default(), &Model::default(), |_| ());
         assert_eq!((figures.rows, figures.censored, figures.hosts, figures.keys), (380, 40, 2, 5));
         assert!(figures.coverage90.unwrap() > 0.85, "{figures:#?}");
         // One call in twenty fails, which nobody knows before.
@@ -185,7 +191,7 @@ mod tests {
     #[test]
     fn nothing_is_said_of_nothing() {
         let empty = Stream::parse(b"ts_ms,tool,duration_ms\n").unwrap();
-        let figures = serde_json::to_value(evaluate(&empty, &Defaults::default(), |_| ())).unwrap();
+        let figures = serde_json::to_value(evaluate(&empty, &Defaults::default(), &Model::default(), |_| ())).unwrap();
         assert_eq!((&figures["rows"], &figures["coverage90"]), (&0.into(), &serde_json::Value::Null));
     }
 }

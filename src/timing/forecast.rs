@@ -3,6 +3,7 @@
 
 use super::estimator::Location;
 use super::estimator::conformal::Levels;
+use super::estimator::correction::features::Features;
 use super::estimator::experts::{EXPERTS, Panel};
 use super::estimator::grid::{Distribution, WIDTH, ln_ms, whole_ms};
 use super::estimator::prior::PriorSource;
@@ -130,6 +131,10 @@ pub(crate) struct Standing {
 #[derive(Debug, Clone)]
 pub(crate) struct Workings {
     pub(crate) distribution: Distribution,
+    /// P50 before the correction, in ln(ms).
+    pub(crate) middle: f64,
+    /// What a correction is read off, if the key has calls that ended.
+    pub(crate) features: Option<Features>,
     pub(crate) panel: Panel,
     pub(crate) weights: [f64; EXPERTS],
     pub(crate) location: Location,
@@ -266,6 +271,11 @@ impl Forecast {
     /// The distribution that everything is read off.
     pub fn distribution(&self) -> &Distribution {
         &self.workings.distribution
+    }
+
+    /// What its correction is read off; nothing before the key's first call that ended.
+    pub(crate) fn features(&self) -> Option<&Features> {
+        self.workings.features.as_ref()
     }
 
     pub(crate) fn workings(&self) -> &Workings {

@@ -79,6 +79,12 @@ impl Model {
         Self { tuning: Tuning::REFERENCE, ..self }
     }
 
+    /// The same without the correction of forecasts.
+    #[must_use]
+    pub fn uncorrected(self) -> Self {
+        Self { tuning: Tuning { corrects: false, ..self.tuning }, ..self }
+    }
+
     /// What a call will take.
     pub fn forecast(&self, question: &Question<'_>) -> Forecast {
         let key = self.keys.get(question.key);

@@ -121,6 +121,26 @@ fn every_mode_of_a_tool_survives_a_restart() {
 }
 
 #[test]
+fn a_restart_keeps_the_correction_on_or_off() {
+    let durations: Vec<u64> = (0..40).map(|call| 1000 + 700 * (call * call % 7)).collect();
+    let learnt = |configuration: &str| {
+        let site = Site::new();
+        site.configure(configuration);
+        let call = json!({"tool_name": "crawl"});
+        let daemon = site.start();
+        record(&daemon, "crawl", &durations);
+        let learnt = estimate(&daemon, &call);
+        drop(daemon);
+        assert_eq!(estimate(&site.start(), &call), learnt, "{configuration}");
+        learnt
+    };
+    let off = learnt("timing: {correction: false}\n");
+    let on = learnt("timing: {correction: true}\n");
+    assert_ne!(on["interval_ms"], off["interval_ms"]);
+    assert_eq!(learnt("{}\n"), on, "on by default");
+}
+
+#[test]
 fn failures_and_timeouts_are_samples() {
     let (_site, daemon) = serve_shipped();
     record(&daemon, "a", &[1000; 20]);

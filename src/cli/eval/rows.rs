@@ -28,7 +28,7 @@ pub(super) fn add(rows: &mut String, said: &Said<'_>) {
 }
 
 /// A field, in quotes where it needs them (RFC 4180).
-fn field(text: &str) -> Cow<'_, str> {
+pub(super) fn field(text: &str) -> Cow<'_, str> {
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\"")).into()
     } else {

@@ -98,6 +98,11 @@ impl Panel {
         Self(panel)
     }
 
+    /// What one of them says.
+    pub(crate) fn of(&self, expert: Expert) -> Mass {
+        self.0[expert.index()]
+    }
+
     /// What they say together.
     pub(crate) fn mix(&self, weights: &[f64; EXPERTS]) -> Mass {
         let mut mixture = [0.0; BINS];

@@ -142,6 +142,32 @@ impl Distribution {
         Self::new(mass)
     }
 
+    /// The distribution in which what had the first probability of each pair has the second, both rising between 0
+    /// and 1; probabilities between pairs lie on lines. What was impossible stays so.
+    #[must_use]
+    pub(crate) fn recalibrated(&self, pairs: impl IntoIterator<Item = [f64; 2]>) -> Self {
+        let below = |bin: usize| f64::from(self.below[bin]);
+        let mut mass = self.mass;
+        let mut from = [0.0; 2];
+        // The bin that the line begins in, and what earlier lines gave it.
+        let (mut bin, mut given) = (0, 0.0);
+        for to in pairs.into_iter().chain([[below(BINS), 1.0]]) {
+            let slope = (to[1] - from[1]) / (to[0] - from[0]);
+            let ended = self.below[bin + 1..].partition_point(|&below| f64::from(below) <= to[0]);
+            if ended > 0 {
+                mass[bin] = (given + slope * (below(bin + 1) - from[0])) as f32;
+                for mass in &mut mass[bin + 1..bin + ended] {
+                    *mass *= slope as f32;
+                }
+                bin += ended;
+                (given, from[0]) = (0.0, below(bin));
+            }
+            given += slope * (to[0] - from[0]);
+            from = to;
+        }
+        Self { cut: self.cut, ..Self::new(mass) }
+    }
+
     /// The distribution of the sum of two independent durations, one after the other.
     ///
     /// The sum of e^a and e^b lies ln(1 + e^-|a-b|) above the greater, which depends on the distance of the bins only;
@@ -282,6 +308,30 @@ mod tests {
             prop_assert!(quantiles.is_sorted());
             for (level, quantile) in levels.into_iter().zip(quantiles) {
                 prop_assert!((any.below(quantile) - level).abs() < 1e-4);
+            }
+        }
+
+        #[test]
+        fn what_is_recalibrated_has_the_probabilities_asked_for(
+            any in distribution(),
+            mut from in prop::array::uniform3(0.001..0.999_f64),
+            mut to in prop::array::uniform3(0.001..0.999_f64),
+        ) {
+            from.sort_by(f64::total_cmp);
+            to.sort_by(f64::total_cmp);
+            prop_assume!(from.windows(2).all(|pair| pair[1] - pair[0] > 1e-3));
+            let recalibrated = any.recalibrated(std::array::from_fn::<_, 3, _>(|pair| [from[pair], to[pair]]));
+            prop_assert!((total(&recalibrated) - 1.0).abs() < 1e-5);
+            for bin in 0..=BINS {
+                let place = bin as f64 * WIDTH;
+                let [before, after] = [&any, &recalibrated].map(|distribution| distribution.below(place));
+                // On the line between the pairs around.
+                let pair = from.partition_point(|&from| from < before);
+                let [x, y] = [&from, &to].map(|side| {
+                    [if pair == 0 { 0.0 } else { side[pair - 1] }, side.get(pair).copied().unwrap_or(1.0)]
+                });
+                let expected = y[0] + (before - x[0]) * (y[1] - y[0]) / (x[1] - x[0]);
+                prop_assert!((after - expected).abs() < 1e-3, "{} instead of {}", after, expected);
             }
         }
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::Tuning;
 use super::conformal::Offsets;
+use super::errors::Errors;
 use super::histogram::Fading;
+use super::last::Last;
 use super::location::{Recent, Slow};
 use super::regression::Regression;
 use super::residuals::Residuals;
@@ -33,10 +35,12 @@ pub(crate) struct KeyState {
     pub(crate) samples: u64,
     pub(crate) slow: Slow,
     pub(crate) recent: Recent,
+    pub(crate) last: Last,
     pub(crate) usual: Usual,
     pub(crate) sizes: Sizes,
     pub(crate) evidence: Evidence,
     pub(crate) offsets: Offsets,
+    pub(crate) errors: Errors,
     pub(crate) durations: Durations,
 }
 
@@ -56,14 +60,16 @@ impl KeyState {
         } else {
             self.slow.follow(ln, deviation, spread, f64::from(self.calls));
         }
+        self.last.push(ln, self.learnt());
         self.recent.push(ln, self.calls);
         self.durations.add(ln, tuning.key_fading);
         self.calls = self.calls.saturating_add(1);
         self.recorded(covariates);
     }
 
-    /// Learns a call that was given up at `ln`, its covariates' shift taken off.
-    pub(crate) fn give_up(&mut self, ln: f64, covariates: &Covariates, tuning: Tuning) {
+    /// Learns a call that was given up at `ln` and would probably have ended at `end`, its covariates' shift taken off.
+    pub(crate) fn give_up(&mut self, ln: f64, end: f64, covariates: &Covariates, tuning: Tuning) {
+        self.last.push(end, self.learnt());
         self.durations.add_given_up(ln, tuning.key_fading);
         self.given_up = self.given_up.saturating_add(1);
         self.recorded(covariates);
@@ -99,6 +105,7 @@ pub(crate) struct ToolState {
     pub(crate) usual: Usual,
     pub(crate) regression: Regression,
     pub(crate) offsets: Offsets,
+    pub(crate) errors: Errors,
     pub(crate) durations: Durations,
 }
 
@@ -112,6 +119,7 @@ impl Default for ToolState {
             usual: Usual::default(),
             regression: Regression::default(),
             offsets: Offsets::default(),
+            errors: Errors::default(),
             durations: Durations::default(),
         }
     }
@@ -147,6 +155,7 @@ pub(crate) struct Shared {
     pub(crate) weights: WeightTable,
     /// Mean deviation, in ln(ms).
     pub(crate) spread: f64,
+    pub(crate) errors: Errors,
     pub(crate) durations: Durations,
     /// Deviations from the slow location and from the median, by experience.
     residuals: [Arc<(Residuals, Residuals)>; CLASSES],
@@ -163,7 +172,13 @@ impl Default for Shared {
             };
             Arc::new((Residuals::assuming(width), Residuals::assuming(width)))
         });
-        Self { weights: WeightTable::default(), spread: ASSUMED_SPREAD, durations: Durations::default(), residuals }
+        Self {
+            weights: WeightTable::default(),
+            spread: ASSUMED_SPREAD,
+            errors: Errors::default(),
+            durations: Durations::default(),
+            residuals,
+        }
     }
 }
 

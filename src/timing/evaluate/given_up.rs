@@ -4,8 +4,6 @@ use serde::Serialize;
 
 use super::figures::Brier;
 use super::replay::{Replay, question};
-use super::stream::Stream;
-use crate::timing::Defaults;
 
 /// How much is left of the forecast of timeouts where calls beyond the limit were given up.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -16,9 +14,10 @@ pub struct GivenUpFigures {
     pub skill_beyond: Option<f64>,
 }
 
-/// Replays `stream` with callers that give up after `limit_ms`. `skill` is what was reached without.
-pub(super) fn given_up(stream: &Stream, defaults: &Defaults, limit_ms: u64, skill: Option<f64>) -> GivenUpFigures {
-    let mut replay = Replay::new(stream, defaults).giving_up(limit_ms);
+/// Replays a stream with callers that give up after `limit_ms`. `skill` is what was reached without.
+pub(super) fn given_up(replay: Replay<'_>, limit_ms: u64, skill: Option<f64>) -> GivenUpFigures {
+    let (stream, defaults) = replay.asked();
+    let mut replay = replay.giving_up(limit_ms);
     let (mut at_limit, mut beyond) = (Brier::default(), Brier::default());
     for (index, row) in stream.rows.iter().enumerate() {
         if !row.observation.outcome.is_censored() {

@@ -15,6 +15,8 @@ use crate::timing::{Defaults, Key, Model, Observation, Outcome, Question};
 pub(super) struct Replay<'s> {
     stream: &'s Stream,
     defaults: &'s Defaults,
+    /// What each host begins with.
+    blank: Model,
     models: HashMap<&'s str, Model>,
     /// Calls that have begun, the one that ends first at the top.
     running: BinaryHeap<Reverse<(i64, usize)>>,
@@ -29,7 +31,18 @@ pub(super) struct Replay<'s> {
 impl<'s> Replay<'s> {
     pub(super) fn new(stream: &'s Stream, defaults: &'s Defaults) -> Self {
         let (models, running) = (HashMap::new(), BinaryHeap::new());
-        Self { stream, defaults, models, running, patience_ms: None, ended: Vec::new(), observe_us: Vec::new() }
+        let blank = Model::default();
+        Self { stream, defaults, blank, models, running, patience_ms: None, ended: Vec::new(), observe_us: Vec::new() }
+    }
+
+    /// The same with hosts that begin with `blank`.
+    pub(super) fn beginning_with(self, blank: Model) -> Self {
+        Self { blank, ..self }
+    }
+
+    /// What is replayed, and what is believed beforehand.
+    pub(super) fn asked(&self) -> (&'s Stream, &'s Defaults) {
+        (self.stream, self.defaults)
     }
 
     /// The same with callers that give up after so many ms.
@@ -47,7 +60,7 @@ impl<'s> Replay<'s> {
                 self.learn_next();
             }
         }
-        self.models.entry(&row.host).or_default()
+        self.models.entry(&row.host).or_insert_with(|| self.blank.clone())
     }
 
     /// The calls that ended since this was asked before.
@@ -80,7 +93,7 @@ impl<'s> Replay<'s> {
         let observation = self.seen(row);
         let key = Key::new(&row.tool, &row.mode).ended_in(observation.outcome);
         let question = Question { key, ..question(row, self.defaults) };
-        let model = self.models.entry(&row.host).or_default();
+        let model = self.models.entry(&row.host).or_insert_with(|| self.blank.clone());
         let forecast = model.forecast(&question);
         let asked = Instant::now();
         model.observe(&question, &forecast, observation);
