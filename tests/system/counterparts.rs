@@ -63,7 +63,7 @@ fn prometheus_scrapes_and_answers() {
     }
     let daemon = site.start();
     let configuration = format!(
-        "scrape_configs:\n- job_name: almanac\n  scrape_interval: 100ms\n  scrape_timeout: 100ms\n  static_configs: \
+        "scrape_configs:\n- job_name: almanac\n  scrape_interval: 1s\n  scrape_timeout: 1s\n  static_configs: \
          [{{targets: ['{}']}}]\n",
         daemon.address,
     );
@@ -92,7 +92,7 @@ fn prometheus_scrapes_and_answers() {
     let scrapes = || query("almanac_http_requests_total{route=\"/metrics\"}");
     wait_for("a second scrape", || scrapes().filter(|count| count != "1"));
     wait_for("an exemplar", || {
-        Connection::open(daemon.address).request("GET", "/v1/tools/a", &[("x-request-id", "a-slow-one")], b"");
+        daemon.send("GET", "/v1/tools/a", &[("x-request-id", "a-slow-one")], b"");
         let mut prometheus = Connection::open(port);
         let path = "/api/v1/query_exemplars?start=0&end=9999999999&query=almanac_http_request_duration_seconds_bucket";
         prometheus.request("GET", path, &[], b"");
