@@ -12,9 +12,9 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use imbl::HashMap;
 use parking_lot::Mutex;
 
-use super::Generation;
 use super::published::Published;
 use super::told::{Allowance, Told};
+use super::{Generation, processors};
 use crate::qualify::{self, Adaptation, IntentContext, Message, Qualification, Question, Selector, Trust, Usage};
 use crate::session::turns::{MAX_MESSAGE_BYTES, Used};
 use crate::session::{Turn, Turns};
@@ -29,6 +29,10 @@ const MAX_TENANTS: usize = 256;
 
 /// Pairs learnt from one batch of records, so that it does not keep others waiting.
 const MAX_PAIRS: usize = 64;
+
+/// Choices that are worth a thread to analyse their messages, and those that are in memory with them.
+const LEAST_SHARE: usize = 64;
+const ANALYSED_AT_ONCE: usize = 512;
 
 /// What selection needs beside the generation.
 #[derive(Debug, Default)]
@@ -183,7 +187,7 @@ impl Qualifier {
             for (tenant, choices) in of_tenants(choices) {
                 let known = usages.get(&*tenant).map(|usage| Usage::clone(usage));
                 if known.is_some() || usages.len() < MAX_TENANTS {
-                    let usage = added(selector, known.unwrap_or_default(), choices);
+                    let usage = added(selector, known.unwrap_or_default(), &choices);
                     usages.insert(tenant.into(), Arc::new(usage));
                 }
             }
@@ -458,7 +462,7 @@ fn shared(learnt: BTreeMap<String, Usage>) -> impl Iterator<Item = (Arc<str>, Ar
 /// What choices taught each tenant.
 fn learnt(selector: &Selector, choices: Vec<ChoiceNote>) -> BTreeMap<String, Usage> {
     let learnt = of_tenants(choices).into_iter();
-    learnt.map(|(tenant, choices)| (tenant, added(selector, Usage::default(), choices))).collect()
+    learnt.map(|(tenant, choices)| (tenant, added(selector, Usage::default(), &choices))).collect()
 }
 
 fn of_tenants(choices: Vec<ChoiceNote>) -> BTreeMap<String, Vec<ChoiceNote>> {
@@ -470,13 +474,29 @@ fn of_tenants(choices: Vec<ChoiceNote>) -> BTreeMap<String, Vec<ChoiceNote>> {
 }
 
 /// What was learnt with further choices of its tenant, and with what the latest of them had moved.
-fn added(selector: &Selector, mut usage: Usage, choices: Vec<ChoiceNote>) -> Usage {
-    let mut latest = Vec::new();
-    for ChoiceNote { tool, message, trust, adaptation, .. } in choices {
-        usage.add(selector.index(), &Message::new(&message), &tool, Trust::new(trust));
-        latest = adaptation;
+fn added(selector: &Selector, mut usage: Usage, choices: &[ChoiceNote]) -> Usage {
+    for choices in choices.chunks(ANALYSED_AT_ONCE) {
+        let messages = analysed(choices);
+        let all = choices.iter().zip(&messages);
+        usage
+            .add_all(selector.index(), all.map(|(choice, message)| (message, &*choice.tool, Trust::new(choice.trust))));
     }
-    usage.with_adaptation(Adaptation::from_bytes(&latest).unwrap_or(Adaptation::NONE))
+    let latest = choices.last().map_or(&[][..], |choice| &choice.adaptation);
+    usage.with_adaptation(Adaptation::from_bytes(latest).unwrap_or(Adaptation::NONE))
+}
+
+/// The messages of choices, analysed by all processors: that is what most of the time goes into.
+fn analysed(choices: &[ChoiceNote]) -> Vec<Message> {
+    let share = choices.len().div_ceil(processors()).max(LEAST_SHARE);
+    let analyse = |choices: &[ChoiceNote]| choices.iter().map(|choice| Message::new(&choice.message)).collect();
+    std::thread::scope(|scope| {
+        let shares: Vec<_> = choices.chunks(share).skip(1).map(|share| scope.spawn(move || analyse(share))).collect();
+        let mut messages: Vec<Message> = choices.chunks(share).next().map(analyse).unwrap_or_default();
+        for share in shares {
+            messages.extend(share.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        messages
+    })
 }
 
 fn is_of(selector: &Arc<Selector>, generation: &Generation) -> bool {

@@ -11,7 +11,7 @@
 //! Immutable once published; a clone shares what did not change. Tools are kept by name, so that a reload forgets
 //! nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use imbl::{HashMap, Vector as Sequence};
@@ -22,7 +22,7 @@ use super::observations::Observations;
 use super::ranking::Ranking;
 use super::stop_words;
 use super::weights::{SIMILARITY, USE_COVER, USE_MEANING, USE_PRIOR, USE_RATIO, logistic};
-use crate::text::embedding::{Pool, Quantized};
+use crate::text::embedding::{Pool, Quantized, Vector};
 
 /// Tools that can be learnt of; the least used makes room.
 const MAX_TOOLS: usize = 2048;
@@ -138,34 +138,55 @@ impl Usage {
     }
 
     /// Adds a choice that is trusted so far, without judging it again.
-    pub fn add(&mut self, index: &Index, message: &Message, tool: &str, trust: Trust) {
+    fn add(&mut self, index: &Index, message: &Message, tool: &str, trust: Trust) {
+        let slot = self.count(message, tool, trust);
+        self.settle(index, slot);
+    }
+
+    /// Adds choices of earlier, oldest first, each trusted so far: the same as one after the other, and cheaper.
+    pub fn add_all<'c>(&mut self, index: &Index, choices: impl IntoIterator<Item = (&'c Message, &'c str, Trust)>) {
+        let slots: BTreeSet<u32> =
+            choices.into_iter().map(|(message, tool, trust)| self.count(message, tool, trust)).collect();
+        for slot in slots {
+            self.settle(index, slot);
+        }
+    }
+
+    /// Counts a choice, and says in which place. Its tool is not settled yet.
+    fn count(&mut self, message: &Message, tool: &str, trust: Trust) -> u32 {
         self.choices += 1;
         let slot = self.slot(tool);
-        let Some(known) = self.tools.get(slot as usize) else { return };
-        let mut known = ToolUse::clone(known);
-        known.fade(self.choices);
-        known.sum.add(&message.vector, trust.0);
-        known.weight += trust.0;
-        known.last = self.choices;
-        known.settle(index);
-        self.tools.set(slot as usize, Arc::new(known));
+        if let Some(known) = self.tools.get_mut(slot as usize) {
+            Arc::make_mut(known).count(&message.vector, trust, self.choices);
+        }
         for term in &message.terms {
             self.add_term(&term.text, slot, trust.0);
+        }
+        slot
+    }
+
+    fn settle(&mut self, index: &Index, slot: u32) {
+        if let Some(known) = self.tools.get_mut(slot as usize) {
+            Arc::make_mut(known).settle(index);
         }
     }
 
     fn add_term(&mut self, term: &str, slot: u32, trust: f32) {
-        let known = self.terms.get(term);
-        if known.is_none() && self.terms.len() >= MAX_TERMS {
-            return;
+        if let Some(tools) = self.terms.get_mut(term) {
+            match tools.binary_search_by_key(&slot, |&(slot, _)| slot) {
+                Ok(at) => {
+                    let times = &mut Arc::make_mut(tools)[at].1;
+                    *times = (*times + trust).min(MAX_WEIGHT);
+                }
+                Err(at) if tools.len() < MAX_TOOLS_OF_TERM => {
+                    let (before, after) = tools.split_at(at);
+                    *tools = [before, &[(slot, trust)], after].concat().into();
+                }
+                Err(_) => {}
+            }
+        } else if self.terms.len() < MAX_TERMS {
+            self.terms.insert(term.into(), [(slot, trust)].into());
         }
-        let mut tools: Vec<(u32, f32)> = known.map(|tools| tools.to_vec()).unwrap_or_default();
-        match tools.binary_search_by_key(&slot, |&(slot, _)| slot) {
-            Ok(at) => tools[at].1 = (tools[at].1 + trust).min(MAX_WEIGHT),
-            Err(_) if tools.len() >= MAX_TOOLS_OF_TERM => return,
-            Err(at) => tools.insert(at, (slot, trust)),
-        }
-        self.terms.insert(term.into(), tools.into());
     }
 
     /// The tool's place; of a new one the place of the least used, if there is no other.
@@ -358,12 +379,20 @@ impl Adaptation {
 
 impl ToolUse {
     fn new(name: Arc<str>) -> Self {
-        let centroid = Quantized::from(&crate::text::embedding::Vector::ZERO);
+        let centroid = Quantized::from(&Vector::ZERO);
         Self { name, sum: Pool::default(), weight: 0.0, last: 0, centroid, digest: 0 }
     }
 
     fn weight_at(&self, now: u64) -> f32 {
         self.weight * (-(now.saturating_sub(self.last) as f32) / HALF_LIFE).exp2()
+    }
+
+    /// Adds a message, which is the tenant's `now`th.
+    fn count(&mut self, message: &Vector, trust: Trust, now: u64) {
+        self.fade(now);
+        self.sum.add(message, trust.0);
+        self.weight += trust.0;
+        self.last = now;
     }
 
     /// Makes older messages count less.

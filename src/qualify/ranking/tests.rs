@@ -145,6 +145,27 @@ fn choices_turn_the_order() {
 
 proptest! {
     #[test]
+    fn choices_that_are_read_back_teach_what_they_taught(
+        choices in prop::collection::vec(("[abc]{1,2}( [abc]{1,2}){0,3}", 0..TOOLS.len()), 0..40),
+        apart in 0_usize..40,
+    ) {
+        let index = index(&TOOLS);
+        let choices: Vec<(Message, &str)> =
+            choices.iter().map(|(text, tool)| (Message::new(text), TOOLS[*tool].0)).collect();
+        let mut learnt = Usage::new();
+        let learn = |(message, tool): &(Message, &str)| learnt.learn(&index, message, tool).unwrap();
+        let trusts: Vec<_> = choices.iter().map(learn).collect();
+        let mut read = Usage::new().with_adaptation(learnt.adaptation());
+        let all: Vec<_> = choices.iter().zip(trusts).map(|((message, tool), trust)| (message, *tool, trust)).collect();
+        let (earlier, later) = all.split_at(apart.min(all.len()));
+        read.add_all(&index, earlier.iter().copied());
+        read.add_all(&index, later.iter().copied());
+        prop_assert_eq!(read.choices(), learnt.choices());
+        let scores = |usage| Ranking::new(&index, &Message::new("a b cc"), usage).scores;
+        prop_assert_eq!(scores(&learnt), scores(&read));
+    }
+
+    #[test]
     fn any_message_ranks_all_tools_with_probabilities(text in "\\PC{0,80}") {
         let (index, nothing) = (index(&TOOLS), Usage::new());
         let mut ranking = Ranking::new(&index, &Message::new(&text), &nothing);

@@ -10,11 +10,8 @@ use super::session::DatabaseSession;
 use crate::store::notes::{ChoiceNote, KEPT_TURNS, KeptTurnNote, Note, Notes, TurnNote};
 use crate::store::{Choice, KeptTurn};
 
-/// Choices that are kept, over all tenants.
+/// Choices that are kept and read back, over all tenants: five of the half-lives after which one counts half.
 const MAX_CHOICES: i64 = 20_000;
-
-/// Choices that a start reads back.
-const REPLAYED_CHOICES: i64 = 5_000;
 
 /// Sessions that are kept and read back.
 const MAX_TURNS: i64 = 10_000;
@@ -141,7 +138,7 @@ pub(super) async fn choices_of(
     let latest = "SELECT tenant, tool, message, trust, adaptations.state
         FROM almanac.choices JOIN almanac.adaptations USING (tenant) WHERE $2 IS NULL OR tenant = $2
         ORDER BY id DESC LIMIT $1";
-    let values = [(&REPLAYED_CHOICES as _, Type::INT8), (&tenant as _, Type::TEXT)];
+    let values = [(&MAX_CHOICES as _, Type::INT8), (&tenant as _, Type::TEXT)];
     Ok(session.query(latest, &values).await?.iter().rev().map(choice).collect())
 }
 

@@ -10,11 +10,8 @@ use crate::store::memories::Forgotten;
 use crate::store::noted::Noted;
 use crate::store::notes::{ChoiceNote, KEPT_TURNS, KeptTurnNote, Note, Notes, NotesPending, TurnNote};
 
-/// Choices that are kept, over all tenants.
+/// Choices that are kept and read back, over all tenants: five of the half-lives after which one counts half.
 const MAX_CHOICES: u32 = 20_000;
-
-/// Choices that a start reads back.
-const REPLAYED_CHOICES: u32 = 5_000;
 
 /// Sessions that are kept and read back.
 const MAX_TURNS: u32 = 10_000;
@@ -117,7 +114,7 @@ fn choices(connection: &Connection, tenant: Option<&str>) -> rusqlite::Result<Ve
          FROM choices JOIN adaptations USING (tenant) WHERE ?2 IS NULL OR choices.tenant = ?2
          ORDER BY id DESC LIMIT ?1",
     )?;
-    let choices = select.query_map(params![REPLAYED_CHOICES, tenant], |row| {
+    let choices = select.query_map(params![MAX_CHOICES, tenant], |row| {
         Ok(ChoiceNote {
             tenant: row.get(0)?,
             tool: row.get(1)?,
@@ -234,6 +231,20 @@ mod tests {
         let notes = start().replay(ReplayLimits::default()).unwrap().notes;
         assert_eq!(notes.turns, [turn("b", "1"), turn("a", "2")]);
         assert_eq!(notes.choices, [choice("x", 2), choice("y", 2)]);
+    }
+
+    #[test]
+    fn all_choices_that_are_kept_are_read_back() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        super::super::migrations::migrate(&mut connection).unwrap();
+        connection.execute("INSERT INTO adaptations VALUES ('t', x'')", []).unwrap();
+        let insert = "WITH RECURSIVE numbers(number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers LIMIT ?1)
+             INSERT INTO choices (tenant, tool, message, trust, at_us)
+             SELECT 't', 'tool ' || number, 'm', 1.0, number FROM numbers";
+        connection.execute(insert, [MAX_CHOICES + 3]).unwrap();
+        prune(&connection).unwrap();
+        let read = choices(&connection, None).unwrap();
+        assert_eq!((read.len(), &*read[0].tool), (MAX_CHOICES as usize, "tool 4"));
     }
 
     #[test]
