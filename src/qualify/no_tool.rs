@@ -134,8 +134,7 @@ fn best_similarity(ranking: &mut Ranking<'_>, message: &Message) -> f32 {
 /// The similarities to the nearest of a side, the largest first.
 fn nearest(side: &[Quantized], message: &Message) -> [f32; NEIGHBOURS] {
     let mut nearest = [0.0_f32; NEIGHBOURS];
-    for known in side {
-        let mut similarity = known.dot(&message.quantized);
+    for mut similarity in message.quantized.dots(side) {
         for near in &mut nearest {
             if similarity > *near {
                 std::mem::swap(near, &mut similarity);

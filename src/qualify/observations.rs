@@ -132,38 +132,55 @@ impl Observations {
 
     /// Returns the standard deviation of similarities.
     fn observe_meanings(&mut self, index: &Index, message: &Message) -> f32 {
-        let similarities: Vec<f32> = index.meanings.iter().map(|meaning| meaning.dot(&message.quantized)).collect();
+        let similarities = message.quantized.dots(&index.meanings);
+        let best = best_of(message, &similarities, || index.meanings.iter());
         let (mean, spread) = mean_and_spread(&similarities);
-        let is_one = message.parts.len() == 1;
-        for (number, &similarity) in similarities.iter().enumerate() {
-            let meaning = (similarity - mean) / spread;
-            let best = if is_one { similarity } else { best_of(message, &index.meanings[number]) };
-            let clause = (best - mean) / spread;
-            self.0[MEANING][number] = meaning;
-            self.0[CLAUSE_MEANING][number] = clause;
-            if meaning.max(clause) < 0.0 && self.0[CLAUSE_COVER][number] < LEAST_COVER {
-                // Neither words nor meaning speak for it: to look closer would only cost time.
-                self.0[NAME_MEANING][number] = meaning;
-                self.0[CLAUSE_NAME][number] = clause;
-                continue;
+        let mut closer: Vec<usize> = Vec::with_capacity(index.len());
+        for (number, (similarity, best)) in similarities.iter().zip(&*best).enumerate() {
+            let [meaning, clause] = [similarity, best].map(|similarity| (similarity - mean) / spread);
+            for (feature, value) in
+                [(MEANING, meaning), (CLAUSE_MEANING, clause), (NAME_MEANING, meaning), (CLAUSE_NAME, clause)]
+            {
+                self.0[feature][number] = value;
             }
-            let name = &index.name_meanings[number];
-            let of_name = (name.dot(&message.quantized) - mean) / spread;
-            self.0[NAME_MEANING][number] = of_name;
-            self.0[CLAUSE_NAME][number] = if is_one { of_name } else { (best_of(message, name) - mean) / spread };
-            if let Some(scenes) = &index.scenes[number] {
-                let own = scenes.centroid.dot(&message.quantized);
-                self.0[USE_MEANING][number] = (own - similarity) / spread;
+            // Where neither words nor meaning speak for it, to look closer would only cost time.
+            if meaning.max(clause) >= 0.0 || self.0[CLAUSE_COVER][number] >= LEAST_COVER {
+                closer.push(number);
             }
+        }
+        let names = || closer.iter().map(|&number| &index.name_meanings[number]);
+        let of_names = message.quantized.dots(names());
+        let best_of_names = best_of(message, &of_names, names);
+        for (&number, (of_name, best)) in closer.iter().zip(of_names.iter().zip(&*best_of_names)) {
+            self.0[NAME_MEANING][number] = (of_name - mean) / spread;
+            self.0[CLAUSE_NAME][number] = (best - mean) / spread;
+        }
+        let scenes = || closer.iter().filter_map(|&number| Some((number, index.scenes[number].as_ref()?)));
+        let of_scenes = message.quantized.dots(scenes().map(|(_, scenes)| &scenes.centroid));
+        for ((number, _), own) in scenes().zip(of_scenes) {
+            self.0[USE_MEANING][number] = (own - similarities[number]) / spread;
         }
         self.0[SIMILARITY] = similarities;
         spread
     }
 }
 
-/// The largest similarity of a clause; those that do not ask count less.
-fn best_of(message: &Message, to: &Quantized) -> f32 {
-    message.parts.iter().map(|part| part.weight.sqrt() * to.dot(&part.quantized)).fold(f32::MIN, f32::max)
+/// The largest similarities of a clause to each; those that do not ask count less. `whole` is the message's.
+fn best_of<'q, I>(message: &Message, whole: &[f32], to: impl Fn() -> I) -> Vec<f32>
+where
+    I: Iterator<Item = &'q Quantized>,
+{
+    if message.parts.len() == 1 {
+        return whole.to_vec();
+    }
+    let mut best = vec![f32::MIN; whole.len()];
+    for part in &message.parts {
+        let weight = part.weight.sqrt();
+        for (best, similarity) in best.iter_mut().zip(part.quantized.dots(to())) {
+            *best = best.max(weight * similarity);
+        }
+    }
+    best
 }
 
 fn mean_and_spread(values: &[f32]) -> (f32, f32) {

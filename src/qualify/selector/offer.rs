@@ -99,7 +99,9 @@ impl Selector {
                 chosen.remove(number);
             }
         }
-        let is_asked = |number: usize| exact.contains(&number) || shown.extra.missed.contains(&number);
+        let mut asked = Chosen::none_of(self.index.len());
+        asked.extend(exact.iter().chain(&shown.extra.missed).copied());
+        let is_asked = |number: usize| asked.has(number);
         let (mut available, cut) = self.cut(ranking, &chosen, is_asked, question.max_tools);
         available.sort_unstable_by(|a, b| by_rank(ranking, is_asked, *a, *b));
         OfferedTools {

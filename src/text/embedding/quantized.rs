@@ -27,6 +27,11 @@ impl Quantized {
         self.scale * other.scale * product(&self.values, &other.values) as f32
     }
 
+    /// Similarities to each of `others`: what [`Self::dot`] says of each, in half the time for many.
+    pub fn dots<'q>(&self, others: impl IntoIterator<Item = &'q Self>) -> Vec<f32> {
+        dots(self, others.into_iter())
+    }
+
     /// The signs of every third number. The more of them two vectors share, the more similar they tend to be: of N
     /// random directions, each lies between the two as often as their angle says (Charikar, "Similarity Estimation
     /// Techniques from Rounding Algorithms", 2002).
@@ -66,6 +71,18 @@ impl Quantized {
 /// Machines with registers of 32 bytes take half the time for it; the sum of integers is the same on all.
 #[multiversion(targets("x86_64+avx2"))]
 fn product(one: &[i8; DIMENSIONS], other: &[i8; DIMENSIONS]) -> i32 {
+    sum_of_products(one, other)
+}
+
+#[multiversion(targets("x86_64+avx2"))]
+fn dots<'q>(one: &Quantized, others: impl Iterator<Item = &'q Quantized>) -> Vec<f32> {
+    // By a closure, which is compiled by itself: inlined into the loop it takes twice the time.
+    others.map(|other| one.scale * other.scale * sum_of_products(&one.values, &other.values) as f32).collect()
+}
+
+#[expect(clippy::inline_always, reason = "else it is compiled for no machine in particular")]
+#[inline(always)]
+fn sum_of_products(one: &[i8; DIMENSIONS], other: &[i8; DIMENSIONS]) -> i32 {
     let mut sums = [0; LANES];
     for (a, b) in one.as_chunks::<LANES>().0.iter().zip(other.as_chunks::<LANES>().0) {
         for lane in 0..LANES {
@@ -108,6 +125,14 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn many_are_compared_as_one_is(one in vector(), others in prop::collection::vec(vector(), 0..20)) {
+            let one = Quantized::from(&one);
+            let others: Vec<Quantized> = others.iter().map(Quantized::from).collect();
+            let each: Vec<f32> = others.iter().map(|other| one.dot(other)).collect();
+            prop_assert_eq!(one.dots(&others), each);
+        }
+
         #[test]
         fn likeness_survives(a in vector(), b in vector()) {
             let (small_a, small_b) = (Quantized::from(&a), Quantized::from(&b));
