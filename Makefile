@@ -78,6 +78,7 @@ correction: ## Fit the correction of forecasts to recorded histories anew, and s
 	cargo build --release
 	python3 -m venv target/correction
 	target/correction/bin/pip install --quiet --requirement benches/requirements.txt
+	rm -f target/correction/*.csv
 	for history in $(HISTORIES)/*.csv; do \
 		target/release/almanacd eval timing "$$history" --features target/correction/$$(basename "$$history") >/dev/null || exit 1; \
 	done
