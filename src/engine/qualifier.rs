@@ -44,12 +44,27 @@ pub(super) struct Qualifier {
     settings: ArcSwap<qualify::Settings>,
     turns: Published<Turns>,
     usages: Published<HashMap<Arc<str>, Arc<Usage>>>,
+    /// What a tenant chose while its choices are learnt anew.
+    since: Mutex<Option<Since>>,
     allowance: Mutex<Allowance>,
+}
+
+/// Choices of a tenant from a moment on.
+#[derive(Debug)]
+struct Since {
+    tenant: String,
+    choices: Vec<ChoiceNote>,
+}
+
+impl Since {
+    fn note(&mut self, choices: &[ChoiceNote]) {
+        self.choices.extend(choices.iter().filter(|choice| choice.tenant == self.tenant).cloned());
+    }
 }
 
 /// What a choice rests on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Evidence {
+enum ChosenBy {
     /// A call that succeeded.
     Call,
     /// Somebody said so.
@@ -140,7 +155,7 @@ impl Qualifier {
     }
 
     /// Forgets sessions, and learns a tenant's choices anew from those that are left. It takes as long as learning them
-    /// does.
+    /// does; who chooses or asks meanwhile does not wait.
     pub(super) fn forget(&self, tenant: &str, forgotten: Forgotten) {
         self.forget_turns(tenant, &forgotten.sessions);
         let Some(choices) = forgotten.choices else { return };
@@ -150,10 +165,26 @@ impl Qualifier {
             earlier.extend(choices);
             return;
         };
+        if self.usages.load().contains_key(tenant) {
+            self.note_from_now_on(tenant);
+            self.learn_instead(&selector, tenant, learnt(&selector, choices).remove(tenant));
+        }
+    }
+
+    fn note_from_now_on(&self, tenant: &str) {
+        *self.since.lock() = Some(Since { tenant: tenant.to_owned(), choices: Vec::new() });
+    }
+
+    /// Replaces what a tenant's choices taught, and adds what it chose since that was begun.
+    fn learn_instead(&self, selector: &Selector, tenant: &str, usage: Option<Usage>) {
         self.usages.update(|usages| {
-            if usages.remove(tenant).is_some() {
-                usages.extend(shared(learnt(&selector, choices)));
+            let since = self.since.lock().take().map(|since| since.choices).unwrap_or_default();
+            if usage.is_none() && since.is_empty() {
+                usages.remove(tenant);
+                return;
             }
+            let usage = added(selector, usage.unwrap_or_default(), &since);
+            usages.insert(tenant.into(), Arc::new(usage));
         });
     }
 
@@ -184,6 +215,7 @@ impl Qualifier {
     /// Adds choices to what is learnt of their tenants.
     fn learn_more(&self, selector: &Selector, choices: Vec<ChoiceNote>) {
         self.usages.update(|usages| {
+            self.note_since(&choices);
             for (tenant, choices) in of_tenants(choices) {
                 let known = usages.get(&*tenant).map(|usage| Usage::clone(usage));
                 if known.is_some() || usages.len() < MAX_TENANTS {
@@ -192,6 +224,13 @@ impl Qualifier {
                 }
             }
         });
+    }
+
+    /// Takes note of choices that a tenant's old ones, which are being learnt anew, do not have.
+    fn note_since(&self, choices: &[ChoiceNote]) {
+        if let Some(since) = &mut *self.since.lock() {
+            since.note(choices);
+        }
     }
 
     fn forget_turns(&self, tenant: &str, sessions: &[String]) {
@@ -334,7 +373,7 @@ impl Qualifier {
             };
             if let Some(message) = message.filter(may) {
                 let (tenant, tool) = (&execution.tenant, &execution.tool);
-                learnt += usize::from(self.learn(generation, notes, tenant, &message, tool, Evidence::Call));
+                learnt += usize::from(self.learn(generation, notes, tenant, &message, tool, ChosenBy::Call));
             }
         }
     }
@@ -349,7 +388,7 @@ impl Qualifier {
         tool: &str,
     ) -> bool {
         self.allowance.lock().call(tenant, tool, SystemTime::now())
-            && self.learn(generation, notes, tenant, message, tool, Evidence::Call)
+            && self.learn(generation, notes, tenant, message, tool, ChosenBy::Call)
     }
 
     /// Learns that the tool was chosen for the message, if there is such a tool.
@@ -360,7 +399,7 @@ impl Qualifier {
         tenant: &str,
         message: &str,
         tool: &str,
-        evidence: Evidence,
+        by: ChosenBy,
     ) -> bool {
         if !self.settings.load().learn {
             return false;
@@ -377,18 +416,20 @@ impl Qualifier {
                 return false;
             }
             let mut usage = usages.get(tenant).map(|usage| Usage::clone(usage)).unwrap_or_default();
-            let trust = match evidence {
-                Evidence::Call => usage.learn(selector.index(), &message, tool),
-                Evidence::Word => usage.hear(selector.index(), &message, tool),
+            let trust = match by {
+                ChosenBy::Call => usage.learn(selector.index(), &message, tool),
+                ChosenBy::Word => usage.hear(selector.index(), &message, tool),
             };
             let Some(trust) = trust else { return false };
-            notes.note(Note::Choice(ChoiceNote {
+            let choice = ChoiceNote {
                 tenant: tenant.to_owned(),
                 tool: tool.to_owned(),
                 message: text.to_owned(),
                 trust: trust.get(),
                 adaptation: usage.adaptation().to_bytes(),
-            }));
+            };
+            self.note_since(std::slice::from_ref(&choice));
+            notes.note(Note::Choice(choice));
             usages.insert(tenant.into(), Arc::new(usage));
             true
         })
@@ -432,7 +473,7 @@ impl Qualifier {
         }
         missed.is_learnt = said.is_some_and(|message| {
             self.allowance.lock().word(told, tool, SystemTime::now())
-                && self.learn(generation, notes, tenant, &message, tool, Evidence::Word)
+                && self.learn(generation, notes, tenant, &message, tool, ChosenBy::Word)
         });
         missed
     }
@@ -501,4 +542,38 @@ fn analysed(choices: &[ChoiceNote]) -> Vec<Message> {
 
 fn is_of(selector: &Arc<Selector>, generation: &Generation) -> bool {
     selector.is_of(&generation.loaded().catalog, generation.categories())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::load::{LoadOptions, load};
+    use crate::engine::Engine;
+
+    #[test]
+    fn what_is_chosen_while_old_choices_are_learnt_anew_is_learnt() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let rest = "title: t\ndescription: d\ncategory: test\ncapabilities: []\nkeywords: []\nuse_cases: []\n";
+        std::fs::write(directory.path().join("tool.yaml"), format!("name: tool\n{rest}")).unwrap();
+        let engine = Engine::new();
+        engine.publish(&load(LoadOptions::directory(directory.path())));
+        let (qualifier, generation, store) = (&engine.qualifier, engine.generation(), engine.store.as_ref());
+        let choose = |tenant: &str, message: &str| {
+            let mut notes = Notepad::new(store);
+            assert!(qualifier.choose(&generation, &mut notes, tenant, message, "tool"), "{message}");
+        };
+        let choices = || ["t", "other"].map(|tenant| qualifier.usage(tenant).choices());
+        choose("t", "how high is the lighthouse of Genoa");
+        choose("t", "which lighthouse is the tallest one");
+        let of_earlier = learnt(&qualifier.selector(&generation), Vec::new()).remove("t");
+        qualifier.note_from_now_on("t");
+        choose("t", "how bright is the lighthouse of Ushant");
+        choose("other", "how bright is the lighthouse of Ushant");
+        assert_eq!(choices(), [3, 1], "nobody waits, and who asks is answered as before");
+        qualifier.learn_instead(&qualifier.selector(&generation), "t", of_earlier);
+        assert_eq!(choices(), [1, 1]);
+        choose("t", "is there a lighthouse in Wrangel");
+        qualifier.forget("t", Forgotten { memories: 0, sessions: Vec::new(), choices: Some(Vec::new()) });
+        assert_eq!(choices(), [0, 1]);
+    }
 }

@@ -223,7 +223,7 @@ pub(crate) fn forecast(
     let mixed = Distribution::new(panel.mix(&mixture));
     let middle = mixed.quantile(0.5);
     let features = key.filter(|key| key.calls > 0).map(|key| {
-        Features::of(&features::Evidence {
+        Features::of(&features::Readings {
             mixture: &mixed,
             history: &Distribution::new(panel.of(Expert::History)),
             last: key.last.places().map(|last| last + location.shift),

@@ -15,7 +15,7 @@ const NARROWEST: f64 = 0.1;
 pub(crate) struct Features([f32; FEATURES]);
 
 /// What they are taken of.
-pub(crate) struct Evidence<'a> {
+pub(crate) struct Readings<'a> {
     /// The mixture of all experts.
     pub(crate) mixture: &'a Distribution,
     /// What the key's history says alone.
@@ -54,8 +54,8 @@ impl Features {
         "shared_mean_error",
     ];
 
-    pub(crate) fn of(evidence: &Evidence<'_>) -> Self {
-        let Evidence { mixture, history, last, location, errors } = evidence;
+    pub(crate) fn of(readings: &Readings<'_>) -> Self {
+        let Readings { mixture, history, last, location, errors } = readings;
         let [low, middle, high] = [0.05, 0.5, 0.95].map(|level| mixture.quantile(level));
         let width = (high - low).max(NARROWEST);
         let place = |ln: f64| (ln - middle) / width;
