@@ -30,6 +30,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::finding::row_cache::RowCaches;
@@ -167,6 +168,7 @@ fn open(options: &Options) -> Result<(Connection, bool), MigrationError> {
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
     )?;
     connection.busy_timeout(database::LONG_PATIENCE)?;
+    planned_once(&connection)?;
     connection.pragma_update(None, "journal_mode", "wal")?;
     let synchronous = match options.settings.durability {
         Durability::Power => "full",
@@ -186,6 +188,12 @@ fn open(options: &Options) -> Result<(Connection, bool), MigrationError> {
     Ok((connection, is_new))
 }
 
+/// Plans of statements hold for all values. Else those with a value of 0 or 1, such as the first tenant's number, are
+/// made anew each time.
+fn planned_once(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
+}
+
 /// The file where a state directory keeps the database.
 pub fn file_in(state_dir: &Path) -> PathBuf {
     state_dir.join("almanac.db")
@@ -196,6 +204,7 @@ mod tests {
     use std::time::Duration;
     use std::{fs, thread};
 
+    use rusqlite::StatementStatus;
     use tempfile::TempDir;
 
     use crate::store::notes::TurnNote;
@@ -224,6 +233,19 @@ mod tests {
         let settings =
             Settings { retention: Duration::from_secs(100 * 365 * 24 * 60 * 60), ..options.settings.clone() };
         Options { settings, ..options.clone() }
+    }
+
+    #[test]
+    fn a_plan_is_made_once_for_all_values() {
+        let connection = Connection::open_in_memory().unwrap();
+        planned_once(&connection).unwrap();
+        connection.execute_batch("CREATE TABLE t (tenant, value); CREATE INDEX i ON t (tenant, value)").unwrap();
+        let mut statement = connection.prepare("SELECT max(value) FROM t WHERE tenant = ?1").unwrap();
+        for tenant in [1, 2, 0, 1] {
+            statement.query_row([tenant], |_| Ok(())).unwrap();
+            statement.clear_bindings();
+        }
+        assert_eq!(statement.get_status(StatementStatus::RePrepare), 0);
     }
 
     #[test]

@@ -1,8 +1,13 @@
 //! Which rows have a query's terms, and how often, as places in the cache.
 
+use std::ops::Range;
+
+use fixedbitset::FixedBitSet;
+
 use super::row_cache::RowCache;
 use super::search_scope::SearchScope;
 use super::term_counts::Count;
+use crate::memory::rank::BESIDE;
 
 /// Rows that are looked at by themselves, instead of looking for all that have a term; reading that many one by one
 /// takes a millisecond or two.
@@ -28,7 +33,9 @@ pub(in crate::store) struct Link {
 
 /// Of all rows that have one of the terms, what they have.
 pub(in crate::store) struct MatchedTerms {
-    /// For each row of the cache its entry, counted from 1; 0 for none.
+    /// The first row that is looked at.
+    first: usize,
+    /// For each row from there on its entry, counted from 1; 0 for none.
     entry_of: Vec<u32>,
     pub(in crate::store) entries: Vec<Entry>,
     links: Vec<Link>,
@@ -37,10 +44,15 @@ pub(in crate::store) struct MatchedTerms {
 }
 
 impl MatchedTerms {
+    /// Of all rows.
     pub(in crate::store) fn new(cache: &RowCache, terms: usize) -> Self {
-        // Zeroed memory that is not touched costs nothing, however many rows there are.
-        let entry_of = vec![0; cache.rows().len()];
-        Self { entry_of, entries: Vec::new(), links: Vec::new(), having: vec![0; terms] }
+        Self::within(0..cache.rows().len(), terms)
+    }
+
+    /// Of a range of them: others are passed over.
+    pub(in crate::store) fn within(rows: Range<usize>, terms: usize) -> Self {
+        let entry_of = vec![0; rows.len()];
+        Self { first: rows.start, entry_of, entries: Vec::new(), links: Vec::new(), having: vec![0; terms] }
     }
 
     pub(in crate::store) fn add(
@@ -51,11 +63,12 @@ impl MatchedTerms {
         term: usize,
         count: Count,
     ) {
-        let mut entry = self.entry_of[index] as usize;
+        let Some(known) = self.entry_of.get_mut(index.wrapping_sub(self.first)) else { return };
+        let mut entry = *known as usize;
         if entry == 0 {
             self.entries.push(Entry { index: index as u32, is_in: scope.has(cache, index), first: 0 });
             entry = self.entries.len();
-            self.entry_of[index] = entry as u32;
+            *known = entry as u32;
         }
         let entry = &mut self.entries[entry - 1];
         self.links.push(Link { term: term as u8, count, next: entry.first });
@@ -72,7 +85,7 @@ impl MatchedTerms {
     ) -> impl FnMut(i64, Count) {
         let mut at = 0;
         move |seq, count| {
-            at = advance(cache, at, seq);
+            at = cache.advance(at, seq);
             if cache.rows().get(at).is_some_and(|row| row.seq == seq) {
                 self.add(cache, scope, at, term, count);
             }
@@ -80,22 +93,21 @@ impl MatchedTerms {
     }
 
     pub(in crate::store) fn links(&self, index: usize) -> impl Iterator<Item = Link> {
-        let first = match self.entry_of[index] {
-            0 => 0,
-            entry => self.entries[entry as usize - 1].first,
+        let first = match self.entry_of.get(index.wrapping_sub(self.first)) {
+            None | Some(0) => 0,
+            Some(entry) => self.entries[*entry as usize - 1].first,
         };
         let link = |at: u32| (at > 0).then(|| self.links[at as usize - 1]);
         std::iter::successors(link(first), move |before| link(before.next))
     }
 }
 
-/// Where a row stands, or would, at or after a place: by steps that double, since the next is mostly near.
-fn advance(cache: &RowCache, from: usize, seq: i64) -> usize {
-    let rows = cache.rows();
-    let mut step = 1;
-    while rows.get(from + step).is_some_and(|row| row.seq < seq) {
-        step *= 2;
+/// Some rows, and those beside them.
+pub(in crate::store) fn with_beside(cache: &RowCache, rows: impl Iterator<Item = usize>) -> FixedBitSet {
+    let mut set = FixedBitSet::with_capacity(cache.rows().len());
+    for row in rows {
+        set.insert(row);
+        set.extend(BESIDE.iter().filter_map(|(step, _)| cache.beside(row, *step)));
     }
-    let (low, high) = (from + step / 2, (from + step).min(rows.len()));
-    low + rows[low.min(high)..high].partition_point(|row| row.seq < seq)
+    set
 }

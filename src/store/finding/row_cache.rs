@@ -76,6 +76,23 @@ impl RowCache {
         Some(index).filter(|&index| self.rows[index].deleted != GONE)
     }
 
+    /// The same of a row that mostly stands soon after a place.
+    pub(in crate::store) fn index_of_near(&self, place: usize, seq: i64) -> Option<usize> {
+        let after = self.rows.get(place).is_some_and(|row| row.seq <= seq);
+        let index = self.advance(if after { place } else { 0 }, seq);
+        self.rows.get(index).is_some_and(|row| row.seq == seq && row.deleted != GONE).then_some(index)
+    }
+
+    /// Where a row stands, or would, at or after a place: by steps that double, since the next is mostly near.
+    pub(in crate::store) fn advance(&self, from: usize, seq: i64) -> usize {
+        let mut step = 1;
+        while self.rows.get(from + step).is_some_and(|row| row.seq < seq) {
+            step *= 2;
+        }
+        let (low, high) = (from + step / 2, (from + step).min(self.rows.len()));
+        low + self.rows[low.min(high)..high].partition_point(|row| row.seq < seq)
+    }
+
     /// The message so many positions after one in its thread.
     pub(in crate::store) fn beside(&self, index: usize, step: i64) -> Option<usize> {
         let row = &self.rows[index];
@@ -241,6 +258,20 @@ mod tests {
                 let expected = cache.rows.iter().position(is_it).filter(|_| row.thread != 0);
                 prop_assert_eq!(cache.beside(index, step), expected, "of row {}", index);
             }
+        }
+
+        /// From wherever it is looked for.
+        #[test]
+        fn a_row_is_found_from_any_place(
+            written in prop::collection::btree_map(0_i64..60, 0..=GONE, 0..30),
+            (asked, place) in (0_i64..60, 0_usize..40),
+        ) {
+            let mut cache = RowCache::default();
+            for (seq, deleted) in written {
+                let (thread, position, length, kind, vector) = (0, 0, 1, 0, Quantized::ZERO);
+                cache.put(CachedRow { seq, created_us: seq, thread, position, length, kind, deleted, vector });
+            }
+            prop_assert_eq!(cache.index_of_near(place, asked), cache.index_of(asked));
         }
     }
 }

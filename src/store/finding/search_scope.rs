@@ -1,5 +1,6 @@
 //! What a search's filter lets through, in the cache of rows.
 
+use fixedbitset::FixedBitSet;
 use time::{Date, OffsetDateTime};
 
 use super::row_cache::{RowCache, Sums};
@@ -9,8 +10,8 @@ use crate::memory::query::{DatePart, Filter};
 pub(in crate::store) enum SearchScope<'f> {
     /// All of a kind.
     Plain(&'f Filter),
-    /// These, in order, and as a set of bits.
-    Rows(Vec<u32>, Vec<u64>),
+    /// These, in order, and as a set.
+    Rows(Vec<u32>, FixedBitSet),
 }
 
 impl<'f> SearchScope<'f> {
@@ -22,19 +23,26 @@ impl<'f> SearchScope<'f> {
 
     /// The rows of these numbers.
     pub(in crate::store) fn of_rows(cache: &RowCache, seqs: &[i64]) -> Self {
-        let mut rows: Vec<u32> = seqs.iter().filter_map(|seq| Some(cache.index_of(*seq)? as u32)).collect();
-        rows.sort_unstable();
-        let mut bits = vec![0; cache.rows().len().div_ceil(64)];
-        for &row in &rows {
-            bits[row as usize / 64] |= 1 << (row % 64);
+        let mut set = FixedBitSet::with_capacity(cache.rows().len());
+        let mut before = 0;
+        for &seq in seqs {
+            // They come in the order of an index, which mostly is that of their numbers.
+            if let Some(index) = cache.index_of_near(before, seq) {
+                set.insert(index);
+                before = index;
+            }
         }
-        Self::Rows(rows, bits)
+        Self::of_set(set)
+    }
+
+    fn of_set(set: FixedBitSet) -> Self {
+        Self::Rows(set.ones().map(|row| row as u32).collect(), set)
     }
 
     pub(in crate::store) fn has(&self, cache: &RowCache, index: usize) -> bool {
         match self {
             Self::Plain(filter) => cache.passes(index, filter),
-            Self::Rows(_, bits) => bits.get(index / 64).is_some_and(|word| word >> (index % 64) & 1 == 1),
+            Self::Rows(_, set) => set.contains(index),
         }
     }
 

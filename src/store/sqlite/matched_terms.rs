@@ -5,9 +5,7 @@ use std::collections::HashMap;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::postings;
-use crate::memory::rank::BESIDE;
-use crate::store::finding::matched_terms::MatchedTerms;
-use crate::store::finding::ranking::sorted;
+use crate::store::finding::matched_terms::{MatchedTerms, with_beside};
 use crate::store::finding::row_cache::RowCache;
 use crate::store::finding::search_scope::SearchScope;
 use crate::store::finding::term_counts::Count;
@@ -30,7 +28,7 @@ pub(super) fn find(
     Ok(found)
 }
 
-/// The same of some blocks of the index.
+/// Adds the same of some blocks of the index.
 fn find_in(
     connection: &Connection,
     cache: &RowCache,
@@ -38,8 +36,8 @@ fn find_in(
     scope: &SearchScope<'_>,
     blocks: &[i64],
     terms: &[String],
+    mut found: MatchedTerms,
 ) -> rusqlite::Result<MatchedTerms> {
-    let mut found = MatchedTerms::new(cache, terms.len());
     for (number, term) in terms.iter().enumerate() {
         postings::find_in(connection, tenant, term, blocks, found.sink(cache, scope, number))?;
     }
@@ -55,30 +53,31 @@ pub(super) fn of_few(
     rows: &[u32],
     terms: &[String],
 ) -> rusqlite::Result<MatchedTerms> {
-    let beside = |index: usize| BESIDE.iter().filter_map(move |(step, _)| cache.beside(index, *step));
-    let wanted = sorted(rows.iter().flat_map(|&row| beside(row as usize).chain([row as usize])));
-    let mut blocks: Vec<i64> = wanted.iter().map(|&index| postings::block_of(cache.rows()[index].seq)).collect();
+    let wanted = with_beside(cache, rows.iter().map(|&row| row as usize));
+    let mut blocks: Vec<i64> = wanted.ones().map(|index| postings::block_of(cache.rows()[index].seq)).collect();
     blocks.dedup();
-    if terms.len() * blocks.len() * ROWS_OF_BLOCK < wanted.len() {
-        find_in(connection, cache, tenant, scope, &blocks, terms)
+    let found =
+        MatchedTerms::within(wanted.minimum().unwrap_or(0)..wanted.maximum().map_or(0, |last| last + 1), terms.len());
+    if terms.len() * blocks.len() * ROWS_OF_BLOCK < wanted.count_ones(..) {
+        find_in(connection, cache, tenant, scope, &blocks, terms, found)
     } else {
-        read(connection, cache, scope, &wanted, terms)
+        read(connection, cache, scope, wanted.ones(), terms, found)
     }
 }
 
-/// From rows that are each read by themselves.
+/// Adds what rows have that are each read by themselves.
 fn read(
     connection: &Connection,
     cache: &RowCache,
     scope: &SearchScope<'_>,
-    rows: &[usize],
+    rows: impl Iterator<Item = usize>,
     terms: &[String],
+    mut found: MatchedTerms,
 ) -> rusqlite::Result<MatchedTerms> {
-    let mut found = MatchedTerms::new(cache, terms.len());
     let number_of: HashMap<&str, usize> =
         terms.iter().enumerate().map(|(number, term)| (term.as_str(), number)).collect();
     let mut select = connection.prepare_cached("SELECT words, speaker FROM memory_words WHERE seq = ?1")?;
-    for &index in rows {
+    for index in rows {
         let mut counted: Vec<(usize, Count)> = Vec::new();
         let mut count = |term: &str, words: u32, speaker: u32| {
             let Some(&number) = number_of.get(term) else { return };
@@ -137,12 +136,13 @@ mod tests {
             let filter = all(KIND).filter;
             row_cache::with(&RowCaches::default(), &connection, 1, |cache| {
                 let rows: Vec<u32> = (0..cache.rows().len() as u32).filter(|row| kept >> row & 1 == 1).collect();
-                let bits = vec![rows.iter().fold(0, |bits, row| bits | 1 << row)];
-                let scope = SearchScope::Rows(rows.clone(), bits);
+                let scope = SearchScope::Rows(rows.clone(), rows.iter().map(|&row| row as usize).collect());
                 let places: Vec<usize> = rows.iter().map(|&row| row as usize).collect();
-                let read = read(&connection, cache, &scope, &places, &query.terms).unwrap();
+                let none = || MatchedTerms::new(cache, query.terms.len());
+                let each = places.iter().copied();
+                let read = read(&connection, cache, &scope, each, &query.terms, none()).unwrap();
                 let found = find(&connection, cache, 1, &scope, &query.terms).unwrap();
-                let in_blocks = find_in(&connection, cache, 1, &scope, &[0], &query.terms).unwrap();
+                let in_blocks = find_in(&connection, cache, 1, &scope, &[0], &query.terms, none()).unwrap();
                 let chosen = of_few(&connection, cache, 1, &scope, &rows, &query.terms).unwrap();
                 for other in [&read, &in_blocks, &chosen] {
                     assert_eq!(other.having, found.having);

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction};
 
+use super::planned_once;
 use super::queries::DamagedRow;
 use crate::memory::field::micros;
 use crate::store::StoreError;
@@ -73,6 +74,7 @@ impl Readers {
             OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
         )?;
         connection.busy_timeout(Duration::from_secs(1))?;
+        planned_once(&connection)?;
         let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
         connection.create_scalar_function("moment_us", 1, flags, |context| {
             Ok(context.get_raw(0).as_str().ok().and_then(micros))

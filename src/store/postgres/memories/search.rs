@@ -11,10 +11,9 @@ use super::queries::{self, COLUMNS};
 use super::words;
 use crate::memory::field::micros;
 use crate::memory::query::{Begun, Filter, Found, Hit, Place, ScoreSignals, Search, SortBy, SortValue, TextQuery};
-use crate::memory::rank::BESIDE;
 use crate::memory::stored::StoredMemory;
-use crate::store::finding::matched_terms::{FEW, MatchedTerms};
-use crate::store::finding::ranking::{MAX_TERMS, MemoryRanking, sorted};
+use crate::store::finding::matched_terms::{FEW, MatchedTerms, with_beside};
+use crate::store::finding::ranking::{MAX_TERMS, MemoryRanking};
 use crate::store::finding::row_cache::{CachedRow, GONE, RowCache, RowCaches};
 use crate::store::finding::score_page::{ScorePage, ScoredRow};
 use crate::store::finding::search_scope::SearchScope;
@@ -237,10 +236,8 @@ fn among(cache: &RowCache, is_plain: bool, seqs: &[i64]) -> Option<Vec<i64>> {
     if is_plain || seqs.len() > FEW {
         return None;
     }
-    let beside = |index: usize| BESIDE.iter().filter_map(move |(step, _)| cache.beside(index, *step));
-    let places = seqs.iter().filter_map(|seq| cache.index_of(*seq));
-    let places = sorted(places.flat_map(|index| beside(index).chain([index])));
-    Some(places.into_iter().map(|index| cache.rows()[index].seq).collect())
+    let places = with_beside(cache, seqs.iter().filter_map(|seq| cache.index_of(*seq)));
+    Some(places.ones().map(|index| cache.rows()[index].seq).collect())
 }
 
 /// Of each term the rows that have it, in their order.
