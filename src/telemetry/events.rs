@@ -19,6 +19,7 @@ pub use plugin::{
 pub use qualify::{MessageQualified, ToolMissed};
 pub use relay::ToolRelayed;
 
+use serde::Serialize;
 use serde_json::json;
 
 use super::Metrics;
@@ -77,7 +78,7 @@ impl CatalogReloaded<'_> {
             let [good, stale, bad] = self.documents;
             metrics.feed.tell(
                 EventType::CatalogReloaded,
-                json!({
+                &json!({
                     "outcome": outcome, "trigger": trigger, "generation": generation, "tools": tools,
                     "errors": errors, "warnings": warnings, "documents": {"good": good, "stale": stale, "bad": bad},
                     "took_ms": took_ms,
@@ -144,7 +145,9 @@ impl WatchChanged<'_> {
     /// Logs and counts it.
     pub fn emit(&self, metrics: &Metrics) {
         metrics.catalog_watching.set(self.polling.is_none().into());
-        metrics.feed.tell(EventType::WatchChanged, json!({"watching": self.polling.is_none(), "reason": self.polling}));
+        metrics
+            .feed
+            .tell(EventType::WatchChanged, &json!({"watching": self.polling.is_none(), "reason": self.polling}));
         match self.polling {
             None => tracing::info!("file events announce changes of the catalog"),
             Some(reason) => tracing::warn!(reason, "changes of the catalog are found by the poll only"),
@@ -167,7 +170,7 @@ impl ConfigReloaded<'_> {
         metrics.config_reload.record(self.error.is_none(), now());
         // What a configuration says, its faults included, is the administrator's.
         let taken = self.error.is_none();
-        metrics.feed.tell(EventType::ConfigReloaded, json!({"taken": taken, "waiting": self.fixed}));
+        metrics.feed.tell(EventType::ConfigReloaded, &json!({"taken": taken, "waiting": self.fixed}));
         if let Some(error) = self.error {
             tracing::error!(error, "configuration not taken; the old one holds");
         } else {
@@ -194,7 +197,7 @@ impl TokensLoaded<'_> {
     pub fn emit(&self, metrics: &Metrics) {
         let file = self.file.display();
         let taken = self.outcome.is_ok();
-        metrics.feed.tell(EventType::TokensLoaded, json!({"taken": taken, "old_hold": self.holds}));
+        metrics.feed.tell(EventType::TokensLoaded, &json!({"taken": taken, "old_hold": self.holds}));
         match self.outcome {
             Ok(tokens) => {
                 if tokens == 0 {
@@ -237,6 +240,17 @@ pub struct ExecutionRecorded<'r> {
 /// What a past call counts for less in the coverage with each new one.
 const COVERAGE_FADE: f64 = 0.99;
 
+/// As listeners are told.
+#[derive(Serialize)]
+struct ToldExecution<'r> {
+    tool: &'r str,
+    mode: Option<&'r str>,
+    duration_ms: Option<u64>,
+    outcome: &'static str,
+    session_id: Option<&'r str>,
+    inside: Option<bool>,
+}
+
 impl ExecutionRecorded<'_> {
     /// Logs and counts it.
     pub fn emit(&self, metrics: &Metrics) {
@@ -260,14 +274,9 @@ impl ExecutionRecorded<'_> {
             metrics.interval_coverage.set(before * COVERAGE_FADE + hit * (1.0 - COVERAGE_FADE));
         }
         metrics.minutes.called(SystemTime::now(), outcome);
-        metrics.feed.tell_tenant(
-            EventType::ExecutionRecorded,
-            self.tenant,
-            json!({
-                "tool": tool, "mode": self.mode, "duration_ms": duration_ms, "outcome": outcome,
-                "session_id": self.session, "inside": self.verdict.map(|(_, inside)| inside),
-            }),
-        );
+        let (session_id, inside) = (self.session, self.verdict.map(|(_, inside)| inside));
+        let told = ToldExecution { tool, mode: self.mode, duration_ms, outcome, session_id, inside };
+        metrics.feed.tell_tenant(EventType::ExecutionRecorded, self.tenant, &told);
         tracing::debug!(tool, mode, duration_ms, outcome, "call recorded");
     }
 }
@@ -282,6 +291,14 @@ pub struct ToolsSuggested<'r> {
     pub degraded: usize,
 }
 
+/// As listeners are told.
+#[derive(Serialize)]
+struct ToldSuggestions<'r> {
+    tools: usize,
+    sources: &'r [&'static str],
+    degraded: usize,
+}
+
 impl ToolsSuggested<'_> {
     /// Logs and counts it.
     pub fn emit(&self, metrics: &Metrics) {
@@ -292,8 +309,8 @@ impl ToolsSuggested<'_> {
             metrics.suggest.degraded.inc();
         }
         let (tools, degraded) = (self.sources.len(), self.degraded);
-        let data = json!({"tools": tools, "sources": self.sources, "degraded": degraded});
-        metrics.feed.tell_tenant(EventType::ToolsSuggested, self.tenant, data);
+        let told = ToldSuggestions { tools, sources: self.sources, degraded };
+        metrics.feed.tell_tenant(EventType::ToolsSuggested, self.tenant, &told);
         tracing::debug!(tools, degraded, "tools suggested");
     }
 }
@@ -308,7 +325,7 @@ impl PresetsLoaded {
     /// Logs and counts it.
     pub fn emit(self, metrics: &Metrics) {
         metrics.suggest.presets.set(self.presets as i64);
-        metrics.feed.tell(EventType::PresetsLoaded, json!({"presets": self.presets}));
+        metrics.feed.tell(EventType::PresetsLoaded, &json!({"presets": self.presets}));
         tracing::info!(presets = self.presets, "presets loaded");
     }
 }

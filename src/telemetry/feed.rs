@@ -12,7 +12,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use prometheus::{IntCounter, IntGauge};
-use serde_json::{Map, Value};
+use serde::Serialize;
 use tokio::sync::mpsc;
 
 use crate::strict::Word;
@@ -131,27 +131,27 @@ impl Feed {
     }
 
     /// Tells an event of the daemon. `data` is an object.
-    pub(super) fn tell(&self, kind: EventType, data: Value) {
+    pub(super) fn tell(&self, kind: EventType, data: &impl Serialize) {
         self.publish(kind, None, data);
     }
 
     /// Tells an event that is one tenant's business. `data` is an object.
-    pub(super) fn tell_tenant(&self, kind: EventType, tenant: &str, data: Value) {
+    pub(super) fn tell_tenant(&self, kind: EventType, tenant: &str, data: &impl Serialize) {
         self.publish(kind, Some(tenant.into()), data);
     }
 
-    fn publish(&self, kind: EventType, tenant: Option<Arc<str>>, data: Value) {
-        let mut document = Map::new();
-        document.insert("type".into(), kind.as_str().into());
-        document.insert("at".into(), humantime::format_rfc3339_millis(SystemTime::now()).to_string().into());
-        if let Value::Object(fields) = data {
-            document.extend(fields);
-        }
-        let document = Value::Object(document).to_string();
+    fn publish(&self, kind: EventType, tenant: Option<Arc<str>>, data: &impl Serialize) {
+        let (name, at) = (kind.as_str(), humantime::format_rfc3339_millis(SystemTime::now()));
+        let data = serde_json::to_string(data).unwrap_or_default();
+        let (comma, rest) = match data.strip_prefix('{') {
+            None | Some("}") => ("", "}"),
+            Some(rest) => (",", rest),
+        };
+        let data = format!("{{\"type\":\"{name}\",\"at\":\"{at}\"{comma}{rest}");
         let state = &mut *self.state.lock();
         state.events += 1;
         let number = state.events;
-        let text = Bytes::from(format!("id: {number}\nevent: {}\ndata: {document}\n\n", kind.as_str()));
+        let text = Bytes::from(format!("id: {number}\nevent: {name}\ndata: {data}\n\n"));
         let told = Told { number, kind, tenant, text };
         state.listeners.retain_mut(|listener| {
             !told.is_for(&listener.tenant, &listener.types) || listener.send(&told.text, &self.missed, true)
@@ -218,7 +218,7 @@ impl Feed {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -241,11 +241,11 @@ mod tests {
     #[test]
     fn a_tenant_hears_its_own_events_and_the_daemons() {
         let feed = feed();
-        feed.tell_tenant(EventType::ExecutionRecorded, "a", data(1));
-        feed.tell_tenant(EventType::ExecutionRecorded, "b", data(2));
+        feed.tell_tenant(EventType::ExecutionRecorded, "a", &data(1));
+        feed.tell_tenant(EventType::ExecutionRecorded, "b", &data(2));
         let check = |tenant: &str, types: &[EventType], last: usize, expected: &[&str]| {
             let (_, mut pieces) = feed.listen(tenant.into(), types.to_vec(), last).unwrap();
-            feed.tell(EventType::CatalogReloaded, data(3));
+            feed.tell(EventType::CatalogReloaded, &data(3));
             let text = heard(&mut pieces);
             let numbers: Vec<&str> =
                 text.split("\"number\":").skip(1).filter_map(|rest| rest.split('}').next()).collect();
@@ -258,11 +258,28 @@ mod tests {
     }
 
     #[test]
+    fn an_event_is_an_object_with_its_type_and_time() {
+        let feed = feed();
+        let (_, mut pieces) = feed.listen("a".into(), Vec::new(), 0).unwrap();
+        let mut check = |data: Value| {
+            feed.tell(EventType::CatalogReloaded, &data);
+            let text = heard(&mut pieces);
+            let data_line = text.lines().find_map(|line| line.strip_prefix("data: ")).unwrap();
+            let mut said: serde_json::Map<String, Value> = serde_json::from_str(data_line).unwrap();
+            assert!(said.remove("at").unwrap().as_str().unwrap().ends_with('Z'), "{text}");
+            assert_eq!(said.remove("type").unwrap(), "catalog_reloaded");
+            assert_eq!(Value::Object(said), data);
+        };
+        check(json!({}));
+        check(json!({"tools": 3, "said": "a \"word\"\n"}));
+    }
+
+    #[test]
     fn what_has_no_room_is_told_to_be_missed() {
         let feed = feed();
         let (number, mut pieces) = feed.listen("a".into(), Vec::new(), 0).unwrap();
         for event in 0..QUEUE + 9 {
-            feed.tell(EventType::CatalogReloaded, data(event));
+            feed.tell(EventType::CatalogReloaded, &data(event));
         }
         assert_eq!(feed.missed.get(), 10, "the beginning took a place as well");
         let before = heard(&mut pieces);
@@ -270,16 +287,16 @@ mod tests {
         assert!(feed.beat(number));
         let text = heard(&mut pieces);
         assert!(text.starts_with("event: missed\ndata: {\"type\":\"missed\",\"missed\":10}\n\n: still"), "{text}");
-        feed.tell(EventType::CatalogReloaded, data(0));
+        feed.tell(EventType::CatalogReloaded, &data(0));
         assert!(heard(&mut pieces).starts_with("id: "));
     }
 
     #[test]
     fn a_busy_minute_does_not_push_out_what_happens_rarely() {
         let feed = feed();
-        feed.tell(EventType::PluginFaulted, data(7));
+        feed.tell(EventType::PluginFaulted, &data(7));
         for event in 0..2 * KEPT {
-            feed.tell_tenant(EventType::ExecutionRecorded, "a", data(event));
+            feed.tell_tenant(EventType::ExecutionRecorded, "a", &data(event));
         }
         let (_, mut pieces) = feed.listen("a".into(), Vec::new(), 2 * KEPT).unwrap();
         let text = heard(&mut pieces);

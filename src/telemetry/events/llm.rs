@@ -95,7 +95,7 @@ impl LlmBreakerChanged {
         for known in LlmBreaker::ALL {
             metrics.llm.breaker.with_label_values(&[known.as_str()]).set((known == state).into());
         }
-        metrics.feed.tell(EventType::LlmBreakerChanged, json!({"state": state.as_str()}));
+        metrics.feed.tell(EventType::LlmBreakerChanged, &json!({"state": state.as_str()}));
         match state {
             LlmBreaker::Closed => tracing::info!("the model is asked"),
             LlmBreaker::Open => tracing::warn!(?pause, "the model is not asked for now"),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde::Serialize;
 
 use crate::telemetry::Metrics;
 use crate::telemetry::feed::EventType;
@@ -20,15 +20,22 @@ pub struct MemoryOperated<'r> {
     pub took: Duration,
 }
 
+/// As listeners are told.
+#[derive(Serialize)]
+struct Told {
+    operation: &'static str,
+    outcome: &'static str,
+    took_ms: f64,
+}
+
 impl MemoryOperated<'_> {
     /// Logs and counts it.
     pub fn emit(self, metrics: &Metrics) {
         let Self { tenant, operation, outcome, took } = self;
         metrics.memory.operations.with_label_values(&[operation, outcome]).inc();
         metrics.memory.duration.with_label_values(&[operation]).observe(took.as_secs_f64());
-        let took_ms = super::millis(took);
-        let data = json!({"operation": operation, "outcome": outcome, "took_ms": took_ms});
-        metrics.feed.tell_tenant(EventType::MemoryOperated, tenant, data);
+        let told = Told { operation, outcome, took_ms: super::millis(took) };
+        metrics.feed.tell_tenant(EventType::MemoryOperated, tenant, &told);
         tracing::debug!(operation, outcome, took_us = took.as_secs_f64() * 1e6, "memories");
     }
 }

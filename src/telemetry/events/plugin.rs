@@ -51,7 +51,7 @@ impl PluginStateChanged<'_> {
         let (from, (hash, version)) = (from.map(PluginState::as_str), self.content.unwrap_or_default());
         metrics.feed.tell(
             EventType::PluginStateChanged,
-            json!({"plugin": plugin, "from": from, "to": to.as_str(), "version": version, "reason": reason}),
+            &json!({"plugin": plugin, "from": from, "to": to.as_str(), "version": version, "reason": reason}),
         );
         match to {
             PluginState::Starting => tracing::debug!(plugin, from, hash, version, "rule library starting"),
@@ -80,7 +80,7 @@ impl PluginGone<'_> {
             // It fails if the state was never shown.
             let _ = metrics.plugins.state.remove_label_values(&[self.plugin, state]);
         }
-        metrics.feed.tell(EventType::PluginGone, json!({"plugin": self.plugin}));
+        metrics.feed.tell(EventType::PluginGone, &json!({"plugin": self.plugin}));
         tracing::info!(plugin = self.plugin, "rule library removed");
     }
 }
@@ -106,7 +106,7 @@ impl PluginFaulted<'_> {
         metrics.plugins.restarts.with_label_values(&[plugin, kind]).inc();
         metrics.feed.tell(
             EventType::PluginFaulted,
-            json!({"plugin": plugin, "kind": kind, "fault": fault.to_string(), "old_serves": self.old_serves}),
+            &json!({"plugin": plugin, "kind": kind, "fault": fault.to_string(), "old_serves": self.old_serves}),
         );
         if self.old_serves {
             metrics.plugins.refused_updates.with_label_values(&[plugin]).inc();
@@ -130,7 +130,7 @@ impl PluginUpdateRefused<'_> {
     pub fn emit(self, metrics: &Metrics) {
         let Self { plugin, reason } = self;
         metrics.plugins.refused_updates.with_label_values(&[plugin]).inc();
-        metrics.feed.tell(EventType::PluginUpdateRefused, json!({"plugin": plugin, "reason": reason}));
+        metrics.feed.tell(EventType::PluginUpdateRefused, &json!({"plugin": plugin, "reason": reason}));
         tracing::error!(plugin, reason, "update of a rule library refused; the old version serves");
     }
 }
@@ -150,7 +150,7 @@ impl PluginReplaced<'_> {
     pub fn emit(self, metrics: &Metrics) {
         let Self { plugin, version, hash } = self;
         metrics.plugins.restarts.with_label_values(&[plugin, "update"]).inc();
-        metrics.feed.tell(EventType::PluginReplaced, json!({"plugin": plugin, "version": version}));
+        metrics.feed.tell(EventType::PluginReplaced, &json!({"plugin": plugin, "version": version}));
         tracing::info!(plugin, version, hash, "rule library replaced");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
 use serde_json::json;
 
 use super::Metrics;
@@ -28,20 +29,26 @@ pub struct MessageQualified<'r> {
     pub no_tool_needed: bool,
 }
 
+/// As listeners are told.
+#[derive(Serialize)]
+struct ToldQualified<'r> {
+    session_id: Option<&'r str>,
+    tools: usize,
+    categories: &'r [String],
+    confidence: f64,
+    no_tool_needed: bool,
+    took_ms: f64,
+}
+
 impl MessageQualified<'_> {
     /// Logs and counts it.
     pub fn emit(self, metrics: &Metrics) {
         let Self { took, tools, categories, confidence, is_sticky, no_tool_needed, .. } = self;
         metrics.qualify.duration.observe(took.as_secs_f64());
         metrics.qualify.tools.observe(tools as f64);
-        metrics.feed.tell_tenant(
-            EventType::MessageQualified,
-            self.tenant,
-            json!({
-                "session_id": self.session, "tools": tools, "categories": categories, "confidence": confidence,
-                "no_tool_needed": no_tool_needed, "took_ms": super::millis(took),
-            }),
-        );
+        let (session_id, took_ms) = (self.session, super::millis(took));
+        let told = ToldQualified { session_id, tools, categories, confidence, no_tool_needed, took_ms };
+        metrics.feed.tell_tenant(EventType::MessageQualified, self.tenant, &told);
         tracing::debug!(
             tools,
             categories = categories.join(","),
@@ -72,7 +79,7 @@ impl ToolMissed<'_> {
         metrics.qualify.misses.inc();
         let Self { tenant, tool, category, is_learnt } = self;
         let data = json!({"tool": tool, "category": category, "learnt": is_learnt});
-        metrics.feed.tell_tenant(EventType::ToolMissed, tenant, data);
+        metrics.feed.tell_tenant(EventType::ToolMissed, tenant, &data);
         tracing::info!(tool, category = category.unwrap_or_default(), is_learnt, "tool missed");
     }
 }

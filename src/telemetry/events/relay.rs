@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde::Serialize;
 
 use crate::telemetry::Metrics;
 use crate::telemetry::feed::EventType;
@@ -30,18 +30,22 @@ pub struct ToolRelayed<'r> {
     pub arguments: Option<&'r str>,
 }
 
+/// As listeners are told.
+#[derive(Serialize)]
+struct Told<'r> {
+    server: &'r str,
+    tool: &'r str,
+    outcome: &'r str,
+    duration_ms: u64,
+    session_id: Option<&'r str>,
+}
+
 impl ToolRelayed<'_> {
     /// Logs it.
     pub fn emit(self, metrics: &Metrics) {
         let Self { server, tool, outcome, duration, queued, token, session, trace, arguments, .. } = self;
-        metrics.feed.tell_tenant(
-            EventType::ToolRelayed,
-            self.tenant,
-            json!({
-                "server": server, "tool": tool, "outcome": outcome, "duration_ms": duration.as_millis() as u64,
-                "session_id": session,
-            }),
-        );
+        let told = Told { server, tool, outcome, duration_ms: duration.as_millis() as u64, session_id: session };
+        metrics.feed.tell_tenant(EventType::ToolRelayed, self.tenant, &told);
         tracing::info!(
             server,
             tool,
