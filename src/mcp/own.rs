@@ -84,7 +84,7 @@ impl OwnTool {
             };
         let outcome = match self {
             Self::FindTools => find_tools::call(reach, grant, arguments).await,
-            Self::PredictDuration => predict_duration::call(engine, arguments).await,
+            Self::PredictDuration => predict_duration::call(engine, arguments),
             Self::SuggestNext => suggest_next::call(engine, grant, arguments).await,
             Self::Remember => memory::remember(engine, grant, arguments).await,
             Self::Recall => memory::recall(engine, grant, arguments).await,

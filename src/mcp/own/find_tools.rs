@@ -158,8 +158,8 @@ fn is_zero(count: &usize) -> bool {
 pub(super) async fn call(reach: &Reach, grant: &Grant, arguments: Node) -> Result<ToolResult, OwnError> {
     let arguments: Arguments = decode(arguments)?;
     let (reach, tenant) = (reach.clone(), Arc::clone(&grant.tenant));
-    // Ranking takes some hundred microseconds on large catalogs.
-    let found = blocking::run(move || answer(&reach, &tenant, arguments)).await;
+    let is_short = arguments.query.as_deref().is_none_or(|text| reach.door.engine.ranks_shortly(text));
+    let found = blocking::run_unless_short(is_short, move || answer(&reach, &tenant, arguments)).await;
     Ok(ToolResult::structured(&found.map_err(|error| OwnError::Refused(error.to_string()))?))
 }
 

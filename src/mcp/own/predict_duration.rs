@@ -1,12 +1,9 @@
 //! `predict_duration`: how long will a call, or a plan, take?
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::{OwnError, ToolResult};
 use crate::Engine;
-use crate::blocking;
 use crate::strict::Node;
 use crate::strict::decode::decode;
 use crate::wire::timing::{EstimateAnswer, EstimateRequest};
@@ -35,10 +32,8 @@ pub(super) fn schema() -> Value {
     })
 }
 
-pub(super) async fn call(engine: &Arc<Engine>, arguments: Node) -> Result<ToolResult, OwnError> {
+pub(super) fn call(engine: &Engine, arguments: Node) -> Result<ToolResult, OwnError> {
     let request: EstimateRequest = decode(arguments)?;
-    let engine = Arc::clone(engine);
-    let answer = blocking::run(move || EstimateAnswer::of(&engine, request)).await;
-    let answer = answer.map_err(|error| OwnError::Refused(error.to_string()))?;
+    let answer = EstimateAnswer::of(engine, request);
     Ok(ToolResult::structured(&answer.ok_or_else(|| OwnError::Refused("a plan has at least one step".into()))?))
 }

@@ -1,13 +1,10 @@
 //! `suggest_next`: what should be called after this?
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::{OwnError, ToolResult};
 use crate::Engine;
 use crate::access::Grant;
-use crate::blocking;
 use crate::strict::Node;
 use crate::strict::decode::decode;
 use crate::wire::metadata::{MetadataRequest, SuggestionsAnswer};
@@ -35,15 +32,11 @@ pub(super) fn schema() -> Value {
     })
 }
 
-pub(super) async fn call(engine: &Arc<Engine>, grant: &Grant, arguments: Node) -> Result<ToolResult, OwnError> {
+pub(super) async fn call(engine: &Engine, grant: &Grant, arguments: Node) -> Result<ToolResult, OwnError> {
     let request: MetadataRequest = decode(arguments)?;
     let mut ask = request.ask();
     engine.complete(&engine.learnt(), &grant.tenant, &mut ask, request.tool_history);
     let proposals = engine.propose(&ask).await;
-    let (engine, tenant) = (Arc::clone(engine), Arc::clone(&grant.tenant));
-    let suggested = blocking::run(move || {
-        SuggestionsAnswer::from(engine.suggest(&engine.generation(), &engine.learnt(), &tenant, &ask, proposals))
-    });
-    let suggested = suggested.await.map_err(|error| OwnError::Refused(error.to_string()))?;
-    Ok(ToolResult::structured(&suggested))
+    let suggested = engine.suggest(&engine.generation(), &engine.learnt(), &grant.tenant, &ask, proposals);
+    Ok(ToolResult::structured(&SuggestionsAnswer::from(suggested)))
 }

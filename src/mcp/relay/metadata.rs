@@ -7,7 +7,6 @@ use serde_json::{Map, Value, json};
 
 use super::ongoing::{CallEnd, OngoingCall};
 use crate::Engine;
-use crate::blocking;
 use crate::wire::metadata::{CallMetadata, MetadataRequest, ResultContext};
 use crate::wire::timing::MeasuresBody;
 
@@ -30,7 +29,7 @@ pub(super) struct CallFacts {
 }
 
 /// What is told of a call, as far as it is known before its end.
-pub(super) async fn expect(engine: Arc<Engine>, facts: CallFacts) -> Option<Map<String, Value>> {
+pub(super) async fn expect(engine: &Engine, facts: CallFacts) -> Option<Map<String, Value>> {
     let CallFacts { tenant, tool, mode, session, size, patience } = facts;
     let request = MetadataRequest {
         tool_name: tool.to_string(),
@@ -43,8 +42,7 @@ pub(super) async fn expect(engine: Arc<Engine>, facts: CallFacts) -> Option<Map<
     let mut ask = request.ask();
     engine.complete(&engine.learnt(), &tenant, &mut ask, None);
     let proposals = engine.propose(&ask).await;
-    let told = blocking::run(move || CallMetadata::of(&engine, &tenant, request, &ask, proposals)).await.ok()?;
-    match serde_json::to_value(told) {
+    match serde_json::to_value(CallMetadata::of(engine, &tenant, request, &ask, proposals)) {
         Ok(Value::Object(told)) => Some(told),
         _ => None,
     }
