@@ -33,6 +33,13 @@ pub struct Filter {
     pub include_deleted: bool,
 }
 
+impl Filter {
+    /// Does it ask for nothing but the kind and deletion?
+    pub fn is_plain(&self) -> bool {
+        *self == Self { kind: self.kind, include_deleted: self.include_deleted, ..Self::default() }
+    }
+}
+
 /// Keys that lead to a field of the metadata. Each is letters, digits, `_` and `-`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FieldPath(Vec<String>);

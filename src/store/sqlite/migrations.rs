@@ -20,6 +20,7 @@ pub(super) const STEPS: &[&str] = &[
     include_str!("migrations/kept_turns.sql"),
     include_str!("migrations/field_order.sql"),
     include_str!("migrations/origin.sql"),
+    include_str!("migrations/memory_counts.sql"),
 ];
 
 /// The schema cannot be brought up to date.
@@ -66,6 +67,40 @@ mod tests {
             connection.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap()
         };
         assert_eq!((count("executions"), count("trails")), (1, 0));
+    }
+
+    #[test]
+    fn memories_of_an_older_schema_are_counted_as_they_come_change_and_go() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        STEPS[..STEPS.len() - 1].iter().for_each(|step| connection.execute_batch(step).unwrap());
+        connection.pragma_update(None, "user_version", STEPS.len() as i64 - 1).unwrap();
+        connection.execute("INSERT INTO memory_tenants (name) VALUES ('t')", []).unwrap();
+        let put = |connection: &Connection, id: &str, kind: i64| {
+            let sql =
+                "INSERT INTO memories (tenant, id, kind, deleted, created_us, updated_us, version, agent_id, content,
+                           metadata) VALUES (1, ?1, ?2, 0, 0, 0, 1, 'a', '', '{}')";
+            connection.execute(sql, rusqlite::params![id, kind]).unwrap();
+        };
+        for id in ["a", "b", "c"] {
+            put(&connection, id, 1);
+        }
+        migrate(&mut connection).unwrap();
+        let check = |expected: &[(i64, i64, i64)]| {
+            let sql = "SELECT kind, deleted, memories FROM memory_counts WHERE memories <> 0 ORDER BY kind, deleted";
+            let counted: Vec<_> = (connection.prepare(sql).unwrap())
+                .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+                .unwrap()
+                .collect::<Result<_, _>>()
+                .unwrap();
+            assert_eq!(counted, expected);
+        };
+        check(&[(1, 0, 3)]);
+        put(&connection, "d", 2);
+        connection.execute("UPDATE memories SET deleted = 1, version = 2 WHERE id = 'a'", []).unwrap();
+        connection.execute("UPDATE memories SET version = 2 WHERE id = 'b'", []).unwrap();
+        check(&[(1, 0, 2), (1, 1, 1), (2, 0, 1)]);
+        connection.execute("DELETE FROM memories WHERE id IN ('b', 'd')", []).unwrap();
+        check(&[(1, 0, 1), (1, 1, 1)]);
     }
 
     #[test]
