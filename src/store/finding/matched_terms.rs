@@ -28,6 +28,8 @@ pub(in crate::store) struct Entry {
 pub(in crate::store) struct Link {
     pub(in crate::store) term: u8,
     pub(in crate::store) count: Count,
+    /// The number of its row's entry.
+    entry: u32,
     next: u32,
 }
 
@@ -70,8 +72,9 @@ impl MatchedTerms {
             entry = self.entries.len();
             *known = entry as u32;
         }
+        let number = entry as u32 - 1;
         let entry = &mut self.entries[entry - 1];
-        self.links.push(Link { term: term as u8, count, next: entry.first });
+        self.links.push(Link { term: term as u8, count, entry: number, next: entry.first });
         entry.first = self.links.len() as u32;
         self.having[term] += usize::from(entry.is_in);
     }
@@ -90,6 +93,17 @@ impl MatchedTerms {
                 self.add(cache, scope, at, term, count);
             }
         }
+    }
+
+    /// Of each entry, what its terms score together. They are taken in the order in which they were found, term by
+    /// term: from row to row each would be somewhere else.
+    pub(in crate::store) fn scores(&self, score: impl Fn(usize, &Link) -> f64) -> Vec<f64> {
+        let mut scores = vec![0.0; self.entries.len()];
+        for link in &self.links {
+            let entry = link.entry as usize;
+            scores[entry] += score(entry, link);
+        }
+        scores
     }
 
     pub(in crate::store) fn links(&self, index: usize) -> impl Iterator<Item = Link> {

@@ -6,6 +6,7 @@
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
+use fixedbitset::FixedBitSet;
 use multiversion::multiversion;
 
 use super::matched_terms::{Link, MatchedTerms};
@@ -35,10 +36,10 @@ pub(in crate::store) struct MemoryRanking<'f> {
     /// Terms of a row in scope, on average.
     mean_length: f64,
     dates: Vec<(usize, DatePart)>,
-    /// Places of what matches, in order.
-    matches: Vec<usize>,
+    /// Places of what matches.
+    matches: FixedBitSet,
     /// The same, and the messages next to the best by words.
-    ranked: Vec<usize>,
+    ranked: FixedBitSet,
     /// Those of them that are scored in full.
     pool: Vec<usize>,
     scores: OnceCell<Vec<(f64, ScoreSignals)>>,
@@ -57,7 +58,7 @@ impl<'f> MemoryRanking<'f> {
         }
         let idf = terms.having.iter().map(|&having| rank::idf(rows, having)).collect();
         let mean_length = (length as f64 / rows.max(1) as f64).max(1.0);
-        let (matches, ranked, pool, scores) = (Vec::new(), Vec::new(), Vec::new(), OnceCell::new());
+        let (matches, ranked, pool, scores) = (FixedBitSet::new(), FixedBitSet::new(), Vec::new(), OnceCell::new());
         let dates = query.dates.clone();
         let mut ranking = Self { scope, terms, idf, mean_length, dates, matches, ranked, pool, scores };
         ranking.choose(cache, query);
@@ -67,10 +68,13 @@ impl<'f> MemoryRanking<'f> {
     /// Finds what matches, and what of it is scored in full.
     fn choose(&mut self, cache: &RowCache, query: &TextQuery) {
         let near = self.nearest(cache, query);
-        let with_words = self.terms.entries.iter().filter(|entry| entry.is_in);
-        self.matches = sorted(with_words.clone().map(|entry| entry.index as usize).chain(near.iter().copied()));
-        let mut best: Vec<(f64, usize)> =
-            with_words.map(|entry| (self.words(cache, entry.index as usize, false).0, entry.index as usize)).collect();
+        self.matches = FixedBitSet::with_capacity(cache.rows().len());
+        self.matches.extend(near.iter().copied());
+        let mut best = Vec::new();
+        for (entry, score) in self.terms.entries.iter().zip(self.words_of_all(cache)).filter(|(entry, _)| entry.is_in) {
+            self.matches.insert(entry.index as usize);
+            best.push((score, entry.index as usize));
+        }
         let order = |a: &(f64, usize), b: &(f64, usize)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
         if best.len() > POOL {
             best.select_nth_unstable_by(POOL, order);
@@ -92,7 +96,8 @@ impl<'f> MemoryRanking<'f> {
             .flat_map(|index| BESIDE.iter().filter_map(move |(step, _)| cache.beside(index, *step)))
             .filter(|&index| self.is_match(index))
             .collect();
-        self.ranked = sorted(self.matches.iter().chain(&next).copied());
+        self.ranked.clone_from(&self.matches);
+        self.ranked.extend(next.iter().copied());
         self.pool = sorted(best.into_iter().map(|(_, index)| index).chain(near).chain(next).chain(further));
     }
 
@@ -112,13 +117,13 @@ impl<'f> MemoryRanking<'f> {
         best.into_indices()
     }
 
-    /// What matches, in order.
-    pub(in crate::store) fn matches(&self) -> &[usize] {
+    /// What matches.
+    pub(in crate::store) fn matches(&self) -> &FixedBitSet {
         &self.matches
     }
 
-    /// What is ranked by score, in order: what matches, and the messages next to the best by words.
-    pub(in crate::store) fn ranked(&self) -> &[usize] {
+    /// What is ranked by score: what matches, and the messages next to the best by words.
+    pub(in crate::store) fn ranked(&self) -> &FixedBitSet {
         &self.ranked
     }
 
@@ -128,14 +133,24 @@ impl<'f> MemoryRanking<'f> {
     }
 
     fn is_match(&self, index: usize) -> bool {
-        self.matches.binary_search(&index).is_ok()
+        self.matches.contains(index)
+    }
+
+    /// The same as [`Self::words`] without what stands beside, of each entry.
+    fn words_of_all(&self, cache: &RowCache) -> Vec<f64> {
+        let shortness = |index: u32| rank::shortness(cache.length(index as usize), self.mean_length);
+        let shortness: Vec<f64> = self.terms.entries.iter().map(|entry| shortness(entry.index)).collect();
+        self.terms.scores(|entry, Link { term, count, .. }| {
+            let frequency = f64::from(count.words) * shortness[entry] + rank::SPEAKER * f64::from(count.speaker);
+            self.idf[usize::from(*term)] * rank::saturated(frequency)
+        })
     }
 
     /// BM25F over the row's own words and its speaker's name; with `is_beside` over those of the messages beside it and
     /// of its date as well. And a bit for each term that it has itself.
     fn words(&self, cache: &RowCache, index: usize, is_beside: bool) -> (f64, u64) {
         let (mut frequencies, mut having, mut matched) = ([0.0_f64; MAX_TERMS], 0_u64, 0_u64);
-        let shortness = |index: usize| rank::shortness(cache.rows()[index].length, self.mean_length);
+        let shortness = |index: usize| rank::shortness(cache.length(index), self.mean_length);
         let own = shortness(index);
         for Link { term, count, .. } in self.terms.links(index) {
             frequencies[term as usize] += f64::from(count.words) * own + rank::SPEAKER * f64::from(count.speaker);
@@ -329,7 +344,42 @@ impl Nearest {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::super::row_cache::CachedRow;
+    use super::super::term_counts::Count;
     use super::*;
+    use crate::store::suite::memories::{KIND, all, text};
+    use crate::text::embedding::Quantized;
+
+    proptest! {
+        /// Taken term by term, rows score what each does by itself.
+        #[test]
+        fn all_score_what_each_does(
+            lengths in prop::collection::vec(1_u16..20, 1..12),
+            said in prop::collection::btree_map((0_usize..3, 0_usize..12), (1_u32..5, 0_u32..=3), 0..24),
+        ) {
+            let mut cache = RowCache::default();
+            for (seq, length) in (1..).zip(&lengths) {
+                let (thread, position, deleted, vector) = (1, seq as u64, 0, Quantized::ZERO);
+                let (created_us, length, kind) = (seq, *length, KIND);
+                cache.put(CachedRow { seq, created_us, thread, position, length, kind, deleted, vector });
+            }
+            let filter = all(KIND).filter;
+            let (scope, mut terms) = (SearchScope::Plain(&filter), MatchedTerms::new(&cache, 3));
+            let said: BTreeMap<_, _> = said.into_iter().filter(|((_, row), _)| *row < lengths.len()).collect();
+            for ((term, row), (words, speaker)) in said {
+                terms.add(&cache, &scope, row, term, Count { words, speaker });
+            }
+            let ranking = MemoryRanking::of(&cache, scope, terms, &text(&["a", "b", "c"]));
+            for (entry, score) in ranking.terms.entries.iter().zip(ranking.words_of_all(&cache)) {
+                let (alone, _) = ranking.words(&cache, entry.index as usize, false);
+                prop_assert!((score - alone).abs() < 1e-9, "{score} {alone}");
+            }
+        }
+    }
 
     #[test]
     fn the_nearest_are_kept_and_ties_go_to_the_earlier() {

@@ -36,6 +36,20 @@ pub(in crate::store) struct CachedRow {
     pub(in crate::store) vector: Quantized,
 }
 
+/// Of a row what decides whether a plain filter lets it through, and how much its terms count.
+#[derive(Debug, Clone, Copy)]
+struct Brief {
+    length: u16,
+    kind: u8,
+    deleted: u8,
+}
+
+impl Brief {
+    fn of(&CachedRow { length, kind, deleted, .. }: &CachedRow) -> Self {
+        Self { length, kind, deleted }
+    }
+}
+
 /// A number for a thread of a chat; two threads have the same as good as never.
 pub(in crate::store) fn thread_number(chat: Option<&str>, thread: &str) -> i64 {
     // Chats and threads have no control characters. The number is stored, so that no other hash may take its place.
@@ -49,6 +63,8 @@ pub(in crate::store) struct RowCache {
     rows: Vec<CachedRow>,
     /// Of each row the signs of its vector, for a first look at very many.
     signs: Vec<u64>,
+    /// The same of what else is looked at of very many.
+    briefs: Vec<Brief>,
     /// Where a message that is not deleted stands, by the hash of its thread and position.
     places: HashMap<u64, u32, FixedState>,
     /// How many rows of a kind, deleted or not, there are, and how long they are together.
@@ -68,6 +84,11 @@ impl RowCache {
     /// Of each row the signs of its vector.
     pub(in crate::store) fn signs(&self) -> &[u64] {
         &self.signs
+    }
+
+    /// How long a row's words are, in terms.
+    pub(in crate::store) fn length(&self, index: usize) -> u16 {
+        self.briefs[index].length
     }
 
     /// Where a row stands, unless it is gone.
@@ -112,7 +133,7 @@ impl RowCache {
 
     /// Does a filter that asks for nothing but the kind and deletion let a row through?
     pub(in crate::store) fn passes(&self, index: usize, filter: &Filter) -> bool {
-        let CachedRow { kind, deleted, .. } = self.rows[index];
+        let Brief { kind, deleted, .. } = self.briefs[index];
         lets_through(filter, kind, deleted)
     }
 
@@ -131,17 +152,20 @@ impl RowCache {
             Ok(index) => {
                 self.count(index, false);
                 self.signs[index] = row.vector.signs();
+                self.briefs[index] = Brief::of(&row);
                 self.rows[index] = row;
                 self.count(index, true);
             }
             Err(index) if index == self.rows.len() => {
                 self.signs.push(row.vector.signs());
+                self.briefs.push(Brief::of(&row));
                 self.rows.push(row);
                 self.count(index, true);
             }
             Err(index) => {
                 // Rows are numbered as they are written, so that this is as good as never.
                 self.signs.insert(index, row.vector.signs());
+                self.briefs.insert(index, Brief::of(&row));
                 self.rows.insert(index, row);
                 self.count_anew();
             }

@@ -46,7 +46,8 @@ impl ScorePage {
             best.truncate(MAX_RANKED);
             (best.into_iter().map(seq_of).collect(), 0, None)
         };
-        let total = ranking.ranked().iter().filter(|&&index| seq_of(index) <= begun.through).count();
+        let end = cache.rows().partition_point(|row| row.seq <= begun.through);
+        let total = ranking.ranked().count_ones(..end);
         let mut left_out = search.offset;
         let mut page: Vec<(usize, Place)> = Vec::new();
         for &seq in ranked.get(shown..).unwrap_or_default() {
@@ -63,11 +64,11 @@ impl ScorePage {
         if page.len() < search.limit {
             let mut known = ranked.clone();
             known.sort_unstable();
-            let rest = ranking.ranked().iter().rev().filter(|&&index| {
+            let rest = ranking.ranked().ones().rev().filter(|&index| {
                 let seq = seq_of(index);
                 seq <= begun.through && last.is_none_or(|last| seq < last) && known.binary_search(&seq).is_err()
             });
-            for &index in rest.skip(left_out).take(search.limit - page.len()) {
+            for index in rest.skip(left_out).take(search.limit - page.len()) {
                 page.push((index, Place::Ranked { rows: Vec::new(), shown: ranked.len(), last: Some(seq_of(index)) }));
             }
         }

@@ -17,8 +17,7 @@ pub(in crate::store) enum SearchScope<'f> {
 impl<'f> SearchScope<'f> {
     /// What a filter lets through that asks for nothing but the kind and deletion; nothing for others.
     pub(in crate::store) fn plain(filter: &'f Filter) -> Option<Self> {
-        let plain = Filter { kind: filter.kind, include_deleted: filter.include_deleted, ..Filter::default() };
-        (*filter == plain).then_some(Self::Plain(filter))
+        filter.is_plain().then_some(Self::Plain(filter))
     }
 
     /// The rows of these numbers.
@@ -61,9 +60,7 @@ impl<'f> SearchScope<'f> {
     pub(in crate::store) fn sums(&self, cache: &RowCache) -> Sums {
         match self {
             Self::Plain(filter) => cache.sums(filter),
-            Self::Rows(rows, _) => {
-                (rows.len(), rows.iter().map(|&row| u64::from(cache.rows()[row as usize].length)).sum())
-            }
+            Self::Rows(rows, _) => (rows.len(), rows.iter().map(|&row| u64::from(cache.length(row as usize))).sum()),
         }
     }
 }

@@ -169,7 +169,7 @@ fn by_value(
     begun: Begun,
 ) -> rusqlite::Result<Found> {
     let key = sort_key(&search.sort);
-    let rows = ranking.matches().iter().map(|&index| cache.rows()[index].seq).filter(|seq| *seq <= begun.through);
+    let rows = ranking.matches().ones().map(|index| cache.rows()[index].seq).filter(|seq| *seq <= begun.through);
     let rows: Vec<i64> = rows.collect();
     let mut condition = Condition { sql: "m.tenant = ?".to_owned(), values: vec![number.into()] };
     condition.and("m.seq IN (SELECT value FROM json_each(?))", [list(&rows).into()]);

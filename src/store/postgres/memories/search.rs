@@ -352,7 +352,7 @@ async fn by_value(
     let seqs: Vec<i64> = {
         let cache = cache.read();
         let ranking = ranked.in_cache(&cache);
-        let all = ranking.matches().iter().map(|&index| cache.rows()[index].seq);
+        let all = ranking.matches().ones().map(|index| cache.rows()[index].seq);
         all.filter(|seq| *seq <= begun.through).collect()
     };
     let mut condition = MemoryCondition::of_tenant(tenant);
