@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use futures_util::future::maybe_done;
+use futures_util::future::{MaybeDone, maybe_done};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::yield_now;
@@ -171,7 +171,9 @@ impl CallTask {
             None => (Err(CallFailure::Cancelled), ran_for, Duration::ZERO),
         };
         let _ = timeout(TOLD_WITHIN, &mut told).await;
-        let metadata = told.take_output().flatten();
+        let metadata = told.as_mut().take_output().flatten();
+        // Who has not told by now keeps no rule library from others.
+        told.set(MaybeDone::Gone);
         let Self { door, call, facts, log, .. } = &self;
         let duration = duration.map(|duration| duration.saturating_sub(call.paused()));
         // A client that is to answer first asks again: that is the call.
