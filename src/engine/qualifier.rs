@@ -56,12 +56,6 @@ struct Since {
     choices: Vec<ChoiceNote>,
 }
 
-impl Since {
-    fn note(&mut self, choices: &[ChoiceNote]) {
-        self.choices.extend(choices.iter().filter(|choice| choice.tenant == self.tenant).cloned());
-    }
-}
-
 /// What a choice rests on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ChosenBy {
@@ -183,7 +177,10 @@ impl Qualifier {
                 usages.remove(tenant);
                 return;
             }
-            let usage = added(selector, usage.unwrap_or_default(), &since);
+            let relearnt = usage.unwrap_or_default();
+            // What they moved was moved from where the old choices had brought it.
+            let adaptation = relearnt.adaptation();
+            let usage = added(selector, relearnt, &since).with_adaptation(adaptation);
             usages.insert(tenant.into(), Arc::new(usage));
         });
     }
@@ -215,7 +212,6 @@ impl Qualifier {
     /// Adds choices to what is learnt of their tenants.
     fn learn_more(&self, selector: &Selector, choices: Vec<ChoiceNote>) {
         self.usages.update(|usages| {
-            self.note_since(&choices);
             for (tenant, choices) in of_tenants(choices) {
                 let known = usages.get(&*tenant).map(|usage| Usage::clone(usage));
                 if known.is_some() || usages.len() < MAX_TENANTS {
@@ -224,13 +220,6 @@ impl Qualifier {
                 }
             }
         });
-    }
-
-    /// Takes note of choices that a tenant's old ones, which are being learnt anew, do not have.
-    fn note_since(&self, choices: &[ChoiceNote]) {
-        if let Some(since) = &mut *self.since.lock() {
-            since.note(choices);
-        }
     }
 
     fn forget_turns(&self, tenant: &str, sessions: &[String]) {
@@ -428,7 +417,9 @@ impl Qualifier {
                 trust: trust.get(),
                 adaptation: usage.adaptation().to_bytes(),
             };
-            self.note_since(std::slice::from_ref(&choice));
+            if let Some(since) = self.since.lock().as_mut().filter(|since| since.tenant == tenant) {
+                since.choices.push(choice.clone());
+            }
             notes.note(Note::Choice(choice));
             usages.insert(tenant.into(), Arc::new(usage));
             true
@@ -565,13 +556,21 @@ mod tests {
         let choices = || ["t", "other"].map(|tenant| qualifier.usage(tenant).choices());
         choose("t", "how high is the lighthouse of Genoa");
         choose("t", "which lighthouse is the tallest one");
-        let of_earlier = learnt(&qualifier.selector(&generation), Vec::new()).remove("t");
+        let kept = ChoiceNote {
+            tenant: "t".to_owned(),
+            tool: "tool".to_owned(),
+            message: "which lighthouse is the tallest one".to_owned(),
+            trust: 1.0,
+            adaptation: Adaptation::NONE.to_bytes(),
+        };
+        let relearnt = learnt(&qualifier.selector(&generation), vec![kept]).remove("t");
         qualifier.note_from_now_on("t");
         choose("t", "how bright is the lighthouse of Ushant");
         choose("other", "how bright is the lighthouse of Ushant");
         assert_eq!(choices(), [3, 1], "nobody waits, and who asks is answered as before");
-        qualifier.learn_instead(&qualifier.selector(&generation), "t", of_earlier);
-        assert_eq!(choices(), [1, 1]);
+        qualifier.learn_instead(&qualifier.selector(&generation), "t", relearnt);
+        assert_eq!(choices(), [2, 1]);
+        assert_eq!(qualifier.usage("t").adaptation().to_bytes(), Adaptation::NONE.to_bytes());
         choose("t", "is there a lighthouse in Wrangel");
         qualifier.forget("t", Forgotten { memories: 0, sessions: Vec::new(), choices: Some(Vec::new()) });
         assert_eq!(choices(), [0, 1]);

@@ -188,8 +188,8 @@ fn open(options: &Options) -> Result<(Connection, bool), MigrationError> {
     Ok((connection, is_new))
 }
 
-/// Plans of statements hold for all values. Else those with a value of 0 or 1, such as the first tenant's number, are
-/// made anew each time.
+/// Plans of statements hold for all values. Else those with a limit, or a value of 0 or 1 such as the first tenant's
+/// number, are made anew each time.
 fn planned_once(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }

@@ -1,9 +1,11 @@
 //! The task of the runtime that a call lives in: it asks the server, hears it, and records the call once it has really
 //! ended.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use futures_util::FutureExt as _;
 use futures_util::future::{MaybeDone, maybe_done};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
@@ -152,7 +154,8 @@ fn limit_of(forecast: &Forecast) -> Duration {
 impl CallTask {
     async fn run(self) {
         // What is told beside the result, as far as it is known before.
-        let told = maybe_done(metadata::expect(&self.door.engine, self.facts.clone()));
+        let told = AssertUnwindSafe(metadata::expect(&self.door.engine, self.facts.clone())).catch_unwind();
+        let told = maybe_done(told);
         let asked = self.ask_in_rounds();
         tokio::pin!(told, asked);
         let reply = loop {
@@ -171,7 +174,7 @@ impl CallTask {
             None => (Err(CallFailure::Cancelled), ran_for, Duration::ZERO),
         };
         let _ = timeout(TOLD_WITHIN, &mut told).await;
-        let metadata = told.as_mut().take_output().flatten();
+        let metadata = told.as_mut().take_output().and_then(Result::ok).flatten();
         // Who has not told by now keeps no rule library from others.
         told.set(MaybeDone::Gone);
         let Self { door, call, facts, log, .. } = &self;
@@ -202,11 +205,15 @@ impl CallTask {
         };
         call.finish(end);
         door.relay.calls.ended(call);
-        // First the answer leaves.
-        yield_now().await;
-        relayed.emit(&door.metrics);
-        if let Some(duration) = duration {
-            record(door, facts.clone(), duration, ended_as).await;
+        let tell = async {
+            // First the answer leaves.
+            yield_now().await;
+            relayed.emit(&door.metrics);
+        };
+        match duration {
+            // On its way to the store before that: who stops now waits for it.
+            Some(duration) => drop(tokio::join!(record(door, facts.clone(), duration, ended_as), tell)),
+            None => tell.await,
         }
     }
 

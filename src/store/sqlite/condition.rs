@@ -263,10 +263,12 @@ mod tests {
 
     use super::*;
     use crate::store::sqlite::migrations::migrate;
+    use crate::store::sqlite::planned_once;
 
     /// What SQLite does to count what a filter lets through.
     fn plan(filter: &Filter) -> String {
         let mut connection = Connection::open_in_memory().unwrap();
+        planned_once(&connection).unwrap();
         migrate(&mut connection).unwrap();
         let condition = Condition::of(1, filter);
         let sql = format!("EXPLAIN QUERY PLAN SELECT count(*) FROM memories AS m WHERE {}", condition.sql);

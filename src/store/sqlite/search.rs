@@ -81,9 +81,11 @@ fn count_plain(connection: &Connection, number: i64, search: &Search) -> rusqlit
         .query_row(values, |row| row.get(0))?;
     let Some(begun) = search.begun else { return Ok(all.cast_unsigned()) };
     let since: i64 = connection
-        .prepare_cached(&format!("SELECT count(*) FROM memory_rows NOT INDEXED WHERE seq > ?4 AND {is_meant}"))?
+        .prepare_cached(&format!(
+            "SELECT count(*) FROM memory_rows INDEXED BY memory_rows_by_tenant WHERE seq > ?4 AND {is_meant}"
+        ))?
         .query_row(params![number, kind, search.filter.include_deleted, begun.through], |row| row.get(0))?;
-    Ok((all - since).cast_unsigned())
+    Ok((all - since).max(0).cast_unsigned())
 }
 
 /// All that the filter lets through, in the order of a stored value.

@@ -22,7 +22,7 @@ pub struct MemoryOperated<'r> {
 
 /// As listeners are told.
 #[derive(Serialize)]
-struct Told {
+struct ToldOperation {
     operation: &'static str,
     outcome: &'static str,
     took_ms: f64,
@@ -34,7 +34,7 @@ impl MemoryOperated<'_> {
         let Self { tenant, operation, outcome, took } = self;
         metrics.memory.operations.with_label_values(&[operation, outcome]).inc();
         metrics.memory.duration.with_label_values(&[operation]).observe(took.as_secs_f64());
-        let told = Told { operation, outcome, took_ms: super::millis(took) };
+        let told = ToldOperation { operation, outcome, took_ms: super::millis(took) };
         metrics.feed.tell_tenant(EventType::MemoryOperated, tenant, &told);
         tracing::debug!(operation, outcome, took_us = took.as_secs_f64() * 1e6, "memories");
     }

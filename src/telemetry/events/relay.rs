@@ -32,7 +32,7 @@ pub struct ToolRelayed<'r> {
 
 /// As listeners are told.
 #[derive(Serialize)]
-struct Told<'r> {
+struct ToldRelayed<'r> {
     server: &'r str,
     tool: &'r str,
     outcome: &'r str,
@@ -44,7 +44,7 @@ impl ToolRelayed<'_> {
     /// Logs it.
     pub fn emit(self, metrics: &Metrics) {
         let Self { server, tool, outcome, duration, queued, token, session, trace, arguments, .. } = self;
-        let told = Told { server, tool, outcome, duration_ms: duration.as_millis() as u64, session_id: session };
+        let told = ToldRelayed { server, tool, outcome, duration_ms: duration.as_millis() as u64, session_id: session };
         metrics.feed.tell_tenant(EventType::ToolRelayed, self.tenant, &told);
         tracing::info!(
             server,
