@@ -561,16 +561,19 @@ mod tests {
             tool: "tool".to_owned(),
             message: "which lighthouse is the tallest one".to_owned(),
             trust: 1.0,
-            adaptation: Adaptation::NONE.to_bytes(),
+            adaptation: qualifier.usage("t").adaptation().to_bytes(),
         };
-        let relearnt = learnt(&qualifier.selector(&generation), vec![kept]).remove("t");
+        let moved = |from: &ChoiceNote| qualifier.usage("t").adaptation().to_bytes() != from.adaptation;
+        assert_ne!(kept.adaptation, Adaptation::NONE.to_bytes());
+        let relearnt = learnt(&qualifier.selector(&generation), vec![kept.clone()]).remove("t");
         qualifier.note_from_now_on("t");
         choose("t", "how bright is the lighthouse of Ushant");
         choose("other", "how bright is the lighthouse of Ushant");
         assert_eq!(choices(), [3, 1], "nobody waits, and who asks is answered as before");
+        assert!(moved(&kept));
         qualifier.learn_instead(&qualifier.selector(&generation), "t", relearnt);
         assert_eq!(choices(), [2, 1]);
-        assert_eq!(qualifier.usage("t").adaptation().to_bytes(), Adaptation::NONE.to_bytes());
+        assert!(!moved(&kept), "what the others moved is forgotten with them");
         choose("t", "is there a lighthouse in Wrangel");
         qualifier.forget("t", Forgotten { memories: 0, sessions: Vec::new(), choices: Some(Vec::new()) });
         assert_eq!(choices(), [0, 1]);

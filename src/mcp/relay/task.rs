@@ -1,15 +1,13 @@
 //! The task of the runtime that a call lives in: it asks the server, hears it, and records the call once it has really
 //! ended.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use futures_util::FutureExt as _;
-use futures_util::future::{MaybeDone, maybe_done};
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::yield_now;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::super::Mcp;
@@ -42,6 +40,8 @@ pub(super) struct CallTask {
     pub(super) call: Arc<OngoingCall>,
     outgoing: Outgoing,
     facts: CallFacts,
+    /// What is told beside the result, as far as it is known before.
+    told: JoinHandle<Option<Map<String, Value>>>,
     /// May it be sent again if it got no answer?
     is_read_only: bool,
     log: CallLog,
@@ -125,6 +125,7 @@ pub(super) fn begin(door: &Arc<Mcp>, request: &McpRequest, wanted: &WantedCall, 
         limit: Some(limit),
         sent: Some(Arc::clone(&call.sent)),
     };
+    let told = tokio::spawn(metadata::expect(Arc::clone(&door.engine), facts_of_call.clone()));
     let shown = |raw: &RawValue| raw.get().to_owned();
     let log = CallLog {
         token: Arc::clone(&call.owner.token),
@@ -133,7 +134,7 @@ pub(super) fn begin(door: &Arc<Mcp>, request: &McpRequest, wanted: &WantedCall, 
     };
     let (door, is_read_only) = (Arc::clone(door), facts.is_read_only);
     let era = request.caller.era();
-    let task = CallTask { door, call: Arc::clone(&call), outgoing, facts: facts_of_call, is_read_only, log, era };
+    let task = CallTask { door, call: Arc::clone(&call), outgoing, facts: facts_of_call, told, is_read_only, log, era };
     tokio::spawn(task.run());
     call
 }
@@ -153,19 +154,9 @@ fn limit_of(forecast: &Forecast) -> Duration {
 
 impl CallTask {
     async fn run(self) {
-        // What is told beside the result, as far as it is known before.
-        let told = AssertUnwindSafe(metadata::expect(&self.door.engine, self.facts.clone())).catch_unwind();
-        let told = maybe_done(told);
-        let asked = self.ask_in_rounds();
-        tokio::pin!(told, asked);
-        let reply = loop {
-            tokio::select! {
-                biased;
-                reply = &mut asked => break reply,
-                () = &mut told, if told.as_mut().output_mut().is_none() => {}
-            }
-        };
-        let ran_for = self.call.sent.get().map(std::time::Instant::elapsed);
+        let reply = self.ask_in_rounds().await;
+        let Self { door, call, facts, mut told, log, .. } = self;
+        let ran_for = call.sent.get().map(std::time::Instant::elapsed);
         let (outcome, duration, queued) = match reply {
             Some(Ok(CallReply { outcome, duration, queued })) => {
                 (outcome.map_err(CallFailure::Error), Some(duration), queued)
@@ -173,27 +164,28 @@ impl CallTask {
             Some(Err(fault)) => (Err(CallFailure::Fault(fault)), ran_for, Duration::ZERO),
             None => (Err(CallFailure::Cancelled), ran_for, Duration::ZERO),
         };
-        let _ = timeout(TOLD_WITHIN, &mut told).await;
-        let metadata = told.as_mut().take_output().and_then(Result::ok).flatten();
-        // Who has not told by now keeps no rule library from others.
-        told.set(MaybeDone::Gone);
-        let Self { door, call, facts, log, .. } = &self;
         let duration = duration.map(|duration| duration.saturating_sub(call.paused()));
         // A client that is to answer first asks again: that is the call.
         let is_asked = outcome.as_ref().is_ok_and(|result| rounds::asks(result));
         let ended_as = outcome_of(&outcome);
+        let metadata = if let Ok(told) = timeout(TOLD_WITHIN, &mut told).await {
+            told.ok().flatten()
+        } else {
+            told.abort();
+            None
+        };
         let end = CallEnd { outcome, duration: duration.unwrap_or_default(), queued, at: Instant::now(), metadata };
-        let server = &call.tool.server.name;
+        let server = call.tool.server.name.clone();
         if is_asked {
             call.finish(end);
-            return door.relay.calls.ended(call);
+            return door.relay.calls.ended(&call);
         }
         let was_made = duration.is_some();
         let label = if was_made { ended_as.as_str() } else { "refused" };
         door.metrics.relay.calls.with_label_values(&[server.as_str(), label]).inc();
-        let relayed = ToolRelayed {
+        ToolRelayed {
             tenant: &facts.tenant,
-            server,
+            server: &server,
             tool: &facts.tool,
             outcome: label,
             duration: end.duration,
@@ -202,18 +194,12 @@ impl CallTask {
             session: facts.session.as_deref(),
             trace: log.trace.as_deref(),
             arguments: log.arguments.as_deref(),
-        };
+        }
+        .emit(&door.metrics);
         call.finish(end);
-        door.relay.calls.ended(call);
-        let tell = async {
-            // First the answer leaves.
-            yield_now().await;
-            relayed.emit(&door.metrics);
-        };
-        match duration {
-            // On its way to the store before that: who stops now waits for it.
-            Some(duration) => drop(tokio::join!(record(door, facts.clone(), duration, ended_as), tell)),
-            None => tell.await,
+        door.relay.calls.ended(&call);
+        if let Some(duration) = duration {
+            record(&door, facts, duration, ended_as).await;
         }
     }
 

@@ -1,10 +1,11 @@
 use std::time::Duration;
 
+use proptest::prelude::*;
 use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-use crate::memory::query::{FieldPath, Filter, Hit, Place, Search, SortBy, SortValue};
+use crate::memory::query::{Begun, FieldPath, Filter, Hit, Place, Search, SortBy, SortValue};
 use crate::store::sqlite::{Options, ageing, file_in};
 use crate::store::suite::memories::{KIND, add, all, contents, draft, text};
 
@@ -208,6 +209,66 @@ fn pages_of_a_search_are_of_one_moment_whoever_writes_meanwhile() {
         }
         assert_eq!(seen, before, "{:?}", search.sort);
     }
+}
+
+/// What the test has done to a memory.
+struct Known {
+    id: String,
+    kind: u8,
+    deleted: bool,
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
+
+    /// Whatever comes, is deleted, restored and purged, before and after the first page.
+    #[test]
+    fn a_list_s_total_is_how_many_there_are(
+        before in prop::collection::vec((0_u8..5, any::<prop::sample::Index>()), 1..12),
+        after in prop::collection::vec((0_u8..5, any::<prop::sample::Index>()), 0..12),
+    ) {
+        let directory = TempDir::new().unwrap();
+        let store = start(&directory);
+        let mut known: Vec<Option<Known>> = Vec::new();
+        let step = |known: &mut Vec<Option<Known>>, (what, which): (u8, prop::sample::Index)| {
+            add(&store, "u", draft("another's", &json!({}))).unwrap();
+            if what < 3 || known.is_empty() {
+                let kind = KIND + what % 2;
+                let added = add(&store, "t", Draft { kind, ..draft("a", &json!({})) }).unwrap();
+                return known.push(Some(Known { id: added.id, kind, deleted: false }));
+            }
+            let chosen = which.get_mut(known);
+            let Some(Known { id, kind, deleted }) = chosen else { return };
+            if what == 3 {
+                *deleted = !*deleted;
+                let version = store.get("t", id).unwrap().unwrap().version;
+                let turned = Draft { kind: *kind, deleted: *deleted, ..draft("a", &json!({})) };
+                store.revise("t", id, version, turned).unwrap().durable_blocking().unwrap();
+            } else {
+                let which = Purge::Ids(vec![id.clone()]);
+                store.purge("t", which, |_| Vec::new()).unwrap().durable_blocking().unwrap();
+                *chosen = None;
+            }
+        };
+        before.into_iter().for_each(|one| step(&mut known, one));
+        let (begun, through) = (store.search("t", &all(KIND)).unwrap().begun, known.len());
+        after.into_iter().for_each(|one| step(&mut known, one));
+        for (kind, include_deleted, begun) in plain_lists(begun) {
+            let filter = Filter { kind, include_deleted, ..Filter::default() };
+            let search = Search { filter, begun, ..all(KIND) };
+            let most = if begun.is_some() { through } else { known.len() };
+            let is_meant = |one: &&Known| kind.is_none_or(|kind| kind == one.kind) && (include_deleted || !one.deleted);
+            let expected = known[..most].iter().flatten().filter(is_meant).count() as u64;
+            prop_assert_eq!(store.search("t", &search).unwrap().total, expected, "{:?}", search);
+        }
+    }
+}
+
+/// All that a plain list may be asked for, on its first page and later.
+fn plain_lists(begun: Begun) -> impl Iterator<Item = (Option<u8>, bool, Option<Begun>)> {
+    let kinds = [None, Some(KIND), Some(KIND + 1)].into_iter();
+    let all = kinds.flat_map(|kind| [false, true].map(|include_deleted| (kind, include_deleted)));
+    all.flat_map(move |(kind, include_deleted)| [None, Some(begun)].map(|begun| (kind, include_deleted, begun)))
 }
 
 fn ids(hits: &[Hit]) -> Vec<String> {
