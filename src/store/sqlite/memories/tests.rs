@@ -250,9 +250,13 @@ proptest! {
                 *chosen = None;
             }
         };
-        before.into_iter().for_each(|one| step(&mut known, one));
+        for one in before {
+            step(&mut known, one);
+        }
         let (begun, through) = (store.search("t", &all(KIND)).unwrap().begun, known.len());
-        after.into_iter().for_each(|one| step(&mut known, one));
+        for one in after {
+            step(&mut known, one);
+        }
         for (kind, include_deleted, begun) in plain_lists(begun) {
             let filter = Filter { kind, include_deleted, ..Filter::default() };
             let search = Search { filter, begun, ..all(KIND) };
