@@ -44,7 +44,7 @@ pub use fleet::{DaemonFigures, DaemonState, Fleet, FleetDaemon};
 pub use followed::{FleetKey, Followed};
 pub use front::OnCommit;
 pub use memories::Memories;
-pub use notes::{Note, Notepad, Notes, NotesPending};
+pub use notes::{ChoiceNote, Note, Notepad, Notes, NotesPending};
 pub use null::NullStore;
 pub use postgres::{Postgres, PostgresOptions, Standings};
 pub use settings::Settings;
@@ -200,6 +200,9 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// When a tool was chosen, and for which messages, the latest first.
     fn choices(&self, tenant: &str, tool: &str, limit: usize) -> Result<Vec<Choice>, StoreError>;
+
+    /// The latest choices of a tenant as a start reads them, oldest first.
+    fn kept_choices(&self, tenant: &str) -> Result<Vec<ChoiceNote>, StoreError>;
 
     /// The turns of a session that are kept, the latest first; at most [`notes::KEPT_TURNS`].
     fn kept_turns(&self, tenant: &str, session: &str) -> Result<Vec<KeptTurn>, StoreError>;

@@ -11,7 +11,7 @@ mod full_text;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use almanac::Engine;
@@ -23,6 +23,7 @@ use almanac::memory::vocabulary::MessageRole;
 use almanac::memory::{
     Kind, Metadata, create_agent_id, create_chat_id, create_message_metadata, create_thread_info, create_user_id,
 };
+use almanac::store::memories::Purge;
 use almanac::store::{Sqlite, sqlite};
 use anyhow::{Context, Result};
 use serde_json::json;
@@ -91,6 +92,8 @@ struct Store {
     engine: Engine,
     peer: FullText,
     count: usize,
+    /// Memories that were added beside a purge.
+    added: AtomicUsize,
 }
 
 impl Store {
@@ -124,7 +127,7 @@ impl Store {
         let size = std::fs::metadata(&file)?.len() as f64 / 1_048_576.0;
         println!("\n{count} memories in {took:.0} s ({:.0}/s), {size:.0} MiB of file", count as f64 / took);
         tell("a batch of 2,000", middle(batches), "");
-        Ok(Self { engine, peer, count })
+        Ok(Self { engine, peer, count, added: AtomicUsize::new(0) })
     }
 
     async fn seconds_of(&self, recall: &Recall) -> Result<f64> {
@@ -242,6 +245,58 @@ impl Store {
         Ok(())
     }
 
+    /// How long additions take while memories are removed for good, in each way that there is.
+    async fn purges(&self, dice: &mut Dice) -> Result<()> {
+        let newest = of(Filter::default());
+        let page = self.engine.recall(TENANT, &Recall { limit: 200, ..newest }).await?;
+        let ids: Vec<String> = page.memories.into_iter().map(|recalled| recalled.memory.id).collect();
+        for id in &ids[..100] {
+            self.engine.forget_memory(TENANT, id, None).await?;
+        }
+        let ways = [
+            ("100 by id", Purge::Ids(ids[100..].to_vec())),
+            ("what was deleted before", Purge::DeletedBefore(i64::MAX)),
+            ("a person", Purge::Person(create_user_id("u1")?.to_string())),
+            ("everybody", Purge::Everybody),
+        ];
+        for (what, which) in ways {
+            let (took, (seconds, purged)) = self.adds_beside(dice, self.purge(which)).await?;
+            let most = took.iter().copied().fold(0.0, f64::max) * 1e3;
+            let bar = verdict(most, [50.0; 3], self.count, " ms");
+            let note = format!("at most {most:.0} ms {bar}; {purged} went in {seconds:.2} s");
+            tell(&format!("add one, durably, beside a purge: {what}"), middle(took), &note);
+        }
+        Ok(())
+    }
+
+    /// Removes for good; how many seconds it took, and how many memories that were.
+    async fn purge(&self, which: Purge) -> Result<(f64, u64)> {
+        let begun = Instant::now();
+        let purged = self.engine.purge_memories(TENANT, which).await?;
+        Ok((begun.elapsed().as_secs_f64(), purged))
+    }
+
+    /// Seconds of each addition while something else is done, and what that came to.
+    async fn adds_beside<T>(&self, dice: &mut Dice, work: impl Future<Output = Result<T>>) -> Result<(Vec<f64>, T)> {
+        let is_done = AtomicBool::new(false);
+        let work = async {
+            let outcome = work.await;
+            is_done.store(true, Ordering::Relaxed);
+            outcome
+        };
+        let add = async {
+            let mut took = Vec::new();
+            while !is_done.load(Ordering::Relaxed) || took.is_empty() {
+                let begun = Instant::now();
+                self.add(self.count + 400 + self.added.fetch_add(1, Ordering::Relaxed), dice).await?;
+                took.push(begun.elapsed().as_secs_f64());
+            }
+            anyhow::Ok(took)
+        };
+        let (outcome, took) = tokio::join!(work, add);
+        Ok((took?, outcome?))
+    }
+
     async fn add(&self, number: usize, dice: &mut Dice) -> Result<String> {
         let (metadata, text) = (metadata(number)?, dice.text(WORDS));
         Ok(self.engine.remember(TENANT, text, &metadata, None).await?.0.id)
@@ -301,7 +356,8 @@ async fn main() -> Result<()> {
         store.one_by_one(&mut dice).await?;
         let bars = [30.0, 0.0, 200.0];
         let resident = resident_mib()?;
-        println!("{:44} {resident:.0} MiB   {}", "resident at the end", verdict(resident, bars, count, " MiB"));
+        println!("{:44} {resident:.0} MiB   {}", "resident before any purge", verdict(resident, bars, count, " MiB"));
+        store.purges(&mut dice).await?;
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ impl Engine {
         let is_partial = followed.is_partial;
         let generation = self.current.load();
         self.learner.follow(&followed, generation.catalog());
-        self.qualifier.follow(followed);
+        self.qualifier.follow(&*self.store, followed);
         Ok(is_partial)
     }
 }

@@ -321,11 +321,17 @@ impl Engine {
     /// Removes memories for good, with all that was made from them, and what selection learnt from messages of the same
     /// text. Says how many. It is done when no file of the store has a byte of them.
     pub async fn purge_memories(&self, tenant: &str, which: Purge) -> Result<u64, RecallError> {
-        let forgotten = self.store.memories().purge(tenant, which, sessions_of)?.durable().await?;
-        let memories = forgotten.memories;
-        let (qualifier, tenant) = (Arc::clone(&self.qualifier), tenant.to_owned());
-        blocking::run(move || qualifier.forget(&tenant, forgotten)).await.map_err(unavailable)?;
-        Ok(memories)
+        let purge = self.store.memories().purge(tenant, which, sessions_of)?;
+        let (qualifier, store, tenant) = (Arc::clone(&self.qualifier), Arc::clone(&self.store), tenant.to_owned());
+        // Selection forgets also if nobody waits any more, or not all could be removed.
+        let purged = tokio::spawn(async move {
+            let forgotten = purge.durable().await?;
+            let (memories, failure) = (forgotten.memories, forgotten.failure.clone());
+            let forget = blocking::run(move || qualifier.forget(&*store, &tenant, &forgotten)).await;
+            forget.map_err(unavailable)?;
+            failure.map_or(Ok(memories), |failure| Err(failure.into()))
+        });
+        purged.await.map_err(|_| StoreError::Closed)?
     }
 
     /// Removes for good what is known of a person: the memories about it, in every version of its id; what selection
@@ -463,4 +469,50 @@ fn recalled(hit: Hit, terms: &[String]) -> Result<Recalled, RecallError> {
         score: hit.score.map(|(score, signals)| (score, matched(&signals), signals)),
         memory: memory(hit.memory)?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use tempfile::TempDir;
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::catalog::load::{LoadOptions, load};
+    use crate::store::suite::memories::draft as stored_draft;
+    use crate::store::{Notepad, Sqlite, sqlite};
+
+    const TENANT: &str = "default";
+
+    const TOOL: &str =
+        "name: tool\ntitle: t\ndescription: d\ncategory: test\ncapabilities: []\nkeywords: []\nuse_cases: []\n";
+
+    #[test]
+    fn selection_forgets_what_was_purged_although_nobody_waits() {
+        let (directory, tools) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        let options = sqlite::Options::file(sqlite::file_in(directory.path()));
+        let store = Arc::new(Sqlite::start(options, Box::new(|_, _| ())).unwrap());
+        let engine = Engine::on(Arc::clone(&store) as Arc<dyn Store>);
+        std::fs::write(tools.path().join("tool.yaml"), TOOL).unwrap();
+        engine.publish(&load(LoadOptions::directory(tools.path())));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (secret, other) = ("how high is the lighthouse of Genoa", "which lighthouse is the tallest one");
+            let mut notes = Notepad::new(&*store);
+            for message in [secret, other] {
+                assert!(engine.qualifier.choose(&engine.generation(), &mut notes, TENANT, message, "tool"));
+            }
+            notes.close().unwrap().durable().await.unwrap();
+            let draft = stored_draft(secret, &Value::Object(Map::new()));
+            store.memories().add(TENANT, draft, None).unwrap().durable().await.unwrap();
+            let purge = engine.purge_memories(TENANT, Purge::Everybody);
+            assert!(timeout(Duration::ZERO, purge).await.is_err(), "it is not done at once");
+            let deadline = Instant::now() + Duration::from_secs(60);
+            while engine.qualifier.usage(TENANT).choices() != 1 {
+                assert!(Instant::now() < deadline);
+                tokio::task::yield_now().await;
+            }
+        });
+    }
 }

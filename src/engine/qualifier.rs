@@ -18,9 +18,9 @@ use super::{Generation, processors};
 use crate::qualify::{self, Adaptation, IntentContext, Message, Qualification, Question, Selector, Trust, Usage};
 use crate::session::turns::{MAX_MESSAGE_BYTES, Used};
 use crate::session::{Turn, Turns};
-use crate::store::Followed;
 use crate::store::memories::Forgotten;
 use crate::store::notes::{ChoiceNote, KeptTurnNote, Note, Notepad, Notes, TurnNote, digest};
+use crate::store::{Followed, Store};
 use crate::text::head::head;
 use crate::timing::{Execution, Outcome};
 
@@ -148,19 +148,23 @@ impl Qualifier {
         self.usages.update(|usages| usages.extend(shared(learnt(selector, choices)).take(MAX_TENANTS)));
     }
 
-    /// Forgets sessions, and learns a tenant's choices anew from those that are left. It takes as long as learning them
-    /// does; who chooses or asks meanwhile does not wait.
-    pub(super) fn forget(&self, tenant: &str, forgotten: Forgotten) {
+    /// Forgets sessions, and learns a tenant's choices anew from those that the store has left, if any went. It takes as
+    /// long as learning them does; who chooses or asks meanwhile does not wait. Of several purges each reads what is left
+    /// when its turn comes, so none brings back what another took.
+    pub(super) fn forget(&self, store: &dyn Store, tenant: &str, forgotten: &Forgotten) {
         self.forget_turns(tenant, &forgotten.sessions);
-        let Some(choices) = forgotten.choices else { return };
+        if !forgotten.has_choices {
+            return;
+        }
         let mut earlier = self.making.lock();
         let Some(selector) = self.selector.load_full() else {
             earlier.retain(|choice| choice.tenant != tenant);
-            earlier.extend(choices);
+            earlier.extend(kept_choices(store, tenant));
             return;
         };
         if self.usages.load().contains_key(tenant) {
             self.note_from_now_on(tenant);
+            let choices = kept_choices(store, tenant);
             self.learn_instead(&selector, tenant, learnt(&selector, choices).remove(tenant));
         }
     }
@@ -177,18 +181,16 @@ impl Qualifier {
                 usages.remove(tenant);
                 return;
             }
-            let relearnt = usage.unwrap_or_default();
-            // What they moved was moved from where the old choices had brought it.
-            let adaptation = relearnt.adaptation();
-            let usage = added(selector, relearnt, &since).with_adaptation(adaptation);
+            // What any of them moved was moved from where those that went had brought it.
+            let usage = added(selector, usage.unwrap_or_default(), &since).with_adaptation(Adaptation::NONE);
             usages.insert(tenant.into(), Arc::new(usage));
         });
     }
 
     /// Takes over what other daemons wrote: purges, where sessions stand, and choices.
-    pub(super) fn follow(&self, followed: Followed) {
+    pub(super) fn follow(&self, store: &dyn Store, followed: Followed) {
         for (tenant, forgotten) in followed.purges {
-            self.forget(&tenant, forgotten);
+            self.forget(store, &tenant, &forgotten);
         }
         if !followed.turns.is_empty() {
             self.turns.update(|turns| {
@@ -410,7 +412,7 @@ impl Qualifier {
                 ChosenBy::Word => usage.hear(selector.index(), &message, tool),
             };
             let Some(trust) = trust else { return false };
-            let choice = ChoiceNote {
+            let mut choice = ChoiceNote {
                 tenant: tenant.to_owned(),
                 tool: tool.to_owned(),
                 message: text.to_owned(),
@@ -418,6 +420,8 @@ impl Qualifier {
                 adaptation: usage.adaptation().to_bytes(),
             };
             if let Some(since) = self.since.lock().as_mut().filter(|since| since.tenant == tenant) {
+                // What it moved is taken back with what those that went had moved.
+                choice.adaptation.clear();
                 since.choices.push(choice.clone());
             }
             notes.note(Note::Choice(choice));
@@ -484,6 +488,14 @@ fn kept(before: Option<&Turn>, turn: &Turn) -> Option<KeptTurnNote> {
 fn meant(turn: &Turn) -> String {
     let before = turn.said.last().filter(|_| !Message::new(&turn.message).is_telling());
     before.unwrap_or(&turn.message).clone()
+}
+
+/// Choices that the store has left. Without them nothing is taught until the next start: what went must not stay.
+fn kept_choices(store: &dyn Store, tenant: &str) -> Vec<ChoiceNote> {
+    store.kept_choices(tenant).unwrap_or_else(|error| {
+        tracing::warn!(%error, tenant, "what selection learnt is forgotten with what was purged, until the next start");
+        Vec::new()
+    })
 }
 
 /// What was learnt of each tenant, as it is published.
@@ -563,19 +575,20 @@ mod tests {
             trust: 1.0,
             adaptation: qualifier.usage("t").adaptation().to_bytes(),
         };
-        let moved = |from: &ChoiceNote| qualifier.usage("t").adaptation().to_bytes() != from.adaptation;
-        assert_ne!(kept.adaptation, Adaptation::NONE.to_bytes());
-        let relearnt = learnt(&qualifier.selector(&generation), vec![kept.clone()]).remove("t");
+        let has_moved = || qualifier.usage("t").adaptation().to_bytes() != Adaptation::NONE.to_bytes();
+        assert!(has_moved());
+        let relearnt = learnt(&qualifier.selector(&generation), vec![kept]).remove("t");
         qualifier.note_from_now_on("t");
         choose("t", "how bright is the lighthouse of Ushant");
         choose("other", "how bright is the lighthouse of Ushant");
         assert_eq!(choices(), [3, 1], "nobody waits, and who asks is answered as before");
-        assert!(moved(&kept));
+        let noted = || qualifier.since.lock().as_ref().unwrap().choices[0].adaptation.clone();
+        assert_eq!(noted(), [0; 0], "a start in between brings back nothing that those that went had moved");
         qualifier.learn_instead(&qualifier.selector(&generation), "t", relearnt);
         assert_eq!(choices(), [2, 1]);
-        assert!(!moved(&kept), "what the others moved is forgotten with them");
+        assert!(!has_moved(), "what the others moved is forgotten with them");
         choose("t", "is there a lighthouse in Wrangel");
-        qualifier.forget("t", Forgotten { memories: 0, sessions: Vec::new(), choices: Some(Vec::new()) });
+        qualifier.forget(store, "t", &Forgotten { has_choices: true, ..Forgotten::default() });
         assert_eq!(choices(), [0, 1]);
     }
 }

@@ -102,6 +102,16 @@ pub enum SortBy {
     Id(FieldPath),
 }
 
+impl SortBy {
+    /// The field of the metadata whose value a change may move to another page.
+    pub fn field(&self) -> Option<&FieldPath> {
+        match self {
+            Self::Field(path) | Self::Moment(path) | Self::Id(path) => Some(path),
+            Self::Created | Self::Updated | Self::Score => None,
+        }
+    }
+}
+
 /// The value a memory is sorted by.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum SortValue {

@@ -32,7 +32,7 @@ pub struct Followed {
     /// Purges, with the tenants whose they are; they come before turns and choices.
     pub purges: Vec<(String, Forgotten)>,
     pub turns: Vec<TurnNote>,
-    /// Choices, oldest first, but of tenants whose choices a purge says as they are left.
+    /// Choices, oldest first, but of tenants of whose choices some went in a purge.
     pub choices: Vec<ChoiceNote>,
     /// There is more.
     pub is_partial: bool,

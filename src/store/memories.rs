@@ -5,10 +5,10 @@
 
 use std::fmt;
 
+use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::StoreError;
-use super::notes::ChoiceNote;
 use crate::memory::query::{Found, Search};
 use crate::memory::stored::{Draft, Keys, StoredMemory, StoredVersion};
 use crate::memory::text::index_stored;
@@ -87,8 +87,12 @@ pub struct Forgotten {
     pub memories: u64,
     /// Sessions of the tenant whose state went.
     pub sessions: Vec<String>,
-    /// The tenant's choices that are left, oldest first, if any went.
-    pub choices: Option<Vec<ChoiceNote>>,
+    /// Choices of the tenant went; what the others taught is to be learnt anew from [`Store::kept_choices`].
+    ///
+    /// [`Store::kept_choices`]: super::Store::kept_choices
+    pub has_choices: bool,
+    /// Why more was to be removed, or is still in a file, if so.
+    pub failure: Option<StoreError>,
 }
 
 /// Why a memory was not written.
@@ -182,7 +186,8 @@ pub trait Memories: Send + Sync + fmt::Debug {
 
     /// Removes memories with all traces, and what selection noted of what they say; of a person or of everybody also
     /// the sessions named after their chats and threads. `sessions` says which those of a chat are. It is acknowledged
-    /// when no file has a byte of them, which may take a while; others write meanwhile.
+    /// when no file has a byte of them, which may take a while; others write meanwhile. What is found no more when it
+    /// fails is acknowledged as well, with the failure.
     fn purge(&self, tenant: &str, which: Purge, sessions: SessionsOf) -> Result<Acknowledged<Forgotten>, StoreError>;
 
     /// One memory, also if it is deleted softly.
@@ -222,6 +227,26 @@ pub trait Memories: Send + Sync + fmt::Debug {
     ) -> Result<Vec<(StoredMemory, Vec<StoredVersion>)>, StoreError>;
 }
 
+/// Whose a version is: the person of its metadata as text, whether that is said by text or by parts.
+pub(super) fn person_of(metadata: &str) -> Option<String> {
+    let metadata: Value = serde_json::from_str(metadata).ok()?;
+    match metadata.get("userId")? {
+        Value::String(id) => Some(id.clone()),
+        parts => id_text(parts),
+    }
+}
+
+/// An object of namespace, type, id and version as the text of the id.
+pub(super) fn id_text(id: &Value) -> Option<String> {
+    let part = |key: &str| Some(id.get(key)?.as_str()?.replace('%', "%25").replace(':', "%3A"));
+    let version = match id.get("version") {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(version)) => format!(":{version}"),
+        Some(version) => format!(":{version}"),
+    };
+    Some(format!("{}:{}:{}{version}", part("namespace")?, part("type")?, part("id")?))
+}
+
 /// An id that sorts by the moment: UUIDv7, whose twelve bits after the milliseconds are the microseconds.
 pub(super) fn new_id(micros: i64) -> String {
     let mut random = [0; 10];
@@ -252,4 +277,23 @@ pub(super) fn refuse_null<'d>(drafts: impl IntoIterator<Item = &'d Draft>) -> Re
         return Err(StoreError::Unstorable("a text of the memory has the character U+0000".to_owned()));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_a_person_s_by_parts_and_by_text() {
+        let check = |metadata: &str, expected: Option<&str>| {
+            assert_eq!(person_of(metadata).as_deref(), expected, "{metadata}");
+        };
+        check(r#"{"userId": {"namespace": "user", "type": "u:s", "id": "a%"}}"#, Some("user:u%3As:a%25"));
+        check(r#"{"userId": {"namespace": "user", "type": "user", "id": "a", "version": 2}}"#, Some("user:user:a:2"));
+        check(r#"{"userId": {"namespace": "user", "type": "user", "id": "a", "version": "2"}}"#, Some("user:user:a:2"));
+        check(r#"{"userId": "user:user:a"}"#, Some("user:user:a"));
+        check(r#"{"userId": {"namespace": "user"}}"#, None);
+        check("{}", None);
+        check("no json", None);
+    }
 }

@@ -4,7 +4,7 @@ use super::memories::{
     Acknowledged, Added, Forgotten, IdempotencyKey, Imported, Linked, Memories, Purge, SessionsOf, Thread,
 };
 use super::{
-    Choice, ExecutionFilter, ExecutionPage, History, KeptTurn, Note, NotesPending, Pending, ReplayLimits,
+    Choice, ChoiceNote, ExecutionFilter, ExecutionPage, History, KeptTurn, Note, NotesPending, Pending, ReplayLimits,
     SessionFilter, SessionPage, Store, StoreError, TimedCallFilter,
 };
 use crate::memory::query::{Found, Search};
@@ -56,6 +56,10 @@ impl Store for NullStore {
 
     fn queued(&self) -> usize {
         0
+    }
+
+    fn kept_choices(&self, _: &str) -> Result<Vec<ChoiceNote>, StoreError> {
+        Ok(Vec::new())
     }
 
     fn trouble(&self) -> Option<String> {

@@ -66,8 +66,8 @@ use super::fleet::Fleet;
 use super::front::{Front, Job, OnCommit, WriterShared};
 use super::memories::Memories;
 use super::{
-    Choice, ExecutionFilter, ExecutionPage, Followed, History, KeptTurn, Note, NotesPending, Pending, ReplayLimits,
-    SessionFilter, SessionPage, Store, StoreError, TimedCallFilter,
+    Choice, ChoiceNote, ExecutionFilter, ExecutionPage, Followed, History, KeptTurn, Note, NotesPending, Pending,
+    ReplayLimits, SessionFilter, SessionPage, Store, StoreError, TimedCallFilter,
 };
 use crate::timing::{Execution, Predicted, TimedCall};
 
@@ -226,6 +226,10 @@ impl Store for Postgres {
 
     fn choices(&self, tenant: &str, tool: &str, limit: usize) -> Result<Vec<Choice>, StoreError> {
         self.readers.read(async |session| notes::choices(session, tenant, tool, limit).await)
+    }
+
+    fn kept_choices(&self, tenant: &str) -> Result<Vec<ChoiceNote>, StoreError> {
+        self.readers.read(async |session| notes::choices_of(session, Some(tenant)).await)
     }
 
     fn kept_turns(&self, tenant: &str, name: &str) -> Result<Vec<KeptTurn>, StoreError> {

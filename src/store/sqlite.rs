@@ -36,7 +36,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::finding::row_cache::RowCaches;
 use super::front::{Front, Job, OnCommit, WriterShared};
 use super::memories::Memories;
-use super::notes::NotesPending;
+use super::notes::{ChoiceNote, NotesPending};
 use super::{
     Choice, Durability, ExecutionFilter, ExecutionPage, History, KeptTurn, Note, Pending, ReplayLimits, SessionFilter,
     SessionPage, Settings, Store, StoreError, TimedCallFilter,
@@ -134,6 +134,10 @@ impl Store for Sqlite {
 
     fn choices(&self, tenant: &str, tool: &str, limit: usize) -> Result<Vec<Choice>, StoreError> {
         self.readers.read(|transaction| audit::choices(transaction, tenant, tool, limit))
+    }
+
+    fn kept_choices(&self, tenant: &str) -> Result<Vec<ChoiceNote>, StoreError> {
+        self.readers.read(|transaction| notes::choices(transaction, Some(tenant)))
     }
 
     fn kept_turns(&self, tenant: &str, session: &str) -> Result<Vec<KeptTurn>, StoreError> {

@@ -264,9 +264,9 @@ async fn read_purges(
     for row in session.query(&query, values).await? {
         let tenant: String = row.get(0);
         let has_choices = row.get::<_, bool>(3) && relearnt.insert(tenant.clone());
-        let choices = if has_choices { Some(notes::choices_of(session, Some(&tenant)).await?) } else { None };
         let memories = row.get::<_, i64>(1).cast_unsigned();
-        followed.purges.push((tenant, Forgotten { memories, sessions: row.get(2), choices }));
+        let forgotten = Forgotten { memories, sessions: row.get(2), has_choices, failure: None };
+        followed.purges.push((tenant, forgotten));
     }
     Ok(())
 }
@@ -284,7 +284,7 @@ async fn read_notes(
         beyond("choices")
     );
     let relearnt: HashSet<&String> =
-        followed.purges.iter().filter(|(_, forgotten)| forgotten.choices.is_some()).map(|(tenant, _)| tenant).collect();
+        followed.purges.iter().filter(|(_, forgotten)| forgotten.has_choices).map(|(tenant, _)| tenant).collect();
     let choices = session.query(&query, values).await?;
     let choices = choices.iter().map(notes::choice).filter(|choice| !relearnt.contains(&choice.tenant));
     followed.choices = choices.collect();

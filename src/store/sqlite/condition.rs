@@ -3,7 +3,7 @@
 
 use rusqlite::types::{Value, ValueRef};
 
-use crate::memory::query::{FieldPath, Filter, SortBy, SortValue, Wanted};
+use crate::memory::query::{FieldPath, Filter, Search, SortBy, SortValue, Wanted};
 
 /// SQL with its values.
 #[derive(Debug, Clone, Default)]
@@ -81,6 +81,19 @@ impl Condition {
             }
         }
         condition
+    }
+
+    /// Leaves out what has another value by now than it had at the first page, where it may have been on a page already.
+    pub(super) fn and_unmoved(&mut self, search: &Search) {
+        let (Some(begun), Some(path)) = (search.begun, search.sort.field()) else { return };
+        let path = Value::from(json_path(path));
+        let unmoved =
+            "(m.updated_us <= ? OR EXISTS (SELECT 1 FROM memory_rows AS r WHERE r.seq = m.seq AND r.stamp <= ?)
+            OR json_extract(m.metadata, ?) IS (
+                SELECT iif(json_valid(h.metadata), json_extract(h.metadata, ?), NULL) FROM memory_history AS h
+                WHERE h.seq = m.seq AND h.updated_us <= ? ORDER BY h.version DESC LIMIT 1))";
+        let stamp = Value::from(begun.stamp);
+        self.and(unmoved, [stamp.clone(), stamp.clone(), path.clone(), path, stamp]);
     }
 
     fn and_indexed(&mut self, number: i64, Indexed { key, kind, value }: Indexed) {

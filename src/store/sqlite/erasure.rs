@@ -3,10 +3,11 @@
 
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, OptionalExtension, Transaction, params};
+use rusqlite::types::Null;
+use rusqlite::{Connection, OptionalExtension, ToSql, Transaction, params};
 use tokio::sync::oneshot;
 
-use super::notes;
+use super::notes::{self, NotedReader};
 use super::postings::Changes;
 use super::queries;
 use super::row_cache;
@@ -17,9 +18,6 @@ use crate::store::noted::Noted;
 
 /// How long a step may take: whoever writes meanwhile waits for one at most.
 pub(super) const STEP: Duration = Duration::from_millis(10);
-
-/// Rows that are looked for at once.
-const AT_ONCE: i64 = 4;
 
 /// Blocks of the index that a step may touch, unless a single memory has more terms; so many take some milliseconds.
 const BLOCKS: usize = 500;
@@ -35,7 +33,7 @@ pub(super) struct Erasure {
     sessions: SessionsOf,
     /// Rows that were there when it began; nothing before.
     through: Option<i64>,
-    noted: Option<Noted>,
+    noted: NotedReader,
     forgotten: Forgotten,
     /// Nothing once it was told.
     reply: Option<oneshot::Sender<Result<Forgotten, MemoryError>>>,
@@ -56,7 +54,7 @@ impl Erasure {
         sessions: SessionsOf,
     ) -> (Self, oneshot::Receiver<Result<Forgotten, MemoryError>>) {
         let (reply, pending) = oneshot::channel();
-        let (through, noted, forgotten, since) = (None, None, Forgotten::default(), Instant::now());
+        let (through, noted, forgotten, since) = (None, NotedReader::default(), Forgotten::default(), Instant::now());
         (Self { tenant, which, sessions, through, noted, forgotten, reply: Some(reply), since }, pending)
     }
 
@@ -69,55 +67,26 @@ impl Erasure {
             None => transaction.query_row("SELECT coalesce(max(seq), 0) FROM memories", [], |row| row.get(0))?,
         };
         self.through = Some(through);
-        let mut noted = match self.noted.take() {
-            Some(noted) => noted,
-            None => notes::noted_of(transaction, &self.tenant)?,
-        };
+        let Self { tenant, which, sessions, noted, forgotten, .. } = self;
+        let Some(noted) = noted.read(transaction, tenant, deadline)? else { return Ok(false) };
         let (mut changes, mut is_done) = (Changes::default(), false);
         while !is_done && Instant::now() < deadline && changes.len() < BLOCKS {
-            let victims = victims(transaction, number, through, &self.which)?;
-            is_done = victims.is_empty();
-            for victim in victims {
-                self.note(transaction, &mut noted, &victim)?;
-                if victim.is_whole {
-                    changes.replace(transaction, number, victim.seq, None)?;
-                    remove(transaction, number, victim.seq, clock.tick())?;
-                    self.forgotten.memories += 1;
-                } else if let Purge::Person(user) = &self.which {
-                    remove_versions(transaction, victim.seq, user)?;
-                }
+            let Some(victim) = victim(transaction, number, through, which)? else {
+                is_done = true;
+                continue;
+            };
+            note(transaction, noted, which, *sessions, &victim)?;
+            if victim.is_whole {
+                changes.replace(transaction, number, victim.seq, None)?;
+                remove(transaction, number, victim.seq, clock.tick())?;
+                forgotten.memories += 1;
+            } else if let Purge::Person(user) = which {
+                remove_versions(transaction, victim.seq, user)?;
             }
         }
         changes.write(transaction)?;
-        notes::forget(&mut noted, transaction, &self.tenant, &mut self.forgotten)?;
-        self.noted = Some(noted);
+        notes::forget(noted, transaction, tenant, forgotten)?;
         Ok(is_done)
-    }
-
-    /// Finds what was noted of a row: choices made for its text in any version, and the sessions that stand at one; of
-    /// whole persons also those that are named after its chat and thread.
-    fn note(&self, connection: &Connection, noted: &mut Noted, victim: &Victim) -> rusqlite::Result<()> {
-        let user = if let Purge::Person(user) = &self.which { Some(user) } else { None };
-        if victim.is_whole && matches!(self.which, Purge::Person(_) | Purge::Everybody) {
-            let place = connection
-                .prepare_cached("SELECT chat_id, thread_id FROM memories WHERE seq = ?1")?
-                .query_row([victim.seq], |row| Ok((row.get::<_, Option<String>>(0)?, row.get::<_, Option<String>>(1)?)))
-                .optional()?;
-            let (chat, thread) = place.unwrap_or_default();
-            noted.forget_sessions(chat.as_deref().map(self.sessions).into_iter().flatten().chain(thread));
-        }
-        let of_versions = "SELECT content FROM memory_history WHERE seq = ?1";
-        let mut texts = connection.prepare_cached(&if victim.is_whole {
-            format!("SELECT content FROM memories WHERE seq = ?1 AND ?2 IS ?2 UNION ALL {of_versions}")
-        } else {
-            format!("{of_versions} AND {}", of_person("user_id"))
-        })?;
-        let mut rows = texts.query(params![victim.seq, user])?;
-        while let Some(row) = rows.next()? {
-            // A damaged text was never noted, and must not keep the rest.
-            noted.forget_text(row.get_ref(0)?.as_str().unwrap_or_default());
-        }
-        Ok(())
     }
 
     /// Is it waited for no longer, since readers keep the log?
@@ -128,10 +97,42 @@ impl Erasure {
     /// Tells whoever waits, if nobody did before.
     pub(super) fn acknowledge(&mut self, outcome: Result<(), StoreError>) {
         let Some(reply) = self.reply.take() else { return };
-        let forgotten = std::mem::take(&mut self.forgotten);
+        let forgotten = Forgotten { failure: outcome.err(), ..std::mem::take(&mut self.forgotten) };
         // Whoever does not wait any more knows that it does not know.
-        let _ = reply.send(outcome.map(|()| forgotten).map_err(MemoryError::from));
+        let _ = reply.send(Ok(forgotten));
     }
+}
+
+/// Finds what was noted of a row: choices made for its text in any version, and the sessions that stand at one; of
+/// whole persons also those that are named after its chat and thread.
+fn note(
+    connection: &Connection,
+    noted: &mut Noted,
+    which: &Purge,
+    sessions: SessionsOf,
+    victim: &Victim,
+) -> rusqlite::Result<()> {
+    let user = if let Purge::Person(user) = which { Some(user) } else { None };
+    if victim.is_whole && matches!(which, Purge::Person(_) | Purge::Everybody) {
+        let place = connection
+            .prepare_cached("SELECT chat_id, thread_id FROM memories WHERE seq = ?1")?
+            .query_row([victim.seq], |row| Ok((row.get::<_, Option<String>>(0)?, row.get::<_, Option<String>>(1)?)))
+            .optional()?;
+        let (chat, thread) = place.unwrap_or_default();
+        noted.forget_sessions(chat.as_deref().map(sessions).into_iter().flatten().chain(thread));
+    }
+    let of_versions = "SELECT content FROM memory_history WHERE seq = ?1";
+    let mut texts = connection.prepare_cached(&if victim.is_whole {
+        format!("SELECT content FROM memories WHERE seq = ?1 AND ?2 IS ?2 UNION ALL {of_versions}")
+    } else {
+        format!("{of_versions} AND {}", of_person("user_id"))
+    })?;
+    let mut rows = texts.query(params![victim.seq, user])?;
+    while let Some(row) = rows.next()? {
+        // A damaged text was never noted, and must not keep the rest.
+        noted.forget_text(row.get_ref(0)?.as_str().unwrap_or_default());
+    }
+    Ok(())
 }
 
 /// That a column says the person of the parameter 2, in any version: one comes after a colon, which no part of an id
@@ -140,37 +141,65 @@ fn of_person(column: &str) -> String {
     format!("({column} = ?2 OR {column} > ?2 || ':' AND {column} < ?2 || ';')")
 }
 
-fn victims(connection: &Connection, number: i64, through: i64, which: &Purge) -> rusqlite::Result<Vec<Victim>> {
-    let of = |sql: &str, value: &dyn rusqlite::ToSql, is_whole: bool| -> rusqlite::Result<Vec<Victim>> {
-        connection
-            .prepare_cached(sql)?
-            .query_map(params![number, value, through, AT_ONCE], |row| Ok(Victim { seq: row.get(0)?, is_whole }))?
-            .collect()
-    };
-    let whole = |condition: &str, value: &dyn rusqlite::ToSql| {
-        of(&format!("SELECT seq FROM memories WHERE tenant = ?1 AND {condition} AND seq <= ?3 LIMIT ?4"), value, true)
-    };
+/// The next row that something is to be removed of. Ids that were looked up are taken out.
+fn victim(connection: &Connection, number: i64, through: i64, which: &mut Purge) -> rusqlite::Result<Option<Victim>> {
+    let whole = |sql: &str, value: &dyn ToSql| first(connection, sql, number, value, through, true);
     match which {
         Purge::Ids(ids) => {
-            whole("id IN (SELECT value FROM json_each(?2))", &serde_json::to_string(ids).unwrap_or_default())
-        }
-        Purge::DeletedBefore(moment) => whole("deleted = 1 AND updated_us < ?2", moment),
-        Purge::Everybody => whole("?2 IS NULL", &rusqlite::types::Null),
-        Purge::Person(user) => {
-            let mut victims = whole(&of_person("user_id"), user)?;
-            if victims.is_empty() {
-                // Memories that are another's by now, or nobody's.
-                let sql = format!(
-                    "SELECT DISTINCT h.seq FROM memory_history AS h JOIN memories AS m ON m.seq = h.seq
-                     WHERE m.tenant = ?1 AND {} AND h.seq <= ?3 LIMIT ?4",
-                    of_person("h.user_id")
-                );
-                victims = of(&sql, user, false)?;
+            while let Some(id) = ids.pop() {
+                let found = whole(OF_ID, &id)?;
+                if found.is_some() {
+                    return Ok(found);
+                }
             }
-            Ok(victims)
+            Ok(None)
         }
+        Purge::DeletedBefore(moment) => whole(DELETED, moment),
+        Purge::Everybody => whole(OF_TENANT, &Null),
+        Purge::Person(user) => match whole(OF_PERSON, user)? {
+            Some(victim) => Ok(Some(victim)),
+            // Memories that are another's by now, or nobody's.
+            None => first(connection, ONCE_OF_PERSON, number, user, through, false),
+        },
     }
 }
+
+/// The first row that a statement finds of a tenant's (parameter 1) by a value (2) up to a number (3).
+fn first(
+    connection: &Connection,
+    sql: &str,
+    number: i64,
+    value: &dyn ToSql,
+    through: i64,
+    is_whole: bool,
+) -> rusqlite::Result<Option<Victim>> {
+    connection
+        .prepare_cached(sql)?
+        .query_row(params![number, value, through], |row| Ok(Victim { seq: row.get(0)?, is_whole }))
+        .optional()
+}
+
+// Each looks in one index only, whatever SQLite guesses: whoever writes waits for it.
+
+const OF_ID: &str = "SELECT seq FROM memories WHERE tenant = ?1 AND id = ?2 AND +seq <= ?3";
+
+const DELETED: &str = "SELECT seq FROM memories INDEXED BY memories_by_change
+    WHERE tenant = ?1 AND kind IN (SELECT kind FROM memory_counts WHERE tenant = ?1 AND deleted = 1 AND memories > 0)
+        AND deleted = 1 AND updated_us < ?2 AND +seq <= ?3 LIMIT 1";
+
+const OF_TENANT: &str = "SELECT seq FROM memories INDEXED BY memories_by_id
+    WHERE tenant = ?1 AND ?2 IS NULL AND +seq <= ?3 LIMIT 1";
+
+/// In any version of the id: one comes after a colon, which no part of an id has.
+const OF_PERSON: &str = "SELECT seq FROM memories INDEXED BY memories_by_user
+    WHERE tenant = ?1 AND user_id = ?2 AND +seq <= ?3
+    UNION ALL SELECT seq FROM memories INDEXED BY memories_by_user
+    WHERE tenant = ?1 AND user_id > ?2 || ':' AND user_id < ?2 || ';' AND +seq <= ?3 LIMIT 1";
+
+const ONCE_OF_PERSON: &str = "SELECT seq FROM memory_history INDEXED BY memory_history_by_user
+    WHERE tenant = ?1 AND user_id = ?2 AND +seq <= ?3
+    UNION ALL SELECT seq FROM memory_history INDEXED BY memory_history_by_user
+    WHERE tenant = ?1 AND user_id > ?2 || ':' AND user_id < ?2 || ';' AND +seq <= ?3 LIMIT 1";
 
 fn remove(connection: &Connection, number: i64, seq: i64, stamp: i64) -> rusqlite::Result<()> {
     row_cache::leave(connection, seq, stamp)?;

@@ -17,7 +17,7 @@ use crate::store::finding::term_counts;
 use crate::store::front::Job;
 use crate::store::memories::{
     Acknowledged, Added, Forgotten, IdempotencyKey, Imported, Linked, Memories, MemoryError, Purge, SessionsOf, Thread,
-    new_id, refuse_null,
+    new_id, person_of, refuse_null,
 };
 use crate::store::{Store, StoreError};
 
@@ -320,7 +320,7 @@ fn revise(
     if let Some(refusal) = taken(savepoint, number, &draft, Some(&id))? {
         return Ok(Err(refusal));
     }
-    remember(savepoint, seq, before.version, before.updated_us, &before.metadata, &before.content)?;
+    remember(savepoint, number, seq, before.version, before.updated_us, &before.metadata, &before.content)?;
     let now = clock.tick();
     let keys = &draft.keys;
     savepoint
@@ -359,6 +359,7 @@ fn revise(
 
 fn remember(
     savepoint: &Savepoint<'_>,
+    number: i64,
     seq: i64,
     version: u64,
     updated_us: i64,
@@ -367,15 +368,10 @@ fn remember(
 ) -> rusqlite::Result<()> {
     savepoint
         .prepare_cached(
-            "INSERT INTO memory_history (seq, version, updated_us, metadata, content, user_id)
-             SELECT ?1, ?2, ?3, m.metadata, ?5,
-                replace(replace(m.metadata ->> '$.userId.namespace', '%', '%25'), ':', '%3A')
-                || ':' || replace(replace(m.metadata ->> '$.userId.type', '%', '%25'), ':', '%3A')
-                || ':' || replace(replace(m.metadata ->> '$.userId.id', '%', '%25'), ':', '%3A')
-                || coalesce(':' || (m.metadata ->> '$.userId.version'), '')
-             FROM (SELECT ?4 AS metadata) AS m",
+            "INSERT INTO memory_history (seq, version, updated_us, metadata, content, user_id, tenant)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         )?
-        .execute(params![seq, version.cast_signed(), updated_us, metadata, content])
+        .execute(params![seq, version.cast_signed(), updated_us, metadata, content, person_of(metadata), number])
         .map(drop)
 }
 
@@ -408,7 +404,7 @@ fn import(savepoint: &Savepoint<'_>, clock: &mut Clock, tenant: &str, batch: Vec
         }
         let seq = insert(savepoint, &mut changes, number, now, &memory, &draft)?;
         for earlier in history {
-            remember(savepoint, seq, earlier.version, earlier.updated_us, &earlier.metadata, &earlier.content)?;
+            remember(savepoint, number, seq, earlier.version, earlier.updated_us, &earlier.metadata, &earlier.content)?;
         }
         new += 1;
     }

@@ -22,6 +22,7 @@ pub(super) const STEPS: &[&str] = &[
     include_str!("migrations/origin.sql"),
     include_str!("migrations/memory_counts.sql"),
     include_str!("migrations/memory_key_order.sql"),
+    include_str!("migrations/purge_order.sql"),
 ];
 
 /// The schema cannot be brought up to date.
@@ -70,15 +71,42 @@ mod tests {
         assert_eq!((count("executions"), count("trails")), (1, 0));
     }
 
-    #[test]
-    fn memories_of_an_older_schema_are_counted_as_they_come_change_and_go() {
-        let mut connection = Connection::open_in_memory().unwrap();
-        let before = STEPS.iter().position(|step| step.contains("CREATE TABLE memory_counts")).unwrap();
+    /// A database of the schema before the step that says this, with one tenant.
+    fn before(step: &str) -> Connection {
+        let connection = Connection::open_in_memory().unwrap();
+        let before = STEPS.iter().position(|sql| sql.contains(step)).unwrap();
         for step in &STEPS[..before] {
             connection.execute_batch(step).unwrap();
         }
         connection.pragma_update(None, "user_version", before as i64).unwrap();
         connection.execute("INSERT INTO memory_tenants (name) VALUES ('t')", []).unwrap();
+        connection
+    }
+
+    #[test]
+    fn versions_of_an_older_schema_are_found_in_their_tenant() {
+        let mut connection = before("CREATE INDEX memory_history_by_user ON memory_history (tenant");
+        let rows = r#"INSERT INTO memory_tenants (name) VALUES ('u');
+            INSERT INTO memories (seq, tenant, id, kind, deleted, created_us, updated_us, version, metadata, content)
+                VALUES (7, 2, 'a', 1, 0, 1, 1, 4, '{}', '');
+            INSERT INTO memory_history (seq, version, updated_us, metadata, content, user_id) VALUES
+                (7, 1, 1, '{"userId": "user:user:a"}', '', NULL), (7, 2, 1, '{"userId": {}}', '', 'user:user:b'),
+                (7, 3, 1, 'damaged', '', NULL);"#;
+        connection.execute_batch(rows).unwrap();
+        migrate(&mut connection).unwrap();
+        let versions: Vec<(i64, Option<String>)> =
+            (connection.prepare("SELECT tenant, user_id FROM memory_history ORDER BY version").unwrap())
+                .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+                .unwrap()
+                .collect::<Result<_, _>>()
+                .unwrap();
+        let user = |id: &str| Some(format!("user:user:{id}"));
+        assert_eq!(versions, [(2, user("a")), (2, user("b")), (2, None)]);
+    }
+
+    #[test]
+    fn memories_of_an_older_schema_are_counted_as_they_come_change_and_go() {
+        let mut connection = before("CREATE TABLE memory_counts");
         let put = |connection: &Connection, id: &str, kind: i64| {
             let sql =
                 "INSERT INTO memories (tenant, id, kind, deleted, created_us, updated_us, version, agent_id, content,

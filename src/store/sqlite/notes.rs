@@ -1,5 +1,7 @@
 //! Notes in the database: written with the group, read back at a start, forgotten and pruned.
 
+use std::time::Instant;
+
 use rusqlite::{Connection, Transaction, params};
 use tokio::sync::oneshot;
 
@@ -108,7 +110,7 @@ pub(super) fn read_all(connection: &Connection) -> rusqlite::Result<Notes> {
 }
 
 /// The latest choices, oldest first: one tenant's, or all.
-fn choices(connection: &Connection, tenant: Option<&str>) -> rusqlite::Result<Vec<ChoiceNote>> {
+pub(super) fn choices(connection: &Connection, tenant: Option<&str>) -> rusqlite::Result<Vec<ChoiceNote>> {
     let mut select = connection.prepare(
         "SELECT choices.tenant, tool, message, trust, adaptations.state
          FROM choices JOIN adaptations USING (tenant) WHERE ?2 IS NULL OR choices.tenant = ?2
@@ -128,28 +130,123 @@ fn choices(connection: &Connection, tenant: Option<&str>) -> rusqlite::Result<Ve
     Ok(choices)
 }
 
-/// What is noted of a tenant.
-pub(super) fn noted_of(connection: &Connection, tenant: &str) -> rusqlite::Result<Noted> {
-    let mut noted = Noted::default();
-    let mut select = connection.prepare("SELECT id, message FROM choices WHERE tenant = ?1")?;
-    let mut rows = select.query([tenant])?;
-    while let Some(row) = rows.next()? {
-        noted.note_choice(row.get(0)?, row.get(1)?);
+/// What is noted of a tenant, read for a while at a time.
+#[derive(Debug, Default)]
+pub(super) struct NotedReader {
+    noted: Noted,
+    reached: Reached,
+}
+
+/// The last row that was read, of one table after the other.
+#[derive(Debug)]
+enum Reached {
+    Choice(i64),
+    Turn(String),
+    Kept(String, i64),
+    End,
+}
+
+impl Default for Reached {
+    fn default() -> Self {
+        Self::Choice(i64::MIN)
     }
-    let mut select = connection.prepare(
-        "SELECT session, iif(json_valid(state), state ->> '$.message', NULL),
-         iif(json_valid(state), state -> '$.said', NULL) FROM turns WHERE tenant = ?1",
-    )?;
-    let mut rows = select.query([tenant])?;
-    while let Some(row) = rows.next()? {
-        noted.note_turn(row.get(0)?, row.get(1)?, row.get::<_, Option<String>>(2)?.as_deref());
+}
+
+impl NotedReader {
+    /// Reads on; all that is noted once it is read.
+    pub(super) fn read(
+        &mut self,
+        connection: &Connection,
+        tenant: &str,
+        deadline: Instant,
+    ) -> rusqlite::Result<Option<&mut Noted>> {
+        loop {
+            let is_over = match &self.reached {
+                Reached::Choice(id) => self.read_choices(connection, tenant, *id, deadline)?,
+                Reached::Turn(session) => self.read_turns(connection, tenant, &session.clone(), deadline)?,
+                Reached::Kept(session, number) => {
+                    self.read_kept(connection, tenant, (&session.clone(), *number), deadline)?
+                }
+                Reached::End => return Ok(Some(&mut self.noted)),
+            };
+            if !is_over {
+                return Ok(None);
+            }
+            self.reached = match self.reached {
+                Reached::Choice(_) => Reached::Turn(String::new()),
+                Reached::Turn(_) => Reached::Kept(String::new(), i64::MIN),
+                Reached::Kept(..) | Reached::End => Reached::End,
+            };
+        }
     }
-    let mut select = connection.prepare("SELECT session, digest FROM kept_turns WHERE tenant = ?1")?;
-    let mut rows = select.query([tenant])?;
-    while let Some(row) = rows.next()? {
-        noted.note_kept(row.get(0)?, row.get_ref(1)?.as_blob()?);
+
+    fn read_choices(
+        &mut self,
+        connection: &Connection,
+        tenant: &str,
+        after: i64,
+        deadline: Instant,
+    ) -> rusqlite::Result<bool> {
+        let mut select =
+            connection.prepare_cached("SELECT id, message FROM choices WHERE tenant = ?1 AND id > ?2 ORDER BY id")?;
+        let mut rows = select.query(params![tenant, after])?;
+        while let Some(row) = rows.next()? {
+            let id = row.get(0)?;
+            self.noted.note_choice(id, row.get(1)?);
+            self.reached = Reached::Choice(id);
+            if Instant::now() >= deadline {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
-    Ok(noted)
+
+    fn read_turns(
+        &mut self,
+        connection: &Connection,
+        tenant: &str,
+        after: &str,
+        deadline: Instant,
+    ) -> rusqlite::Result<bool> {
+        let mut select = connection.prepare_cached(
+            "SELECT session, iif(json_valid(state), state ->> '$.message', NULL),
+             iif(json_valid(state), state -> '$.said', NULL) FROM turns WHERE tenant = ?1 AND session > ?2
+             ORDER BY session",
+        )?;
+        let mut rows = select.query([tenant, after])?;
+        while let Some(row) = rows.next()? {
+            let session: String = row.get(0)?;
+            self.noted.note_turn(session.clone(), row.get(1)?, row.get::<_, Option<String>>(2)?.as_deref());
+            self.reached = Reached::Turn(session);
+            if Instant::now() >= deadline {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn read_kept(
+        &mut self,
+        connection: &Connection,
+        tenant: &str,
+        (session, number): (&str, i64),
+        deadline: Instant,
+    ) -> rusqlite::Result<bool> {
+        let mut select = connection.prepare_cached(
+            "SELECT session, number, digest FROM kept_turns WHERE tenant = ?1 AND (session, number) > (?2, ?3)
+             ORDER BY session, number",
+        )?;
+        let mut rows = select.query(params![tenant, session, number])?;
+        while let Some(row) = rows.next()? {
+            let (session, number): (String, i64) = (row.get(0)?, row.get(1)?);
+            self.noted.note_kept(session.clone(), row.get_ref(2)?.as_blob()?);
+            self.reached = Reached::Kept(session, number);
+            if Instant::now() >= deadline {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
 }
 
 /// Removes what was found to go. What choices moved cannot be taken apart; if any of them goes, all that the tenant's
@@ -172,7 +269,7 @@ pub(super) fn forget(
     }
     // Bytes that nobody wrote are read as nothing moved.
     connection.execute("UPDATE adaptations SET state = x'' WHERE tenant = ?1", [tenant])?;
-    forgotten.choices = Some(choices(connection, Some(tenant))?);
+    forgotten.has_choices = true;
     Ok(())
 }
 
@@ -201,6 +298,7 @@ mod tests {
 
     use super::super::{Options, Sqlite, file_in};
     use super::*;
+    use crate::store::notes::digest;
     use crate::store::{ReplayLimits, Settings, Store};
 
     #[test]
@@ -264,5 +362,30 @@ mod tests {
         assert_eq!(kept(&connection), [("long".to_owned(), 2)]);
         connection.execute("DELETE FROM turns", []).unwrap();
         assert_eq!(kept(&connection), []);
+    }
+
+    #[test]
+    fn what_is_noted_of_a_tenant_is_read_a_row_at_a_time() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        super::super::migrations::migrate(&mut connection).unwrap();
+        let rows = "INSERT INTO choices (tenant, tool, message, trust, at_us)
+                 VALUES ('t', 'a', 'tea', 1.0, 1), ('u', 'a', 'tea', 1.0, 1), ('t', 'a', 'tea', 1.0, 2);
+             INSERT INTO turns VALUES ('t', 'a', '{\"message\":\"tea\"}', 1), ('t', 'b', '{\"said\":[\"tea\"]}', 1),
+                 ('t', 'c', '{}', 1), ('t', 'd', 'damaged', 1), ('u', 'e', '{\"message\":\"tea\"}', 1);";
+        connection.execute_batch(rows).unwrap();
+        let keep = "INSERT INTO kept_turns VALUES ('t', 'c', ?1, ?2, '{}', 1), ('u', 'c', ?1, ?2, '{}', 1)";
+        for number in [1, 2] {
+            connection.execute(keep, params![number, digest("tea")]).unwrap();
+        }
+        let (mut reader, mut reads) = (NotedReader::default(), 0);
+        let over = Instant::now();
+        while reader.read(&connection, "t", over).unwrap().is_none() {
+            reads += 1;
+        }
+        assert_eq!(reads, 8, "rows of the tenant");
+        let noted = reader.read(&connection, "t", over).unwrap().unwrap();
+        noted.forget_text("tea");
+        assert_eq!(noted.gone_choices.iter().copied().collect::<Vec<_>>(), [1, 3]);
+        assert_eq!(noted.gone.iter().collect::<Vec<_>>(), ["a", "b", "c"]);
     }
 }

@@ -97,10 +97,12 @@ fn listed(
     begun: Begun,
 ) -> rusqlite::Result<Found> {
     let total = count(connection, number, condition, search)?;
-    if let Some(order) = FieldOrder::of(connection, number, condition, search, total, begun.through)? {
+    let mut condition = condition.clone();
+    condition.and_unmoved(search);
+    if let Some(order) = FieldOrder::of(connection, number, &condition, search, total, begun.through)? {
         return walked(connection, &order, total);
     }
-    Ok(Found { hits: sorted(connection, condition, search)?, total, ..Found::default() })
+    Ok(Found { hits: sorted(connection, &condition, search)?, total, ..Found::default() })
 }
 
 /// A page of what the filter lets through, all of which is read and sorted.
@@ -179,6 +181,7 @@ fn by_value(
         let unchanged = "EXISTS (SELECT 1 FROM memory_rows AS r WHERE r.seq = m.seq AND r.stamp <= ?)";
         condition.and(unchanged, [begun.stamp.into()]);
     }
+    condition.and_unmoved(search);
     let total = rows.len() as u64;
     if let Some(Place::After(value, id)) = &search.place {
         after(&mut condition, &key, value, id, search.descending);

@@ -5,7 +5,7 @@ use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 
 use super::Sites;
-use crate::memory::query::{FieldPath, Filter, Hit, Place, Search, SortBy, SortValue, TextQuery, Wanted};
+use crate::memory::query::{FieldPath, Filter, Found, Hit, Place, Search, SortBy, SortValue, TextQuery, Wanted};
 use crate::memory::stored::{Draft, Keys, SearchKeys, StoredMemory, StoredVersion};
 use crate::store::Note;
 use crate::store::memories::{Acknowledged, Added, IdempotencyKey, Imported, Memories, MemoryError, Purge};
@@ -171,9 +171,39 @@ pub(crate) fn a_person_is_forgotten_in_every_version(sites: Sites) {
         let keys = Keys { user: Some(user.into()), ..Keys::default() };
         add(store, "t", Draft { keys, ..draft(user, &json!({})) }).unwrap();
     }
+    // Whose an earlier version was may be said by a text.
+    let version = |version, metadata: Value| StoredVersion {
+        version,
+        content: format!("version {version}"),
+        metadata: metadata.to_string(),
+        updated_us: 1,
+    };
+    let imported = Imported {
+        id: Some("moved".into()),
+        draft: draft("moved", &json!({})),
+        version: 4,
+        created_us: Some(1),
+        updated_us: Some(2),
+        history: vec![
+            version(1, json!({"userId": "user:user:a:3"})),
+            version(2, json!({"userId": "user:user:b"})),
+            version(3, json!({"userId": {"namespace": "user", "type": "user", "id": "a"}})),
+        ],
+    };
+    for tenant in ["t", "u"] {
+        let of_both = Imported { id: Some(format!("moved {tenant}")), ..imported.clone() };
+        store.import(tenant, vec![of_both]).unwrap().durable_blocking().unwrap();
+    }
     let forgotten =
         store.purge("t", Purge::Person("user:user:a".into()), |_| Vec::new()).unwrap().durable_blocking().unwrap();
-    assert_eq!(forgotten.memories, 2);
+    assert_eq!((forgotten.memories, forgotten.failure), (2, None));
+    let versions = |tenant: &str| -> Vec<u64> {
+        let (history, _) = store.history(tenant, &format!("moved {tenant}"), u64::MAX, 10).unwrap();
+        history.iter().map(|version| version.version).collect()
+    };
+    assert_eq!((versions("t"), versions("u")), (vec![2], vec![3, 2, 1]));
+    let moved = Purge::Ids(vec!["moved t".into()]);
+    assert_eq!(store.purge("t", moved, |_| Vec::new()).unwrap().durable_blocking().unwrap().memories, 1);
     let left = store.search("t", &Search { descending: false, ..all(KIND) }).unwrap();
     assert_eq!(contents(&left.hits), ["user:user:ab", "user:user:a%3Ab", "user:user:b"]);
 }
@@ -228,6 +258,93 @@ pub(crate) fn an_archive_comes_back_as_it_was(sites: Sites) {
     other[0].id = None;
     assert!(matches!(target.import("t", other).unwrap().durable_blocking(), Err(MemoryError::Exists(_))));
     assert_eq!(target.export("t", "", 10).unwrap(), archive, "all or none");
+}
+
+/// The next page of a search, as the engine asks for it.
+fn turned(search: &Search, found: &Found) -> Option<Search> {
+    let last = found.hits.len().checked_sub(1)?;
+    let place = match found.places.get(last) {
+        Some(Place::Ranked { shown, last, .. }) => {
+            Place::Ranked { rows: found.ranked.clone(), shown: *shown, last: *last }
+        }
+        _ => Place::After(found.hits[last].value.clone(), found.hits[last].memory.id.clone()),
+    };
+    Some(Search { begun: Some(found.begun), place: Some(place), ..search.clone() })
+}
+
+fn ids(hits: &[Hit]) -> Vec<String> {
+    hits.iter().map(|hit| hit.memory.id.clone()).collect()
+}
+
+/// Metadata whose fields are in one order by each of them.
+fn sortable(number: usize) -> Value {
+    let id = json!({"namespace": "a", "type": "b", "id": format!("{number:04}")});
+    json!({"x": number, "due": format!("2026-01-01T00:{:02}:{:02}Z", number / 60, number % 60), "owner": id})
+}
+
+pub(crate) fn pages_of_a_search_are_of_one_moment_whoever_writes_meanwhile(sites: Sites) {
+    let site = sites();
+    let kept = site.start();
+    let store = kept.memories();
+    let path = |path: &str| FieldPath::parse(path).unwrap();
+    let (by_x, by_due, by_owner) = (path("x"), path("due"), path("owner"));
+    for (tenant, sort, descending, is_text) in [
+        ("a", SortBy::Score, true, true),
+        ("b", SortBy::Score, false, true),
+        ("c", SortBy::Created, false, true),
+        ("d", SortBy::Updated, false, true),
+        ("e", SortBy::Field(by_x.clone()), false, true),
+        ("f", SortBy::Created, false, false),
+        ("g", SortBy::Updated, false, false),
+        ("h", SortBy::Field(by_x.clone()), false, false),
+        ("i", SortBy::Field(by_x), true, false),
+        ("j", SortBy::Moment(by_due.clone()), false, false),
+        ("k", SortBy::Moment(by_due), false, true),
+        ("l", SortBy::Id(by_owner), true, false),
+    ] {
+        let number_of =
+            |metadata: &str| serde_json::from_str::<Value>(metadata).unwrap()["x"].as_u64().unwrap() as usize;
+        let all_of = |number: usize| draft(&format!("tea {number}"), &sortable(1000 + number));
+        let written: Vec<StoredMemory> = (0..30).map(|number| add(store, tenant, all_of(number)).unwrap()).collect();
+        let revise = |memory: &StoredMemory, metadata: &Value| {
+            let draft = draft(&memory.content, metadata);
+            store.revise(tenant, &memory.id, memory.version, draft).unwrap().durable_blocking().unwrap()
+        };
+        let text = is_text.then(|| text(&["tea"]));
+        // Of all that this test has written, only the first are looked for.
+        let to_us = written.last().map(|last| last.created_us).filter(|_| sort == SortBy::Created);
+        let filter = Filter { to_us, ..all(KIND).filter };
+        let mut search = Search { text, filter, sort, descending, limit: 7, ..all(KIND) };
+        let before: Vec<String> = ids(&store.search(tenant, &Search { limit: 10_000, ..search.clone() }).unwrap().hits);
+        let (mut seen, mut totals) = (Vec::new(), Vec::new());
+        loop {
+            let found = store.search(tenant, &search).unwrap();
+            seen.extend(ids(&found.hits));
+            totals.push(found.total);
+            assert!(seen.len() <= before.len(), "it ends: {search:?}");
+            let last = store.get(tenant, before.last().unwrap()).unwrap().unwrap();
+            for number in 0..2 {
+                add(store, tenant, draft(&format!("tea tea tea {number}"), &sortable(2000))).unwrap();
+            }
+            // What was shown is changed, as a loop's body may do, so that its place would be further on.
+            for hit in &found.hits {
+                let number = number_of(&hit.memory.metadata);
+                revise(&hit.memory, &sortable(if descending { number - 500 } else { number + 500 }));
+            }
+            // What is still to be shown is changed in something else.
+            if search.sort != SortBy::Updated && !seen.contains(&last.id) {
+                let mut metadata: Value = serde_json::from_str(&last.metadata).unwrap();
+                metadata["seen"] = json!(seen.len());
+                revise(&last, &metadata);
+            }
+            let Some(next) = turned(&search, &found) else { break };
+            search = next;
+        }
+        assert_eq!(seen, before, "{:?}", search.sort);
+        if search.sort != SortBy::Updated {
+            assert!(totals.iter().all(|total| *total == 30), "{:?}: {totals:?}", search.sort);
+        }
+    }
 }
 
 pub(crate) fn ids_sort_by_their_text_and_moments_by_time(sites: Sites) {

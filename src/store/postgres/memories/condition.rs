@@ -1,7 +1,7 @@
 //! What is looked for, as SQL of PostgreSQL: by columns where there are any, and by paths into the metadata otherwise.
 
 use super::values::StatementValues;
-use crate::memory::query::{FieldPath, Filter, SortBy, Wanted};
+use crate::memory::query::{FieldPath, Filter, Search, SortBy, Wanted};
 
 /// SQL with its values.
 #[derive(Debug, Clone)]
@@ -66,6 +66,19 @@ impl MemoryCondition {
             condition.and(&format!("m.document -> 'tags' @> to_jsonb({tag})"));
         }
         condition
+    }
+
+    /// Whether the value that is sorted by is that of the first page, as SQL: what has another one by now may have been
+    /// on a page already.
+    pub(super) fn unmoved(&mut self, search: &Search) -> String {
+        let (Some(begun), Some(path)) = (search.begun, search.sort.field()) else { return "true".to_owned() };
+        let (stamp, path) = (self.values.whole(begun.stamp), self.values.texts(path.keys()));
+        format!(
+            "(m.stamp <= {stamp} OR (m.document #> {path}) IS NOT DISTINCT FROM (
+                SELECT h.metadata::jsonb #> {path} FROM almanac.memory_history AS h
+                WHERE h.tenant = m.tenant AND h.seq = m.seq AND h.updated_us <= {stamp}
+                ORDER BY h.version DESC LIMIT 1))"
+        )
     }
 
     fn and_field(&mut self, path: &FieldPath, wanted: &Wanted) {

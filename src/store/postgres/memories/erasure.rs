@@ -11,7 +11,6 @@ use crate::store::memories::{Forgotten, MemoryError, Purge, SessionsOf};
 use crate::store::noted::Noted;
 use crate::store::postgres::fault::DatabaseFault;
 use crate::store::postgres::group::Incarnation;
-use crate::store::postgres::notes;
 use crate::store::postgres::revision::Revision;
 use crate::store::postgres::session::DatabaseSession;
 
@@ -52,7 +51,7 @@ impl MemoryErasure {
     /// Tells whoever waits.
     pub(in crate::store::postgres) fn acknowledge(self, outcome: Result<(), StoreError>) {
         // Whoever does not wait any more knows that it does not know.
-        let _ = self.reply.send(outcome.map(|()| self.forgotten).map_err(MemoryError::from));
+        let _ = self.reply.send(Ok(Forgotten { failure: outcome.err(), ..self.forgotten }));
     }
 
     /// Removes some, in a transaction of its own. Are all removed?
@@ -252,7 +251,7 @@ async fn forget(
     // Bytes that nobody wrote are read as nothing moved.
     let nothing = "UPDATE almanac.adaptations SET state = '' WHERE tenant = $1";
     session.query(nothing, &[(&tenant, Type::TEXT)]).await?;
-    forgotten.choices = Some(notes::choices_of(session, Some(tenant)).await?);
+    forgotten.has_choices = true;
     Ok(())
 }
 

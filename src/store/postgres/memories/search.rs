@@ -18,6 +18,7 @@ use crate::store::finding::row_cache::{CachedRow, GONE, RowCache, RowCaches};
 use crate::store::finding::score_page::{ScorePage, ScoredRow};
 use crate::store::finding::search_scope::SearchScope;
 use crate::store::finding::term_counts::Count;
+use crate::store::memories::id_text;
 use crate::store::postgres::fault::DatabaseFault;
 use crate::store::postgres::session::DatabaseSession;
 use crate::text::embedding::Quantized;
@@ -152,12 +153,12 @@ async fn page_by_value(
     mut condition: MemoryCondition,
     search: &Search,
 ) -> Result<(Vec<Placed>, u64), DatabaseFault> {
-    let key = condition.sort_value(&search.sort);
-    let query = format!("SELECT m.seq, m.id, {key} FROM almanac.memories AS m WHERE {}", condition.sql);
+    let (key, unmoved) = (condition.sort_value(&search.sort), condition.unmoved(search));
+    let query = format!("SELECT m.seq, m.id, {key}, {unmoved} FROM almanac.memories AS m WHERE {}", condition.sql);
     let rows = session.query(&query, &condition.values.parameters()).await?;
     let total = rows.len() as u64;
     let placed = |row: &Row| Placed { seq: row.get(0), id: row.get(1), value: value_of(row.get(2), &search.sort) };
-    let mut all: Vec<Placed> = rows.iter().map(placed).collect();
+    let mut all: Vec<Placed> = rows.iter().filter(|row| row.get(3)).map(placed).collect();
     all.sort_by(|a, b| a.value.compare(&b.value, search.descending).then_with(|| a.id.cmp(&b.id)));
     if let Some(Place::After(value, id)) = &search.place {
         all.retain(|placed| placed.value.compare(value, search.descending).then_with(|| placed.id.cmp(id)).is_gt());
@@ -197,7 +198,7 @@ fn value_of(text: Option<&str>, sort: &SortBy) -> SortValue {
     match (sort, value) {
         (SortBy::Moment(_), Value::String(text)) => micros(&text).map_or(SortValue::Nothing, SortValue::Integer),
         (SortBy::Moment(_), _) => SortValue::Nothing,
-        (SortBy::Id(_), id @ Value::Object(_)) => words::id_text(&id).map_or(SortValue::Nothing, SortValue::Text),
+        (SortBy::Id(_), id @ Value::Object(_)) => id_text(&id).map_or(SortValue::Nothing, SortValue::Text),
         (_, Value::String(text)) => SortValue::Text(text),
         (_, Value::Bool(truth)) => SortValue::Integer(truth.into()),
         (_, Value::Number(number)) => match number.as_i64() {

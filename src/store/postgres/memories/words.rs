@@ -57,23 +57,6 @@ fn note(value: &Value, path: &mut Vec<String>, found: &mut Map<String, Value>) {
     }
 }
 
-/// Whose a version was: the person of its metadata as text.
-pub(super) fn person(metadata: &str) -> Option<String> {
-    let value: Value = serde_json::from_str(metadata).ok()?;
-    id_text(value.get("userId")?)
-}
-
-/// An object of namespace, type, id and version as the text of the id.
-pub(super) fn id_text(id: &Value) -> Option<String> {
-    let part = |key: &str| Some(id.get(key)?.as_str()?.replace('%', "%25").replace(':', "%3A"));
-    let version = match id.get("version") {
-        None | Some(Value::Null) => String::new(),
-        Some(Value::String(version)) => format!(":{version}"),
-        Some(version) => format!(":{version}"),
-    };
-    Some(format!("{}:{}:{}{version}", part("namespace")?, part("type")?, part("id")?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,11 +75,9 @@ mod tests {
     }
 
     #[test]
-    fn moments_and_persons_are_found_in_metadata() {
-        let metadata = r#"{"due": "1970-01-01T00:00:01Z", "a": {"b": "1970-01-01T01:00:00+01:00"}, "c": "x",
-            "userId": {"namespace": "user", "type": "u:s", "id": "a%", "version": 2}}"#;
+    fn moments_are_found_in_metadata() {
+        let metadata = r#"{"due": "1970-01-01T00:00:01Z", "a": {"b": "1970-01-01T01:00:00+01:00"}, "c": "x"}"#;
         assert_eq!(moments(metadata), r#"{"due":1000000,"a.b":0}"#);
-        assert_eq!(person(metadata).as_deref(), Some("user:u%3As:a%25:2"));
-        assert_eq!((moments("no json"), person("{}")), ("{}".to_owned(), None));
+        assert_eq!(moments("no json"), "{}");
     }
 }

@@ -10,7 +10,7 @@ use crate::store::StoreError;
 use crate::store::clock::Clock;
 use crate::store::finding::row_cache::thread_number;
 use crate::store::finding::term_counts;
-use crate::store::memories::{Added, IdempotencyKey, Imported, MemoryError, new_id};
+use crate::store::memories::{Added, IdempotencyKey, Imported, MemoryError, new_id, person_of};
 use crate::store::postgres::fault::DatabaseFault;
 use crate::store::postgres::session::DatabaseSession;
 
@@ -330,7 +330,7 @@ impl<'s> TenantWriter<'s> {
     ) -> Result<(), DatabaseFault> {
         let put = "INSERT INTO almanac.memory_history (tenant, seq, version, updated_us, metadata, content, user_id)
             VALUES ($1, $2, $3, $4, $5, $6, $7)";
-        let (version, person) = (version.cast_signed(), words::person(metadata));
+        let (version, person) = (version.cast_signed(), person_of(metadata));
         let values = [
             (&self.tenant as _, Type::TEXT),
             (&seq as _, Type::INT8),

@@ -272,3 +272,44 @@ fn who_reads_an_older_state_is_waited_for() {
         assert!(!bytes.windows(8).any(|bytes| bytes == b"a secret"));
     }
 }
+
+#[test]
+fn each_way_to_purge_looks_in_an_index() {
+    let mut connection = rusqlite::Connection::open_in_memory().unwrap();
+    crate::store::sqlite::planned_once(&connection).unwrap();
+    crate::store::sqlite::migrations::migrate(&mut connection).unwrap();
+    for (sql, index) in [
+        (OF_ID, "memories_by_id (tenant=? AND id=?)"),
+        (DELETED, "memories_by_change (tenant=? AND kind=? AND deleted=? AND updated_us<?)"),
+        (OF_TENANT, "memories_by_id (tenant=?)"),
+        (OF_PERSON, "memories_by_user (tenant=? AND user_id=?)"),
+        (OF_PERSON, "memories_by_user (tenant=? AND user_id>? AND user_id<?)"),
+        (ONCE_OF_PERSON, "memory_history_by_user (tenant=? AND user_id=?)"),
+        (ONCE_OF_PERSON, "memory_history_by_user (tenant=? AND user_id>? AND user_id<?)"),
+    ] {
+        let mut select = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        let plan = select.query_map(params![1, 1, 1], |row| row.get::<_, String>(3)).unwrap();
+        let plan = plan.collect::<rusqlite::Result<Vec<_>>>().unwrap().join("\n");
+        assert!(plan.contains(index) && !plan.contains("SCAN mem"), "{sql}: {plan}");
+    }
+}
+
+#[test]
+fn what_went_is_told_although_the_rest_failed() {
+    let mut connection = rusqlite::Connection::open_in_memory().unwrap();
+    crate::store::sqlite::migrations::migrate(&mut connection).unwrap();
+    let rows = "INSERT INTO memory_tenants (number, name) VALUES (1, 't');
+         INSERT INTO memories (seq, tenant, id, kind, deleted, created_us, updated_us, version, metadata, content)
+             VALUES (1, 1, 'a', 0, 0, 1, 1, 1, '{}', 'tea');
+         INSERT INTO choices (tenant, tool, message, trust, at_us) VALUES ('t', 'a', 'tea', 1.0, 1);";
+    connection.execute_batch(rows).unwrap();
+    let (mut erasure, pending) = Erasure::new("t".into(), Purge::Everybody, |_| Vec::new());
+    let transaction = connection.transaction().unwrap();
+    while !erasure.step(&transaction, &mut Clock::default()).unwrap() {}
+    transaction.commit().unwrap();
+    let held = StoreError::Unavailable("held".into());
+    erasure.acknowledge(Err(held.clone()));
+    let told = Forgotten { memories: 1, sessions: Vec::new(), has_choices: true, failure: Some(held) };
+    assert_eq!(pending.blocking_recv().unwrap(), Ok(told));
+    assert_eq!(notes::choices(&connection, Some("t")).unwrap(), []);
+}

@@ -5,7 +5,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-use crate::memory::query::{Begun, FieldPath, Filter, Hit, Place, Search, SortBy, SortValue};
+use crate::memory::query::{Begun, FieldPath, Filter, Search, SortBy, SortValue};
 use crate::store::sqlite::{Options, ageing, file_in};
 use crate::store::suite::memories::{KIND, add, all, contents, draft, text};
 
@@ -129,18 +129,6 @@ fn a_full_disk_takes_nothing_and_keeps_nobody_from_reading() {
     assert_eq!(store.search("t", &by_text).unwrap().total as usize, kept.len());
 }
 
-/// The next page of a search, as the engine asks for it.
-fn turned(search: &Search, found: &Found) -> Option<Search> {
-    let last = found.hits.len().checked_sub(1)?;
-    let place = match found.places.get(last) {
-        Some(Place::Ranked { shown, last, .. }) => {
-            Place::Ranked { rows: found.ranked.clone(), shown: *shown, last: *last }
-        }
-        _ => Place::After(found.hits[last].value.clone(), found.hits[last].memory.id.clone()),
-    };
-    Some(Search { begun: Some(found.begun), place: Some(place), ..search.clone() })
-}
-
 #[test]
 fn who_sorts_a_text_s_matches_by_a_field_gets_all_of_them() {
     let directory = TempDir::new().unwrap();
@@ -163,52 +151,6 @@ fn who_sorts_a_text_s_matches_by_a_field_gets_all_of_them() {
     assert_eq!(values, [last, last - 1, last - 2].map(SortValue::Integer).iter().collect::<Vec<_>>());
     assert_eq!(found.total, matches as u64);
     assert!(found.hits.iter().all(|hit| hit.score.is_some_and(|(_, signals)| signals.matched == 1)));
-}
-
-#[test]
-fn pages_of_a_search_are_of_one_moment_whoever_writes_meanwhile() {
-    let directory = TempDir::new().unwrap();
-    let store = start(&directory);
-    let kept: Vec<StoredMemory> = (0..60)
-        .map(|number| add(&store, "t", draft(&format!("tea {number}"), &json!({"x": number}))).unwrap())
-        .collect();
-    let by_x = || SortBy::Field(FieldPath::parse("x").unwrap());
-    for (sort, descending, is_text) in [
-        (SortBy::Score, true, true),
-        (SortBy::Score, false, true),
-        (SortBy::Created, false, true),
-        (SortBy::Updated, false, true),
-        (by_x(), false, true),
-        (SortBy::Created, false, false),
-        (SortBy::Updated, false, false),
-        (by_x(), false, false),
-    ] {
-        let text = is_text.then(|| text(&["tea"]));
-        // Of all that this test has written, only the first are looked for.
-        let filter = Filter { to_us: kept.last().map(|last| last.created_us), ..all(KIND).filter };
-        let filter = if sort == SortBy::Created { filter } else { Filter { to_us: None, ..filter } };
-        let mut search = Search { text, filter, sort, descending, limit: 7, ..all(KIND) };
-        let whole = Search { limit: 10_000, ..search.clone() };
-        let before: Vec<String> = ids(&store.search("t", &whole).unwrap().hits);
-        let mut seen = Vec::new();
-        loop {
-            let found = store.search("t", &search).unwrap();
-            seen.extend(ids(&found.hits));
-            assert!(seen.len() <= before.len(), "it ends: {search:?}");
-            for number in 0..2 {
-                add(&store, "t", draft(&format!("tea tea tea {number}"), &json!({"x": 1000}))).unwrap();
-            }
-            // What was shown is changed, as a loop's body may do.
-            for hit in &found.hits {
-                let StoredMemory { id, content, metadata, version, .. } = &hit.memory;
-                let metadata = serde_json::from_str(metadata).unwrap();
-                store.revise("t", id, *version, draft(content, &metadata)).unwrap().durable_blocking().unwrap();
-            }
-            let Some(next) = turned(&search, &found) else { break };
-            search = next;
-        }
-        assert_eq!(seen, before, "{:?}", search.sort);
-    }
 }
 
 /// What the test has done to a memory.
@@ -273,10 +215,6 @@ fn plain_lists(begun: Begun) -> impl Iterator<Item = (Option<u8>, bool, Option<B
     let kinds = [None, Some(KIND), Some(KIND + 1)].into_iter();
     let all = kinds.flat_map(|kind| [false, true].map(|include_deleted| (kind, include_deleted)));
     all.flat_map(move |(kind, include_deleted)| [None, Some(begun)].map(|begun| (kind, include_deleted, begun)))
-}
-
-fn ids(hits: &[Hit]) -> Vec<String> {
-    hits.iter().map(|hit| hit.memory.id.clone()).collect()
 }
 
 #[test]
