@@ -176,9 +176,13 @@ const MAX_TAGS: usize = 64;
 /// Reads the criteria of a search for a kind, or for all.
 pub(super) fn read(kind: Option<Kind>, node: Node, at: &mut At) -> Option<Filter> {
     refuse_nothing(&node, at);
+    if node == Node::Null {
+        return None;
+    }
     at.map(node, |fields| {
         let mut filter = Filter { kind: kind.map(Kind::number), ..Filter::default() };
         for field in fields_of(kind) {
+            fields.alias(field.path, &format!("{OWN}{}", field.path));
             if let Some(wanted) = (field.read)(fields, field.path) {
                 want(kind, &mut filter, field.path, wanted);
             }
@@ -203,9 +207,15 @@ pub(super) fn read(kind: Option<Kind>, node: Node, at: &mut At) -> Option<Filter
 
 /// Whoever asks for nothing has lost a value on the way, and must not be answered with everybody's.
 fn refuse_nothing(node: &Node, at: &mut At) {
-    let Node::Map(entries) = node else { return };
-    for (key, _) in entries.iter().filter(|(_, value)| *value == Node::Null) {
-        at.within(Segment::Key(key.clone()), |at| at.bad_value("null is nothing to look for; leave the key out"));
+    let refuse = |at: &mut At| at.bad_value("null is nothing to look for; leave the key out");
+    match node {
+        Node::Null => refuse(at),
+        Node::Map(entries) => {
+            for (key, _) in entries.iter().filter(|(_, value)| *value == Node::Null) {
+                at.within(Segment::Key(key.clone()), refuse);
+            }
+        }
+        _ => {}
     }
 }
 
@@ -275,8 +285,9 @@ fn not_a_path() -> Violation {
 
 /// Reads what is sorted by: a path from the metadata, else one of the memory's own values.
 pub(super) fn sort_by(kind: Option<Kind>, text: &str) -> Result<SortBy, Violation> {
-    if let Some(field) = fields_of(kind).find(|field| field.path == text) {
-        let path = FieldPath::parse(text).ok_or_else(not_a_path)?;
+    let known = text.strip_prefix(OWN).unwrap_or(text);
+    if let Some(field) = fields_of(kind).find(|field| field.path == known) {
+        let path = FieldPath::parse(known).ok_or_else(not_a_path)?;
         return Ok(match field.kind {
             FieldKind::Plain => SortBy::Field(path),
             FieldKind::Moment => SortBy::Moment(path),

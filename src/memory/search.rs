@@ -47,7 +47,7 @@ impl Recall {
     pub fn read(kind: impl Into<Option<Kind>>, node: Node, at: &mut At) -> Option<Self> {
         let kind: Option<Kind> = kind.into();
         at.map(node, |fields| {
-            let filter = fields.part("criteria", |node, at| criteria::read(kind, node, at));
+            let filter = fields.given_part("criteria", |node, at| criteria::read(kind, node, at));
             let filter = filter.unwrap_or_else(|| Filter { kind: kind.map(Kind::number), ..Filter::default() });
             let recall = Self::all(kind, filter);
             let options = recall.clone();
@@ -201,6 +201,10 @@ mod tests {
         let object = parse(r#"{"criteria":{"userId":{"namespace":"user","type":"user","id":"a:b"}}}"#).unwrap();
         let text = parse(r#"{"criteria":{"userId":"user:user:a%3Ab"}}"#).unwrap();
         assert_eq!(object, text);
+        let path = parse(r#"{"criteria":{"metadata.userId":"user:user:a%3Ab"}}"#).unwrap();
+        assert_eq!(path, text, "a field of the kind is one, however it is spelt");
+        let sorted = parse(r#"{"options":{"sortBy":"metadata.userId"}}"#).unwrap();
+        assert!(matches!(sorted.sort, SortBy::Id(_)));
         assert_eq!(text.filter.user.as_deref(), Some("user:user:a%3Ab"));
     }
 
@@ -244,6 +248,10 @@ mod tests {
         check(r#"{"options":{"sortBy":"thread.positon"}}"#, &["/options/sortBy bad-value"]);
         check(r#"{"options":{"sortBy":"a' OR 1=1"}}"#, &["/options/sortBy bad-value"]);
         check(r#"{"options":{"sortDirection":"up"}}"#, &["/options/sortDirection bad-value"]);
+        check(
+            r#"{"criteria":{"metadata.userId":"a:b:c","userId":"a:b:d"}}"#,
+            &["/criteria/metadata.userId repeated-key"],
+        );
         check(r#"{"criteria":{"metadata.a b":1}}"#, &["/criteria/metadata.a b bad-value"]);
         check(r#"{"criteria":{"metadata.a":[1]}}"#, &["/criteria/metadata.a bad-value"]);
         check(
@@ -255,6 +263,7 @@ mod tests {
         let (longest, longer) = ("ü".repeat(MAX_QUERY), "ü".repeat(MAX_QUERY + 1));
         check(&format!(r#"{{"options":{{"query":"{longer}"}}}}"#), &["/options/query bad-value"]);
         assert!(parse(&format!(r#"{{"options":{{"query":"{longest}","offset":10000000}}}}"#)).is_ok());
+        check(r#"{"criteria":null}"#, &["/criteria bad-value"]);
         check(r#"{"criteria":7,"query":"x"}"#, &["/criteria wrong-type", "/query unknown-key"]);
     }
 

@@ -25,8 +25,9 @@ pub mod source;
 pub mod target;
 mod writer;
 
+use std::fs::Permissions;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -162,11 +163,23 @@ impl Store for Sqlite {
     }
 }
 
+/// Takes from others what an older version, or a copy, gave them. Who may not do so is told by what is opened next.
+fn close_to_others(path: &Path) {
+    for path in database::files_of(path) {
+        let Ok(file) = std::fs::metadata(&path) else { continue };
+        let is_open = file.permissions().mode() & 0o077 != 0;
+        if is_open && std::fs::set_permissions(&path, Permissions::from_mode(0o600)).is_ok() {
+            tracing::warn!("{}: others could read it, and cannot any more", path.display());
+        }
+    }
+}
+
 /// Opens the file for writing, with the schema up to date. Is it a new one?
 fn open(options: &Options) -> Result<(Connection, bool), MigrationError> {
     // SQLite would make it for everybody to read. Its other files get the mode of this one. A failure is told when it
     // is opened.
     let _ = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&options.path);
+    close_to_others(&options.path);
     let mut connection = Connection::open_with_flags(
         &options.path,
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX,

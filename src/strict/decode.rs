@@ -235,8 +235,13 @@ impl Fields<'_> {
 
     /// A field that may be absent, but not null.
     pub fn given<T: FromNode>(&mut self, key: &'static str) -> Option<T> {
+        self.given_part(key, T::from_node)
+    }
+
+    /// A field that may be absent, but not null unless `read` takes it.
+    pub fn given_part<T>(&mut self, key: &'static str, read: impl FnOnce(Node, &mut At) -> Option<T>) -> Option<T> {
         let node = self.take(key)?;
-        self.at_key(key, |at| T::from_node(node, at))
+        self.at_key(key, |at| read(node, at))
     }
 
     /// A field that may be absent or null.

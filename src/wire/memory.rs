@@ -41,6 +41,7 @@ pub struct SearchRequest {
     /// for `thread.id`; `tags`, one or a list of which all are meant; `minImportance`, a level or a score; `from`
     /// and `to`, when it was added; and `metadata.` and a path for keys of the writer's own.
     #[serde(default)]
+    #[schemars(with = "Map<String, Value>")]
     pub criteria: Option<Map<String, Value>>,
     /// How it is searched.
     #[serde(default)]

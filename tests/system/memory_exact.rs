@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::{Value, json};
 
 use crate::daemon::{Site, almanacd};
-use crate::memory::{add, contents, id, message, search, start, with};
+use crate::memory::{add, contents, id, message, patch, search, start, with};
 
 fn run(site: &Site, arguments: &[&str]) -> (i32, String, String) {
     let output = almanacd().args(arguments).current_dir(site.path("")).output().unwrap();
@@ -23,6 +23,10 @@ fn nothing_is_nothing_to_look_for() {
         let reply = daemon.post("/v1/memories/messages/search", &body.to_string());
         assert_eq!(reply.status, 422, "{key}: {}", reply.text());
         assert_eq!(reply.json()["errors"][0]["pointer"], format!("/criteria/{key}"));
+    }
+    for path in ["/v1/memories/messages/search", "/v1/memories/search"] {
+        let reply = daemon.post(path, r#"{"criteria": null}"#);
+        assert_eq!((reply.status, &reply.json()["errors"][0]["pointer"]), (422, &json!("/criteria")), "{path}");
     }
 }
 
@@ -113,12 +117,23 @@ fn files_are_for_their_owner_alone() {
     }
     let (code, _, error) = run(&site, &["memory", "backup", "copy.db", "--state-dir", "state"]);
     assert_eq!(code, 0, "{error}");
-    for file in
-        ["state/almanac.db", "state/almanac.db-wal", "state/almanac.journal", "all.jsonl", "before.jsonl", "copy.db"]
-    {
-        let mode = fs::metadata(site.path(file)).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o600, "{file}");
+    let kept = ["state/almanac.db", "state/almanac.db-wal", "state/almanac.journal"];
+    let check = |files: &[&str]| {
+        for file in files {
+            let mode = fs::metadata(site.path(file)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{file}");
+        }
+    };
+    check(&kept);
+    check(&["all.jsonl", "before.jsonl", "copy.db"]);
+    // As an older version left them.
+    drop(daemon);
+    for file in kept {
+        fs::set_permissions(site.path(file), fs::Permissions::from_mode(0o644)).unwrap();
     }
+    let daemon = site.start();
+    add(&daemon, "messages", &message("mine", "t", 1));
+    check(&kept);
 }
 
 #[test]
@@ -141,6 +156,11 @@ fn a_damaged_memory_is_named_and_harms_no_other() {
     assert_eq!(daemon.get(&format!("/v1/memories/{good}")).status, 200);
     let reply = daemon.post("/v1/memories/messages/search", "{}");
     assert_eq!((reply.status, &reply.json()["code"]), (500, &json!("damaged-memory")));
+    assert_eq!(patch(&daemon, &good, &[], &json!({"content": "y"})).status, 200);
+    database.execute("UPDATE memory_history SET content = CAST(x'ff' AS TEXT)", []).unwrap();
+    let reply = daemon.get(&format!("/v1/memories/{good}/history"));
+    assert_eq!((reply.status, &reply.json()["code"]), (500, &json!("damaged-memory")), "{}", reply.text());
+    assert!(reply.json()["detail"].as_str().unwrap().contains(&good));
     let (code, _, error) = run(&site, &["memory", "purge", "--id", &bad]);
     assert_eq!(code, 0, "{error}");
     assert_eq!(search(&daemon, "messages", &json!({}))["total"], 1);

@@ -206,7 +206,7 @@ export interface MemoryPatch {
 /** What a memory led to and came from. */
 export interface Relations {
   /** The memories, nearest first. */
-  related: RelatedMemory[];
+  items: RelatedMemory[];
   /** References to what is not there. */
   dangling: { from: string; relation: string; target: string }[];
   /** Were there more than the 1,000 that are listed? */
@@ -236,7 +236,7 @@ export interface Thread {
   /** The chat it is in. */
   chatId: StructuredId;
   /** Its messages, in order of their positions. */
-  messages: SearchResults<MessageMemory>;
+  items: SearchResults<MessageMemory>;
   /** Ranges of positions before the last that no message has, both ends included; at most 1,000. */
   gaps: { from: number; to: number }[];
 }

@@ -1767,7 +1767,7 @@ export interface SearchRequest {
    * for `thread.id`; `tags`, one or a list of which all are meant; `minImportance`, a level or a score; `from`
    * and `to`, when it was added; and `metadata.` and a path for keys of the writer's own.
    */
-  criteria?: Record<string, unknown> | null;
+  criteria?: Record<string, unknown>;
   /** How it is searched. */
   options?: SearchOptions | null;
 }

@@ -116,7 +116,7 @@ class DaemonMemoryService implements MemoryService {
     call: CallOptions = {},
   ): Promise<SearchResults<Found<C>>> {
     const path = `memories/${segment(collection, 'a collection')}/search`;
-    const request = { body: JSON.stringify({ criteria, options }), isRepeatable: true };
+    const request = { body: JSON.stringify({ criteria: whole(criteria), options }), isRepeatable: true };
     const found = await this.#call<{ memories: Found<C>[]; total: number; nextCursor?: string }>(
       'POST',
       path,
@@ -167,11 +167,11 @@ class DaemonMemoryService implements MemoryService {
   }
 
   async relations(id: string, { depth, ...call }: CallOptions & { depth?: number } = {}): Promise<Relations> {
-    type Answer = List<RelatedMemory> & Omit<Relations, 'related'>;
+    type Answer = List<RelatedMemory> & Omit<Relations, 'items'>;
     const { items, dangling, truncated } = await this.#call<Answer>('GET', `${memory(id)}/relations`, call, {
       query: { depth },
     });
-    return { related: items, dangling, truncated };
+    return { items, dangling, truncated };
   }
 
   async thread(id: string, options: PageOptions & { chatId?: StructuredIdLike } = {}): Promise<Thread> {
@@ -179,8 +179,8 @@ class DaemonMemoryService implements MemoryService {
     const query = { chatId: typeof chat === 'object' ? structuredIdToString(chat) : chat, limit, cursor };
     type Answer = List<MessageMemory> & { chatId: StructuredId; gaps: Thread['gaps'] };
     const found = await this.#call<Answer>('GET', `threads/${segment(id, 'a thread')}`, call, { query });
-    const messages = page(found.items, found.total, found.nextCursor);
-    return { id, chatId: found.chatId, messages, gaps: found.gaps };
+    const items = page(found.items, found.total, found.nextCursor);
+    return { id, chatId: found.chatId, items, gaps: found.gaps };
   }
 
   #change(method: string, path: string, { ifVersion, ...call }: ChangeOptions, body?: string): Promise<Memory> {
@@ -200,6 +200,17 @@ class DaemonMemoryService implements MemoryService {
 
 function memory(id: string): string {
   return `memories/${segment(id, "a memory's id")}`;
+}
+
+/**
+ * The criteria as they are. JSON leaves out what is undefined, and without a value that was lost on the way everybody's
+ * memories would be found.
+ */
+function whole<T extends object>(criteria: T | undefined): T | undefined {
+  for (const [key, value] of Object.entries(criteria ?? {})) {
+    if (value === undefined) throw new TypeError(`criteria.${key} is undefined; leave the key out to find any`);
+  }
+  return criteria;
 }
 
 /** Not enumerable, so that a page compares and prints as the plain array that it also is. */

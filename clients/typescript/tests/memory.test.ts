@@ -20,6 +20,7 @@ import {
   DocumentSource,
   ImportanceLevel,
   type MemoryService,
+  type MessageCriteria,
   MessageRole,
   searchCognitiveProcesses,
   searchDocuments,
@@ -140,10 +141,10 @@ test('searching for related messages', async () => {
   assert.deepEqual([messagesInThread.total, messagesInThread.nextCursor], [5, undefined]);
   const thread = await memoryService.thread('thread-123', { chatId });
   assert.deepEqual(
-    thread.messages.map(({ metadata }) => metadata.thread.position),
+    thread.items.map(({ metadata }) => metadata.thread.position),
     [0, 1, 2, 3, 11],
   );
-  assert.deepEqual([thread.gaps, thread.chatId, thread.messages.total], [[{ from: 4, to: 10 }], chatId, 5]);
+  assert.deepEqual([thread.gaps, thread.chatId, thread.items.total], [[{ from: 4, to: 10 }], chatId, 5]);
   const taken = await failure(say('thread-123', 3, 'again'));
   assert.deepEqual([taken.status, taken.code], [409, 'position-taken']);
 });
@@ -188,7 +189,7 @@ test('documents and tasks are stored and found', async () => {
     parts.map(({ id, metadata }) => [id, metadata.progress]),
     [[part.id, 0.25]],
   );
-  const { related } = await memoryService.relations(part.id);
+  const { items: related } = await memoryService.relations(part.id);
   assert.deepEqual(
     related.map(({ id, direction, relation }) => [id, direction, relation]),
     [[whole.id, 'cameFrom', 'parentTaskId']],
@@ -286,6 +287,36 @@ test('pages follow each other to the end', async () => {
   assert.deepEqual(Object.keys(first), [...Array(10).keys()].map(String), 'a page prints as an array');
 });
 
+test('a loop that puts off what it reads meets each once', async () => {
+  const contextId = createThreadId('loop').id;
+  const due = (day: number) => new Date(Date.UTC(2027, 0, day)).toISOString();
+  for (let day = 1; day <= 12; day += 1) {
+    const own = { dueDate: due(day), metadata: { project: contextId } };
+    await addTaskMemory(memoryService, `task ${day}`, `${day}`, TaskStatus.PENDING, TaskPriority.LOW, agentId, own);
+  }
+  const met: string[] = [];
+  const criteria = { 'metadata.project': contextId } as const;
+  for await (const task of memoryService.each('tasks', criteria, { sortBy: 'dueDate', limit: 5 })) {
+    met.push(task.content);
+    const later = new Date(Date.parse(task.metadata.dueDate ?? '') + 40 * 86_400_000).toISOString();
+    await memoryService.update(task.id, { metadata: { dueDate: later } });
+  }
+  assert.deepEqual(
+    met,
+    Array.from({ length: 12 }, (_, index) => `task ${index + 1}`),
+  );
+});
+
+test('a criterion that was lost on the way finds nobody’s', async () => {
+  const lost: { userId?: StructuredId } = {};
+  await assert.rejects(
+    searchMessages(memoryService, { userId: lost.userId } as MessageCriteria),
+    /criteria\.userId is undefined/,
+  );
+  const { status, errors } = await failure(memoryService.search('messages', null as unknown as MessageCriteria));
+  assert.deepEqual([status, errors.map(({ pointer }) => pointer)], [422, ['/criteria']]);
+});
+
 test('a text finds what is about it, with a score', async () => {
   await addDocumentMemory(memoryService, 'Tomatoes need sun, warmth and water.', 'web', {
     agentId,
@@ -339,9 +370,9 @@ test('a memory is changed, deleted and restored, and its history kept', async ()
 test('threads, histories and relations are read as far as is asked', async () => {
   for (const position of [0, 1, 2]) await say('far', position, `far ${position}`);
   const first = await memoryService.thread('far', { limit: 2 });
-  const rest = await memoryService.thread('far', { limit: 2, cursor: first.messages.nextCursor! });
-  assert.deepEqual([first.messages.length, rest.messages.map(({ content }) => content)], [2, ['far 2']]);
-  const { id } = first.messages[0]!;
+  const rest = await memoryService.thread('far', { limit: 2, cursor: first.items.nextCursor! });
+  assert.deepEqual([first.items.length, rest.items.map(({ content }) => content)], [2, ['far 2']]);
+  const { id } = first.items[0]!;
   for (const content of ['again', 'and again']) await memoryService.update(id, { content });
   const [latest, ...more] = await memoryService.history(id, { limit: 1 });
   assert.deepEqual([latest?.version, more], [2, []]);
@@ -357,7 +388,7 @@ test('threads, histories and relations are read as far as is asked', async () =>
   }
   const depths = await Promise.all([{}, { depth: 2 }].map((options) => memoryService.relations(before[0]!, options)));
   assert.deepEqual(
-    depths.map(({ related }) => related.length),
+    depths.map(({ items }) => items.length),
     [1, 2],
   );
 });
@@ -377,7 +408,7 @@ test('a service through the socket sees the same', async () => {
   const metadata = createMessageMetadata(MessageRole.TOOL, userId, agentId, chatId, createThreadInfo('socket', 1));
   await service.add('messages', 'ü', metadata);
   assert.deepEqual(
-    (await memoryService.thread('socket')).messages.map(({ content }) => content),
+    (await memoryService.thread('socket')).items.map(({ content }) => content),
     ['é', 'ü'],
   );
   const client = createAlmanacClient({ url: daemon.url });

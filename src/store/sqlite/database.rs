@@ -482,9 +482,18 @@ fn journal_of(path: &Path) -> PathBuf {
 
 /// The write-ahead log of the database at `path`.
 fn log_of(path: &Path) -> PathBuf {
+    beside(path, "-wal")
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    name.push("-wal");
+    name.push(suffix);
     name.into()
+}
+
+/// The database at `path` with all that stands beside it.
+pub(super) fn files_of(path: &Path) -> [PathBuf; 4] {
+    [path.to_owned(), log_of(path), beside(path, "-shm"), journal_of(path)]
 }
 
 /// What was acknowledged before the database at `path` is copied, and may be missing in the copy.

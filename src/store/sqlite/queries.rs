@@ -33,11 +33,13 @@ impl DamagedRow {
 
 /// A memory from [`COLUMNS`], which begin at `from`. The error names it.
 pub(super) fn memory(row: &Row<'_>, from: usize) -> rusqlite::Result<StoredMemory> {
-    read_memory(row, from).map_err(|error| {
-        let id = row.get_ref(from).ok().and_then(|id| id.as_str().ok()).unwrap_or_default().to_owned();
-        let damaged = DamagedRow { id, what: error.to_string() };
-        rusqlite::Error::FromSqlConversionFailure(from, Type::Text, Box::new(damaged))
-    })
+    read_memory(row, from)
+        .map_err(|error| damaged(row.get_ref(from).ok().and_then(|id| id.as_str().ok()).unwrap_or_default(), &error))
+}
+
+fn damaged(id: &str, error: &rusqlite::Error) -> rusqlite::Error {
+    let damaged = DamagedRow { id: id.to_owned(), what: error.to_string() };
+    rusqlite::Error::FromSqlConversionFailure(0, Type::Text, Box::new(damaged))
 }
 
 fn read_memory(row: &Row<'_>, from: usize) -> rusqlite::Result<StoredMemory> {
@@ -84,16 +86,18 @@ pub(super) fn history(
         Some(number) => row(connection, number, id)?,
         None => None,
     };
-    let Some((seq, _)) = found else { return Ok((Vec::new(), 0)) };
+    let Some((seq, StoredMemory { id, .. })) = found else { return Ok((Vec::new(), 0)) };
     let total: i64 =
         connection.query_row("SELECT count(*) FROM memory_history WHERE seq = ?1", [seq], |row| row.get(0))?;
     let before = i64::try_from(before).unwrap_or(i64::MAX);
-    Ok((versions(connection, seq, before, limit)?, total.cast_unsigned()))
+    Ok((versions(connection, seq, &id, before, limit)?, total.cast_unsigned()))
 }
 
+/// Versions of a memory before one, the latest first. The error names the memory.
 pub(super) fn versions(
     connection: &Connection,
     seq: i64,
+    id: &str,
     before: i64,
     limit: usize,
 ) -> rusqlite::Result<Vec<StoredVersion>> {
@@ -102,15 +106,17 @@ pub(super) fn versions(
             "SELECT version, updated_us, metadata, content FROM memory_history
              WHERE seq = ?1 AND version < ?2 ORDER BY version DESC LIMIT ?3",
         )?
-        .query_map(params![seq, before, limit as i64], |row| {
-            Ok(StoredVersion {
-                version: row.get::<_, i64>(0)?.cast_unsigned(),
-                updated_us: row.get(1)?,
-                metadata: row.get(2)?,
-                content: row.get(3)?,
-            })
-        })?
+        .query_map(params![seq, before, limit as i64], |row| read_version(row).map_err(|error| damaged(id, &error)))?
         .collect()
+}
+
+fn read_version(row: &Row<'_>) -> rusqlite::Result<StoredVersion> {
+    Ok(StoredVersion {
+        version: row.get::<_, i64>(0)?.cast_unsigned(),
+        updated_us: row.get(1)?,
+        metadata: row.get(2)?,
+        content: row.get(3)?,
+    })
 }
 
 pub(super) fn thread(
@@ -200,8 +206,11 @@ pub(super) fn export(
     let rows = select.query_map(params![number, after, limit as i64], |row| Ok((row.get(0)?, memory(row, 1)?)))?;
     rows.map(|row| {
         let (seq, memory): (i64, StoredMemory) = row?;
-        let mut history =
-            if memory.version > 1 { versions(connection, seq, i64::MAX, usize::MAX >> 1)? } else { Vec::new() };
+        let mut history = if memory.version > 1 {
+            versions(connection, seq, &memory.id, i64::MAX, usize::MAX >> 1)?
+        } else {
+            Vec::new()
+        };
         history.reverse();
         Ok((memory, history))
     })

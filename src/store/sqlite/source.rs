@@ -9,7 +9,7 @@ use super::history::execution;
 use super::migrations::{STEPS, version};
 use super::queries::{self, COLUMNS, memory};
 use crate::memory::kind::Relation;
-use crate::memory::stored::Keys;
+use crate::memory::stored::{Keys, StoredMemory};
 use crate::store::memories::Imported;
 use crate::store::projection::CountedKey;
 use crate::timing::{Execution, Predicted};
@@ -340,9 +340,9 @@ fn latest(
 
 /// A memory with its history and links: what it is looked up by stands in columns.
 fn imported(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<Imported> {
-    let (kept, seq): (_, i64) = (memory(row, 0)?, row.get(8)?);
+    let (kept, seq): (StoredMemory, i64) = (memory(row, 0)?, row.get(8)?);
     let position: Option<i64> = row.get(13)?;
-    let mut history = queries::versions(connection, seq, i64::MAX, usize::MAX >> 1)?;
+    let mut history = queries::versions(connection, seq, &kept.id, i64::MAX, usize::MAX >> 1)?;
     history.reverse();
     let mut select = connection
         .prepare_cached("SELECT relation, target FROM memory_links WHERE seq = ?1 ORDER BY relation, target")?;
