@@ -194,6 +194,7 @@ pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<
         readiness.lost(Need::History);
     }
     prepare_selection(&engine)?;
+    prepare_searches(&engine)?;
     let control = Arc::new(Control::new(Parts {
         reconfigure: said.reconfigure(overrides.clone(), daemon_overrides.clone(), door_settings),
         prices: config.usage.prices.clone(),
@@ -322,6 +323,19 @@ fn prepare_selection(engine: &Arc<Engine>) -> Result<(), DaemonError> {
     let prepare = move || drop(engine.selector(&engine.generation()));
     let started = std::thread::Builder::new().name("selection".into()).spawn(prepare);
     started.map(drop).map_err(|source| DaemonError::System { what: "start the selection's thread", source })
+}
+
+/// Reads beside the start what searches among many memories need. A store that cannot be read yet is read by the first
+/// search.
+fn prepare_searches(engine: &Arc<Engine>) -> Result<(), DaemonError> {
+    let engine = Arc::clone(engine);
+    let prepare = move || {
+        if let Err(error) = engine.store().prepare_searches() {
+            tracing::debug!(%error, "the first search will read what it needs");
+        }
+    };
+    let started = std::thread::Builder::new().name("searches".into()).spawn(prepare);
+    started.map(drop).map_err(|source| DaemonError::System { what: "start the searches' thread", source })
 }
 
 fn start_catalog(

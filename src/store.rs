@@ -213,6 +213,15 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// What it does with memories.
     fn memories(&self) -> &dyn Memories;
 
+    /// Reads what searches among many memories need, so that the first of them need not wait for it. Called on a thread
+    /// that may block.
+    ///
+    /// # Errors
+    /// If the store cannot be read; the first search reads it then.
+    fn prepare_searches(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// Batches that wait to be written.
     fn queued(&self) -> usize;
 

@@ -480,6 +480,7 @@ mod tests {
 
     use super::*;
     use crate::catalog::load::{LoadOptions, load};
+    use crate::memory::query::Filter;
     use crate::store::suite::memories::draft as stored_draft;
     use crate::store::{Notepad, Sqlite, sqlite};
 
@@ -487,6 +488,39 @@ mod tests {
 
     const TOOL: &str =
         "name: tool\ntitle: t\ndescription: d\ncategory: test\ncapabilities: []\nkeywords: []\nuse_cases: []\n";
+
+    #[test]
+    fn who_asks_for_one_waits_for_no_search() {
+        let directory = TempDir::new().unwrap();
+        let options = sqlite::Options::file(sqlite::file_in(directory.path()));
+        let store = Arc::new(Sqlite::start(options, Box::new(|_, _| ())).unwrap());
+        let engine = Arc::new(Engine::on(Arc::clone(&store) as Arc<dyn Store>));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let draft = Draft { kind: Kind::Task.number(), ..stored_draft("tea", &Value::Object(Map::new())) };
+            let id = store.memories().add(TENANT, draft, None).unwrap().durable().await.unwrap().memory.id;
+            // All turns are taken, by others and by the tenant itself.
+            let mut turns = Vec::new();
+            for tenant in 0..100 {
+                if let Ok(turn) = timeout(Duration::ZERO, engine.searches.enter(&format!("{tenant}"))).await {
+                    turns.push(turn);
+                }
+            }
+            let recall = Recall::all(Kind::Task, Filter::default());
+            let searches: Vec<_> = (0..16)
+                .map(|_| {
+                    let (engine, recall) = (Arc::clone(&engine), recall.clone());
+                    tokio::spawn(async move { engine.recall(TENANT, &recall).await.unwrap().memories.len() })
+                })
+                .collect();
+            assert_eq!(engine.memory(TENANT, &id, false).await.unwrap().content, "tea");
+            assert!(searches.iter().all(|search| !search.is_finished()));
+            drop(turns);
+            for search in searches {
+                assert_eq!(search.await.unwrap(), 1);
+            }
+        });
+    }
 
     #[test]
     fn selection_forgets_what_was_purged_although_nobody_waits() {

@@ -73,15 +73,17 @@ impl Mcp {
         let list = shown.list(&caller.address).ok_or_else(|| no_view(&caller.address))?;
         let cursor = request.value("cursor").filter(|cursor| cursor.get() != "null");
         let after = cursor.map(|cursor| object::text(cursor).unwrap_or_default().into_owned());
-        let Some(ListPage { tools, next }) = list.page(caller.era(), after.as_deref()) else {
+        let Some(page) = list.page_after(caller.era(), caller.is_public, after.as_deref()) else {
             let shown: String = cursor.map_or("", RawValue::get).chars().take(80).collect();
             return Err(RpcError::invalid_params(format!("{shown} is no cursor of this list; begin anew without one")));
         };
-        let mut result = Map::new();
-        result.extend(next.map(|next| ("nextCursor".to_owned(), Value::from(&*next))));
-        let rest = cacheable(caller, result)?;
-        let whole = object::rewrite(&rest, |_, _| Change::Keep, &[("tools", &tools)]);
-        whole.map_err(|error| RpcError::internal(error.to_string()))
+        list.answer(page, |ListPage { tools, next }| {
+            let mut result = Map::new();
+            result.extend(next.map(|next| ("nextCursor".to_owned(), Value::from(&*next))));
+            let rest = cacheable(caller, result)?;
+            let whole = object::rewrite(&rest, |_, _| Change::Keep, &[("tools", &tools)]);
+            whole.map_err(|error| RpcError::internal(error.to_string()))
+        })
     }
 
     async fn call_tool(self: &Arc<Self>, request: &McpRequest, events: &MessageSink) -> RpcAnswer {

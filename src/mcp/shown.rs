@@ -6,13 +6,16 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::address::Address;
 use super::meta_tool::MetaTool;
 use super::offering::{Offering, ServedTool};
 use super::own::OwnTool;
 use super::relay::translate;
+use super::request::RpcAnswer;
 use super::settings::{Pinned, Settings, ViewSettings};
 use crate::Engine;
 use crate::catalog::Entry;
@@ -53,6 +56,18 @@ pub(super) struct ViewList {
     modern: Vec<Arc<str>>,
     /// What clients tell their models of us.
     pub(super) instructions: String,
+    /// Answers that were asked for: a page is made once, and sent as those bytes while the list stays.
+    answers: Mutex<HashMap<PageKey, Arc<RawValue>>>,
+}
+
+/// A page as it is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct PageKey {
+    pub(super) era: Era,
+    /// Does every caller see the same?
+    pub(super) is_public: bool,
+    /// The place of its first tool.
+    start: usize,
 }
 
 /// A tool's definition, by what it is of.
@@ -386,18 +401,32 @@ impl ViewList {
     }
 
     /// The page after the tool of this name; the first one without. Nothing if no list ever had that name.
-    pub(super) fn page(&self, era: Era, after: Option<&str>) -> Option<ListPage> {
+    pub(super) fn page_after(&self, era: Era, is_public: bool, after: Option<&str>) -> Option<PageKey> {
         let start = match after {
             None => 0,
-            Some(after) => match self.names.iter().position(|name| **name == *after) {
-                Some(at) => at + 1,
-                None => return None,
-            },
+            Some(after) => self.names.iter().position(|name| **name == *after)? + 1,
         };
+        Some(PageKey { era, is_public, start })
+    }
+
+    /// The answer with a page, as `make` made it when it was first asked for.
+    pub(super) fn answer(&self, key: PageKey, make: impl FnOnce(ListPage) -> RpcAnswer) -> RpcAnswer {
+        if let Some(answer) = self.answers.lock().get(&key) {
+            return Ok(RawValue::to_owned(answer));
+        }
+        let answer = make(self.page(key))?;
+        // Any tool's name is a cursor; only what we hand out ourselves is kept.
+        if key.start.is_multiple_of(PAGE) {
+            self.answers.lock().insert(key, answer.clone().into());
+        }
+        Ok(answer)
+    }
+
+    fn page(&self, PageKey { era, start, .. }: PageKey) -> ListPage {
         let all = if era == Era::Legacy { &self.legacy } else { &self.modern };
         let end = all.len().min(start + PAGE);
         let next = (end < all.len()).then(|| Arc::clone(&self.names[end - 1]));
-        Some(ListPage { tools: format!("[{}]", all[start..end].join(",")), next })
+        ListPage { tools: format!("[{}]", all[start..end].join(",")), next }
     }
 }
 
@@ -446,4 +475,38 @@ fn timing_of(tool: &str, engine: &Engine, generation: &Generation) -> String {
         "basis": estimate.forecast.basis().as_str(),
     })
     .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_made_once_while_the_list_stays() {
+        let mut list = ViewList::default();
+        for number in 0..=PAGE {
+            list.add(&format!("t{number}"), &serde_json::json!(number));
+        }
+        let check = |after: Option<&str>, is_public: bool, expected: (usize, bool)| {
+            let key = list.page_after(Era::Modern, is_public, after).unwrap();
+            let mut made = 0;
+            for _ in 0..2 {
+                let answer = list.answer(key, |ListPage { tools, next }| {
+                    made += 1;
+                    let answer = format!(r#"{{"tools":{tools},"has_next":{}}}"#, next.is_some());
+                    Ok(RawValue::from_string(answer).unwrap())
+                });
+                let answer: Value = serde_json::from_str(answer.unwrap().get()).unwrap();
+                let tools = answer["tools"].as_array().unwrap().len();
+                assert_eq!((tools, answer["has_next"].as_bool().unwrap()), expected, "{after:?}");
+            }
+            made
+        };
+        assert_eq!(check(None, true, (PAGE, true)), 1);
+        assert_eq!(check(None, true, (PAGE, true)), 0);
+        assert_eq!(check(None, false, (PAGE, true)), 1, "it says another scope");
+        assert_eq!(check(Some(&format!("t{}", PAGE - 1)), true, (1, false)), 1);
+        assert_eq!(check(Some("t7"), true, (PAGE - 7, false)), 2, "of other places none is kept");
+        assert_eq!(list.page_after(Era::Modern, true, Some("no tool")), None);
+    }
 }

@@ -154,6 +154,13 @@ impl Store for Sqlite {
         self
     }
 
+    fn prepare_searches(&self) -> Result<(), StoreError> {
+        for tenant in self.readers.read(|transaction| row_cache::worth_preparing(transaction))? {
+            self.readers.read(|transaction| row_cache::with(&self.row_caches, transaction, tenant, |_| ()))?;
+        }
+        Ok(())
+    }
+
     fn queued(&self) -> usize {
         self.front.queued()
     }

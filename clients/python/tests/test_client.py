@@ -99,6 +99,8 @@ def test_memories_are_kept_found_and_changed(almanac: Almanac) -> None:
     assert kept["id"] == again["id"]
     found = almanac.memory.search("messages", "do whales sing?", criteria={"threadId": thread}, limit=5)
     assert [memory["id"] for memory in found["memories"]] == [kept["id"]]
+    found = almanac.memory.search(None, "do whales sing?", criteria={"userId": about(thread, 0)["userId"]})
+    assert kept["id"] in [memory["id"] for memory in found["memories"]]
     changed = almanac.memory.update(kept["id"], metadata={"importance": "high"}, version=1)
     assert changed["version"] == 2
     assert changed["metadata"]["importance"] == "high"

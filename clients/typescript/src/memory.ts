@@ -104,6 +104,12 @@ export interface AnyCriteria {
   [own: `metadata.${string}`]: string | number | boolean;
 }
 
+/** What memories of all kinds are searched for by at once. */
+export interface CommonCriteria extends AnyCriteria {
+  userId?: StructuredIdLike;
+  agentId?: StructuredIdLike;
+}
+
 /** What messages are searched for by. */
 export interface MessageCriteria extends AnyCriteria {
   userId?: StructuredIdLike;

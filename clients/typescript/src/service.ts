@@ -2,6 +2,7 @@
 
 import { type CallOptions, Connection, type ConnectionOptions, type Request, segment } from './connection.js';
 import type {
+  CommonCriteria,
   CriteriaOf,
   Found,
   Memory,
@@ -53,6 +54,8 @@ export interface MemoryService {
     options?: SearchOptions,
     call?: CallOptions,
   ): Promise<SearchResults<Found<C>>>;
+  /** A page of what is looked for among all kinds. */
+  searchAll(criteria?: CommonCriteria, options?: SearchOptions, call?: CallOptions): Promise<SearchResults<Found>>;
   /** All that is looked for, page by page as it is needed; `limit` is the size of a page, 200 by default. */
   each<C extends MemoryCollection>(
     collection: C,
@@ -115,14 +118,26 @@ class DaemonMemoryService implements MemoryService {
     options?: SearchOptions,
     call: CallOptions = {},
   ): Promise<SearchResults<Found<C>>> {
-    const path = `memories/${segment(collection, 'a collection')}/search`;
+    return this.#search(`memories/${segment(collection, 'a collection')}/search`, criteria, options, call);
+  }
+
+  async searchAll(
+    criteria?: CommonCriteria,
+    options?: SearchOptions,
+    call: CallOptions = {},
+  ): Promise<SearchResults<Found>> {
+    return this.#search('memories/search', criteria, options, call);
+  }
+
+  async #search<C extends MemoryCollection>(
+    path: string,
+    criteria: object | undefined,
+    options: SearchOptions | undefined,
+    call: CallOptions,
+  ): Promise<SearchResults<Found<C>>> {
     const request = { body: JSON.stringify({ criteria: whole(criteria), options }), isRepeatable: true };
-    const found = await this.#call<{ memories: Found<C>[]; total: number; nextCursor?: string }>(
-      'POST',
-      path,
-      call,
-      request,
-    );
+    type Answer = { memories: Found<C>[]; total: number; nextCursor?: string };
+    const found = await this.#call<Answer>('POST', path, call, request);
     return page(found.memories, found.total, found.nextCursor);
   }
 

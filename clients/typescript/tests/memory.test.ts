@@ -287,6 +287,16 @@ test('pages follow each other to the end', async () => {
   assert.deepEqual(Object.keys(first), [...Array(10).keys()].map(String), 'a page prints as an array');
 });
 
+test('all kinds are searched at once', async () => {
+  const tags = ['of every kind'];
+  await addDocumentMemory(memoryService, 'Whales sing.', 'web', { agentId, metadata: { tags } });
+  await addTaskMemory(memoryService, 'Listen to whales.', 'Whales', TaskStatus.PENDING, TaskPriority.LOW, agentId, {
+    metadata: { tags },
+  });
+  const found = await memoryService.searchAll({ tags, agentId }, { query: 'whales', limit: 5 });
+  assert.deepEqual([found.map(({ kind }) => kind).sort(), found.total], [['document', 'task'], 2]);
+});
+
 test('a loop that puts off what it reads meets each once', async () => {
   const contextId = createThreadId('loop').id;
   const due = (day: number) => new Date(Date.UTC(2027, 0, day)).toISOString();

@@ -39,8 +39,11 @@ pub(super) fn recall_schema() -> Value {
         "type": "object",
         "properties": {
             "query": {"type": "string"},
-            "kind": {"enum": Kind::WORDS, "default": "document"},
-            "criteria": {"type": "object", "description": "Such as tags, threadId, minImportance, from, to."},
+            "kind": {"enum": Kind::WORDS, "description": "Any by default."},
+            "criteria": {
+                "type": "object",
+                "description": "Such as tags, minImportance, from, to; of the kind message also threadId.",
+            },
             "limit": {"type": "integer", "minimum": 1, "maximum": 200, "default": 10},
         },
     })
@@ -84,7 +87,7 @@ fn with_defaults(kind: Kind, metadata: Node) -> Node {
 pub(super) async fn recall(engine: &Engine, grant: &Grant, arguments: Node) -> Result<ToolResult, OwnError> {
     let recall = decode_with(arguments, |node, at| {
         at.map(node, |fields| {
-            let kind = fields.optional("kind").unwrap_or(Kind::Document);
+            let kind: Option<Kind> = fields.optional("kind");
             let mut options = Vec::new();
             for key in ["query", "limit"] {
                 options.extend(fields.given::<Value>(key).map(|value| (key.to_owned(), value.into())));

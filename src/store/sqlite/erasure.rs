@@ -17,10 +17,10 @@ use crate::store::memories::{Forgotten, MemoryError, Purge, SessionsOf};
 use crate::store::noted::Noted;
 
 /// How long a step may take: whoever writes meanwhile waits for one at most.
-pub(super) const STEP: Duration = Duration::from_millis(10);
+pub(super) const STEP: Duration = Duration::from_millis(5);
 
-/// Blocks of the index that a step may touch, unless a single memory has more terms; so many take some milliseconds.
-const BLOCKS: usize = 500;
+/// Blocks of the index that a step may touch, unless a single memory has more terms: writing them back takes longest.
+const BLOCKS: usize = 250;
 
 /// For so long readers of an older state, which the log is kept for, are waited for before it is said that they keep
 /// it.

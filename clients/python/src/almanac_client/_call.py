@@ -228,9 +228,10 @@ def restore_memory(memory_id: str) -> Call[Memory]:
     return Call("POST", f"/v1/memories/{_name(memory_id)}/restore")
 
 
-def search_memories(kind: MemoryKind, criteria: Mapping[str, Any], more: Mapping[str, Any]) -> Call[MemoryPage]:
-    """Memories that are looked for."""
-    return Call("POST", f"/v1/memories/{kind}/search", body={"criteria": dict(criteria), "options": _given(**more)})
+def search_memories(kind: MemoryKind | None, criteria: Mapping[str, Any], more: Mapping[str, Any]) -> Call[MemoryPage]:
+    """Memories of a kind, or of all, that are looked for."""
+    path = "/v1/memories/search" if kind is None else f"/v1/memories/{kind}/search"
+    return Call("POST", path, body={"criteria": dict(criteria), "options": _given(**more)})
 
 
 def memory_history(memory_id: str, limit: int, cursor: str | None) -> Call[MemoryPast]:

@@ -161,9 +161,17 @@ class MemoryService:
         return self._connection.send(_call.restore_memory(memory_id))
 
     def search(
-        self, kind: MemoryKind, query: str | None = None, *, criteria: Mapping[str, Any] | None = None, **more: Any
+        self,
+        kind: MemoryKind | None,
+        query: str | None = None,
+        *,
+        criteria: Mapping[str, Any] | None = None,
+        **more: Any,
     ) -> MemoryPage:
-        """Looks for memories by words, meaning and fields. More: limit, offset, cursor, sort_by, explain and so on."""
+        """Looks for memories by words, meaning and fields, of one kind or, with None, of all.
+
+        More: limit, offset, cursor, sort_by, explain and so on.
+        """
         return self._connection.send(
             _call.search_memories(kind, criteria if criteria is not None else {}, {"query": query, **more})
         )
