@@ -452,7 +452,7 @@ impl Database {
         let Self { connection, projection: Some(projection), ageing, .. } = self else { return Ok(false) };
         // One transaction, so that the log is not begun anew before its pages are noted.
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let mut removed = 0;
+        let (mut removed, mut keys) = (0, 0);
         if let Some(old) = ageing.old(&transaction, retention)? {
             let oldest = "DELETE FROM executions WHERE id IN (SELECT id FROM executions WHERE id <= ?1 ORDER BY id \
                           LIMIT ?2)";
@@ -460,8 +460,7 @@ impl Database {
             notes::prune_old(&transaction, old.before_ms.saturating_mul(1000))?;
         }
         if let Some(old) = ageing.old(&transaction, IDEMPOTENCY)? {
-            transaction.execute("DELETE FROM idempotency_keys WHERE at_ms < ?1", [old.before_ms])?;
-            transaction.execute("DELETE FROM memory_keys WHERE at_ms < ?1", [old.before_ms])?;
+            keys = forget_keys(&transaction, old.before_ms)?;
         }
         projection.prune(&transaction)?;
         notes::prune(&transaction)?;
@@ -471,8 +470,17 @@ impl Database {
         if removed > 0 {
             tracing::info!(removed, "records that came before the retention are removed");
         }
-        Ok(removed >= PRUNED_AT_ONCE as usize)
+        Ok(removed.max(keys) >= PRUNED_AT_ONCE as usize)
     }
+}
+
+/// Forgets keys that were told before this, ms since the epoch; how many at most of either kind.
+fn forget_keys(connection: &Connection, before_ms: i64) -> rusqlite::Result<usize> {
+    let forget = |table: &str, key: &str| {
+        let old = format!("SELECT {key} FROM {table} WHERE at_ms < ?1 LIMIT ?2");
+        connection.execute(&format!("DELETE FROM {table} WHERE ({key}) IN ({old})"), params![before_ms, PRUNED_AT_ONCE])
+    };
+    Ok(forget("idempotency_keys", "tenant, key")?.max(forget("memory_keys", "tenant, key")?))
 }
 
 /// The journal of the database at `path`.

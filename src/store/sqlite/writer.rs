@@ -18,6 +18,9 @@ use crate::store::{ReplayLimits, StoreError, Stored};
 /// Between two looks for records that are older than the retention.
 const PRUNE: Duration = Duration::from_secs(60 * 60);
 
+/// Between two parts of what is too old: others write meanwhile.
+const REST: Duration = Duration::from_millis(200);
+
 /// Without anything to write for so long, the database takes the journal's records over.
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -220,7 +223,7 @@ impl SqliteSide {
             is_rest = database.prune(retention)?;
             Ok(())
         });
-        self.prune_at = Instant::now() + if is_rest { QUIET } else { PRUNE };
+        self.prune_at = Instant::now() + if is_rest { REST } else { PRUNE };
     }
 
     /// Opens the database if it is not, now and then.

@@ -54,7 +54,7 @@ impl Site {
         };
         let rows = column("SELECT concat_ws(' ', tenant, session, tool, failed) FROM executions ORDER BY id");
         let counts = column("SELECT concat_ws(' ', tool, failed, samples) FROM execution_keys");
-        let keys = column("SELECT concat_ws(' ', tenant, key) FROM idempotency_keys");
+        let keys = column("SELECT concat_ws(' ', tenant, key) FROM idempotency_keys ORDER BY tenant, key");
         format!("{rows:?}\n{counts:?}\n{keys:?}\n{:?}", read_trails(connection).unwrap())
     }
 }
@@ -176,4 +176,26 @@ fn a_database_that_is_gone_takes_nothing_until_it_is_back() {
     site.record(&[execution(0, "c", 0)]).unwrap();
     let state = site.state();
     assert!(state.starts_with("[\"t0 s a 0\", \"t0 s c 0\"]\n"), "{state}");
+}
+
+#[test]
+fn old_keys_go_some_at_a_time() {
+    let mut site = Site::new();
+    let connection = &site.database().connection;
+    let put = "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT ?1)
+               INSERT INTO memory_keys SELECT 1, x, x'', 'id', x FROM n";
+    let many = i64::from(PRUNED_AT_ONCE) + 10;
+    connection.execute(put, [many]).unwrap();
+    connection.execute("INSERT INTO idempotency_keys VALUES ('t', 'a', 1, ''), ('t', 'b', 9, '')", []).unwrap();
+    let forget = |before: i64| forget_keys(connection, before).unwrap();
+    assert_eq!((forget(many - 1), forget(many - 1), forget(many - 1)), (PRUNED_AT_ONCE as usize, 8, 0));
+    let left = |table: &str| -> i64 {
+        connection.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap()
+    };
+    assert_eq!((left("memory_keys"), left("idempotency_keys")), (2, 0));
+    for table in ["memory_keys", "idempotency_keys"] {
+        let plan = format!("EXPLAIN QUERY PLAN SELECT tenant, key FROM {table} WHERE at_ms < 1 LIMIT 1");
+        let plan: String = connection.query_row(&plan, [], |row| row.get(3)).unwrap();
+        assert!(plan.contains(&format!("{table}_by_time")), "{plan}");
+    }
 }
