@@ -148,9 +148,9 @@ impl Qualifier {
         self.usages.update(|usages| usages.extend(shared(learnt(selector, choices)).take(MAX_TENANTS)));
     }
 
-    /// Forgets sessions, and learns a tenant's choices anew from those that the store has left, if any went. It takes as
-    /// long as learning them does; who chooses or asks meanwhile does not wait. Of several purges each reads what is left
-    /// when its turn comes, so none brings back what another took.
+    /// Forgets sessions, and learns a tenant's choices anew from those that the store has left, if any went. It takes
+    /// as long as learning them does; who chooses or asks meanwhile does not wait. Of several purges each reads what is
+    /// left when its turn comes, so none brings back what another took.
     pub(super) fn forget(&self, store: &dyn Store, tenant: &str, forgotten: &Forgotten) {
         self.forget_turns(tenant, &forgotten.sessions);
         if !forgotten.has_choices {

@@ -83,7 +83,7 @@ impl Condition {
         condition
     }
 
-    /// Leaves out what has another value by now than it had at the first page, where it may have been on a page already.
+    /// Leaves out what has another value by now than it had at the first page: it may have been on one already.
     pub(super) fn and_unmoved(&mut self, search: &Search) {
         let (Some(begun), Some(path)) = (search.begun, search.sort.field()) else { return };
         let path = Value::from(json_path(path));
