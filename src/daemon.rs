@@ -193,8 +193,7 @@ pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<
     if !replay(&engine) {
         readiness.lost(Need::History);
     }
-    prepare_selection(&engine)?;
-    prepare_searches(&engine)?;
+    let preparing = [prepare_selection(&engine)?, prepare_searches(&engine)?];
     let control = Arc::new(Control::new(Parts {
         reconfigure: said.reconfigure(overrides.clone(), daemon_overrides.clone(), door_settings),
         prices: config.usage.prices.clone(),
@@ -218,6 +217,10 @@ pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<
     control.engine().store().take_leave();
     runtime.block_on(upstreams.stop(Duration::ZERO));
     plugins.stop();
+    // The store is closed in order once nobody holds the engine.
+    for thread in preparing {
+        let _ = thread.join();
+    }
     runtime.shutdown_timeout(Duration::from_millis(100));
     ending
 }
@@ -315,19 +318,20 @@ fn start_llm(config: &Config, metrics: &Arc<Metrics>) -> Option<Arc<Llm>> {
 const PREPARED_TOOLS: usize = 5000;
 
 /// Makes the index beside the start, so that the first message need not wait for it.
-fn prepare_selection(engine: &Arc<Engine>) -> Result<(), DaemonError> {
-    if engine.generation().catalog().len() > PREPARED_TOOLS {
-        return Ok(());
-    }
+fn prepare_selection(engine: &Arc<Engine>) -> Result<JoinHandle<()>, DaemonError> {
     let engine = Arc::clone(engine);
-    let prepare = move || drop(engine.selector(&engine.generation()));
+    let prepare = move || {
+        if engine.generation().catalog().len() <= PREPARED_TOOLS {
+            drop(engine.selector(&engine.generation()));
+        }
+    };
     let started = std::thread::Builder::new().name("selection".into()).spawn(prepare);
-    started.map(drop).map_err(|source| DaemonError::System { what: "start the selection's thread", source })
+    started.map_err(|source| DaemonError::System { what: "start the selection's thread", source })
 }
 
 /// Reads beside the start what searches among many memories need. A store that cannot be read yet is read by the first
 /// search.
-fn prepare_searches(engine: &Arc<Engine>) -> Result<(), DaemonError> {
+fn prepare_searches(engine: &Arc<Engine>) -> Result<JoinHandle<()>, DaemonError> {
     let engine = Arc::clone(engine);
     let prepare = move || {
         if let Err(error) = engine.store().prepare_searches() {
@@ -335,7 +339,7 @@ fn prepare_searches(engine: &Arc<Engine>) -> Result<(), DaemonError> {
         }
     };
     let started = std::thread::Builder::new().name("searches".into()).spawn(prepare);
-    started.map(drop).map_err(|source| DaemonError::System { what: "start the searches' thread", source })
+    started.map_err(|source| DaemonError::System { what: "start the searches' thread", source })
 }
 
 fn start_catalog(

@@ -41,7 +41,7 @@ pub use audit::{
     TimedCallFilter,
 };
 pub use fleet::{DaemonFigures, DaemonState, Fleet, FleetDaemon};
-pub use followed::{FleetKey, Followed};
+pub use followed::{FleetKey, Followed, FollowedPurge};
 pub use front::OnCommit;
 pub use memories::Memories;
 pub use notes::{ChoiceNote, Note, Notepad, Notes, NotesPending};

@@ -14,7 +14,7 @@ impl Engine {
         let is_partial = followed.is_partial;
         let generation = self.current.load();
         self.learner.follow(&followed, generation.catalog());
-        self.qualifier.follow(&*self.store, followed);
+        self.qualifier.follow(followed);
         Ok(is_partial)
     }
 }

@@ -15,7 +15,7 @@ use crate::memory::search::{ForeignCursor, Recall};
 use crate::memory::stored::{Draft, Keys, StoredMemory, StoredVersion};
 use crate::memory::{Kind, Metadata, StructuredId, schema, text};
 use crate::store::memories::{Acknowledged, IdempotencyKey, Imported, MemoryError, Purge, Thread};
-use crate::store::{Store, StoreError};
+use crate::store::{ChoiceNote, Store, StoreError};
 use crate::strict::decode::decode_with;
 use crate::strict::{At, Fault, Segment};
 
@@ -327,7 +327,11 @@ impl Engine {
         let purged = tokio::spawn(async move {
             let forgotten = purge.durable().await?;
             let (memories, failure) = (forgotten.memories, forgotten.failure.clone());
-            let forget = blocking::run(move || qualifier.forget(&*store, &tenant, &forgotten)).await;
+            let left = forgotten.has_choices.then_some({
+                let tenant = tenant.clone();
+                move || kept_choices(&*store, &tenant)
+            });
+            let forget = blocking::run(move || qualifier.forget(&tenant, &forgotten.sessions, left)).await;
             forget.map_err(unavailable)?;
             failure.map_or(Ok(memories), |failure| Err(failure.into()))
         });
@@ -377,6 +381,17 @@ impl Engine {
 
 fn unavailable(error: NoThread) -> StoreError {
     StoreError::Unavailable(error.to_string())
+}
+
+/// Choices that the store has left. If it cannot be read, nothing is taught until the next start: what went must not
+/// stay.
+fn kept_choices(store: &dyn Store, tenant: &str) -> Vec<ChoiceNote> {
+    // A connection may just have gone; the next one is another.
+    let kept = store.kept_choices(tenant).or_else(|_| store.kept_choices(tenant));
+    kept.unwrap_or_else(|error| {
+        tracing::warn!(%error, tenant, "what selection learnt is forgotten with what was purged, until the next start");
+        Vec::new()
+    })
 }
 
 /// What a session of a chat may be called: as the chat is, with or without what says that it is one.

@@ -18,9 +18,8 @@ use super::{Generation, processors};
 use crate::qualify::{self, Adaptation, IntentContext, Message, Qualification, Question, Selector, Trust, Usage};
 use crate::session::turns::{MAX_MESSAGE_BYTES, Used};
 use crate::session::{Turn, Turns};
-use crate::store::memories::Forgotten;
 use crate::store::notes::{ChoiceNote, KeptTurnNote, Note, Notepad, Notes, TurnNote, digest};
-use crate::store::{Followed, Store};
+use crate::store::{Followed, FollowedPurge};
 use crate::text::head::head;
 use crate::timing::{Execution, Outcome};
 
@@ -148,24 +147,21 @@ impl Qualifier {
         self.usages.update(|usages| usages.extend(shared(learnt(selector, choices)).take(MAX_TENANTS)));
     }
 
-    /// Forgets sessions, and learns a tenant's choices anew from those that the store has left, if any went. It takes
-    /// as long as learning them does; who chooses or asks meanwhile does not wait. Of several purges each reads what is
-    /// left when its turn comes, so none brings back what another took.
-    pub(super) fn forget(&self, store: &dyn Store, tenant: &str, forgotten: &Forgotten) {
-        self.forget_turns(tenant, &forgotten.sessions);
-        if !forgotten.has_choices {
-            return;
-        }
+    /// Forgets sessions, and learns a tenant's choices anew from those that are left, if any went. It takes as long as
+    /// learning them does; who chooses or asks meanwhile does not wait. Of several purges each reads what is left when
+    /// its turn comes, so none brings back what another took.
+    pub(super) fn forget(&self, tenant: &str, sessions: &[String], left: Option<impl FnOnce() -> Vec<ChoiceNote>>) {
+        self.forget_turns(tenant, sessions);
+        let Some(left) = left else { return };
         let mut earlier = self.making.lock();
         let Some(selector) = self.selector.load_full() else {
             earlier.retain(|choice| choice.tenant != tenant);
-            earlier.extend(kept_choices(store, tenant));
+            earlier.extend(left());
             return;
         };
         if self.usages.load().contains_key(tenant) {
             self.note_from_now_on(tenant);
-            let choices = kept_choices(store, tenant);
-            self.learn_instead(&selector, tenant, learnt(&selector, choices).remove(tenant));
+            self.learn_instead(&selector, tenant, learnt(&selector, left()).remove(tenant));
         }
     }
 
@@ -188,9 +184,9 @@ impl Qualifier {
     }
 
     /// Takes over what other daemons wrote: purges, where sessions stand, and choices.
-    pub(super) fn follow(&self, store: &dyn Store, followed: Followed) {
-        for (tenant, forgotten) in followed.purges {
-            self.forget(store, &tenant, &forgotten);
+    pub(super) fn follow(&self, followed: Followed) {
+        for FollowedPurge { tenant, sessions, choices } in followed.purges {
+            self.forget(&tenant, &sessions, choices.map(|choices| || choices));
         }
         if !followed.turns.is_empty() {
             self.turns.update(|turns| {
@@ -490,14 +486,6 @@ fn meant(turn: &Turn) -> String {
     before.unwrap_or(&turn.message).clone()
 }
 
-/// Choices that the store has left. Without them nothing is taught until the next start: what went must not stay.
-fn kept_choices(store: &dyn Store, tenant: &str) -> Vec<ChoiceNote> {
-    store.kept_choices(tenant).unwrap_or_else(|error| {
-        tracing::warn!(%error, tenant, "what selection learnt is forgotten with what was purged, until the next start");
-        Vec::new()
-    })
-}
-
 /// What was learnt of each tenant, as it is published.
 fn shared(learnt: BTreeMap<String, Usage>) -> impl Iterator<Item = (Arc<str>, Arc<Usage>)> {
     learnt.into_iter().map(|(tenant, usage)| (Arc::from(tenant), Arc::new(usage)))
@@ -588,7 +576,7 @@ mod tests {
         assert_eq!(choices(), [2, 1]);
         assert!(!has_moved(), "what the others moved is forgotten with them");
         choose("t", "is there a lighthouse in Wrangel");
-        qualifier.forget(store, "t", &Forgotten { has_choices: true, ..Forgotten::default() });
+        qualifier.forget("t", &[], Some(Vec::new));
         assert_eq!(choices(), [0, 1]);
     }
 }

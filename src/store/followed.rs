@@ -1,7 +1,6 @@
 //! What other daemons wrote since it was asked for before, where several share a database.
 
 use super::SessionCall;
-use super::memories::Forgotten;
 use super::notes::{ChoiceNote, TurnNote};
 use crate::suggest::transitions::Transition;
 use crate::timing::{Execution, FleetCalls, KeyCount};
@@ -14,6 +13,16 @@ pub struct FleetKey {
     pub mode: String,
     pub failed: bool,
     pub calls: FleetCalls,
+}
+
+/// A purge at another daemon.
+#[derive(Debug)]
+pub struct FollowedPurge {
+    pub tenant: String,
+    /// Sessions of the tenant whose state went.
+    pub sessions: Vec<String>,
+    /// The tenant's choices that are left, oldest first, if any went.
+    pub choices: Option<Vec<ChoiceNote>>,
 }
 
 /// To be folded into what is known, like what a start reads.
@@ -29,10 +38,10 @@ pub struct Followed {
     pub calls: Vec<SessionCall>,
     /// What sessions called next, at all daemons together.
     pub transitions: Vec<Transition>,
-    /// Purges, with the tenants whose they are; they come before turns and choices.
-    pub purges: Vec<(String, Forgotten)>,
+    /// They come before turns and choices.
+    pub purges: Vec<FollowedPurge>,
     pub turns: Vec<TurnNote>,
-    /// Choices, oldest first, but of tenants of whose choices some went in a purge.
+    /// Choices, oldest first, but of tenants whose choices a purge says as they are left.
     pub choices: Vec<ChoiceNote>,
     /// There is more.
     pub is_partial: bool,

@@ -22,8 +22,7 @@ use super::other_hosts::OtherHosts;
 use super::session::{DatabaseSession, StatementValue};
 use super::shared_counts::SharedCounts;
 use super::trails::{SharedTrails, WrittenTrail};
-use crate::store::memories::Forgotten;
-use crate::store::{FleetKey, Followed, SessionCall};
+use crate::store::{FleetKey, Followed, FollowedPurge, SessionCall};
 use crate::timing::KeyCount;
 
 /// Calls of one writer that are read at once.
@@ -259,14 +258,13 @@ async fn read_purges(
     values: &[StatementValue<'_>],
     followed: &mut Followed,
 ) -> Result<(), DatabaseFault> {
-    let query = format!("SELECT tenant, memories, sessions, has_choices {} ORDER BY stamp", beyond("purges"));
+    let query = format!("SELECT tenant, sessions, has_choices {} ORDER BY stamp", beyond("purges"));
     let mut relearnt = HashSet::new();
     for row in session.query(&query, values).await? {
         let tenant: String = row.get(0);
-        let has_choices = row.get::<_, bool>(3) && relearnt.insert(tenant.clone());
-        let memories = row.get::<_, i64>(1).cast_unsigned();
-        let forgotten = Forgotten { memories, sessions: row.get(2), has_choices, failure: None };
-        followed.purges.push((tenant, forgotten));
+        let has_choices = row.get::<_, bool>(2) && relearnt.insert(tenant.clone());
+        let choices = if has_choices { Some(notes::choices_of(session, Some(&tenant)).await?) } else { None };
+        followed.purges.push(FollowedPurge { tenant, sessions: row.get(1), choices });
     }
     Ok(())
 }
@@ -283,8 +281,8 @@ async fn read_notes(
          {} JOIN almanac.adaptations USING (tenant) ORDER BY id",
         beyond("choices")
     );
-    let relearnt: HashSet<&String> =
-        followed.purges.iter().filter(|(_, forgotten)| forgotten.has_choices).map(|(tenant, _)| tenant).collect();
+    let purges = followed.purges.iter().filter(|purge| purge.choices.is_some());
+    let relearnt: HashSet<&String> = purges.map(|purge| &purge.tenant).collect();
     let choices = session.query(&query, values).await?;
     let choices = choices.iter().map(notes::choice).filter(|choice| !relearnt.contains(&choice.tenant));
     followed.choices = choices.collect();

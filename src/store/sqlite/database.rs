@@ -400,11 +400,15 @@ impl Database {
 
     /// Removes some of the memories that are to be removed. Are all of them?
     pub(super) fn erase(&mut self, erasure: &mut Erasure, clock: &mut Clock) -> Result<bool, WriteError> {
-        let mut is_done = false;
-        self.transact(|transaction, _| {
+        let (before, mut is_done) = (erasure.forgotten().clone(), false);
+        let step = self.transact(|transaction, _| {
             is_done = erasure.step(transaction, clock)?;
             Ok(())
-        })?;
+        });
+        if step.is_err() {
+            erasure.take_back(before);
+        }
+        step?;
         Ok(is_done)
     }
 

@@ -71,9 +71,13 @@ impl Erasure {
         let Some(noted) = noted.read(transaction, tenant, deadline)? else { return Ok(false) };
         let (mut changes, mut is_done) = (Changes::default(), false);
         while !is_done && Instant::now() < deadline && changes.len() < BLOCKS {
-            let Some(victim) = victim(transaction, number, through, which)? else {
-                is_done = true;
-                continue;
+            let victim = match next(transaction, number, through, which)? {
+                Next::Victim(victim) => victim,
+                Next::Missing => continue,
+                Next::End => {
+                    is_done = true;
+                    continue;
+                }
             };
             note(transaction, noted, which, *sessions, &victim)?;
             if victim.is_whole {
@@ -87,6 +91,16 @@ impl Erasure {
         changes.write(transaction)?;
         notes::forget(noted, transaction, tenant, forgotten)?;
         Ok(is_done)
+    }
+
+    /// What went so far.
+    pub(super) fn forgotten(&self) -> &Forgotten {
+        &self.forgotten
+    }
+
+    /// The last step was not committed.
+    pub(super) fn take_back(&mut self, before: Forgotten) {
+        self.forgotten = before;
     }
 
     /// Is it waited for no longer, since readers keep the log?
@@ -141,27 +155,31 @@ fn of_person(column: &str) -> String {
     format!("({column} = ?2 OR {column} > ?2 || ':' AND {column} < ?2 || ';')")
 }
 
-/// The next row that something is to be removed of. Ids that were looked up are taken out.
-fn victim(connection: &Connection, number: i64, through: i64, which: &mut Purge) -> rusqlite::Result<Option<Victim>> {
+/// What is found next of what is to be removed.
+enum Next {
+    Victim(Victim),
+    /// There is no memory of an id.
+    Missing,
+    End,
+}
+
+/// The next row that something is to be removed of. An id that was looked up is taken out.
+fn next(connection: &Connection, number: i64, through: i64, which: &mut Purge) -> rusqlite::Result<Next> {
     let whole = |sql: &str, value: &dyn ToSql| first(connection, sql, number, value, through, true);
-    match which {
-        Purge::Ids(ids) => {
-            while let Some(id) = ids.pop() {
-                let found = whole(OF_ID, &id)?;
-                if found.is_some() {
-                    return Ok(found);
-                }
-            }
-            Ok(None)
-        }
-        Purge::DeletedBefore(moment) => whole(DELETED, moment),
-        Purge::Everybody => whole(OF_TENANT, &Null),
-        Purge::Person(user) => match whole(OF_PERSON, user)? {
-            Some(victim) => Ok(Some(victim)),
-            // Memories that are another's by now, or nobody's.
-            None => first(connection, ONCE_OF_PERSON, number, user, through, false),
+    let found = match which {
+        Purge::Ids(ids) => match ids.pop() {
+            Some(id) => return Ok(whole(OF_ID, &id)?.map_or(Next::Missing, Next::Victim)),
+            None => None,
         },
-    }
+        Purge::DeletedBefore(moment) => whole(DELETED, moment)?,
+        Purge::Everybody => whole(OF_TENANT, &Null)?,
+        Purge::Person(user) => match whole(OF_PERSON, user)? {
+            Some(victim) => Some(victim),
+            // Memories that are another's by now, or nobody's.
+            None => first(connection, ONCE_OF_PERSON, number, user, through, false)?,
+        },
+    };
+    Ok(found.map_or(Next::End, Next::Victim))
 }
 
 /// The first row that a statement finds of a tenant's (parameter 1) by a value (2) up to a number (3).
