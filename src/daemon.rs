@@ -193,7 +193,7 @@ pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<
     if !replay(&engine) {
         readiness.lost(Need::History);
     }
-    let preparing = [prepare_selection(&engine)?, prepare_searches(&engine)?];
+    let preparing = [beside("selection", &engine, prepare_selection)?, beside("searches", &engine, prepare_searches)?];
     let control = Arc::new(Control::new(Parts {
         reconfigure: said.reconfigure(overrides.clone(), daemon_overrides.clone(), door_settings),
         prices: config.usage.prices.clone(),
@@ -318,28 +318,26 @@ fn start_llm(config: &Config, metrics: &Arc<Metrics>) -> Option<Arc<Llm>> {
 const PREPARED_TOOLS: usize = 5000;
 
 /// Makes the index beside the start, so that the first message need not wait for it.
-fn prepare_selection(engine: &Arc<Engine>) -> Result<JoinHandle<()>, DaemonError> {
-    let engine = Arc::clone(engine);
-    let prepare = move || {
-        if engine.generation().catalog().len() <= PREPARED_TOOLS {
-            drop(engine.selector(&engine.generation()));
-        }
-    };
-    let started = std::thread::Builder::new().name("selection".into()).spawn(prepare);
-    started.map_err(|source| DaemonError::System { what: "start the selection's thread", source })
+fn prepare_selection(engine: &Engine) {
+    let generation = engine.generation();
+    if generation.catalog().len() <= PREPARED_TOOLS {
+        drop(engine.selector(&generation));
+    }
 }
 
 /// Reads beside the start what searches among many memories need. A store that cannot be read yet is read by the first
 /// search.
-fn prepare_searches(engine: &Arc<Engine>) -> Result<JoinHandle<()>, DaemonError> {
+fn prepare_searches(engine: &Engine) {
+    if let Err(error) = engine.store().prepare_searches() {
+        tracing::debug!(%error, "the first search will read what it needs");
+    }
+}
+
+/// Starts a thread that prepares something.
+fn beside(name: &str, engine: &Arc<Engine>, prepare: fn(&Engine)) -> Result<JoinHandle<()>, DaemonError> {
     let engine = Arc::clone(engine);
-    let prepare = move || {
-        if let Err(error) = engine.store().prepare_searches() {
-            tracing::debug!(%error, "the first search will read what it needs");
-        }
-    };
-    let started = std::thread::Builder::new().name("searches".into()).spawn(prepare);
-    started.map_err(|source| DaemonError::System { what: "start the searches' thread", source })
+    let started = std::thread::Builder::new().name(name.to_owned()).spawn(move || prepare(&engine));
+    started.map_err(|source| DaemonError::System { what: "start a thread that prepares answers", source })
 }
 
 fn start_catalog(

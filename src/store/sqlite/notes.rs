@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use rusqlite::{Connection, Transaction, params};
+use rusqlite::{Connection, Params, Row, Transaction, params};
 use tokio::sync::oneshot;
 
 use super::writer::Task;
@@ -160,93 +160,68 @@ impl NotedReader {
         tenant: &str,
         deadline: Instant,
     ) -> rusqlite::Result<Option<&mut Noted>> {
+        let Self { noted, reached } = self;
         loop {
-            let is_over = match &self.reached {
-                Reached::Choice(id) => self.read_choices(connection, tenant, *id, deadline)?,
-                Reached::Turn(session) => self.read_turns(connection, tenant, &session.clone(), deadline)?,
-                Reached::Kept(session, number) => {
-                    self.read_kept(connection, tenant, (&session.clone(), *number), deadline)?
+            let next = match reached {
+                Reached::Choice(after) => {
+                    let last = *after;
+                    let sql = "SELECT id, message FROM choices WHERE tenant = ?1 AND id > ?2 ORDER BY id";
+                    let is_over = each(connection, sql, params![tenant, last], deadline, |row| {
+                        *after = row.get(0)?;
+                        noted.note_choice(*after, row.get(1)?);
+                        Ok(())
+                    })?;
+                    is_over.then(|| Reached::Turn(String::new()))
                 }
-                Reached::End => return Ok(Some(&mut self.noted)),
+                Reached::Turn(after) => {
+                    let last = after.clone();
+                    let sql = "SELECT session, iif(json_valid(state), state ->> '$.message', NULL),
+                                   iif(json_valid(state), state -> '$.said', NULL)
+                               FROM turns WHERE tenant = ?1 AND session > ?2 ORDER BY session";
+                    let is_over = each(connection, sql, params![tenant, last], deadline, |row| {
+                        *after = row.get(0)?;
+                        let said: Option<String> = row.get(2)?;
+                        noted.note_turn(after.clone(), row.get(1)?, said.as_deref());
+                        Ok(())
+                    })?;
+                    is_over.then(|| Reached::Kept(String::new(), i64::MIN))
+                }
+                Reached::Kept(session, number) => {
+                    let last = (session.clone(), *number);
+                    let sql = "SELECT session, number, digest FROM kept_turns
+                               WHERE tenant = ?1 AND (session, number) > (?2, ?3) ORDER BY session, number";
+                    let is_over = each(connection, sql, params![tenant, last.0, last.1], deadline, |row| {
+                        (*session, *number) = (row.get(0)?, row.get(1)?);
+                        noted.note_kept(session.clone(), row.get_ref(2)?.as_blob()?);
+                        Ok(())
+                    })?;
+                    is_over.then_some(Reached::End)
+                }
+                Reached::End => return Ok(Some(noted)),
             };
-            if !is_over {
-                return Ok(None);
-            }
-            self.reached = match self.reached {
-                Reached::Choice(_) => Reached::Turn(String::new()),
-                Reached::Turn(_) => Reached::Kept(String::new(), i64::MIN),
-                Reached::Kept(..) | Reached::End => Reached::End,
-            };
+            let Some(next) = next else { return Ok(None) };
+            *reached = next;
         }
     }
+}
 
-    fn read_choices(
-        &mut self,
-        connection: &Connection,
-        tenant: &str,
-        after: i64,
-        deadline: Instant,
-    ) -> rusqlite::Result<bool> {
-        let mut select =
-            connection.prepare_cached("SELECT id, message FROM choices WHERE tenant = ?1 AND id > ?2 ORDER BY id")?;
-        let mut rows = select.query(params![tenant, after])?;
-        while let Some(row) = rows.next()? {
-            let id = row.get(0)?;
-            self.noted.note_choice(id, row.get(1)?);
-            self.reached = Reached::Choice(id);
-            if Instant::now() >= deadline {
-                return Ok(false);
-            }
+/// Takes rows up to a deadline, at least one. Were these all?
+fn each(
+    connection: &Connection,
+    sql: &str,
+    values: impl Params,
+    deadline: Instant,
+    mut take: impl FnMut(&Row<'_>) -> rusqlite::Result<()>,
+) -> rusqlite::Result<bool> {
+    let mut select = connection.prepare_cached(sql)?;
+    let mut rows = select.query(values)?;
+    while let Some(row) = rows.next()? {
+        take(row)?;
+        if Instant::now() >= deadline {
+            return Ok(false);
         }
-        Ok(true)
     }
-
-    fn read_turns(
-        &mut self,
-        connection: &Connection,
-        tenant: &str,
-        after: &str,
-        deadline: Instant,
-    ) -> rusqlite::Result<bool> {
-        let mut select = connection.prepare_cached(
-            "SELECT session, iif(json_valid(state), state ->> '$.message', NULL),
-             iif(json_valid(state), state -> '$.said', NULL) FROM turns WHERE tenant = ?1 AND session > ?2
-             ORDER BY session",
-        )?;
-        let mut rows = select.query([tenant, after])?;
-        while let Some(row) = rows.next()? {
-            let session: String = row.get(0)?;
-            self.noted.note_turn(session.clone(), row.get(1)?, row.get::<_, Option<String>>(2)?.as_deref());
-            self.reached = Reached::Turn(session);
-            if Instant::now() >= deadline {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    fn read_kept(
-        &mut self,
-        connection: &Connection,
-        tenant: &str,
-        (session, number): (&str, i64),
-        deadline: Instant,
-    ) -> rusqlite::Result<bool> {
-        let mut select = connection.prepare_cached(
-            "SELECT session, number, digest FROM kept_turns WHERE tenant = ?1 AND (session, number) > (?2, ?3)
-             ORDER BY session, number",
-        )?;
-        let mut rows = select.query(params![tenant, session, number])?;
-        while let Some(row) = rows.next()? {
-            let (session, number): (String, i64) = (row.get(0)?, row.get(1)?);
-            self.noted.note_kept(session.clone(), row.get_ref(2)?.as_blob()?);
-            self.reached = Reached::Kept(session, number);
-            if Instant::now() >= deadline {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
+    Ok(true)
 }
 
 /// Removes what was found to go. What choices moved cannot be taken apart; if any of them goes, all that the tenant's
