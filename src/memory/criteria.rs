@@ -221,6 +221,7 @@ fn refuse_nothing(node: &Node, at: &mut At) {
 
 /// `threadId` is another name of `thread.id`.
 fn thread(fields: &mut Fields<'_>, filter: &mut Filter) {
+    fields.alias("threadId", "metadata.threadId");
     let Some(name) = fields.optional::<Reference>("threadId") else { return };
     if filter.thread.as_deref().is_some_and(|other| other != name.as_str()) {
         fields.bad_value("threadId", "`thread.id` says another thread");

@@ -203,6 +203,8 @@ mod tests {
         assert_eq!(object, text);
         let path = parse(r#"{"criteria":{"metadata.userId":"user:user:a%3Ab"}}"#).unwrap();
         assert_eq!(path, text, "a field of the kind is one, however it is spelt");
+        let thread = |key: &str| parse(&format!(r#"{{"criteria":{{"{key}":"t"}}}}"#)).unwrap();
+        assert_eq!(thread("metadata.threadId"), thread("thread.id"));
         let sorted = parse(r#"{"options":{"sortBy":"metadata.userId"}}"#).unwrap();
         assert!(matches!(sorted.sort, SortBy::Id(_)));
         assert_eq!(text.filter.user.as_deref(), Some("user:user:a%3Ab"));

@@ -39,8 +39,9 @@ def before_call(context, case, kwargs):
         # It says the same as the numbers, or is refused; in a memory's metadata it is a misspelt key.
         case.body = without(case.body, {"message"})
     if isinstance(case.body, dict) and isinstance(case.body.get("criteria"), dict):
-        # Their keys are the fields of the kind, and paths of one's own.
-        case.body["criteria"] = {}
+        # Their keys are the fields of the kind, and paths of one's own, which have scalars.
+        scalars = [value for value in case.body["criteria"].values() if isinstance(value, (str, bool, int, float))]
+        case.body["criteria"] = {f"metadata.own{number}": value for number, value in enumerate(scalars)}
     if case.path.endswith("/qualify/miss") and isinstance(case.body, dict) and "toolName" in case.body:
         case.body["toolName"] = TOOL
 
