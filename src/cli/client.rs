@@ -22,6 +22,7 @@ use crate::wire::problem::ProblemDocument;
 pub(super) struct Client {
     target: Target,
     token: Option<String>,
+    patience: Duration,
 }
 
 /// How long an answer may take; a reload of many documents takes longest.
@@ -66,7 +67,7 @@ pub(super) enum ClientError {
 impl Client {
     /// The daemon behind an admin socket.
     pub(super) fn socket(path: &Path) -> Self {
-        Self { target: Target::Socket(path.to_owned()), token: None }
+        Self { target: Target::Socket(path.to_owned()), token: None, patience: PATIENCE }
     }
 
     /// The daemon at `http://host:port`.
@@ -76,10 +77,15 @@ impl Client {
             (Some("http"), Some(authority), "" | "/") => {
                 let host = authority.as_str();
                 let authority = if authority.port().is_some() { host.to_owned() } else { format!("{host}:80") };
-                Ok(Self { target: Target::Http { authority }, token })
+                Ok(Self { target: Target::Http { authority }, token, patience: PATIENCE })
             }
             _ => Err(ClientError::Address(url.to_owned())),
         }
+    }
+
+    /// The same for what may take so long.
+    pub(super) fn patient(&self, patience: Duration) -> Self {
+        Self { patience, ..self.clone() }
     }
 
     /// Sends a request and returns whatever comes back.
@@ -94,7 +100,7 @@ impl Client {
             Target::Http { authority } => format!("http://{authority}"),
         };
         let sent = self.send_to(&target, method, path, body);
-        timeout(PATIENCE, sent).await.unwrap_or_else(|_| Err(ClientError::Silent { target: target.clone() }))
+        timeout(self.patience, sent).await.unwrap_or_else(|_| Err(ClientError::Silent { target: target.clone() }))
     }
 
     async fn send_to(

@@ -3,6 +3,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
@@ -26,6 +27,9 @@ use crate::wire::memory_archive::{ArchivedMemory, ExportAnswer, ImportAnswer, Im
 
 /// Memories on a page of an export.
 const PAGE: usize = 200;
+
+/// How long a purge may take: some two minutes of a hundred thousand memories.
+const PURGE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The way to one tenant's memories.
 pub(super) struct MemoryDoor {
@@ -166,7 +170,8 @@ impl MemoryDoor {
     pub(super) async fn purge(&self, body: Value) -> Result<u64, CliError> {
         match &self.way {
             Way::Daemon(client) => {
-                let answer: PurgeAnswer = self.ask(client, "POST", "/-/memories/purge", Some(&body)).await?;
+                let client = client.patient(PURGE);
+                let answer: PurgeAnswer = self.ask(&client, "POST", "/-/memories/purge", Some(&body)).await?;
                 Ok(answer.purged)
             }
             Way::Files(engine, _) => match decode(body.into()).map_err(RecallError::Faulty)? {

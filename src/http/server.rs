@@ -5,6 +5,7 @@ pub(super) mod body;
 mod connection;
 mod cors;
 mod guard;
+mod patience;
 mod places;
 pub mod probe;
 mod progress;

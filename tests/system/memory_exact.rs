@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::daemon::{Site, almanacd};
+use crate::daemon::{Site, almanacd, wait_until};
 use crate::memory::{add, contents, id, message, patch, search, start, with};
 
 fn run(site: &Site, arguments: &[&str]) -> (i32, String, String) {
@@ -164,6 +166,25 @@ fn a_damaged_memory_is_named_and_harms_no_other() {
     let (code, _, error) = run(&site, &["memory", "purge", "--id", &bad]);
     assert_eq!(code, 0, "{error}");
     assert_eq!(search(&daemon, "messages", &json!({}))["total"], 1);
+}
+
+#[test]
+fn a_purge_is_waited_for_however_long_it_takes() {
+    let site = Site::new();
+    let daemon = site.configure("http: {request_timeout: 500ms}\n").start();
+    let gone = id(&add(&daemon, "messages", &message("x", "t", 0))).to_owned();
+    let reader = rusqlite::Connection::open(site.path("state/almanac.db")).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM memories;").unwrap();
+    thread::scope(|scope| {
+        let purge = scope.spawn(|| run(&site, &["memory", "purge", "--id", &gone]));
+        let begun = Instant::now();
+        // A request is given 2 s more than it may take.
+        wait_until("no request takes so long", || begun.elapsed() > Duration::from_secs(4));
+        assert!(!purge.is_finished());
+        reader.execute_batch("COMMIT").unwrap();
+        let (code, said, error) = purge.join().unwrap();
+        assert_eq!((code, said.as_str()), (0, "1 memories removed for good\n"), "{error}");
+    });
 }
 
 #[test]

@@ -20,6 +20,7 @@ use tokio::sync::{Semaphore, watch};
 
 use super::cors;
 use super::guard::{Door, Guard};
+use super::patience::patiently;
 use super::progress::Progress;
 use super::{body, request_id};
 use crate::access::{Grant, Scope, TokenKeeper};
@@ -384,7 +385,8 @@ impl Service {
             progress.set_unread(false);
             if bytes.len() >= LARGE_BODY {
                 let turn = self.large.acquire().await.map_err(|_| NoThread)?;
-                let answer = Self::handle_large(context, route.handler, request, bytes, most).await;
+                let answer = Self::handle_large(context, route.handler, request, bytes, most);
+                let answer = self.waited_for(route.access, progress, answer).await;
                 drop(turn);
                 return answer;
             }
@@ -393,13 +395,22 @@ impl Service {
         let mut answer = match route.handler {
             Handler::Now(handler) => handler(&context, &mut request),
             Handler::Blocking(handler) => blocking(move || handler(&context, &mut request)).await,
-            Handler::Async(handler) => handler(context, request).await,
+            Handler::Async(handler) => self.waited_for(route.access, progress, handler(context, request)).await,
             Handler::Upload(_) => unreachable!("it was called before the body was read"),
         }?;
         if answer.body().is_stream() {
             answer.body_mut().until(revoked());
         }
         Ok(answer)
+    }
+
+    /// Waits for an answer. What only an administrator asks for may take its time, such as removing all of a tenant's
+    /// memories.
+    async fn waited_for<T>(&self, access: Access, progress: &Progress, answer: impl Future<Output = T>) -> T {
+        match access {
+            Access::Socket => patiently(progress, self.settings.request_timeout, answer).await,
+            Access::Open | Access::Scope(_) | Access::Console | Access::Mcp => answer.await,
+        }
     }
 
     /// Reads and answers on a thread that may block, from the text of the body to the answer's.
