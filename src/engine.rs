@@ -5,10 +5,12 @@ pub mod finding;
 mod following;
 mod forecasts;
 pub mod generation;
+mod grace;
 mod index_renewal;
 mod lane;
 pub mod learner;
 pub mod memory;
+mod memory_purge;
 pub mod memory_relations;
 pub mod memory_wrappers;
 pub mod proposer;
@@ -242,10 +244,16 @@ impl Engine {
         (missed, notes.close())
     }
 
-    /// The tool was chosen for what somebody looked for, and did it. Learnt, and noted; nobody waits for that.
-    pub fn choose(&self, tenant: &str, message: &str, tool: &str) {
+    /// The tool was chosen for what somebody looked for when there had been so many [purges](Self::purges), and did it.
+    /// Learnt, and noted; nobody waits for that. What was looked for before another purge may be what that removed.
+    pub fn choose(&self, tenant: &str, looked_for: (&str, u64), tool: &str) {
         let mut notes = Notepad::new(&*self.store);
-        self.qualifier.choose(&self.generation(), &mut notes, tenant, message, tool);
+        self.qualifier.choose(&self.generation(), &mut notes, tenant, looked_for, tool);
+    }
+
+    /// How many purges selection has heard of since the start.
+    pub fn purges(&self) -> u64 {
+        self.qualifier.purges()
     }
 
     /// A session's stream told what the session is about, or it or a report what it used.

@@ -11,6 +11,7 @@ mod file_identity;
 mod finding;
 pub mod fleet;
 mod followed;
+mod forgotten_texts;
 mod front;
 mod journal;
 pub mod memories;
@@ -42,6 +43,7 @@ pub use audit::{
 };
 pub use fleet::{DaemonFigures, DaemonState, Fleet, FleetDaemon};
 pub use followed::{FleetKey, Followed, FollowedPurge};
+pub use forgotten_texts::ForgottenTexts;
 pub use front::OnCommit;
 pub use memories::Memories;
 pub use notes::{ChoiceNote, Note, Notepad, Notes, NotesPending};

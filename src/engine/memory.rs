@@ -14,8 +14,8 @@ use crate::memory::query::{Hit, ScoreSignals};
 use crate::memory::search::{ForeignCursor, Recall};
 use crate::memory::stored::{Draft, Keys, StoredMemory, StoredVersion};
 use crate::memory::{Kind, Metadata, StructuredId, schema, text};
-use crate::store::memories::{Acknowledged, IdempotencyKey, Imported, MemoryError, Purge, Thread};
-use crate::store::{ChoiceNote, Store, StoreError};
+use crate::store::memories::{Acknowledged, IdempotencyKey, Imported, MemoryError, Thread};
+use crate::store::{Store, StoreError};
 use crate::strict::decode::decode_with;
 use crate::strict::{At, Fault, Segment};
 
@@ -318,40 +318,6 @@ impl Engine {
         self.store.memories().import(tenant, batch.collect())
     }
 
-    /// Removes memories for good, with all that was made from them, and what selection learnt from messages of the same
-    /// text. Says how many. It is done when no file of the store has a byte of them.
-    pub async fn purge_memories(&self, tenant: &str, which: Purge) -> Result<u64, RecallError> {
-        let purge = self.store.memories().purge(tenant, which, sessions_of)?;
-        let (qualifier, store, tenant) = (Arc::clone(&self.qualifier), Arc::clone(&self.store), tenant.to_owned());
-        // Selection forgets also if nobody waits any more, or not all could be removed.
-        let purged = tokio::spawn(async move {
-            let forgotten = purge.durable().await?;
-            let (memories, failure) = (forgotten.memories, forgotten.failure.clone());
-            let left = forgotten.has_choices.then_some({
-                let tenant = tenant.clone();
-                move || kept_choices(&*store, &tenant)
-            });
-            let forget = blocking::run(move || qualifier.forget(&tenant, &forgotten.sessions, left)).await;
-            forget.map_err(unavailable)?;
-            failure.map_or(Ok(memories), |failure| Err(failure.into()))
-        });
-        purged.await.map_err(|_| StoreError::Closed)?
-    }
-
-    /// Removes for good what is known of a person: the memories about it, in every version of its id; what selection
-    /// learnt from messages of the same text; and where sessions stand that are named after their chats and
-    /// threads. Says how many memories that were.
-    pub async fn forget_user(&self, tenant: &str, user: &StructuredId) -> Result<u64, RecallError> {
-        let bare = StructuredId::new(user.namespace(), user.entity(), user.id(), None);
-        let bare = bare.map_or_else(|_| user.to_string(), |bare| bare.to_string());
-        self.purge_memories(tenant, Purge::Person(bare)).await
-    }
-
-    /// Removes all of a tenant's memories for good, and with them what goes with a person. Says how many.
-    pub async fn forget_everybody(&self, tenant: &str) -> Result<u64, RecallError> {
-        self.purge_memories(tenant, Purge::Everybody).await
-    }
-
     /// Reads on a thread that may block, in the lane of those who read a few. The others wait their turn without a
     /// thread.
     pub(super) async fn read_memories<T: Send + 'static>(
@@ -379,25 +345,8 @@ impl Engine {
     }
 }
 
-fn unavailable(error: NoThread) -> StoreError {
+pub(super) fn unavailable(error: NoThread) -> StoreError {
     StoreError::Unavailable(error.to_string())
-}
-
-/// Choices that the store has left. If it cannot be read, nothing is taught until the next start: what went must not
-/// stay.
-fn kept_choices(store: &dyn Store, tenant: &str) -> Vec<ChoiceNote> {
-    // A connection may just have gone; the next one is another.
-    let kept = store.kept_choices(tenant).or_else(|_| store.kept_choices(tenant));
-    kept.unwrap_or_else(|error| {
-        tracing::warn!(%error, tenant, "what selection learnt is forgotten with what was purged, until the next start");
-        Vec::new()
-    })
-}
-
-/// What a session of a chat may be called: as the chat is, with or without what says that it is one.
-fn sessions_of(chat: &str) -> Vec<String> {
-    let bare = chat.parse().map(|chat: StructuredId| chat.id().to_owned());
-    bare.into_iter().chain([chat.to_owned()]).collect()
 }
 
 fn now() -> String {
@@ -488,21 +437,17 @@ fn recalled(hit: Hit, terms: &[String]) -> Result<Recalled, RecallError> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
 
     use tempfile::TempDir;
     use tokio::time::timeout;
 
     use super::*;
-    use crate::catalog::load::{LoadOptions, load};
     use crate::memory::query::Filter;
     use crate::store::suite::memories::draft as stored_draft;
-    use crate::store::{Notepad, Sqlite, sqlite};
+    use crate::store::{Sqlite, sqlite};
 
     const TENANT: &str = "default";
-
-    const TOOL: &str =
-        "name: tool\ntitle: t\ndescription: d\ncategory: test\ncapabilities: []\nkeywords: []\nuse_cases: []\n";
 
     #[test]
     fn who_asks_for_one_waits_for_no_search() {
@@ -533,34 +478,6 @@ mod tests {
             drop(turns);
             for search in searches {
                 assert_eq!(search.await.unwrap(), 1);
-            }
-        });
-    }
-
-    #[test]
-    fn selection_forgets_what_was_purged_although_nobody_waits() {
-        let (directory, tools) = (TempDir::new().unwrap(), TempDir::new().unwrap());
-        let options = sqlite::Options::file(sqlite::file_in(directory.path()));
-        let store = Arc::new(Sqlite::start(options, Box::new(|_, _| ())).unwrap());
-        let engine = Engine::on(Arc::clone(&store) as Arc<dyn Store>);
-        std::fs::write(tools.path().join("tool.yaml"), TOOL).unwrap();
-        engine.publish(&load(LoadOptions::directory(tools.path())));
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let (secret, other) = ("how high is the lighthouse of Genoa", "which lighthouse is the tallest one");
-            let mut notes = Notepad::new(&*store);
-            for message in [secret, other] {
-                assert!(engine.qualifier.choose(&engine.generation(), &mut notes, TENANT, message, "tool"));
-            }
-            notes.close().unwrap().durable().await.unwrap();
-            let draft = stored_draft(secret, &Value::Object(Map::new()));
-            store.memories().add(TENANT, draft, None).unwrap().durable().await.unwrap();
-            let purge = engine.purge_memories(TENANT, Purge::Everybody);
-            assert!(timeout(Duration::ZERO, purge).await.is_err(), "it is not done at once");
-            let deadline = Instant::now() + Duration::from_secs(60);
-            while engine.qualifier.usage(TENANT).choices() != 1 {
-                assert!(Instant::now() < deadline);
-                tokio::task::yield_now().await;
             }
         });
     }

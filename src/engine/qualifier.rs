@@ -4,6 +4,8 @@
 //! Readers hold what was published last. Whoever learns does so one after the other, after what is learnt from has
 //! happened; no question waits for that, and no reload.
 
+mod forgetting;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -12,6 +14,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use imbl::HashMap;
 use parking_lot::Mutex;
 
+use super::grace::GracePeriods;
 use super::published::Published;
 use super::told::{Allowance, Told};
 use super::{Generation, processors};
@@ -46,6 +49,8 @@ pub(super) struct Qualifier {
     /// What a tenant chose while its choices are learnt anew.
     since: Mutex<Option<Since>>,
     allowance: Mutex<Allowance>,
+    /// Whoever asks or learns may have seen a message that a purge makes others forget, and note it.
+    asking: GracePeriods,
 }
 
 /// Choices of a tenant from a moment on.
@@ -147,42 +152,6 @@ impl Qualifier {
         self.usages.update(|usages| usages.extend(shared(learnt(selector, choices)).take(MAX_TENANTS)));
     }
 
-    /// Forgets sessions, and learns a tenant's choices anew from those that are left, if any went. It takes as long as
-    /// learning them does; who chooses or asks meanwhile does not wait. Of several purges each reads what is left when
-    /// its turn comes, so none brings back what another took.
-    pub(super) fn forget(&self, tenant: &str, sessions: &[String], left: Option<impl FnOnce() -> Vec<ChoiceNote>>) {
-        self.forget_turns(tenant, sessions);
-        let Some(left) = left else { return };
-        let mut earlier = self.making.lock();
-        let Some(selector) = self.selector.load_full() else {
-            earlier.retain(|choice| choice.tenant != tenant);
-            earlier.extend(left());
-            return;
-        };
-        if self.usages.load().contains_key(tenant) {
-            self.note_from_now_on(tenant);
-            self.learn_instead(&selector, tenant, learnt(&selector, left()).remove(tenant));
-        }
-    }
-
-    fn note_from_now_on(&self, tenant: &str) {
-        *self.since.lock() = Some(Since { tenant: tenant.to_owned(), choices: Vec::new() });
-    }
-
-    /// Replaces what a tenant's choices taught, and adds what it chose since that was begun.
-    fn learn_instead(&self, selector: &Selector, tenant: &str, usage: Option<Usage>) {
-        self.usages.update(|usages| {
-            let since = self.since.lock().take().map(|since| since.choices).unwrap_or_default();
-            if usage.is_none() && since.is_empty() {
-                usages.remove(tenant);
-                return;
-            }
-            // What any of them moved was moved from where those that went had brought it.
-            let usage = added(selector, usage.unwrap_or_default(), &since).with_adaptation(Adaptation::NONE);
-            usages.insert(tenant.into(), Arc::new(usage));
-        });
-    }
-
     /// Takes over what other daemons wrote: purges, where sessions stand, and choices.
     pub(super) fn follow(&self, followed: Followed) {
         for FollowedPurge { tenant, sessions, choices } in followed.purges {
@@ -220,14 +189,6 @@ impl Qualifier {
         });
     }
 
-    fn forget_turns(&self, tenant: &str, sessions: &[String]) {
-        self.turns.update(|turns| {
-            for session in sessions {
-                turns.forget(tenant, session);
-            }
-        });
-    }
-
     /// What the tenant's choices taught.
     pub(super) fn usage(&self, tenant: &str) -> Arc<Usage> {
         self.usages.load().get(tenant).cloned().unwrap_or_default()
@@ -252,6 +213,7 @@ impl Qualifier {
         session: Option<&str>,
         question: &Question<'_>,
     ) -> Qualification {
+        let _asking = self.asking.enter();
         let selector = self.selector(generation);
         let before = session.and_then(|session| self.turn(tenant, session));
         let context = question.context.or(before.as_ref().map(|turn| &turn.context));
@@ -273,9 +235,13 @@ impl Qualifier {
         }
         if let Some(session) = session {
             self.replace(notes, tenant, session, |turn| {
+                // A session that was forgotten since stays so.
+                if before.is_some() && turn.is_none() {
+                    return None;
+                }
                 let next =
                     Turn::next(turn.map(|turn| &**turn), question.message, answer.context.clone(), answer.sticky);
-                next.about(question.said, answer.says)
+                Some(next.about(question.said, answer.says))
             });
         }
         answer
@@ -286,11 +252,11 @@ impl Qualifier {
         notes: &mut Notepad<'_>,
         tenant: &str,
         session: &str,
-        next: impl FnOnce(Option<&Arc<Turn>>) -> Turn,
+        next: impl FnOnce(Option<&Arc<Turn>>) -> Option<Turn>,
     ) {
         self.turns.update(|turns| {
             let before = turns.get(tenant, session).cloned();
-            let turn = next(before.as_ref());
+            let Some(turn) = next(before.as_ref()) else { return };
             let state = serde_json::to_string(&turn).expect("a turn has only strings and finite numbers");
             let number = turn.number.cast_signed();
             let note = TurnNote {
@@ -305,6 +271,14 @@ impl Qualifier {
         });
     }
 
+    fn change(&self, notes: &mut Notepad<'_>, tenant: &str, session: &str, change: impl FnOnce(&mut Turn)) {
+        self.replace(notes, tenant, session, |turn| {
+            let mut turn = turn.map(|turn| Turn::clone(turn)).unwrap_or_default();
+            change(&mut turn);
+            Some(turn)
+        });
+    }
+
     /// Takes over what a session's stream told: its intent, if it told one, and what it used.
     pub(super) fn hear(
         &self,
@@ -314,46 +288,37 @@ impl Qualifier {
         intent: Option<IntentContext>,
         used: Used,
     ) {
-        self.replace(notes, tenant, session, |turn| {
-            let mut turn = turn.map(|turn| Turn::clone(turn)).unwrap_or_default();
-            turn.context = intent.unwrap_or(turn.context);
+        self.change(notes, tenant, session, |turn| {
+            if let Some(intent) = intent {
+                turn.context = intent;
+            }
             turn.used = turn.used.and(used);
-            turn
         });
     }
 
     /// Takes note of what was suggested to a session, if messages of it were qualified.
     pub(super) fn suggest(&self, notes: &mut Notepad<'_>, tenant: &str, session: &str, tools: &[String]) {
         if self.turn(tenant, session).is_some_and(|turn| turn.has_message() && turn.lacks_suggestion(tools)) {
-            self.replace(notes, tenant, session, |turn| {
-                let mut turn = turn.map(|turn| Turn::clone(turn)).unwrap_or_default();
-                turn.suggest(tools);
-                turn
-            });
+            self.change(notes, tenant, session, |turn| turn.suggest(tools));
         }
     }
 
     /// Learns from calls: each was chosen for the last message of its session.
     pub(super) fn observe(&self, generation: &Generation, notes: &mut Notepad<'_>, executions: &[Execution]) {
+        let _asking = self.asking.enter();
         let mut learnt = 0;
         for execution in executions {
             let Some(session) = &execution.session else { continue };
             let Some(turn) = self.turn(&execution.tenant, session) else { continue };
             if execution.outcome != Outcome::Success {
                 if turn.takes(&execution.tool) {
-                    self.replace(notes, &execution.tenant, session, |turn| {
-                        let mut turn = turn.map(|turn| Turn::clone(turn)).unwrap_or_default();
-                        turn.take(&execution.tool);
-                        turn
-                    });
+                    self.change(notes, &execution.tenant, session, |turn| turn.take(&execution.tool));
                 }
                 continue;
             }
             let mut message = None;
-            self.replace(notes, &execution.tenant, session, |turn| {
-                let mut turn = turn.map(|turn| Turn::clone(turn)).unwrap_or_default();
-                message = turn.call(&execution.tool).then(|| meant(&turn));
-                turn
+            self.change(notes, &execution.tenant, session, |turn| {
+                message = turn.call(&execution.tool).then(|| meant(turn));
             });
             let may = |_: &String| {
                 learnt < MAX_PAIRS && self.allowance.lock().call(&execution.tenant, &execution.tool, SystemTime::now())
@@ -365,16 +330,19 @@ impl Qualifier {
         }
     }
 
-    /// Learns from a call that succeeded, which answered what was looked for.
+    /// Learns from a call that succeeded, which answered what was looked for when there had been so many
+    /// [purges](Self::purges).
     pub(super) fn choose(
         &self,
         generation: &Generation,
         notes: &mut Notepad<'_>,
         tenant: &str,
-        message: &str,
+        (message, purges): (&str, u64),
         tool: &str,
     ) -> bool {
-        self.allowance.lock().call(tenant, tool, SystemTime::now())
+        let _asking = self.asking.enter();
+        purges == self.purges()
+            && self.allowance.lock().call(tenant, tool, SystemTime::now())
             && self.learn(generation, notes, tenant, message, tool, ChosenBy::Call)
     }
 
@@ -436,6 +404,7 @@ impl Qualifier {
         message: Option<&str>,
         tool: &str,
     ) -> Missed {
+        let _asking = self.asking.enter();
         let tenant = told.tenant;
         let selector = self.selector(generation);
         let category = selector
@@ -445,10 +414,9 @@ impl Qualifier {
         let mut missed = Missed { category, context: None, retries: 1, is_learnt: false };
         let mut said = message.map(str::to_owned);
         if let Some(session) = session {
-            self.replace(notes, tenant, session, |turn| {
-                let mut turn = turn.map(|turn| Turn::clone(turn)).unwrap_or_default();
+            self.change(notes, tenant, session, |turn| {
                 if let Some(category) = &missed.category {
-                    turn.context = turn.context.with_category(category);
+                    turn.context = turn.context.clone().with_category(category);
                 }
                 if !turn.has_message() {
                     head(message.unwrap_or_default(), MAX_MESSAGE_BYTES).clone_into(&mut turn.message);
@@ -457,9 +425,8 @@ impl Qualifier {
                 missed.retries = turn.misses;
                 missed.context = Some(turn.context.clone());
                 if said.is_none() && turn.teach(tool) {
-                    said = Some(meant(&turn));
+                    said = Some(meant(turn));
                 }
-                turn
             });
         }
         missed.is_learnt = said.is_some_and(|message| {
@@ -533,50 +500,4 @@ fn analysed(choices: &[ChoiceNote]) -> Vec<Message> {
 
 fn is_of(selector: &Arc<Selector>, generation: &Generation) -> bool {
     selector.is_of(&generation.loaded().catalog, generation.categories())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::catalog::load::{LoadOptions, load};
-    use crate::engine::Engine;
-
-    #[test]
-    fn what_is_chosen_while_old_choices_are_learnt_anew_is_learnt() {
-        let directory = tempfile::TempDir::new().unwrap();
-        let rest = "title: t\ndescription: d\ncategory: test\ncapabilities: []\nkeywords: []\nuse_cases: []\n";
-        std::fs::write(directory.path().join("tool.yaml"), format!("name: tool\n{rest}")).unwrap();
-        let engine = Engine::new();
-        engine.publish(&load(LoadOptions::directory(directory.path())));
-        let (qualifier, generation, store) = (&engine.qualifier, engine.generation(), engine.store.as_ref());
-        let choose = |tenant: &str, message: &str| {
-            let mut notes = Notepad::new(store);
-            assert!(qualifier.choose(&generation, &mut notes, tenant, message, "tool"), "{message}");
-        };
-        let choices = || ["t", "other"].map(|tenant| qualifier.usage(tenant).choices());
-        choose("t", "how high is the lighthouse of Genoa");
-        choose("t", "which lighthouse is the tallest one");
-        let kept = ChoiceNote {
-            tenant: "t".to_owned(),
-            tool: "tool".to_owned(),
-            message: "which lighthouse is the tallest one".to_owned(),
-            trust: 1.0,
-            adaptation: qualifier.usage("t").adaptation().to_bytes(),
-        };
-        let has_moved = || qualifier.usage("t").adaptation().to_bytes() != Adaptation::NONE.to_bytes();
-        assert!(has_moved());
-        let relearnt = learnt(&qualifier.selector(&generation), vec![kept]).remove("t");
-        qualifier.note_from_now_on("t");
-        choose("t", "how bright is the lighthouse of Ushant");
-        choose("other", "how bright is the lighthouse of Ushant");
-        assert_eq!(choices(), [3, 1], "nobody waits, and who asks is answered as before");
-        let noted = || qualifier.since.lock().as_ref().unwrap().choices[0].adaptation.clone();
-        assert_eq!(noted(), [0; 0], "a start in between brings back nothing that those that went had moved");
-        qualifier.learn_instead(&qualifier.selector(&generation), "t", relearnt);
-        assert_eq!(choices(), [2, 1]);
-        assert!(!has_moved(), "what the others moved is forgotten with them");
-        choose("t", "is there a lighthouse in Wrangel");
-        qualifier.forget("t", &[], Some(Vec::new));
-        assert_eq!(choices(), [0, 1]);
-    }
 }

@@ -505,8 +505,8 @@ impl Mcp {
     }
 
     fn choose(&self, tenant: &Arc<str>, search: &str, tool: &str) {
-        if let Some(query) = self.relay.searches.take(tenant, search) {
-            self.engine.choose(tenant, &query, tool);
+        if let Some((query, purges)) = self.relay.searches.take(tenant, search) {
+            self.engine.choose(tenant, (&query, purges), tool);
         }
     }
 }

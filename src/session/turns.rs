@@ -155,6 +155,15 @@ impl Turns {
         }
     }
 
+    /// Forgets the tenant's sessions whose turns are such.
+    pub fn forget_where(&mut self, tenant: &str, is_such: impl Fn(&Turn) -> bool) {
+        let sessions = self.by_age.latest_of(tenant);
+        let such = sessions.filter(|name| self.by_name.get(*name).is_some_and(|(_, turn)| is_such(turn)));
+        for name in such.cloned().collect::<Vec<_>>() {
+            self.forget(tenant, &name.1);
+        }
+    }
+
     /// The last turn of a session, if the tenant has it.
     pub fn get(&self, tenant: &str, session: &str) -> Option<&Arc<Turn>> {
         self.by_name.get(&(tenant.to_owned(), session.to_owned())).map(|(_, turn)| turn)
@@ -234,6 +243,11 @@ impl Turn {
             self.said.push(head(&self.message, MAX_SAID_BYTES).to_owned());
         }
         self
+    }
+
+    /// What of its session's messages it keeps.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        [&self.message].into_iter().chain(&self.said).map(String::as_str)
     }
 
     /// Takes note that a tool was missed.

@@ -4,11 +4,12 @@
 //! nobody else: it sees what was acknowledged, never half of a write.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::StoreError;
+use super::{ForgottenTexts, StoreError};
 use crate::memory::query::{Found, Search};
 use crate::memory::stored::{Draft, Keys, StoredMemory, StoredVersion};
 use crate::memory::text::index_stored;
@@ -76,6 +77,8 @@ pub enum Purge {
     Person(String),
     /// All of the tenant's.
     Everybody,
+    /// None: what was noted since of texts that went, and of sessions, by whoever still had them in memory.
+    NotedSince { texts: Arc<ForgottenTexts>, sessions: Vec<String> },
 }
 
 /// The names that sessions of a chat may have, from the chat's key.
@@ -87,6 +90,9 @@ pub struct Forgotten {
     pub memories: u64,
     /// Sessions of the tenant whose state went.
     pub sessions: Vec<String>,
+    /// What the memories said in any version. Whoever has any of it in memory may note it again, and is to forget it;
+    /// then [`Purge::NotedSince`] removes what was noted meanwhile.
+    pub texts: Arc<ForgottenTexts>,
     /// Choices of the tenant went; what the others taught is to be learnt anew from [`Store::kept_choices`].
     ///
     /// [`Store::kept_choices`]: super::Store::kept_choices

@@ -2,20 +2,16 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use super::forgotten_texts::{ForgottenTexts, TextDigest};
 use super::notes::digest;
-use crate::session::turns::{MAX_MESSAGE_BYTES, MAX_SAID_BYTES};
-use crate::text::head::head;
 
-/// What is noted of a tenant, by what it is found by, and what of it is to go.
+/// What is noted of a tenant, by the texts it is found by, and what of it is to go.
 #[derive(Debug, Default)]
 pub(super) struct Noted {
-    choices: HashMap<String, Vec<i64>>,
-    /// By the message they stand at.
-    turns: HashMap<String, Vec<String>>,
-    /// By the beginnings of the messages that they are about.
-    said: HashMap<String, Vec<String>>,
-    /// By the digests of the messages of turns that are kept.
-    kept: HashMap<[u8; 16], Vec<String>>,
+    choices: HashMap<TextDigest, Vec<i64>>,
+    /// By the message that each stands at, the beginnings of those that it is about, and the messages of its turns that
+    /// are kept.
+    saying: HashMap<TextDigest, Vec<String>>,
     sessions: BTreeSet<String>,
     /// Numbers of choices.
     pub(super) gone_choices: BTreeSet<i64>,
@@ -25,18 +21,15 @@ pub(super) struct Noted {
 
 impl Noted {
     /// There is a choice of this number.
-    pub(super) fn note_choice(&mut self, id: i64, message: String) {
-        self.choices.entry(message).or_default().push(id);
+    pub(super) fn note_choice(&mut self, id: i64, message: &str) {
+        self.choices.entry(digest(message)).or_default().push(id);
     }
 
     /// There is a session that stands at this message, about those whose beginnings are listed in JSON.
     pub(super) fn note_turn(&mut self, session: String, message: Option<String>, said: Option<&str>) {
-        if let Some(message) = message {
-            self.turns.entry(message).or_default().push(session.clone());
-        }
-        let said = said.map(serde_json::from_str::<Vec<String>>);
-        for message in said.and_then(Result::ok).into_iter().flatten() {
-            self.said.entry(message).or_default().push(session.clone());
+        let said = said.map(serde_json::from_str::<Vec<String>>).and_then(Result::ok).unwrap_or_default();
+        for text in message.into_iter().chain(said) {
+            self.saying.entry(digest(&text)).or_default().push(session.clone());
         }
         self.sessions.insert(session);
     }
@@ -44,22 +37,27 @@ impl Noted {
     /// There is a turn that is kept, of a message with this digest. One of another length is nobody's.
     pub(super) fn note_kept(&mut self, session: String, digest: &[u8]) {
         if let Ok(digest) = digest.try_into() {
-            self.kept.entry(digest).or_default().push(session);
+            self.saying.entry(digest).or_default().push(session);
         }
     }
 
-    pub(super) fn forget_sessions(&mut self, names: impl Iterator<Item = String>) {
-        self.gone.extend(names.filter(|name| self.sessions.contains(name)));
+    pub(super) fn forget_sessions(&mut self, names: impl IntoIterator<Item = String>) {
+        self.gone.extend(names.into_iter().filter(|name| self.sessions.contains(name)));
     }
 
-    pub(super) fn forget_text(&mut self, text: &str) {
-        let text = head(text, MAX_MESSAGE_BYTES);
-        self.gone_choices.extend(self.choices.remove(text).into_iter().flatten());
-        // Sessions without a message stand at none.
-        if !text.is_empty() {
-            self.gone.extend(self.turns.remove(text).into_iter().flatten());
-            self.gone.extend(self.kept.remove(&digest(text)).into_iter().flatten());
-            self.gone.extend(self.said.remove(head(text, MAX_SAID_BYTES)).into_iter().flatten());
+    /// Finds what goes with a text, which joins those that went.
+    pub(super) fn forget_text(&mut self, text: &str, texts: &mut ForgottenTexts) {
+        for digest in texts.insert(text) {
+            self.gone_choices.extend(self.choices.remove(&digest).into_iter().flatten());
+            self.gone.extend(self.saying.remove(&digest).into_iter().flatten());
         }
+    }
+
+    /// Finds what goes with texts that went before.
+    pub(super) fn forget_texts(&mut self, texts: &ForgottenTexts) {
+        let choices = self.choices.extract_if(|digest, _| texts.has_digest(digest));
+        self.gone_choices.extend(choices.flat_map(|(_, ids)| ids));
+        let sessions = self.saying.extract_if(|digest, _| texts.has_digest(digest));
+        self.gone.extend(sessions.flat_map(|(_, names)| names));
     }
 }

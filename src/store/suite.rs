@@ -36,6 +36,7 @@ macro_rules! keeps_the_contract {
                 a_position_is_taken_once_and_a_refusal_fails_nobody_else,
                 a_change_keeps_the_old_version_and_refuses_a_lost_update, a_person_is_forgotten_in_every_version,
                 turns_that_are_kept_go_with_what_was_said_in_them,
+                what_is_noted_again_of_what_went_goes_as_well,
                 pages_of_a_search_are_of_one_moment_whoever_writes_meanwhile, an_archive_comes_back_as_it_was,
                 ids_sort_by_their_text_and_moments_by_time,
                 searches_answer_as_a_plain_filter_does;

@@ -175,6 +175,7 @@ fn answer(reach: &Reach, tenant: &Arc<str>, arguments: Arguments) -> FoundAnswer
         (Some(text), _) => {
             let limit = arguments.limit.unwrap_or(LIMIT[0]);
             let query = ToolQuery { tenant, text: &text, limit, nearest: NEAREST };
+            let purges = engine.purges();
             let found = engine.find(&generation, &query, |entry| is_found(entry.name()));
             let entries: Vec<&Arc<Entry>> = found.tools.iter().map(|FoundTool { entry, .. }| entry).collect();
             let tools = found.tools.iter().enumerate().map(|(place, FoundTool { entry, score })| {
@@ -184,7 +185,7 @@ fn answer(reach: &Reach, tenant: &Arc<str>, arguments: Arguments) -> FoundAnswer
                 Described { score, ..describe.tool(entry, detail, &entries) }
             });
             FoundAnswer {
-                search_id: has_servers.then(|| door.searches().add(tenant, &text)),
+                search_id: has_servers.then(|| door.searches().add(tenant, &text, purges)),
                 tools: tools.collect(),
                 more: found.more,
                 nearest: found.nearest.iter().map(|entry| entry.name().to_string()).collect(),

@@ -1,6 +1,7 @@
 //! Removing memories for good, in steps between other writes: first the rows, some at a time; then what SQLite left of
 //! them in the log and in pages. It is acknowledged when no file has a byte of them any more.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rusqlite::types::Null;
@@ -11,10 +12,10 @@ use super::notes::{self, NotedReader};
 use super::postings::Changes;
 use super::queries;
 use super::row_cache;
-use crate::store::StoreError;
 use crate::store::clock::Clock;
 use crate::store::memories::{Forgotten, MemoryError, Purge, SessionsOf};
 use crate::store::noted::Noted;
+use crate::store::{ForgottenTexts, StoreError};
 
 /// How long a step may take: whoever writes meanwhile waits for one at most.
 pub(super) const STEP: Duration = Duration::from_millis(5);
@@ -35,6 +36,8 @@ pub(super) struct Erasure {
     through: Option<i64>,
     noted: NotedReader,
     forgotten: Forgotten,
+    /// What is told as [`Forgotten::texts`]: too many to be copied at each step.
+    texts: ForgottenTexts,
     /// Nothing once it was told.
     reply: Option<oneshot::Sender<Result<Forgotten, MemoryError>>>,
     since: Instant,
@@ -54,8 +57,18 @@ impl Erasure {
         sessions: SessionsOf,
     ) -> (Self, oneshot::Receiver<Result<Forgotten, MemoryError>>) {
         let (reply, pending) = oneshot::channel();
-        let (through, noted, forgotten, since) = (None, NotedReader::default(), Forgotten::default(), Instant::now());
-        (Self { tenant, which, sessions, through, noted, forgotten, reply: Some(reply), since }, pending)
+        let erasure = Self {
+            tenant,
+            which,
+            sessions,
+            through: None,
+            noted: NotedReader::default(),
+            forgotten: Forgotten::default(),
+            texts: ForgottenTexts::default(),
+            reply: Some(reply),
+            since: Instant::now(),
+        };
+        (erasure, pending)
     }
 
     /// Removes some rows. Are all removed?
@@ -67,8 +80,12 @@ impl Erasure {
             None => transaction.query_row("SELECT coalesce(max(seq), 0) FROM memories", [], |row| row.get(0))?,
         };
         self.through = Some(through);
-        let Self { tenant, which, sessions, noted, forgotten, .. } = self;
+        let Self { tenant, which, sessions, noted, forgotten, texts, .. } = self;
         let Some(noted) = noted.read(transaction, tenant, deadline)? else { return Ok(false) };
+        if let Purge::NotedSince { texts, sessions } = which {
+            noted.forget_texts(texts);
+            noted.forget_sessions(sessions.drain(..));
+        }
         let (mut changes, mut is_done) = (Changes::default(), false);
         while !is_done && Instant::now() < deadline && changes.len() < BLOCKS {
             let victim = match next(transaction, number, through, which)? {
@@ -79,7 +96,7 @@ impl Erasure {
                     continue;
                 }
             };
-            note(transaction, noted, which, *sessions, &victim)?;
+            note(transaction, (&mut *noted, &mut *texts), which, *sessions, &victim)?;
             if victim.is_whole {
                 changes.replace(transaction, number, victim.seq, None)?;
                 remove(transaction, number, victim.seq, clock.tick())?;
@@ -111,7 +128,8 @@ impl Erasure {
     /// Tells whoever waits, if nobody did before.
     pub(super) fn acknowledge(&mut self, outcome: Result<(), StoreError>) {
         let Some(reply) = self.reply.take() else { return };
-        let forgotten = Forgotten { failure: outcome.err(), ..std::mem::take(&mut self.forgotten) };
+        let (texts, failure) = (Arc::new(std::mem::take(&mut self.texts)), outcome.err());
+        let forgotten = Forgotten { texts, failure, ..std::mem::take(&mut self.forgotten) };
         // Whoever does not wait any more knows that it does not know.
         let _ = reply.send(Ok(forgotten));
     }
@@ -121,7 +139,7 @@ impl Erasure {
 /// whole persons also those that are named after its chat and thread.
 fn note(
     connection: &Connection,
-    noted: &mut Noted,
+    (noted, gone): (&mut Noted, &mut ForgottenTexts),
     which: &Purge,
     sessions: SessionsOf,
     victim: &Victim,
@@ -144,7 +162,7 @@ fn note(
     let mut rows = texts.query(params![victim.seq, user])?;
     while let Some(row) = rows.next()? {
         // A damaged text was never noted, and must not keep the rest.
-        noted.forget_text(row.get_ref(0)?.as_str().unwrap_or_default());
+        noted.forget_text(row.get_ref(0)?.as_str().unwrap_or_default(), gone);
     }
     Ok(())
 }
@@ -173,6 +191,7 @@ fn next(connection: &Connection, number: i64, through: i64, which: &mut Purge) -
         },
         Purge::DeletedBefore(moment) => whole(DELETED, moment)?,
         Purge::Everybody => whole(OF_TENANT, &Null)?,
+        Purge::NotedSince { .. } => None,
         Purge::Person(user) => match whole(OF_PERSON, user)? {
             Some(victim) => Some(victim),
             // Memories that are another's by now, or nobody's.

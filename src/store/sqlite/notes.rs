@@ -168,7 +168,7 @@ impl NotedReader {
                     let sql = "SELECT id, message FROM choices WHERE tenant = ?1 AND id > ?2 ORDER BY id";
                     let is_over = each(connection, sql, params![tenant, last], deadline, |row| {
                         *after = row.get(0)?;
-                        noted.note_choice(*after, row.get(1)?);
+                        noted.note_choice(*after, &row.get::<_, String>(1)?);
                         Ok(())
                     })?;
                     is_over.then(|| Reached::Turn(String::new()))
@@ -274,7 +274,7 @@ mod tests {
     use super::super::{Options, Sqlite, file_in};
     use super::*;
     use crate::store::notes::digest;
-    use crate::store::{ReplayLimits, Settings, Store};
+    use crate::store::{ForgottenTexts, ReplayLimits, Settings, Store};
 
     #[test]
     fn what_was_noted_is_there_after_a_restart() {
@@ -359,7 +359,7 @@ mod tests {
         }
         assert_eq!(reads, 8, "rows of the tenant");
         let noted = reader.read(&connection, "t", over).unwrap().unwrap();
-        noted.forget_text("tea");
+        noted.forget_text("tea", &mut ForgottenTexts::default());
         assert_eq!(noted.gone_choices.iter().copied().collect::<Vec<_>>(), [1, 3]);
         assert_eq!(noted.gone.iter().collect::<Vec<_>>(), ["a", "b", "c"]);
     }

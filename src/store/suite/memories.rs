@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::Sites;
 use crate::memory::query::{FieldPath, Filter, Found, Hit, Place, Search, SortBy, SortValue, TextQuery, Wanted};
 use crate::memory::stored::{Draft, Keys, SearchKeys, StoredMemory, StoredVersion};
-use crate::store::Note;
 use crate::store::memories::{Acknowledged, Added, IdempotencyKey, Imported, Memories, MemoryError, Purge};
-use crate::store::notes::{KeptTurnNote, TurnNote, digest};
+use crate::store::notes::{ChoiceNote, KeptTurnNote, TurnNote, digest};
+use crate::store::{Note, ReplayLimits};
 use crate::text::embedding::{Quantized, Table};
 
 pub(crate) const KIND: u8 = 1;
@@ -229,6 +229,44 @@ pub(crate) fn turns_that_are_kept_go_with_what_was_said_in_them(sites: Sites) {
     assert_eq!(forgotten.sessions, ["said it"]);
     let count = |tenant: &str, session: &str| kept.kept_turns(tenant, session).unwrap().len();
     assert_eq!((count("t", "said it"), count("t", "said other"), count("u", "said it")), (0, 1, 1));
+}
+
+pub(crate) fn what_is_noted_again_of_what_went_goes_as_well(sites: Sites) {
+    let site = sites();
+    let kept = site.start();
+    let store = kept.memories();
+    let said = add(store, "t", draft("find the tea", &json!({}))).unwrap();
+    let forgotten = store.purge("t", Purge::Ids(vec![said.id]), |_| Vec::new()).unwrap().durable_blocking().unwrap();
+    assert!(["find the tea", "find the", ""].map(|text| forgotten.texts.has(text)) == [true, false, false]);
+    let turn = |session: &str, state: serde_json::Value, kept: Option<&str>| {
+        let kept = kept.map(|message| KeptTurnNote { digest: digest(message), state: "{}".to_owned() });
+        let (tenant, session) = ("t".to_owned(), session.to_owned());
+        Note::Turn(TurnNote { tenant, session, number: 1, state: state.to_string(), kept })
+    };
+    let choice = |message: &str| {
+        let (tenant, tool, message) = ("t".to_owned(), "a".to_owned(), message.to_owned());
+        Note::Choice(ChoiceNote { tenant, tool, message, trust: 1.0, adaptation: vec![1] })
+    };
+    let notes = vec![
+        turn("at it", json!({"message": "find the tea"}), None),
+        turn("about it", json!({"message": "and milk", "said": ["find the tea", "and milk"]}), None),
+        turn("was at it", json!({"message": "and sugar"}), Some("find the tea")),
+        turn("at other", json!({"message": "find the coffee"}), Some("find the coffee")),
+        turn("named", json!({}), None),
+        choice("find the tea"),
+        choice("find the coffee"),
+    ];
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(kept.note(notes).unwrap().durable()).unwrap();
+    let noted = Purge::NotedSince { texts: forgotten.texts, sessions: vec!["named".to_owned(), "none".to_owned()] };
+    let mut since = store.purge("t", noted, |_| Vec::new()).unwrap().durable_blocking().unwrap();
+    since.sessions.sort();
+    assert_eq!(since.sessions, ["about it", "at it", "named", "was at it"]);
+    assert_eq!((since.memories, since.has_choices, since.failure), (0, true, None));
+    let left = kept.replay(ReplayLimits::default()).unwrap().notes;
+    assert_eq!(left.turns.iter().map(|turn| &*turn.session).collect::<Vec<_>>(), ["at other"]);
+    let choices = left.choices.iter().map(|choice| (&*choice.message, choice.adaptation.len()));
+    assert_eq!(choices.collect::<Vec<_>>(), [("find the coffee", 0)]);
 }
 
 pub(crate) fn an_archive_comes_back_as_it_was(sites: Sites) {

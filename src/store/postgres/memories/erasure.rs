@@ -1,18 +1,20 @@
 //! Removing memories for good, in steps between other writes, and what was noted of what they say. What the server
 //! still has of them in its files goes with its next vacuum, and what its backups have is the operator's.
 
+use std::sync::Arc;
+
 use tokio::sync::oneshot;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::writes::TenantWriter;
-use crate::store::StoreError;
 use crate::store::memories::{Forgotten, MemoryError, Purge, SessionsOf};
 use crate::store::noted::Noted;
 use crate::store::postgres::fault::DatabaseFault;
 use crate::store::postgres::group::Incarnation;
 use crate::store::postgres::revision::Revision;
 use crate::store::postgres::session::DatabaseSession;
+use crate::store::{ForgottenTexts, StoreError};
 
 /// Memories that are removed in one transaction.
 const AT_ONCE: i64 = 200;
@@ -25,6 +27,8 @@ pub(in crate::store::postgres) struct MemoryErasure {
     /// The last of those that were there when it began; nothing before.
     through: Option<i64>,
     forgotten: Forgotten,
+    /// What is told as [`Forgotten::texts`]: too many to be copied at each step.
+    texts: ForgottenTexts,
     reply: oneshot::Sender<Result<Forgotten, MemoryError>>,
 }
 
@@ -45,13 +49,15 @@ impl MemoryErasure {
         sessions: SessionsOf,
     ) -> (Self, oneshot::Receiver<Result<Forgotten, MemoryError>>) {
         let (reply, pending) = oneshot::channel();
-        (Self { tenant, which, sessions, through: None, forgotten: Forgotten::default(), reply }, pending)
+        let (forgotten, texts) = (Forgotten::default(), ForgottenTexts::default());
+        (Self { tenant, which, sessions, through: None, forgotten, texts, reply }, pending)
     }
 
     /// Tells whoever waits.
     pub(in crate::store::postgres) fn acknowledge(self, outcome: Result<(), StoreError>) {
         // Whoever does not wait any more knows that it does not know.
-        let _ = self.reply.send(Ok(Forgotten { failure: outcome.err(), ..self.forgotten }));
+        let texts = Arc::new(self.texts);
+        let _ = self.reply.send(Ok(Forgotten { texts, failure: outcome.err(), ..self.forgotten }));
     }
 
     /// Removes some, in a transaction of its own. Are all removed?
@@ -77,12 +83,9 @@ impl MemoryErasure {
         let mut writer = TenantWriter::begin(session, &tenant).await?;
         let through = *self.through.get_or_insert(writer.last());
         let victims = victims(session, &tenant, through, &self.which).await?;
-        let is_done = victims.is_empty();
-        if !is_done {
-            let mut noted = noted_of(session, &tenant).await?;
-            for victim in &victims {
-                self.note(session, &mut noted, victim).await?;
-            }
+        let mut noted = self.noted(session, &victims).await?;
+        let is_nothing = victims.is_empty() && noted.gone.is_empty() && noted.gone_choices.is_empty();
+        if !is_nothing {
             let whole: Vec<&GoingMemory> = victims.iter().filter(|victim| victim.is_whole).collect();
             let stamp = writer.tick();
             let seqs: Vec<i64> = whole.iter().map(|victim| victim.seq).collect();
@@ -100,13 +103,29 @@ impl MemoryErasure {
             tell(&writer, &revision, stamp, memories, &sessions.into_iter().collect::<Vec<_>>(), has_choices).await?;
         }
         writer.end().await?;
-        Ok(is_done)
+        Ok(victims.is_empty())
+    }
+
+    /// What is noted of the tenant, of which what was noted of these goes.
+    async fn noted(&mut self, session: &DatabaseSession, victims: &[GoingMemory]) -> Result<Noted, DatabaseFault> {
+        if victims.is_empty() && !matches!(self.which, Purge::NotedSince { .. }) {
+            return Ok(Noted::default());
+        }
+        let mut noted = noted_of(session, &self.tenant).await?;
+        if let Purge::NotedSince { texts, sessions } = &self.which {
+            noted.forget_texts(texts);
+            noted.forget_sessions(sessions.iter().cloned());
+        }
+        for victim in victims {
+            self.note(session, &mut noted, victim).await?;
+        }
+        Ok(noted)
     }
 
     /// Finds what was noted of a memory: choices made for its text in any version, and the sessions that stand at one;
     /// of whole persons also those that are named after its chat and thread.
     async fn note(
-        &self,
+        &mut self,
         session: &DatabaseSession,
         noted: &mut Noted,
         victim: &GoingMemory,
@@ -127,7 +146,7 @@ impl MemoryErasure {
         };
         let values = [(&self.tenant as _, Type::TEXT), (&victim.seq as _, Type::INT8), (&user as _, Type::TEXT)];
         for row in session.query(&texts, &values).await? {
-            noted.forget_text(row.get(0));
+            noted.forget_text(row.get(0), &mut self.texts);
         }
         Ok(())
     }
@@ -155,6 +174,7 @@ async fn victims(
             session.query(&before, &[tenant, through, (moment, Type::INT8)]).await?
         }
         Purge::Everybody => session.query(&whole("true"), &[tenant, through]).await?,
+        Purge::NotedSince { .. } => Vec::new(),
         Purge::Person(user) => {
             let values = [tenant, through, (user as _, Type::TEXT)];
             let rows = session.query(&whole(&of_person("m.user_id", "$3")), &values).await?;

@@ -170,6 +170,7 @@ impl World {
             Purge::Ids(ids) => self.known.retain(|id, _| !ids.contains(id)),
             Purge::DeletedBefore(_) => self.known.retain(|_, known| !known.deleted),
             Purge::Everybody => self.known.clear(),
+            Purge::NotedSince { .. } => unreachable!("it is not thrown"),
             Purge::Person(of) => {
                 let is_of = |whose: usize| user(whose) == *of;
                 self.known.retain(|_, known| !is_of(known.versions.last().unwrap().0));
@@ -309,7 +310,10 @@ fn what_went_is_told_although_the_rest_failed() {
     transaction.commit().unwrap();
     let held = StoreError::Unavailable("held".into());
     erasure.acknowledge(Err(held.clone()));
-    let told = Forgotten { memories: 1, sessions: Vec::new(), has_choices: true, failure: Some(held) };
+    let mut texts = ForgottenTexts::default();
+    texts.insert("tea");
+    let told =
+        Forgotten { memories: 1, texts: texts.into(), has_choices: true, failure: Some(held), ..Forgotten::default() };
     assert_eq!(pending.blocking_recv().unwrap(), Ok(told));
     assert_eq!(notes::choices(&connection, Some("t")).unwrap(), []);
 }

@@ -1,0 +1,136 @@
+//! What selection does when memories are removed for good: it forgets what they said, and learns anew from what is
+//! left.
+
+use std::sync::Arc;
+
+use super::{Qualifier, Since, added, learnt};
+use crate::blocking::{self, NoThread};
+use crate::qualify::{Adaptation, Selector, Usage};
+use crate::session::Turn;
+use crate::store::memories::Forgotten;
+use crate::store::notes::ChoiceNote;
+
+impl Qualifier {
+    /// Forgets what went, and waits for all who may have seen any of it: what they noted of it is with the store then.
+    pub(in crate::engine) async fn forget_purged(
+        self: &Arc<Self>,
+        tenant: &str,
+        forgotten: Arc<Forgotten>,
+    ) -> Result<(), NoThread> {
+        let (qualifier, tenant) = (Arc::clone(self), tenant.to_owned());
+        blocking::run(move || {
+            let saying = |turn: &Turn| turn.texts().any(|text| forgotten.texts.has(text));
+            qualifier.turns.update(|turns| turns.forget_where(&tenant, saying));
+            qualifier.forget_turns(&tenant, &forgotten.sessions);
+        })
+        .await?;
+        self.asking.pass().await;
+        Ok(())
+    }
+
+    #[cfg(test)]
+    pub(in crate::engine) fn enter(&self) -> Arc<impl Sized + use<>> {
+        self.asking.enter()
+    }
+
+    /// How many purges were heard of: what was looked for before another is not to be learnt any more.
+    pub(in crate::engine) fn purges(&self) -> u64 {
+        self.asking.passed()
+    }
+
+    /// Forgets sessions, and learns a tenant's choices anew from those that are left, if any went. It takes as long as
+    /// learning them does; who chooses or asks meanwhile does not wait. Of several purges each reads what is left when
+    /// its turn comes, so none brings back what another took.
+    pub(in crate::engine) fn forget(
+        &self,
+        tenant: &str,
+        sessions: &[String],
+        left: Option<impl FnOnce() -> Vec<ChoiceNote>>,
+    ) {
+        self.forget_turns(tenant, sessions);
+        let Some(left) = left else { return };
+        let mut earlier = self.making.lock();
+        let Some(selector) = self.selector.load_full() else {
+            earlier.retain(|choice| choice.tenant != tenant);
+            earlier.extend(left());
+            return;
+        };
+        if self.usages.load().contains_key(tenant) {
+            self.note_from_now_on(tenant);
+            self.learn_instead(&selector, tenant, learnt(&selector, left()).remove(tenant));
+        }
+    }
+
+    fn note_from_now_on(&self, tenant: &str) {
+        *self.since.lock() = Some(Since { tenant: tenant.to_owned(), choices: Vec::new() });
+    }
+
+    /// Replaces what a tenant's choices taught, and adds what it chose since that was begun.
+    fn learn_instead(&self, selector: &Selector, tenant: &str, usage: Option<Usage>) {
+        self.usages.update(|usages| {
+            let since = self.since.lock().take().map(|since| since.choices).unwrap_or_default();
+            if usage.is_none() && since.is_empty() {
+                usages.remove(tenant);
+                return;
+            }
+            // What any of them moved was moved from where those that went had brought it.
+            let usage = added(selector, usage.unwrap_or_default(), &since).with_adaptation(Adaptation::NONE);
+            usages.insert(tenant.into(), Arc::new(usage));
+        });
+    }
+
+    fn forget_turns(&self, tenant: &str, sessions: &[String]) {
+        self.turns.update(|turns| {
+            for session in sessions {
+                turns.forget(tenant, session);
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::load::{LoadOptions, load};
+    use crate::engine::Engine;
+    use crate::store::Notepad;
+
+    #[test]
+    fn what_is_chosen_while_old_choices_are_learnt_anew_is_learnt() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let rest = "title: t\ndescription: d\ncategory: test\ncapabilities: []\nkeywords: []\nuse_cases: []\n";
+        std::fs::write(directory.path().join("tool.yaml"), format!("name: tool\n{rest}")).unwrap();
+        let engine = Engine::new();
+        engine.publish(&load(LoadOptions::directory(directory.path())));
+        let (qualifier, generation, store) = (&engine.qualifier, engine.generation(), engine.store.as_ref());
+        let choose = |tenant: &str, message: &str| {
+            let mut notes = Notepad::new(store);
+            assert!(qualifier.choose(&generation, &mut notes, tenant, (message, 0), "tool"), "{message}");
+        };
+        let choices = || ["t", "other"].map(|tenant| qualifier.usage(tenant).choices());
+        choose("t", "how high is the lighthouse of Genoa");
+        choose("t", "which lighthouse is the tallest one");
+        let kept = ChoiceNote {
+            tenant: "t".to_owned(),
+            tool: "tool".to_owned(),
+            message: "which lighthouse is the tallest one".to_owned(),
+            trust: 1.0,
+            adaptation: qualifier.usage("t").adaptation().to_bytes(),
+        };
+        let has_moved = || qualifier.usage("t").adaptation().to_bytes() != Adaptation::NONE.to_bytes();
+        assert!(has_moved());
+        let relearnt = learnt(&qualifier.selector(&generation), vec![kept]).remove("t");
+        qualifier.note_from_now_on("t");
+        choose("t", "how bright is the lighthouse of Ushant");
+        choose("other", "how bright is the lighthouse of Ushant");
+        assert_eq!(choices(), [3, 1], "nobody waits, and who asks is answered as before");
+        let noted = || qualifier.since.lock().as_ref().unwrap().choices[0].adaptation.clone();
+        assert_eq!(noted(), [0; 0], "a start in between brings back nothing that those that went had moved");
+        qualifier.learn_instead(&qualifier.selector(&generation), "t", relearnt);
+        assert_eq!(choices(), [2, 1]);
+        assert!(!has_moved(), "what the others moved is forgotten with them");
+        choose("t", "is there a lighthouse in Wrangel");
+        qualifier.forget("t", &[], Some(Vec::new));
+        assert_eq!(choices(), [0, 1]);
+    }
+}
