@@ -244,14 +244,14 @@ impl Engine {
         (missed, notes.close())
     }
 
-    /// The tool was chosen for what somebody looked for when there had been so many [purges](Self::purges), and did it.
-    /// Learnt, and noted; nobody waits for that. What was looked for before another purge may be what that removed.
+    /// The tool was chosen for what somebody looked for at the time of [`Self::purges`], and did it. Learnt, and noted;
+    /// nobody waits for that. What was looked for before another purge may be what that removed.
     pub fn choose(&self, tenant: &str, looked_for: (&str, u64), tool: &str) {
         let mut notes = Notepad::new(&*self.store);
         self.qualifier.choose(&self.generation(), &mut notes, tenant, looked_for, tool);
     }
 
-    /// How many purges selection has heard of since the start.
+    /// Grows with each purge of what selection may know.
     pub fn purges(&self) -> u64 {
         self.qualifier.purges()
     }

@@ -41,15 +41,15 @@ impl GracePeriods {
         self.current.load_full()
     }
 
-    /// How many were waited for so far.
-    pub(super) fn passed(&self) -> u64 {
+    /// Of the current period; each has the next.
+    pub(super) fn number(&self) -> u64 {
         self.current.load().number
     }
 
     /// Waits until all are done who began before.
     pub(super) async fn pass(&self) {
         let mut end = self.end.lock().await;
-        let (next, its_end) = Period::new(self.passed() + 1);
+        let (next, its_end) = Period::new(self.number() + 1);
         drop(self.current.swap(next));
         let ended = std::mem::replace(&mut *end, its_end);
         // It is never sent, only dropped with its period.
@@ -80,7 +80,7 @@ mod tests {
             assert!(timeout(Duration::ZERO, &mut passing).await.is_err());
             drop(second);
             passing.await;
-            assert_eq!(periods.passed(), 2);
+            assert_eq!(periods.number(), 2);
             assert!(timeout(Duration::ZERO, periods.pass()).await.is_err());
             drop(after);
         });

@@ -1,9 +1,9 @@
 //! Removing memories for good, from the store and from what selection makes of them.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::Engine;
 use super::memory::{RecallError, unavailable};
@@ -15,6 +15,10 @@ use crate::store::{ChoiceNote, Store, StoreError};
 /// How long removing a few notes may take that are not waited for to leave the files.
 const A_MOMENT: Duration = Duration::from_secs(1);
 
+/// For so long, and so often, that is tried if the store is busy or in trouble.
+const PATIENCE: Duration = Duration::from_secs(10);
+const AGAIN: Duration = Duration::from_millis(100);
+
 impl Engine {
     /// Removes memories for good, with all that was made from them, and what selection learnt from messages of the same
     /// text. Says how many. It is done when no file of the store has a byte of them.
@@ -24,17 +28,19 @@ impl Engine {
         // Selection forgets also if nobody waits any more, or not all could be removed.
         let purged = tokio::spawn(async move {
             let forgotten = Arc::new(purge.durable().await?);
-            let heard = qualifier.forget_purged(&tenant, Arc::clone(&forgotten)).await;
-            let since = purge_noted_since(&*store, &tenant, &forgotten).await;
-            let has_choices = forgotten.has_choices || since.has_choices;
-            let left = has_choices.then_some({
-                let tenant = tenant.clone();
-                move || kept_choices(&*store, &tenant)
-            });
-            let forget = blocking::run(move || qualifier.forget(&tenant, &since.sessions, left)).await;
-            heard.and(forget).map_err(unavailable)?;
-            let failure = forgotten.failure.clone().or(since.failure);
-            failure.map_or(Ok(forgotten.memories), |failure| Err(failure.into()))
+            let (memories, mut failure) = (forgotten.memories, forgotten.failure.clone());
+            if !forgotten.texts.is_empty() || !forgotten.sessions.is_empty() {
+                qualifier.forget_purged(&tenant, &forgotten).await;
+                let since = purge_noted_since(&*store, &tenant, &forgotten).await;
+                failure = failure.or(since.failure);
+                let left = (forgotten.has_choices || since.has_choices).then_some({
+                    let tenant = tenant.clone();
+                    move || choices_left(&*store, &tenant, &forgotten)
+                });
+                let forget = blocking::run(move || qualifier.forget(&tenant, &since.sessions, left)).await;
+                forget.map_err(unavailable)?;
+            }
+            failure.map_or(Ok(memories), |failure| Err(failure.into()))
         });
         purged.await.map_err(|_| StoreError::Closed)?
     }
@@ -56,32 +62,41 @@ impl Engine {
 
 /// Removes what selection noted of what went until it had forgotten it.
 async fn purge_noted_since(store: &dyn Store, tenant: &str, forgotten: &Forgotten) -> Forgotten {
-    let (texts, sessions) = (Arc::clone(&forgotten.texts), forgotten.sessions.clone());
-    let since = match store.memories().purge(tenant, Purge::NotedSince { texts, sessions }, sessions_of) {
-        // What keeps the memories in a file keeps these.
-        Ok(since) if forgotten.failure.is_some() => match timeout(A_MOMENT, since.durable()).await {
-            Ok(since) => since,
-            Err(_) => Ok(Forgotten::default()),
-        },
-        Ok(since) => since.durable().await,
-        Err(error) => Err(error.into()),
-    };
-    since.unwrap_or_else(|error| Forgotten {
-        has_choices: true,
-        failure: Some(StoreError::Unavailable(error.to_string())),
-        ..Forgotten::default()
-    })
+    let begun = Instant::now();
+    loop {
+        let (texts, sessions) = (Arc::clone(&forgotten.texts), forgotten.sessions.clone());
+        let since = match store.memories().purge(tenant, Purge::NotedSince { texts, sessions }, sessions_of) {
+            // What keeps the memories in a file keeps these; they may be removed by then, or not.
+            Ok(since) if forgotten.failure.is_some() => match timeout(A_MOMENT, since.durable()).await {
+                Ok(since) => since,
+                Err(_) => Ok(Forgotten { has_choices: true, ..Forgotten::default() }),
+            },
+            Ok(since) => since.durable().await,
+            Err(error) => Err(error.into()),
+        };
+        match since {
+            // Nobody who asks again would find what was noted.
+            Err(_) if begun.elapsed() < PATIENCE => sleep(AGAIN).await,
+            Err(error) => {
+                let failure = Some(StoreError::Unavailable(error.to_string()));
+                return Forgotten { has_choices: true, failure, ..Forgotten::default() };
+            }
+            Ok(since) => return since,
+        }
+    }
 }
 
-/// Choices that the store has left. If it cannot be read, nothing is taught until the next start: what went must not
-/// stay.
-fn kept_choices(store: &dyn Store, tenant: &str) -> Vec<ChoiceNote> {
+/// Choices that the store has left, of which those for what went are to go. If it cannot be read, nothing is taught
+/// until the next start: what went must not stay.
+fn choices_left(store: &dyn Store, tenant: &str, forgotten: &Forgotten) -> Vec<ChoiceNote> {
     // A connection may just have gone; the next one is another.
     let kept = store.kept_choices(tenant).or_else(|_| store.kept_choices(tenant));
-    kept.unwrap_or_else(|error| {
+    let mut left = kept.unwrap_or_else(|error| {
         tracing::warn!(%error, tenant, "what selection learnt is forgotten with what was purged, until the next start");
         Vec::new()
-    })
+    });
+    left.retain(|choice| !forgotten.texts.has(&choice.message));
+    left
 }
 
 /// What a session of a chat may be called: as the chat is, with or without what says that it is one.
@@ -92,8 +107,6 @@ fn sessions_of(chat: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use serde_json::{Map, Value};
     use tempfile::TempDir;
 

@@ -236,7 +236,8 @@ impl Qualifier {
         if let Some(session) = session {
             self.replace(notes, tenant, session, |turn| {
                 // A session that was forgotten since stays so.
-                if before.is_some() && turn.is_none() {
+                let [known, found] = [before.as_ref(), turn].map(|turn| turn.map_or(0, |turn| turn.number));
+                if found < known {
                     return None;
                 }
                 let next =
@@ -330,8 +331,8 @@ impl Qualifier {
         }
     }
 
-    /// Learns from a call that succeeded, which answered what was looked for when there had been so many
-    /// [purges](Self::purges).
+    /// Learns from a call that succeeded, which answered what was looked for at the time of
+    /// [`Self::purges`].
     pub(super) fn choose(
         &self,
         generation: &Generation,

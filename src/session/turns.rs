@@ -155,13 +155,11 @@ impl Turns {
         }
     }
 
-    /// Forgets the tenant's sessions whose turns are such.
-    pub fn forget_where(&mut self, tenant: &str, is_such: impl Fn(&Turn) -> bool) {
+    /// The tenant's sessions whose turns are such.
+    pub fn sessions_where(&self, tenant: &str, is_such: impl Fn(&Turn) -> bool) -> Vec<String> {
         let sessions = self.by_age.latest_of(tenant);
         let such = sessions.filter(|name| self.by_name.get(*name).is_some_and(|(_, turn)| is_such(turn)));
-        for name in such.cloned().collect::<Vec<_>>() {
-            self.forget(tenant, &name.1);
-        }
+        such.map(|name| name.1.clone()).collect()
     }
 
     /// The last turn of a session, if the tenant has it.

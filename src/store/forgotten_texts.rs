@@ -28,6 +28,10 @@ impl ForgottenTexts {
         !self.0.is_empty() && self.has_digest(&digest(noted))
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(super) fn has_digest(&self, digest: &TextDigest) -> bool {
         self.0.contains(digest)
     }

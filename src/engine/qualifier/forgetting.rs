@@ -12,20 +12,29 @@ use crate::store::notes::ChoiceNote;
 
 impl Qualifier {
     /// Forgets what went, and waits for all who may have seen any of it: what they noted of it is with the store then.
-    pub(in crate::engine) async fn forget_purged(
-        self: &Arc<Self>,
-        tenant: &str,
-        forgotten: Arc<Forgotten>,
-    ) -> Result<(), NoThread> {
-        let (qualifier, tenant) = (Arc::clone(self), tenant.to_owned());
-        blocking::run(move || {
-            let saying = |turn: &Turn| turn.texts().any(|text| forgotten.texts.has(text));
-            qualifier.turns.update(|turns| turns.forget_where(&tenant, saying));
-            qualifier.forget_turns(&tenant, &forgotten.sessions);
-        })
-        .await?;
-        self.asking.pass().await;
-        Ok(())
+    pub(in crate::engine) async fn forget_purged(self: &Arc<Self>, tenant: &str, forgotten: &Arc<Forgotten>) {
+        // Those who are waited for may set a turn at what they ask; then those who saw that are waited for.
+        for _ in 0..2 {
+            let (qualifier, gone, of) = (Arc::clone(self), Arc::clone(forgotten), tenant.to_owned());
+            if let Err(NoThread) = blocking::run(move || qualifier.forget_said(&of, &gone)).await {
+                self.forget_said(tenant, forgotten);
+            }
+            self.asking.pass().await;
+        }
+    }
+
+    fn forget_said(&self, tenant: &str, forgotten: &Forgotten) {
+        let says = |turn: &Turn| turn.texts().any(|text| forgotten.texts.has(text));
+        // Looked for in a snapshot: who asks meanwhile does not wait.
+        let saying = self.turns.snapshot().sessions_where(tenant, says);
+        self.turns.update(|turns| {
+            for session in saying {
+                if turns.get(tenant, &session).is_some_and(|turn| says(turn)) {
+                    turns.forget(tenant, &session);
+                }
+            }
+        });
+        self.forget_turns(tenant, &forgotten.sessions);
     }
 
     #[cfg(test)]
@@ -33,9 +42,9 @@ impl Qualifier {
         self.asking.enter()
     }
 
-    /// How many purges were heard of: what was looked for before another is not to be learnt any more.
+    /// Grows with each purge that is heard of: what was looked for before is not to be learnt any more.
     pub(in crate::engine) fn purges(&self) -> u64 {
-        self.asking.passed()
+        self.asking.number()
     }
 
     /// Forgets sessions, and learns a tenant's choices anew from those that are left, if any went. It takes as long as

@@ -31,7 +31,7 @@ struct RememberedSearch {
 }
 
 impl Searches {
-    /// Remembers what a tenant looked for when there had been so many purges; its id.
+    /// Remembers what a tenant looked for, and the number of the latest purge then; its id.
     pub(in crate::mcp) fn add(&self, tenant: &Arc<str>, query: &str, purges: u64) -> String {
         let mut random = [0_u8; 8];
         // Without randomness ids may meet: then the wrong query is learnt from, by the same tenant.
@@ -49,7 +49,8 @@ impl Searches {
         format!("s_{id:016x}")
     }
 
-    /// What was looked for after how many purges, if the tenant did. Taken once: a search is one choice.
+    /// What was looked for, and the number of the latest purge then, if the tenant did. Taken once: a search is one
+    /// choice.
     pub(super) fn take(&self, tenant: &str, id: &str) -> Option<(String, u64)> {
         let id = u64::from_str_radix(id.strip_prefix("s_")?, 16).ok()?;
         let mut known = self.0.lock();
