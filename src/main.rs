@@ -4,6 +4,13 @@ use std::process::ExitCode;
 
 use almanac::plugin_host::worker;
 use almanac::upstream::launch;
+use tikv_jemalloc_ctl::background_thread;
+use tikv_jemallocator::Jemalloc;
+
+// Against glibc's, a question takes a tenth less and a large catalog less memory; mimalloc's is as fast and takes
+// twice the memory.
+#[global_allocator]
+static ALLOCATOR: Jemalloc = Jemalloc;
 
 fn main() -> ExitCode {
     // Neither may do anything else before.
@@ -12,5 +19,7 @@ fn main() -> ExitCode {
         Some(argument) if argument == launch::ARGUMENT => return launch::main(),
         _ => {}
     }
+    // So that memory that is free is given back although nobody asks; without a thread to be had, later.
+    let _ = background_thread::write(true);
     almanac::cli::main()
 }

@@ -28,9 +28,14 @@ use almanac::store::{Sqlite, sqlite};
 use anyhow::{Context, Result};
 use serde_json::json;
 use tempfile::TempDir;
+use tikv_jemallocator::Jemalloc;
 
 use dice::Dice;
 use full_text::FullText;
+
+/// The daemon's.
+#[global_allocator]
+static ALLOCATOR: Jemalloc = Jemalloc;
 
 const TENANT: &str = "default";
 const BATCH: usize = 2000;
