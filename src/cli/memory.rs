@@ -6,9 +6,12 @@ use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
+use tokio::time::sleep;
 
 use super::memory_door::{MemoryDoor, state_dir};
 use super::output::Output;
@@ -287,9 +290,29 @@ pub(super) fn run(args: &MemoryArgs, output: &mut Output) -> Result<Exit, CliErr
                 deleted_before: deleted_before.clone(),
                 all: all.then_some(true),
             };
-            let purged = block_on(async { at.open().await?.purge(json!(request)).await })?;
+            let purged = block_on(purge(at, json!(request), output))?;
+            output.progress("");
             output.show(&json!({"purged": purged}), |out| out.line(&format!("{purged} memories removed for good")));
             Ok(Exit::Success)
+        }
+    }
+}
+
+/// Between two words about how far a purge is.
+const PURGE_PROGRESS: Duration = Duration::from_secs(1);
+
+async fn purge(at: &Where, request: Value, output: &mut Output) -> Result<u64, CliError> {
+    let door = at.open().await?;
+    let mut purge = pin!(door.purge(request));
+    loop {
+        tokio::select! {
+            purged = &mut purge => return purged,
+            () = sleep(PURGE_PROGRESS) => {
+                // Whatever it is that keeps it from being counted, the purge itself will tell.
+                if let Ok(left) = door.recall(None, json!({"options": {"limit": 1}})).await {
+                    output.progress(&format!("removing; {} memories are left", left.total));
+                }
+            }
         }
     }
 }

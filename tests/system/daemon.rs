@@ -165,7 +165,12 @@ pub fn below(inner: &Command, flags: &[&str], script: &str) -> Option<Command> {
 
 /// The binary, with none of the developer's own settings.
 pub fn almanacd() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_almanacd"));
+    unconfigured(env!("CARGO_BIN_EXE_almanacd"))
+}
+
+/// A program that sees none of the settings of whoever runs the tests.
+pub fn unconfigured(program: &str) -> Command {
+    let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("ALMANAC_") {
             command.env_remove(name);
