@@ -1,7 +1,7 @@
 //! What a handler is given, and how it may answer: the vocabulary that the routes and the server share.
 
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use hyper::body::Incoming;
@@ -33,13 +33,14 @@ pub struct Context {
     pub control: Arc<Control>,
     /// The door of MCP clients.
     pub mcp: Arc<Mcp>,
-    /// What is served, described; rendered.
-    pub(super) openapi: Bytes,
+    /// What is served, described; rendered when it is first asked for.
+    pub(super) openapi: LazyLock<Bytes>,
 }
 
 impl Context {
     pub fn new(engine: Arc<Engine>, metrics: Arc<Metrics>, control: Arc<Control>, mcp: Arc<Mcp>) -> Self {
-        Self { engine, metrics, control, mcp, openapi: super::openapi_document().to_string().into() }
+        let openapi: LazyLock<Bytes> = LazyLock::new(|| super::openapi_document().to_string().into());
+        Self { engine, metrics, control, mcp, openapi }
     }
 }
 

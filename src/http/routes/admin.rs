@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::header::{ACCEPT, CONTENT_SECURITY_POLICY, HeaderValue};
 use serde_json::{Map, Value};
@@ -105,7 +106,7 @@ pub(super) fn openapi_operation() -> Operation {
 }
 
 pub(super) fn openapi(context: &Context, _: &mut Request) -> Result<Answer, Problem> {
-    Ok(answer::bytes(StatusCode::OK, JSON, context.openapi.clone()))
+    Ok(answer::bytes(StatusCode::OK, JSON, Bytes::clone(&context.openapi)))
 }
 
 pub(super) fn reload_operation() -> Operation {
