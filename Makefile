@@ -5,6 +5,10 @@
 HISTORIES ?= ../shared/data/timing
 SELECTIONS ?= ../shared/data/selection
 ANSWERS ?= ../shared/reference/timing/vectors.csv
+# Kernels of this machine have pages of 4, 16 or 64 KiB; what is built on one is to run on all.
+ifeq ($(shell uname -m),aarch64)
+export JEMALLOC_SYS_WITH_LG_PAGE := 16
+endif
 MINIMUM_RUST = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 run: ## Build the daemon and its rule library, and run it on the documents of this directory
