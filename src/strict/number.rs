@@ -2,7 +2,7 @@
 //!
 //! `serde_json` keeps the text of a JSON number and hands it over as a mapping of one reserved key. The YAML parser
 //! gives integers of up to 128 bits; the rest it rounds, so the text of those is looked up in a second walk along the
-//! node.
+//! node, which costs as much as the first and is done only if the text may have one that is not as it is rounded.
 
 use std::fmt;
 
@@ -28,6 +28,21 @@ pub(super) fn exact(text: &str) -> Option<Number> {
 pub(super) fn restore(node: &mut Node, text: &str) {
     // What was read once is read again; if not, rounded numbers are still the best there is.
     let _ = Walk(node).deserialize(serde_yaml::Deserializer::from_str(text));
+}
+
+/// Digits that fit in 128 bits, whichever they are.
+const EXACT_DIGITS: usize = 38;
+
+/// May `text` spell a number otherwise than [`Number::from_f64`] does? All that looks like a number is taken for one.
+pub(super) fn may_be_respelt(text: &str) -> bool {
+    // A tag makes a number of a text in quotes, in which it can be spelt with escapes.
+    ["!!", "!<", "%TAG"].iter().any(|tag| text.contains(tag))
+        || text
+            .split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '+' | '-')))
+            .filter(|word| word.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '.' | '+' | '-')))
+            .filter(|word| word.len() > EXACT_DIGITS || word.contains(['.', 'e', 'E']))
+            .filter_map(|word| exact(&as_json(word)))
+            .any(|number| number.as_f64().and_then(Number::from_f64).as_ref() != Some(&number))
 }
 
 /// JSON has no leading plus, and digits on both sides of a point.
@@ -139,7 +154,35 @@ mod tests {
         assert!(yaml(b"a: {$serde_json::private::RawValue: x}", &LIMITS).is_err());
     }
 
+    #[test]
+    fn a_text_is_walked_again_only_if_it_may_be_spelt_otherwise() {
+        let check = |text: &str, expected: bool| assert_eq!(may_be_respelt(text), expected, "{text}");
+        check("a: [1.5, -0.1, 2, +0.25, -.5]\nb: see 1.2.3 of 2024-01-01, e.g. x1.50\n", false);
+        for text in ["1.50", "1e3", "-2.10", "[1, 1.0e0]", "{\"a\":1.500}", "0.1000000000000000055511151231257827"] {
+            check(&format!("a: {text}"), true);
+        }
+        check(&format!("a: {}", "7".repeat(EXACT_DIGITS)), false);
+        check(&format!("a: {}", "7".repeat(EXACT_DIGITS + 1)), true);
+        check(r#"a: !!float "\x31.50""#, true);
+    }
+
     proptest! {
+        #[test]
+        fn a_walk_that_is_left_out_would_change_nothing(
+            numbers in prop::collection::vec("[+-]?[0-9]{0,3}\\.?[0-9]{0,3}([eE][+-]?[0-9])?", 0..4),
+            rest in "[ -~]{0,20}",
+        ) {
+            let flow = numbers.join(",");
+            let block: String = numbers.iter().map(|number| format!("- {number}\n- x: {number} # {rest}\n")).collect();
+            for text in [format!("[{flow}]"), block, format!("{{\"a\":[{flow}], b: [ {flow} ]}}")] {
+                if let Ok(read) = yaml(text.as_bytes(), &LIMITS) {
+                    let mut walked = read.clone();
+                    restore(&mut walked, &text);
+                    prop_assert_eq!(written(walked), written(read), "{}", text);
+                }
+            }
+        }
+
         #[test]
         fn any_json_number_comes_back_as_it_was(text in "-?(0|[1-9][0-9]{0,60})(\\.[0-9]{1,30})?(e[+-][0-9]{1,2})?") {
             prop_assert_eq!(written(json(text.as_bytes(), &LIMITS).unwrap()), text.clone());

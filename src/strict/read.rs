@@ -80,7 +80,7 @@ fn yaml_text(text: &str, limits: &Limits) -> Result<Node, Unreadable> {
         let (line, column) = error.location().map_or_else(|| second_document(text), |at| (at.line(), at.column()));
         budget.explain(&error.to_string(), line, column)
     })?;
-    if budget.has_floats.get() {
+    if budget.has_floats.get() && number::may_be_respelt(text) {
         number::restore(&mut node, text);
     }
     Ok(node)
