@@ -57,6 +57,42 @@ fn the_command_line_keeps_finds_and_moves_them() {
 }
 
 #[test]
+fn what_the_environment_says_need_not_be_said() {
+    let (site, daemon) = start();
+    let run = |arguments: &[&str]| {
+        let environment = [("ALMANAC_USER_ID", "x"), ("ALMANAC_AGENT_ID", "a"), ("ALMANAC_CHAT_ID", "c")];
+        let output = almanacd().args(arguments).envs(environment).current_dir(site.path("")).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    run(&["remember", "messages", "I like tea"]);
+    run(&["remember", "messages", "I know", "--set", "role=assistant"]);
+    run(&["remember", "messages", "elsewhere", "--chat", "chat:chat:d", "--user", "user:user:y"]);
+    run(&["remember", "tasks", "buy tea", "--set", "title=tea", "--set", "status=pending", "--set", "priority=low"]);
+    let reply = daemon.get("/v1/threads/c").json();
+    let said = reply["items"].as_array().unwrap().iter().map(|item| {
+        let metadata = &item["metadata"];
+        let id = |key: &str| metadata[key]["id"].as_str().unwrap().to_owned();
+        let place = (metadata["role"].as_str().unwrap().to_owned(), metadata["thread"]["position"].as_u64().unwrap());
+        (item["content"].as_str().unwrap().to_owned(), place, [id("userId"), id("agentId"), id("chatId")])
+    });
+    let ids = || ["x", "a", "c"].map(str::to_owned);
+    assert_eq!(
+        said.collect::<Vec<_>>(),
+        [
+            ("I like tea".to_owned(), ("user".to_owned(), 0), ids()),
+            ("I know".to_owned(), ("assistant".to_owned(), 1), ids())
+        ]
+    );
+    let of_other = json!({"criteria": {"userId": "user:user:y", "chatId": "chat:chat:d", "threadId": "d"}});
+    assert_eq!(search(&daemon, "messages", &of_other)["total"], 1);
+    let found: Value = serde_json::from_str(&run(&["recall", "all", "tea", "--json"])).unwrap();
+    let mut found: Vec<_> = contents(&found).into_iter().filter(|content| content.contains("tea")).collect();
+    found.sort_unstable();
+    assert_eq!(found, ["I like tea", "buy tea"], "of both kinds");
+}
+
+#[test]
 fn a_search_of_the_command_line_has_every_option() {
     let (site, daemon) = start();
     for (position, text) in ["tea at noon", "coffee at dawn", "tea at dawn"].into_iter().enumerate() {
