@@ -5,8 +5,8 @@
 HISTORIES ?= ../shared/data/timing
 SELECTIONS ?= ../shared/data/selection
 ANSWERS ?= ../shared/reference/timing/vectors.csv
-# Kernels of this machine have pages of 4, 16 or 64 KiB; what is built on one is to run on all.
-ifeq ($(shell uname -m),aarch64)
+# Kernels of this processor have pages of 4, 16 or 64 KiB; what is built for it is to run on all.
+ifneq ($(filter aarch64%,$(shell uname -m) $(TARGET)),)
 export JEMALLOC_SYS_WITH_LG_PAGE := 16
 endif
 MINIMUM_RUST = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
