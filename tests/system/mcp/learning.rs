@@ -62,7 +62,7 @@ fn two_hundred_calls_foretell_the_next() {
 #[test]
 fn what_was_called_for_a_search_is_found_sooner() {
     let served = Served::one("legacy more");
-    let search = || served.call("find_tools", json!({"query": "jot this down for later"}))["structuredContent"].clone();
+    let search = || served.find("jot this down for later");
     let place = |found: &Value| {
         let tools = found["tools"].as_array().unwrap();
         tools.iter().position(|tool| tool["name"] == "a_write").unwrap_or(tools.len())

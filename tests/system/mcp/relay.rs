@@ -40,8 +40,7 @@ fn a_tool_is_listed_found_and_called_in_both_eras() {
 #[test]
 fn a_found_tool_is_called_as_models_call() {
     let served = Served::one("legacy more");
-    let found = served.call("find_tools", json!({"query": "write a file to the disk"}));
-    let found = &found["structuredContent"];
+    let found = served.find("write a file to the disk");
     let first = &found["tools"][0];
     assert_eq!((&first["name"], &first["callable"]), (&json!("a_write"), &Value::Null), "{found}");
     assert_eq!(first["inputSchema"]["required"], json!(["path"]));
@@ -106,8 +105,8 @@ fn a_document_is_laid_over_a_tool() {
     served.await_server("a");
     let merged = served.daemon.json("/v1/tools/a_echo");
     assert_eq!((&merged["description"], &merged["title"]), (&json!("plain"), &json!("Parrot")), "{merged}");
-    let found = served.call("find_tools", json!({"query": "cockatoo"}));
-    assert_eq!(found["structuredContent"]["tools"][0]["name"], "a_echo", "{found}");
+    let found = served.find("cockatoo");
+    assert_eq!(found["tools"][0]["name"], "a_echo", "{found}");
     let result = served.call("call_tool_read_only", json!({"name": "a_echo", "arguments": {"text": "loud"}}));
     assert_eq!(result["_meta"][META]["context"]["mode_used"], "loud", "{result}");
     let of_echo = |listed: Value| {

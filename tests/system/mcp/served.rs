@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::client::{BOTH, MODERN, meta};
-use crate::daemon::{Daemon, Reply, Site, wait_until};
+use crate::daemon::{Daemon, Reply, Site, wait_for, wait_until};
 use crate::mcp_fixture::server;
 
 /// A daemon whose callers need no token, with servers as YAML.
@@ -68,6 +68,15 @@ impl Served {
     #[track_caller]
     pub fn call(&self, tool: &str, arguments: Value) -> Value {
         self.call_with(tool, arguments, json!({}))
+    }
+
+    /// What is found for a query, once the index that is made beside what is served has anything for it.
+    #[track_caller]
+    pub fn find(&self, query: &str) -> Value {
+        wait_for("a tool to be found", || {
+            let found = self.call("find_tools", json!({"query": query}))["structuredContent"].take();
+            found["tools"].as_array().is_some_and(|tools| !tools.is_empty()).then_some(found)
+        })
     }
 
     /// The same with this in `_meta`.
