@@ -281,6 +281,7 @@ impl Engine {
     pub fn replay(&self) -> Result<usize, StoreError> {
         let history = self.store.replay(ReplayLimits::default()).inspect_err(|error| {
             self.learner.await_history();
+            self.qualifier.await_notes();
             self.missing_history.store(Some(Arc::new(error.to_string())));
         })?;
         self.learner.replay(&history, self.current.load().catalog());

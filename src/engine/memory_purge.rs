@@ -167,6 +167,10 @@ mod tests {
             assert_eq!(purge.await.unwrap(), 1);
             engine.choose(TENANT, (secret, looked_for), "tool");
             assert_eq!(engine.qualifier.usage(TENANT).choices(), 0);
+            let purges = engine.purges();
+            assert_ne!(purges, looked_for);
+            assert_eq!(engine.purge_memories(TENANT, Purge::Everybody).await.unwrap(), 0);
+            assert_eq!(engine.purges(), purges, "nothing went");
             let left = store.replay(ReplayLimits::default()).unwrap().notes;
             assert!(left.turns.is_empty() && left.choices.is_empty(), "{left:?}");
         });

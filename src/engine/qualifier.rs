@@ -14,6 +14,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use imbl::HashMap;
 use parking_lot::Mutex;
 
+use self::forgetting::Gone;
 use super::grace::GracePeriods;
 use super::published::Published;
 use super::told::{Allowance, Told};
@@ -51,6 +52,8 @@ pub(super) struct Qualifier {
     allowance: Mutex<Allowance>,
     /// Whoever asks or learns may have seen a message that a purge makes others forget, and note it.
     asking: GracePeriods,
+    /// What went while the notes of earlier days are missing, which may have it still.
+    gone: Mutex<Option<Vec<Gone>>>,
 }
 
 /// Choices of a tenant from a moment on.
@@ -127,13 +130,19 @@ impl Qualifier {
     }
 
     /// Remembers what the store does: before anything is asked, or late, and then what is known since stands.
-    pub(super) fn restore(&self, notes: Notes) {
+    pub(super) fn restore(&self, mut notes: Notes) {
+        // Whatever goes from now on is looked for in what is restored.
+        let mut missing = self.gone.lock();
+        let gone = missing.take().unwrap_or_default();
         let mut restored = Turns::default();
         for TurnNote { tenant, session, state, .. } in notes.turns {
-            if let Ok(turn) = serde_json::from_str(&state) {
+            if let Ok(turn) = serde_json::from_str(&state)
+                && !gone.iter().any(|gone| gone.has_turn(&tenant, &session, &turn))
+            {
                 restored.set(&tenant, &session, turn);
             }
         }
+        notes.choices.retain(|choice| !gone.iter().any(|gone| gone.has_choice(choice)));
         self.turns.update(|turns| {
             restored.take_over(turns);
             *turns = restored;
@@ -235,14 +244,12 @@ impl Qualifier {
         }
         if let Some(session) = session {
             self.replace(notes, tenant, session, |turn| {
+                let turn = turn.map(|turn| &**turn);
                 // A session that was forgotten since stays so.
-                let [known, found] = [before.as_ref(), turn].map(|turn| turn.map_or(0, |turn| turn.number));
-                if found < known {
-                    return None;
-                }
-                let next =
-                    Turn::next(turn.map(|turn| &**turn), question.message, answer.context.clone(), answer.sticky);
-                Some(next.about(question.said, answer.says))
+                Turn::goes_on(before.as_deref(), turn).then(|| {
+                    let next = Turn::next(turn, question.message, answer.context.clone(), answer.sticky);
+                    next.about(question.said, answer.says)
+                })
             });
         }
         answer

@@ -243,6 +243,12 @@ impl Turn {
         self
     }
 
+    /// Is `now` what a session that was at `before` went on to? Otherwise it was forgotten, and may have begun anew.
+    pub fn goes_on(before: Option<&Self>, now: Option<&Self>) -> bool {
+        let [before, now] = [before, now].map(|turn| turn.map_or(0, |turn| turn.number));
+        before <= now
+    }
+
     /// What of its session's messages it keeps.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         [&self.message].into_iter().chain(&self.said).map(String::as_str)
@@ -335,6 +341,22 @@ mod tests {
         assert_eq!(turn.message.len(), MAX_MESSAGE_BYTES);
         assert!(turn.teach("a") && turn.teach("b") && !turn.teach("a"));
         assert!(!Turn::default().teach("a"), "there is no message");
+    }
+
+    #[test]
+    fn a_session_that_was_forgotten_does_not_go_on() {
+        let turn = |number: u64| Some(Turn { number, ..Turn::default() });
+        let check = |before: Option<Turn>, now: Option<Turn>, expected: bool| {
+            assert_eq!(Turn::goes_on(before.as_ref(), now.as_ref()), expected, "{before:?} {now:?}");
+        };
+        check(None, None, true);
+        check(None, turn(1), true);
+        check(turn(2), turn(2), true);
+        check(turn(2), turn(3), true);
+        check(turn(1), None, false);
+        // A stream or another message began it anew.
+        check(turn(1), turn(0), false);
+        check(turn(2), turn(1), false);
     }
 
     #[test]

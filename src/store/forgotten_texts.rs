@@ -7,7 +7,7 @@ use crate::session::turns::{MAX_MESSAGE_BYTES, MAX_SAID_BYTES};
 use crate::text::head::head;
 
 /// What a text is known by where it is not kept: see [`digest`].
-pub(super) type TextDigest = [u8; 16];
+pub(crate) type TextDigest = [u8; 16];
 
 /// Texts that went, as far as any of each is ever noted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct ForgottenTexts(HashSet<TextDigest>);
 
 impl ForgottenTexts {
     /// Takes one; what is noted of it is found by these.
-    pub(super) fn insert(&mut self, text: &str) -> Vec<TextDigest> {
+    pub(crate) fn insert(&mut self, text: &str) -> Vec<TextDigest> {
         // A session without a message stands at none.
         let heads = [MAX_MESSAGE_BYTES, MAX_SAID_BYTES].into_iter().map(|most| head(text, most));
         let digests: Vec<TextDigest> = heads.filter(|head| !head.is_empty()).map(digest).collect();

@@ -10,7 +10,34 @@ use crate::session::Turn;
 use crate::store::memories::Forgotten;
 use crate::store::notes::ChoiceNote;
 
+/// What went of a tenant's.
+#[derive(Debug)]
+pub(super) struct Gone {
+    tenant: String,
+    forgotten: Arc<Forgotten>,
+}
+
+impl Gone {
+    pub(super) fn has_turn(&self, tenant: &str, session: &str, turn: &Turn) -> bool {
+        self.tenant == tenant
+            && (self.forgotten.sessions.iter().any(|gone| gone == session) || says(turn, &self.forgotten))
+    }
+
+    pub(super) fn has_choice(&self, choice: &ChoiceNote) -> bool {
+        self.tenant == choice.tenant && self.forgotten.texts.has(&choice.message)
+    }
+}
+
+fn says(turn: &Turn, forgotten: &Forgotten) -> bool {
+    turn.texts().any(|text| forgotten.texts.has(text))
+}
+
 impl Qualifier {
+    /// The notes of earlier days are missing: what goes until they come is to go from them as well.
+    pub(in crate::engine) fn await_notes(&self) {
+        self.gone.lock().get_or_insert_default();
+    }
+
     /// Forgets what went, and waits for all who may have seen any of it: what they noted of it is with the store then.
     pub(in crate::engine) async fn forget_purged(self: &Arc<Self>, tenant: &str, forgotten: &Arc<Forgotten>) {
         // Those who are waited for may set a turn at what they ask; then those who saw that are waited for.
@@ -23,13 +50,15 @@ impl Qualifier {
         }
     }
 
-    fn forget_said(&self, tenant: &str, forgotten: &Forgotten) {
-        let says = |turn: &Turn| turn.texts().any(|text| forgotten.texts.has(text));
+    fn forget_said(&self, tenant: &str, forgotten: &Arc<Forgotten>) {
+        if let Some(gone) = &mut *self.gone.lock() {
+            gone.push(Gone { tenant: tenant.to_owned(), forgotten: Arc::clone(forgotten) });
+        }
         // Looked for in a snapshot: who asks meanwhile does not wait.
-        let saying = self.turns.snapshot().sessions_where(tenant, says);
+        let saying = self.turns.snapshot().sessions_where(tenant, |turn| says(turn, forgotten));
         self.turns.update(|turns| {
             for session in saying {
-                if turns.get(tenant, &session).is_some_and(|turn| says(turn)) {
+                if turns.get(tenant, &session).is_some_and(|turn| says(turn, forgotten)) {
                     turns.forget(tenant, &session);
                 }
             }
@@ -102,7 +131,54 @@ mod tests {
     use super::*;
     use crate::catalog::load::{LoadOptions, load};
     use crate::engine::Engine;
-    use crate::store::Notepad;
+    use crate::qualify::IntentContext;
+    use crate::store::notes::{Notes, TurnNote};
+    use crate::store::{ForgottenTexts, Notepad};
+
+    #[test]
+    fn what_went_is_not_restored_from_notes_that_come_late() {
+        let (qualifier, mut texts) = (Arc::new(Qualifier::default()), ForgottenTexts::default());
+        texts.insert("find the tea");
+        let sessions = vec!["named".to_owned()];
+        let forgotten = Arc::new(Forgotten { texts: texts.into(), sessions, ..Forgotten::default() });
+        qualifier.await_notes();
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        runtime.block_on(qualifier.forget_purged("t", &forgotten));
+        let turn = |tenant: &str, session: &str, message: &str| TurnNote {
+            tenant: tenant.to_owned(),
+            session: session.to_owned(),
+            number: 1,
+            state: serde_json::to_string(&Turn::next(None, message, IntentContext::default(), false)).unwrap(),
+            kept: None,
+        };
+        let choice = |tenant: &str, message: &str| ChoiceNote {
+            tenant: tenant.to_owned(),
+            tool: "a".to_owned(),
+            message: message.to_owned(),
+            trust: 1.0,
+            adaptation: Vec::new(),
+        };
+        let turns = vec![
+            turn("t", "at it", "find the tea"),
+            turn("t", "named", "anything"),
+            turn("t", "at other", "find the coffee"),
+            turn("u", "at it", "find the tea"),
+        ];
+        let choices = vec![choice("t", "find the tea"), choice("t", "find the coffee"), choice("u", "find the tea")];
+        qualifier.restore(Notes { turns, choices });
+        let has = [("t", "at it"), ("t", "named"), ("t", "at other"), ("u", "at it")]
+            .map(|(tenant, session)| qualifier.turn(tenant, session).is_some());
+        assert_eq!(has, [false, false, true, true]);
+        let kept = qualifier.hold_making().iter().map(|kept| (kept.tenant.clone(), kept.message.clone())).collect();
+        let kept: Vec<(String, String)> = kept;
+        let expected = [("t", "find the coffee"), ("u", "find the tea")];
+        assert_eq!(kept, expected.map(|(tenant, message)| (tenant.to_owned(), message.to_owned())));
+        // What goes later goes from what was restored.
+        qualifier.restore(Notes { turns: vec![turn("t", "at it", "find the tea")], choices: Vec::new() });
+        assert!(qualifier.turn("t", "at it").is_some());
+        runtime.block_on(qualifier.forget_purged("t", &forgotten));
+        assert!(qualifier.turn("t", "at it").is_none());
+    }
 
     #[test]
     fn what_is_chosen_while_old_choices_are_learnt_anew_is_learnt() {
