@@ -290,8 +290,9 @@ pub(super) fn run(args: &MemoryArgs, output: &mut Output) -> Result<Exit, CliErr
                 deleted_before: deleted_before.clone(),
                 all: all.then_some(true),
             };
-            let purged = block_on(purge(at, json!(request), output))?;
+            let purged = block_on(purge(at, json!(request), output));
             output.progress("");
+            let purged = purged?;
             output.show(&json!({"purged": purged}), |out| out.line(&format!("{purged} memories removed for good")));
             Ok(Exit::Success)
         }
