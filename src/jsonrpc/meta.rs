@@ -52,27 +52,28 @@ pub fn splice_meta(object: &RawValue, key: &str, value: &RawValue) -> Result<Box
 /// `_meta` that is no object is replaced; one that is not there is made only if there is something to set.
 pub fn change(
     object: &RawValue,
-    mut change: impl FnMut(&str, &RawValue) -> Change,
+    change: impl FnMut(&str, &RawValue) -> Change,
     set: &[(&str, &str)],
 ) -> Result<Box<RawValue>, NoObject> {
     let members = Members::read(object)?;
-    let Some(known) = members.get(MEMBER) else {
-        return if set.is_empty() { Ok(object.to_owned()) } else { object::set(object, MEMBER, made(set)?.get()) };
+    match members.get(MEMBER).map(Members::read) {
+        Some(Ok(keys)) => members.set(MEMBER, changed(&keys, change, set)?.get()),
+        _ if set.is_empty() => Ok(object.to_owned()),
+        _ => members.set(MEMBER, made(set)?.get()),
+    }
+}
+
+fn changed(
+    keys: &Members<'_>,
+    mut change: impl FnMut(&str, &RawValue) -> Change,
+    set: &[(&str, &str)],
+) -> Result<Box<RawValue>, NoObject> {
+    let added: Vec<_> = set.iter().copied().filter(|(key, _)| keys.get(key).is_none()).collect();
+    let change = |name: &str, value: &RawValue| match set.iter().find(|(key, _)| *key == name) {
+        Some((_, value)) => Change::Set((*value).to_owned()),
+        None => change(name, value),
     };
-    let changed = match Members::read(known) {
-        Ok(keys) => {
-            let is_set = |name: &str| set.iter().find(|(key, _)| *key == name);
-            let added: Vec<_> = set.iter().copied().filter(|(key, _)| keys.get(key).is_none()).collect();
-            let change = |name: &str, value: &RawValue| match is_set(name) {
-                Some((_, value)) => Change::Set((*value).to_owned()),
-                None => change(name, value),
-            };
-            object::rewrite(known, change, &added)?
-        }
-        Err(NoObject) if set.is_empty() => return Ok(object.to_owned()),
-        Err(NoObject) => made(set)?,
-    };
-    object::set(object, MEMBER, changed.get())
+    keys.rewrite(change, &added)
 }
 
 fn made(set: &[(&str, &str)]) -> Result<Box<RawValue>, NoObject> {
@@ -80,14 +81,30 @@ fn made(set: &[(&str, &str)]) -> Result<Box<RawValue>, NoObject> {
     object::rewrite(&empty, |_, _| Change::Keep, set)
 }
 
+/// What becomes of a `_meta` at the next hop: the keys of the core go, and it with them if it has no others; those of
+/// `set`, whose values must be JSON, are set.
+pub fn handed_on(known: Option<&RawValue>, set: &[(&str, &str)]) -> Result<Change, NoObject> {
+    let Some(Ok(keys)) = known.map(Members::read) else {
+        return if set.is_empty() { Ok(Change::Keep) } else { Ok(Change::Set(made(set)?.get().to_owned())) };
+    };
+    let is_core = |key: &str| CORE.contains(&key);
+    let (found, all) = (keys.iter().filter(|(key, _)| is_core(key)).count(), keys.iter().count());
+    Ok(match found {
+        0 if set.is_empty() => Change::Keep,
+        _ if set.is_empty() && found == all => Change::Remove,
+        _ => {
+            let change = |key: &str, _: &RawValue| if is_core(key) { Change::Remove } else { Change::Keep };
+            Change::Set(changed(&keys, change, set)?.get().to_owned())
+        }
+    })
+}
+
 /// Removes the keys of the core, and `_meta` itself if nothing is left in it.
 pub fn strip_core(object: &RawValue) -> Result<Box<RawValue>, NoObject> {
-    let Some(Ok(keys)) = Members::read(object)?.get(MEMBER).map(Members::read) else { return Ok(object.to_owned()) };
-    let is_core = |key: &str| CORE.contains(&key);
-    match keys.iter().filter(|(key, _)| is_core(key)).count() {
-        0 => Ok(object.to_owned()),
-        found if found == keys.iter().count() => object::remove(object, &[MEMBER]),
-        _ => change(object, |key, _| if is_core(key) { Change::Remove } else { Change::Keep }, &[]),
+    let members = Members::read(object)?;
+    match handed_on(members.get(MEMBER), &[])? {
+        Change::Keep => Ok(object.to_owned()),
+        new => members.rewrite(|name, _| if name == MEMBER { new.clone() } else { Change::Keep }, &[]),
     }
 }
 
@@ -129,6 +146,29 @@ mod tests {
             r#"{"_meta":{"io.modelcontextprotocol/clientInfo":{},"io.modelcontextprotocol/tasks":{}}}"#,
             r#"{"_meta":{"io.modelcontextprotocol/tasks":{}}}"#,
         );
+    }
+
+    #[test]
+    fn keys_are_set_at_a_hop() {
+        let check = |json: &str, set: &[(&str, &str)], expected: Change| {
+            assert_eq!(handed_on(Some(raw(json)), set).unwrap(), expected, "{json}");
+        };
+        let new = |json: &str| Change::Set(json.to_owned());
+        let info = [(SERVER_INFO, "1")];
+        check(r#"{"a":1}"#, &[], Change::Keep);
+        check("{}", &[], Change::Keep);
+        check("7", &[], Change::Keep);
+        check(r#"{"io.modelcontextprotocol/serverInfo":{}}"#, &[], Change::Remove);
+        check(r#"{"io.modelcontextprotocol/serverInfo":{},"a":1}"#, &[], new(r#"{"a":1}"#));
+        check(
+            r#"{"io.modelcontextprotocol/serverInfo":{}}"#,
+            &info,
+            new(r#"{"io.modelcontextprotocol/serverInfo":1}"#),
+        );
+        check(r#"{"io.modelcontextprotocol/clientInfo":{},"a":1}"#, &[("k", "7")], new(r#"{"a":1,"k":7}"#));
+        check("7", &[("k", "7")], new(r#"{"k":7}"#));
+        assert_eq!(handed_on(None, &[("k", "7")]).unwrap(), new(r#"{"k":7}"#));
+        assert_eq!(handed_on(None, &[]).unwrap(), Change::Keep);
     }
 
     #[test]

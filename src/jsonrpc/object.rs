@@ -13,7 +13,10 @@ pub struct NoObject;
 
 /// The members of an object in their order. Of equal names the last one counts, as everywhere.
 #[derive(Debug)]
-pub struct Members<'a>(Vec<Member<'a>>);
+pub struct Members<'a> {
+    json: &'a str,
+    all: Vec<Member<'a>>,
+}
 
 #[derive(Debug)]
 struct Member<'a> {
@@ -37,13 +40,14 @@ pub enum Change {
 impl<'a> Members<'a> {
     /// The members of this object.
     pub fn read(object: &'a RawValue) -> Result<Self, NoObject> {
-        let mut json = serde_json::Deserializer::from_str(object.get());
-        json.deserialize_map(MembersVisitor).map(Self).map_err(|_| NoObject)
+        let json = object.get();
+        let read = serde_json::Deserializer::from_str(json).deserialize_map(MembersVisitor);
+        read.map(|all| Self { json, all }).map_err(|_| NoObject)
     }
 
     /// The member of that name.
     pub fn get(&self, name: &str) -> Option<&'a RawValue> {
-        self.0.iter().rev().find(|member| member.name == name).map(|member| member.value)
+        self.all.iter().rev().find(|member| member.name == name).map(|member| member.value)
     }
 
     /// The text that is the member of that name.
@@ -53,7 +57,63 @@ impl<'a> Members<'a> {
 
     /// All members.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &'a RawValue)> {
-        self.0.iter().map(|member| (&*member.name, member.value))
+        self.all.iter().map(|member| (&*member.name, member.value))
+    }
+
+    /// The object with its members changed as `change` says by name and value, and with `added`, which must be JSON, at
+    /// the end. Every byte of what stays is kept, the space around it included.
+    pub fn rewrite(
+        &self,
+        mut change: impl FnMut(&str, &RawValue) -> Change,
+        added: &[(&str, &str)],
+    ) -> Result<Box<RawValue>, NoObject> {
+        let json = self.json;
+        // Where a part of the text stands in it.
+        let offset = |part: &RawValue| part.get().as_ptr() as usize - json.as_ptr() as usize;
+        let more: usize = added.iter().map(|(key, value)| key.len() + value.len() + 6).sum();
+        let mut text = String::with_capacity(json.len() + more);
+        let first = self.all.first().map_or(1, |member| offset(member.key));
+        text.push_str(&json[..first]);
+        let (mut end, mut is_empty) = (first, true);
+        for (place, member) in self.all.iter().enumerate() {
+            let (start, value) = (offset(member.key), offset(member.value));
+            let lead = &json[end..start];
+            end = value + member.value.get().len();
+            let changed = change(&member.name, member.value);
+            if changed == Change::Remove {
+                continue;
+            }
+            // The comma goes with whichever member is the first no longer.
+            if place > 0 && !is_empty {
+                text.push_str(lead);
+            }
+            is_empty = false;
+            match changed {
+                Change::Set(new) => {
+                    text.push_str(&json[start..value]);
+                    text.push_str(&new);
+                }
+                Change::Keep | Change::Remove => text.push_str(&json[start..end]),
+            }
+        }
+        for (key, value) in added {
+            if !is_empty {
+                text.push(',');
+            }
+            is_empty = false;
+            text.push_str(&serde_json::Value::from(*key).to_string());
+            text.push(':');
+            text.push_str(value);
+        }
+        text.push_str(&json[end..]);
+        RawValue::from_string(text).map_err(|_| NoObject)
+    }
+
+    /// The object with the member of that name set, which is added if it is not there. `value` must be JSON.
+    pub fn set(&self, name: &str, value: &str) -> Result<Box<RawValue>, NoObject> {
+        let change = |key: &str, _: &RawValue| if key == name { Change::Set(value.to_owned()) } else { Change::Keep };
+        let added = [(name, value)];
+        self.rewrite(change, if self.get(name).is_some() { &[] } else { &added })
     }
 }
 
@@ -88,61 +148,18 @@ impl<'a> Visitor<'a> for MembersVisitor {
     }
 }
 
-/// Changes members as `change` says by name and value, and adds `added`, which must be JSON, at the end. Every byte of
-/// what stays is kept, the space around it included.
+/// [`Members::rewrite`] of an object that is read for it alone.
 pub fn rewrite(
     object: &RawValue,
-    mut change: impl FnMut(&str, &RawValue) -> Change,
+    change: impl FnMut(&str, &RawValue) -> Change,
     added: &[(&str, &str)],
 ) -> Result<Box<RawValue>, NoObject> {
-    let (json, members) = (object.get(), Members::read(object)?);
-    // Where a part of the text stands in it.
-    let offset = |part: &RawValue| part.get().as_ptr() as usize - json.as_ptr() as usize;
-    let mut text =
-        String::with_capacity(json.len() + added.iter().map(|(key, value)| key.len() + value.len() + 6).sum::<usize>());
-    let first = members.0.first().map_or(1, |member| offset(member.key));
-    text.push_str(&json[..first]);
-    let (mut end, mut is_empty) = (first, true);
-    for (place, member) in members.0.iter().enumerate() {
-        let (start, value) = (offset(member.key), offset(member.value));
-        let lead = &json[end..start];
-        end = value + member.value.get().len();
-        let changed = change(&member.name, member.value);
-        if changed == Change::Remove {
-            continue;
-        }
-        // The comma goes with whichever member is the first no longer.
-        if place > 0 && !is_empty {
-            text.push_str(lead);
-        }
-        is_empty = false;
-        match changed {
-            Change::Set(new) => {
-                text.push_str(&json[start..value]);
-                text.push_str(&new);
-            }
-            Change::Keep | Change::Remove => text.push_str(&json[start..end]),
-        }
-    }
-    for (key, value) in added {
-        if !is_empty {
-            text.push(',');
-        }
-        is_empty = false;
-        text.push_str(&serde_json::Value::from(*key).to_string());
-        text.push(':');
-        text.push_str(value);
-    }
-    text.push_str(&json[end..]);
-    RawValue::from_string(text).map_err(|_| NoObject)
+    Members::read(object)?.rewrite(change, added)
 }
 
-/// Sets the member of that name, which is added if it is not there. `value` must be JSON.
+/// [`Members::set`] of an object that is read for it alone.
 pub fn set(object: &RawValue, name: &str, value: &str) -> Result<Box<RawValue>, NoObject> {
-    let known = Members::read(object)?.get(name).is_some();
-    let change = |key: &str, _: &RawValue| if key == name { Change::Set(value.to_owned()) } else { Change::Keep };
-    let added = [(name, value)];
-    rewrite(object, change, if known { &[] } else { &added })
+    Members::read(object)?.set(name, value)
 }
 
 /// Removes the members of these names.

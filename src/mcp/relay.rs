@@ -5,6 +5,7 @@
 //! its real end, whoever still waits.
 
 mod arguments;
+mod call_result;
 mod handles;
 pub(super) mod metadata;
 mod ongoing;
@@ -50,7 +51,7 @@ use super::own::ToolResult;
 use super::request::{McpCaller, McpRequest, MessageSink, RpcAnswer, complete};
 use super::sealed::{GoodFor, RoundState};
 use crate::access::Scope;
-use crate::jsonrpc::{Era, Members, meta, object};
+use crate::jsonrpc::{Era, meta, object};
 use crate::upstream::{OnTimeout, ServerEvent};
 
 /// The session of a modern client, which has none of its own.
@@ -438,16 +439,16 @@ impl Mcp {
             String::new()
         };
         match &end.outcome {
-            Ok(result) if rounds::asks(result) => self.asked(waiter, call, result),
+            Ok(result) if result.asks() => self.asked(waiter, call, result.json()),
             Ok(result) => {
-                if let Some(query) = waiter.search.as_ref().filter(|_| !says_error(result)) {
+                if let Some(query) = waiter.search.as_ref().filter(|_| !result.says_error()) {
                     self.choose(&caller.grant.tenant, query, &call.tool.name);
                 }
-                if waiter.takes_parts && handles::is_too_long(result) {
+                if waiter.takes_parts && handles::is_too_long(result.json()) {
                     let handle = self.relay.calls.keep(call);
-                    return Self::part_of(caller, result, 0, &handle, &told);
+                    return Self::part_of(caller, result.json(), 0, &handle, &told);
                 }
-                relayed(caller, result, &told)
+                relayed(caller, result.json(), &told)
             }
             Err(CallFailure::Error(error)) if Self::pages(waiter, error).is_some() => {
                 Self::pages(waiter, error).map_or_else(|| Err(wrong_state()), |asked| relayed(caller, &asked, ""))
@@ -544,10 +545,6 @@ fn with_metadata(mut result: Map<String, Value>, told: &str) -> Map<String, Valu
         known[metadata::KEY] = told;
     }
     result
-}
-
-fn says_error(result: &RawValue) -> bool {
-    Members::read(result).is_ok_and(|members| members.get("isError").is_some_and(|value| value.get() == "true"))
 }
 
 /// The session that a call belongs to: what the client calls it, or that of its era.

@@ -77,7 +77,7 @@ impl Mcp {
         if fetch.offset > 0
             && let Ok(result) = &end.outcome
         {
-            return Self::part_of(caller, result, fetch.offset, &fetch.handle, "");
+            return Self::part_of(caller, result.json(), fetch.offset, &fetch.handle, "");
         }
         if !call.was_delivered() {
             self.metrics.relay.detached.with_label_values(&["delivered"]).inc();

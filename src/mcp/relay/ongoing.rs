@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use super::super::offering::ServedTool;
 use super::super::request::{ClientPresence, McpCaller};
+use super::call_result::CallResult;
 use super::server_task::ServerTask;
 use super::task_questions::TaskQuestions;
 use crate::timing::Forecast;
@@ -69,7 +70,7 @@ pub(super) enum CallFailure {
 /// How a call ended.
 #[derive(Debug)]
 pub(super) struct CallEnd {
-    pub(super) outcome: Result<Box<RawValue>, CallFailure>,
+    pub(super) outcome: Result<CallResult, CallFailure>,
     /// At the server.
     pub(super) duration: Duration,
     /// Before it was sent.
@@ -288,7 +289,7 @@ impl OngoingCall {
     }
 
     fn size(&self) -> usize {
-        self.end().map_or(0, |end| end.outcome.as_ref().map_or(200, |result| result.get().len()))
+        self.end().map_or(0, |end| end.outcome.as_ref().map_or(200, |result| result.json().get().len()))
     }
 }
 

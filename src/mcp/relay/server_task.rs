@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::super::offering::ServedTool;
+use super::call_result::{CallAnswer, CallResult};
 use super::task::{CallEvents, CallTask};
 use crate::jsonrpc::{Era, ErrorObject, Members, NoObject, code, object};
 use crate::upstream::{CallFault, CallReply, Outgoing};
@@ -135,22 +136,22 @@ pub(in crate::mcp) fn needs_task(definition: &Value, capabilities: &RawValue) ->
 
 impl CallTask {
     /// The server's answer; if that is a task, what comes of it. Nothing once nobody wants it any more.
-    pub(super) async fn ask(&self, outgoing: &Outgoing) -> Option<Result<CallReply, CallFault>> {
+    pub(super) async fn ask(&self, outgoing: &Outgoing) -> Option<Result<CallAnswer, CallFault>> {
         let (begun, mut events) = (Instant::now(), CallEvents::default());
-        let reply = match self.ask_once(outgoing, &mut events).await? {
-            Ok(reply) => reply,
+        let answer = match self.ask_once(outgoing, &mut events).await? {
+            Ok(reply) => CallAnswer::from(reply),
             Err(fault) => return Some(Err(fault)),
         };
-        let Some(mut task) = reply.outcome.as_ref().ok().and_then(|result| ServerTask::of(result)) else {
-            return Some(Ok(reply));
-        };
+        let task = answer.outcome.as_ref().ok().filter(|result| result.is_task());
+        let Some(mut task) = task.and_then(|result| ServerTask::of(result.json())) else { return Some(Ok(answer)) };
         let followed = self.follow(&mut task, outgoing, &mut events).await;
-        let elapsed = begun.elapsed().saturating_sub(reply.queued);
+        let elapsed = begun.elapsed().saturating_sub(answer.queued);
         match followed {
             Followed::Ended(outcome, took) => {
                 // Its server knows better than whoever looks from time to time.
                 let duration = took.filter(|took| *took <= elapsed && !took.is_zero()).unwrap_or(elapsed);
-                Some(Ok(CallReply { outcome, duration, queued: reply.queued }))
+                let outcome = outcome.map(CallResult::read);
+                Some(Ok(CallAnswer { outcome, duration, queued: answer.queued }))
             }
             Followed::Fault(fault) => {
                 if matches!(fault, CallFault::Timeout { .. }) {

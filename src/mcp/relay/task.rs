@@ -12,11 +12,12 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::super::Mcp;
 use super::super::request::McpRequest;
+use super::call_result::{CallAnswer, CallResult};
 use super::metadata::{self, CallFacts};
 use super::ongoing::{CallEnd, CallFailure, CallOwner, OngoingCall, SameCall};
 use super::parked::PARKED_FOR;
 use super::rounds::{self, InputRequest, InputRequired, MAX_ROUNDS};
-use super::{CallWay, WantedCall, outgoing, says_error, server_task, session_of};
+use super::{CallWay, WantedCall, outgoing, server_task, session_of};
 use crate::jsonrpc::{Era, Members, meta, object};
 use crate::telemetry::events::ToolRelayed;
 use crate::timing::execution::MAX_DURATION_MS;
@@ -158,7 +159,7 @@ impl CallTask {
         let Self { door, call, facts, mut told, log, .. } = self;
         let ran_for = call.sent.get().map(std::time::Instant::elapsed);
         let (outcome, duration, queued) = match reply {
-            Some(Ok(CallReply { outcome, duration, queued })) => {
+            Some(Ok(CallAnswer { outcome, duration, queued })) => {
                 (outcome.map_err(CallFailure::Error), Some(duration), queued)
             }
             Some(Err(fault)) => (Err(CallFailure::Fault(fault)), ran_for, Duration::ZERO),
@@ -166,7 +167,7 @@ impl CallTask {
         };
         let duration = duration.map(|duration| duration.saturating_sub(call.paused()));
         // A client that is to answer first asks again: that is the call.
-        let is_asked = outcome.as_ref().is_ok_and(|result| rounds::asks(result));
+        let is_asked = outcome.as_ref().is_ok_and(CallResult::asks);
         let ended_as = outcome_of(&outcome);
         let metadata = if let Ok(told) = timeout(TOLD_WITHIN, &mut told).await {
             told.ok().flatten()
@@ -204,7 +205,7 @@ impl CallTask {
     }
 
     /// The answer, after what its server asked of a legacy client.
-    async fn ask_in_rounds(&self) -> Option<Result<CallReply, CallFault>> {
+    async fn ask_in_rounds(&self) -> Option<Result<CallAnswer, CallFault>> {
         let (mut outgoing, mut spent, mut waited) = (self.outgoing.clone(), Duration::ZERO, Duration::ZERO);
         for _ in 0..=MAX_ROUNDS {
             let reply = match self.ask(&outgoing).await {
@@ -221,13 +222,15 @@ impl CallTask {
             (reply.duration, reply.queued) = (spent, waited);
             // Whoever holds the call as a task does not ask again either.
             let asks_us = self.era == Era::Legacy || self.call.terms.get().is_some();
-            let asked = reply.outcome.as_ref().ok().filter(|_| asks_us);
-            let Some(asked) = asked.and_then(|result| InputRequired::read(result)) else { return Some(Ok(reply)) };
+            let asked = reply.outcome.as_ref().ok().filter(|result| asks_us && result.asks());
+            let Some(asked) = asked.and_then(|result| InputRequired::read(result.json())) else {
+                return Some(Ok(reply));
+            };
             let Some(answers) = self.answers_to(&asked).await else {
                 if self.call.is_cancelled() {
                     return None;
                 }
-                reply.outcome = Ok(rounds::unanswered(&self.call.tool.server.name, &asked));
+                reply.outcome = Ok(CallResult::read(rounds::unanswered(&self.call.tool.server.name, &asked)));
                 return Some(Ok(reply));
             };
             let again = outgoing.params.as_deref().and_then(|params| asked.answered(params, &answers).ok());
@@ -235,7 +238,8 @@ impl CallTask {
         }
         let server = &self.call.tool.server.name;
         let text = format!("{server} asked more than {MAX_ROUNDS} times; the call was given up");
-        Some(Ok(CallReply { outcome: Ok(rounds::failed(&text)), duration: spent, queued: waited }))
+        let outcome = Ok(CallResult::read(rounds::failed(&text)));
+        Some(Ok(CallAnswer { outcome, duration: spent, queued: waited }))
     }
 
     /// What the client answers to all of it; nothing if it does not.
@@ -305,9 +309,9 @@ impl CallTask {
     }
 }
 
-fn outcome_of(outcome: &Result<Box<RawValue>, CallFailure>) -> Outcome {
+fn outcome_of(outcome: &Result<CallResult, CallFailure>) -> Outcome {
     match outcome {
-        Ok(result) if says_error(result) => Outcome::Error,
+        Ok(result) if result.says_error() => Outcome::Error,
         Ok(_) => Outcome::Success,
         Err(CallFailure::Fault(CallFault::Timeout { .. })) => Outcome::Timeout,
         Err(CallFailure::Cancelled) => Outcome::Cancelled,

@@ -13,25 +13,28 @@ const MODERN: [&str; 3] = ["resultType", "ttlMs", "cacheScope"];
 /// What legacy servers answer for a resource that is not there.
 const LEGACY_NO_RESOURCE: i64 = -32002;
 
-/// A result for a client of this era, with these keys in its `_meta`, whose values must be JSON.
+/// A result for a client of this era, with these keys in its `_meta`, whose values must be JSON. It may be long, so it
+/// is read once.
 pub(super) fn result(raw: &RawValue, era: Era, told: &[(&str, &str)]) -> Result<Box<RawValue>, NoObject> {
+    let members = Members::read(raw)?;
+    let known = members.get(meta::MEMBER);
+    let handed_on = meta::handed_on(known, told)?;
+    let mut added = Vec::new();
+    if era == Era::Modern && members.get("resultType").is_none() {
+        added.push(("resultType", "\"complete\""));
+    }
+    if let (None, Change::Set(made)) = (known, &handed_on) {
+        added.push((meta::MEMBER, made));
+    }
     let is_structured = |value: &RawValue| value.get().starts_with('{');
-    let clean = match era {
-        Era::Legacy => {
-            let change = |name: &str, value: &RawValue| {
-                let goes = MODERN.contains(&name) || (name == "structuredContent" && !is_structured(value));
-                if goes { Change::Remove } else { Change::Keep }
-            };
-            object::rewrite(raw, change, &[])?
-        }
-        Era::Modern if Members::read(raw)?.get("resultType").is_none() => {
-            object::rewrite(raw, |_, _| Change::Keep, &[("resultType", "\"complete\"")])?
-        }
-        Era::Modern => raw.to_owned(),
+    let change = |name: &str, value: &RawValue| match name {
+        meta::MEMBER => handed_on.clone(),
+        _ if era == Era::Modern => Change::Keep,
+        "structuredContent" if !is_structured(value) => Change::Remove,
+        _ if MODERN.contains(&name) => Change::Remove,
+        _ => Change::Keep,
     };
-    // The keys of the core belong to one hop.
-    let clean = meta::strip_core(&clean)?;
-    if told.is_empty() { Ok(clean) } else { meta::change(&clean, |_, _| Change::Keep, told) }
+    members.rewrite(change, &added)
 }
 
 /// A definition of a server's tool for a client of this era, under this name; with another description if it has one.

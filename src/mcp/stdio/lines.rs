@@ -27,7 +27,7 @@ pub(super) struct StdioOutput(threads::Sender<Written>);
 
 /// What goes to the writing thread.
 enum Written {
-    Line(String),
+    Line(Vec<u8>),
     /// Tells when all before it is out.
     Flush(threads::Sender<()>),
 }
@@ -38,8 +38,13 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 impl StdioOutput {
     /// Writes a message; newlines in it are space between its tokens.
     pub(super) fn write(&self, message: &str) {
-        let mut line = message.replace(['\n', '\r'], " ");
-        line.push('\n');
+        let mut line = message.as_bytes().to_vec();
+        for byte in &mut line {
+            if matches!(byte, b'\n' | b'\r') {
+                *byte = b' ';
+            }
+        }
+        line.push(b'\n');
         // If nobody reads any more, the input ends as well.
         let _ = self.0.send(Written::Line(line));
     }
@@ -95,7 +100,7 @@ fn write_all(mut output: impl Write, written: &threads::Receiver<Written>) {
         let mut next = Some(first);
         while let Some(one) = next {
             let outcome = match one {
-                Written::Line(line) => output.write_all(line.as_bytes()),
+                Written::Line(line) => output.write_all(&line),
                 Written::Flush(done) => output.flush().map(|()| {
                     let _ = done.send(());
                 }),
