@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::iter;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -67,22 +68,22 @@ pub enum Facet {
 }
 
 impl Facet {
-    fn mark(self) -> char {
+    fn mark(self) -> u8 {
         match self {
-            Self::Category => 'c',
-            Self::Capability => 'a',
-            Self::Keyword => 'k',
-            Self::Provider => 'p',
-            Self::EnvVar => 'v',
-            Self::Error => 'e',
-            Self::Conflict => '!',
-            Self::HighConflict => 'H',
-            Self::MediumConflict => 'M',
-            Self::LowConflict => 'L',
-            Self::Backend => 'b',
-            Self::Alternative => '~',
-            Self::Complement => '+',
-            Self::Needed => '<',
+            Self::Category => b'c',
+            Self::Capability => b'a',
+            Self::Keyword => b'k',
+            Self::Provider => b'p',
+            Self::EnvVar => b'v',
+            Self::Error => b'e',
+            Self::Conflict => b'!',
+            Self::HighConflict => b'H',
+            Self::MediumConflict => b'M',
+            Self::LowConflict => b'L',
+            Self::Backend => b'b',
+            Self::Alternative => b'~',
+            Self::Complement => b'+',
+            Self::Needed => b'<',
         }
     }
 
@@ -117,7 +118,7 @@ impl FacetFilter {
     /// Entries whose `facet` is `value`, or for [`Facet::Error`] goes with it.
     pub fn new(facet: Facet, value: &str) -> Self {
         let value = facet.fold(value);
-        let line = format!("\n{}{value}\n", facet.mark());
+        let line = format!("\n{}{value}\n", char::from(facet.mark()));
         Self { facet, value, line }
     }
 }
@@ -223,7 +224,15 @@ impl Entry {
 
     /// The values of a facet that is not in the summary.
     pub fn values(&self, facet: Facet) -> impl Iterator<Item = &str> {
-        self.facets.lines().filter_map(move |line| line.strip_prefix(facet.mark()))
+        let begin = [b'\n', facet.mark()];
+        let mut rest = &*self.facets;
+        iter::from_fn(move || {
+            let start = memchr::memmem::find(rest.as_bytes(), &begin)? + begin.len();
+            let value = rest[start..].split('\n').next()?;
+            // The end of this line begins the next one.
+            rest = &rest[start + value.len()..];
+            Some(value)
+        })
     }
 }
 
@@ -249,7 +258,7 @@ struct SummaryFields<'b> {
 fn facets(document: &ToolMetadata) -> String {
     let mut lines = String::from("\n");
     let mut add = |facet: Facet, value: &str| {
-        let _ = writeln!(lines, "{}{}", facet.mark(), facet.fold(value));
+        let _ = writeln!(lines, "{}{}", char::from(facet.mark()), facet.fold(value));
     };
     for value in &document.providers {
         add(Facet::Provider, value);
