@@ -240,7 +240,9 @@ impl Engine {
         let found = self
             .read_in(&self.searches, tenant, move |store| match asked.search(&of) {
                 Ok(Some(search)) => {
-                    let found = store.memories().search(&of, &search)?;
+                    let mut found = store.memories().search(&of, &search)?;
+                    // All pages are of one moment.
+                    found.total = search.total.unwrap_or(found.total);
                     Ok(Ok((found, search.text.map(|text| text.terms).unwrap_or_default())))
                 }
                 Ok(None) => Ok(Ok(Default::default())),

@@ -119,7 +119,8 @@ impl Recall {
     /// The search as the store takes it. Nothing if the text has nothing to search by: then nothing matches.
     pub fn search(&self, tenant: &str) -> Result<Option<Search>, ForeignCursor> {
         let cursor = self.cursor.as_deref().map(|cursor| self.read_cursor(tenant, cursor)).transpose()?;
-        let (begun, place) = cursor.map(|cursor| (cursor.begun, cursor.place)).unzip();
+        let total = cursor.as_ref().and_then(|(_, total)| *total);
+        let (begun, place) = cursor.map(|(cursor, _)| (cursor.begun, cursor.place)).unzip();
         let text = match &self.query {
             None => None,
             Some(query) => {
@@ -137,6 +138,7 @@ impl Recall {
             descending: self.descending,
             begun,
             place,
+            total,
             offset: self.offset,
             // One more than is shown tells that there is a next page.
             limit: self.limit + 1,
@@ -160,13 +162,15 @@ impl Recall {
             _ => Place::After(last.value.clone(), last.memory.id.clone()),
         };
         let cursor = Cursor { digest: self.digest(tenant), begun: found.begun, place };
-        Some(hex::encode(postcard::to_stdvec(&cursor).ok()?))
+        Some(hex::encode(postcard::to_stdvec(&(cursor, found.total)).ok()?))
     }
 
-    fn read_cursor(&self, tenant: &str, cursor: &str) -> Result<Cursor, ForeignCursor> {
+    /// A cursor, and how many there are on all pages, which those of earlier versions did not say.
+    fn read_cursor(&self, tenant: &str, cursor: &str) -> Result<(Cursor, Option<u64>), ForeignCursor> {
         let bytes = hex::decode(cursor).map_err(|_| ForeignCursor)?;
-        let cursor: Cursor = postcard::from_bytes(&bytes).map_err(|_| ForeignCursor)?;
-        if cursor.digest == self.digest(tenant) { Ok(cursor) } else { Err(ForeignCursor) }
+        let (cursor, rest): (Cursor, _) = postcard::take_from_bytes(&bytes).map_err(|_| ForeignCursor)?;
+        let total = postcard::from_bytes(rest).ok();
+        if cursor.digest == self.digest(tenant) { Ok((cursor, total)) } else { Err(ForeignCursor) }
     }
 }
 
@@ -287,12 +291,19 @@ mod tests {
             value: SortValue::Real(0.1 + 0.2),
             score: None,
         };
-        let found = Found { hits: vec![hit], begun: Begun { through: 7, stamp: 9 }, ..Found::default() };
+        let begun = Begun { through: 7, stamp: 9 };
+        let found = Found { hits: vec![hit], total: 40, begun, ..Found::default() };
         let cursor = recall.cursor_after("t", &found, 0).unwrap();
         let with = |recall: &Recall, cursor: &str| Recall { cursor: Some(cursor.to_owned()), ..recall.clone() };
         let search = with(&recall, &cursor).search("t").unwrap().unwrap();
         assert_eq!(search.place, Some(Place::After(SortValue::Real(0.1 + 0.2), "i".to_owned())));
-        assert_eq!(search.begun, Some(found.begun));
+        assert_eq!((search.begun, search.total), (Some(found.begun), Some(40)));
+        let earlier = cursor.strip_suffix("28").unwrap();
+        assert_eq!(
+            with(&recall, earlier).search("t").unwrap().unwrap().total,
+            None,
+            "of a version that did not say it"
+        );
         assert_eq!(with(&other, &cursor).search("t").unwrap_err(), ForeignCursor);
         assert_eq!(with(&recall, &cursor).search("u").unwrap_err(), ForeignCursor);
         for other in [

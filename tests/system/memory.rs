@@ -407,6 +407,28 @@ fn pages_are_whole_and_cursors_their_own() {
 }
 
 #[test]
+fn a_total_is_counted_for_the_first_page_alone() {
+    let (_site, daemon) = start();
+    let tea = |number: u64| add(&daemon, "messages", &message(&format!("tea {number}"), "t", number));
+    let mut kept: Vec<Value> = (0..5).map(tea).collect();
+    let orders = [json!({}), json!({"sortBy": "thread.position"}), json!({"query": "tea"})];
+    for (mut options, position) in orders.into_iter().zip(5..) {
+        options["limit"] = json!(2);
+        let page =
+            |options: &Value| search(&daemon, "messages", &json!({"criteria": {"role": "user"}, "options": options}));
+        let first = page(&options);
+        let gone = std::mem::replace(&mut kept[4], tea(position));
+        tea(position + 10);
+        daemon.send("DELETE", &format!("/v1/memories/{}", id(&gone)), &[], b"");
+        options["cursor"] = first["nextCursor"].clone();
+        let later = page(&options);
+        assert_eq!(later["total"], first["total"], "{options}");
+        options["cursor"] = Value::Null;
+        assert_eq!(page(&options)["total"], first["total"].as_u64().unwrap() + 1, "{options}");
+    }
+}
+
+#[test]
 fn texts_are_found_by_words_and_meaning_and_what_stands_beside() {
     let (_site, daemon) = start();
     for (position, text) in [

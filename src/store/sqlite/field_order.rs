@@ -255,8 +255,8 @@ mod tests {
             let connection = database(&written);
             let condition = Condition::of(1, &Filter { kind, ..Filter::default() });
             let sort = SortBy::Field(FieldPath::parse("x").unwrap());
-            let (filter, text, begun, place) = (Filter::default(), None, None, None);
-            let mut search = Search { filter, text, sort, descending, begun, place, offset, limit };
+            let (filter, text, begun, place, total) = (Filter::default(), None, None, None, None);
+            let mut search = Search { filter, text, sort, descending, begun, place, total, offset, limit };
             loop {
                 let read = sorted(&connection, &condition, &search).unwrap();
                 let read: Vec<_> = read.into_iter().map(|hit| (hit.memory.id, hit.value)).collect();
@@ -292,9 +292,19 @@ mod tests {
             ("importance_score", 0, 5000, 5000, false),
         ] {
             let sort = SortBy::Field(FieldPath::parse(field).unwrap());
-            let (filter, text, begun, place) = (Filter::default(), None, None, None);
+            let filter = Filter::default();
             let condition = Condition::of(1, &filter);
-            let search = Search { filter, text, sort, descending: false, begun, place, offset, limit: 1 };
+            let search = Search {
+                filter,
+                text: None,
+                sort,
+                descending: false,
+                begun: None,
+                place: None,
+                total: None,
+                offset,
+                limit: 1,
+            };
             let order = FieldOrder::of(&connection, 1, &condition, &search, total, through).unwrap();
             assert_eq!(order.is_some(), is_walked, "{field} {offset} {total} {through}");
         }

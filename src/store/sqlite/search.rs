@@ -6,7 +6,7 @@ use super::condition::{Condition, after, sort_key, sort_value};
 use super::field_order::{FieldOrder, Placed};
 use super::queries::{self, COLUMNS};
 use super::{ranking, row_cache};
-use crate::memory::query::{Begun, Found, Hit, Place, Search, SortBy, SortValue, TextQuery};
+use crate::memory::query::{Begun, Filter, Found, Hit, Place, Search, SortBy, SortValue, TextQuery};
 use crate::memory::stored::StoredMemory;
 use crate::store::finding::ranking::MemoryRanking;
 use crate::store::finding::row_cache::{RowCache, RowCaches};
@@ -60,32 +60,20 @@ fn begun_now(connection: &Connection, number: i64) -> rusqlite::Result<Begun> {
 
 /// How many the filter lets through.
 fn count(connection: &Connection, number: i64, condition: &Condition, search: &Search) -> rusqlite::Result<u64> {
-    // Of a page by changes it matters what changed since the first one.
-    let is_of_one_moment = search.begun.is_none() || search.sort != SortBy::Updated;
-    if is_of_one_moment && search.filter.is_plain() {
-        return count_plain(connection, number, search);
-    }
-    connection
-        .prepare_cached(&format!("SELECT count(*) FROM memories AS m WHERE {}", condition.sql))?
-        .query_row(params_from_iter(&condition.values), |row| row.get::<_, i64>(0))
-        .map(i64::cast_unsigned)
-}
-
-/// How many there are of a kind or of all, without those that came after the first page.
-fn count_plain(connection: &Connection, number: i64, search: &Search) -> rusqlite::Result<u64> {
-    let kind = search.filter.kind.map(i64::from);
-    let is_meant = "tenant = ?1 AND (?2 IS NULL OR kind = ?2) AND deleted <= ?3";
-    let values = params![number, kind, search.filter.include_deleted];
-    let all: i64 = connection
-        .prepare_cached(&format!("SELECT coalesce(sum(memories), 0) FROM memory_counts WHERE {is_meant}"))?
-        .query_row(values, |row| row.get(0))?;
-    let Some(begun) = search.begun else { return Ok(all.cast_unsigned()) };
-    let since: i64 = connection
-        .prepare_cached(&format!(
-            "SELECT count(*) FROM memory_rows INDEXED BY memory_rows_by_tenant WHERE seq > ?4 AND {is_meant}"
-        ))?
-        .query_row(params![number, kind, search.filter.include_deleted, begun.through], |row| row.get(0))?;
-    Ok((all - since).max(0).cast_unsigned())
+    let Filter { kind, include_deleted, .. } = &search.filter;
+    let count: i64 = if search.begun.is_none() && search.filter.is_plain() {
+        connection
+            .prepare_cached(
+                "SELECT coalesce(sum(memories), 0) FROM memory_counts
+                 WHERE tenant = ?1 AND (?2 IS NULL OR kind = ?2) AND deleted <= ?3",
+            )?
+            .query_row(params![number, kind.map(i64::from), include_deleted], |row| row.get(0))?
+    } else {
+        connection
+            .prepare_cached(&format!("SELECT count(*) FROM memories AS m WHERE {}", condition.sql))?
+            .query_row(params_from_iter(&condition.values), |row| row.get(0))?
+    };
+    Ok(count.cast_unsigned())
 }
 
 /// All that the filter lets through, in the order of a stored value.
@@ -96,7 +84,7 @@ fn listed(
     search: &Search,
     begun: Begun,
 ) -> rusqlite::Result<Found> {
-    let total = count(connection, number, condition, search)?;
+    let total = search.total.map_or_else(|| count(connection, number, condition, search), Ok)?;
     let mut condition = condition.clone();
     condition.and_unmoved(search);
     if let Some(order) = FieldOrder::of(connection, number, &condition, search, total, begun.through)? {

@@ -48,6 +48,7 @@ pub(crate) fn all(kind: u8) -> Search {
         descending: true,
         begun: None,
         place: None,
+        total: None,
         offset: 0,
         limit: 1000,
     }

@@ -117,7 +117,10 @@ async fn listed(
     mut condition: MemoryCondition,
     search: &Search,
 ) -> Result<Found, DatabaseFault> {
-    let total = count(session, &condition).await?;
+    let total = match search.total {
+        Some(total) => total,
+        None => count(session, &condition).await?,
+    };
     let key = if search.sort == SortBy::Updated { "m.updated_us" } else { "m.created_us" };
     let (beyond, direction) = if search.descending { ("<", "DESC") } else { (">", "ASC") };
     match &search.place {
