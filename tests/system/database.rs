@@ -9,6 +9,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use rustix::fs::statvfs;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
@@ -45,7 +46,7 @@ impl DatabaseServer {
     fn without_data() -> Self {
         // It refuses to run as root.
         let user = rustix::process::geteuid().is_root().then(unprivileged);
-        let directory = TempDir::new().unwrap();
+        let directory = directory();
         if let Some((user, group)) = user {
             chown(directory.path(), Some(user), Some(group)).unwrap();
         }
@@ -166,6 +167,13 @@ fn run(command: &mut Command) -> String {
     let done = command.output().unwrap();
     assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
     String::from_utf8(done.stdout).unwrap()
+}
+
+/// In memory where there is room: to make one is to make a thousand files. What it keeps need not outlive the machine.
+fn directory() -> TempDir {
+    let memory = Path::new("/dev/shm");
+    let has_room = statvfs(memory).is_ok_and(|free| free.f_bavail * free.f_frsize >= 1 << 30);
+    if has_room { TempDir::new_in(memory) } else { TempDir::new() }.unwrap()
 }
 
 /// Somebody who may do nothing: user and group.

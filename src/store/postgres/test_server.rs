@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
+use rustix::fs::statvfs;
 use tempfile::TempDir;
 
 use super::address::{DatabaseAddress, Origin};
@@ -47,7 +48,7 @@ impl TestServer {
         }
         // It refuses to run as root.
         let user = rustix::process::geteuid().is_root().then(unprivileged);
-        let directory = TempDir::new().unwrap();
+        let directory = directory();
         if let Some((user, group)) = user {
             chown(directory.path(), Some(user), Some(group)).unwrap();
         }
@@ -167,6 +168,13 @@ impl Drop for TestServer {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// In memory where there is room: to make one is to make a thousand files. What it keeps need not outlive the machine.
+fn directory() -> TempDir {
+    let memory = Path::new("/dev/shm");
+    let has_room = statvfs(memory).is_ok_and(|free| free.f_bavail * free.f_frsize >= 1 << 30);
+    if has_room { TempDir::new_in(memory) } else { TempDir::new() }.unwrap()
 }
 
 /// A port that nobody listens at.
