@@ -93,8 +93,14 @@ pub fn handed_on(known: Option<&RawValue>, set: &[(&str, &str)]) -> Result<Chang
         0 if set.is_empty() => Change::Keep,
         _ if set.is_empty() && found == all => Change::Remove,
         _ => {
-            let change = |key: &str, _: &RawValue| if is_core(key) { Change::Remove } else { Change::Keep };
-            Change::Set(changed(&keys, change, set)?.get().to_owned())
+            let is_added = |key: &str| is_core(key) || keys.get(key).is_none();
+            let added: Vec<_> = set.iter().copied().filter(|(key, _)| is_added(key)).collect();
+            let change = |name: &str, _: &RawValue| match set.iter().find(|(key, _)| *key == name) {
+                _ if is_core(name) => Change::Remove,
+                Some((_, value)) => Change::Set((*value).to_owned()),
+                None => Change::Keep,
+            };
+            Change::Set(keys.rewrite(change, &added)?.get().to_owned())
         }
     })
 }
@@ -166,6 +172,9 @@ mod tests {
             new(r#"{"io.modelcontextprotocol/serverInfo":1}"#),
         );
         check(r#"{"io.modelcontextprotocol/clientInfo":{},"a":1}"#, &[("k", "7")], new(r#"{"a":1,"k":7}"#));
+        let both = r#"{"io.modelcontextprotocol/serverInfo":{},"a":1,"io.modelcontextprotocol/serverInfo":2}"#;
+        check(both, &info, new(r#"{"a":1,"io.modelcontextprotocol/serverInfo":1}"#));
+        check(r#"{"k":1,"k":2}"#, &[("k", "7")], new(r#"{"k":7}"#));
         check("7", &[("k", "7")], new(r#"{"k":7}"#));
         assert_eq!(handed_on(None, &[("k", "7")]).unwrap(), new(r#"{"k":7}"#));
         assert_eq!(handed_on(None, &[]).unwrap(), Change::Keep);

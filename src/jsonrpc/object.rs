@@ -1,6 +1,7 @@
 //! Members of a raw object: found, and changed without touching any other byte.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 
 use serde::de::{Deserializer as _, MapAccess, Visitor};
@@ -61,7 +62,8 @@ impl<'a> Members<'a> {
     }
 
     /// The object with its members changed as `change` says by name and value, and with `added`, which must be JSON, at
-    /// the end. Every byte of what stays is kept, the space around it included.
+    /// the end. Every byte of what stays is kept, the space around it included. Of equal names those go that do not
+    /// count: whoever reads on could take another one.
     pub fn rewrite(
         &self,
         mut change: impl FnMut(&str, &RawValue) -> Change,
@@ -74,12 +76,13 @@ impl<'a> Members<'a> {
         let mut text = String::with_capacity(json.len() + more);
         let first = self.all.first().map_or(1, |member| offset(member.key));
         text.push_str(&json[..first]);
+        let counts = self.counts();
         let (mut end, mut is_empty) = (first, true);
         for (place, member) in self.all.iter().enumerate() {
             let (start, value) = (offset(member.key), offset(member.value));
             let lead = &json[end..start];
             end = value + member.value.get().len();
-            let changed = change(&member.name, member.value);
+            let changed = if counts[place] { change(&member.name, member.value) } else { Change::Remove };
             if changed == Change::Remove {
                 continue;
             }
@@ -107,6 +110,14 @@ impl<'a> Members<'a> {
         }
         text.push_str(&json[end..]);
         RawValue::from_string(text).map_err(|_| NoObject)
+    }
+
+    /// Is each the last of its name?
+    fn counts(&self) -> Vec<bool> {
+        let mut seen = HashSet::with_capacity(self.all.len());
+        let mut counts: Vec<bool> = self.all.iter().rev().map(|member| seen.insert(&*member.name)).collect();
+        counts.reverse();
+        counts
     }
 
     /// The object with the member of that name set, which is added if it is not there. `value` must be JSON.
@@ -225,6 +236,7 @@ pub(super) mod tests {
         check(r#"{ "a" : 1 }"#, r#"{ "a" : 1,"k":[0] }"#);
         check(r#"{"k" : 1e99, "b":2}"#, r#"{"k" : [0], "b":2}"#);
         check(r#"{"\u006b":1}"#, r#"{"\u006b":[0]}"#);
+        check(r#"{"k":1,"a":2, "k":3,"a" :4}"#, r#"{"k":[0],"a" :4}"#);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use super::outgoing::passed_on;
 use super::parked::{Parked, QUESTION, ServerQuestion};
 use super::rounds::{self, InputRequest, InputRequired};
 use super::{good_for, relayed, session_of, translate, wrong_state};
-use crate::jsonrpc::object::{self, Change};
+use crate::jsonrpc::object::Change;
 use crate::jsonrpc::{Era, Members, NoObject};
 use crate::upstream::{CallFault, CallReply, Caller, Outgoing, ServerEvent, ServerState};
 
@@ -128,13 +128,15 @@ impl Mcp {
             }
             Ok(result) => {
                 let answer = relayed(caller, &result, "")?;
-                let is_cached = Members::read(&answer).is_ok_and(|members| members.get("ttlMs").is_some());
-                if caller.era() == Era::Legacy || request.method != "resources/read" || is_cached {
+                if caller.era() == Era::Legacy || request.method != "resources/read" {
                     return Ok(answer);
                 }
                 let hints = [("ttlMs", "0"), ("cacheScope", "\"private\"")];
-                object::rewrite(&answer, |_, _| Change::Keep, &hints)
-                    .map_err(|error| RpcError::internal(error.to_string()))
+                let hinted = Members::read(&answer).and_then(|members| match members.get("ttlMs") {
+                    Some(_) => Ok(answer.clone()),
+                    None => members.rewrite(|_, _| Change::Keep, &hints),
+                });
+                hinted.map_err(|error| RpcError::internal(error.to_string()))
             }
             Err(error) => Err(RpcError::relayed(translate::error(&error, caller.era()))),
         }

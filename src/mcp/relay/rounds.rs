@@ -15,7 +15,11 @@ const STATE: &str = "requestState";
 
 /// Does this result ask something?
 pub(in crate::mcp) fn asks(result: &RawValue) -> bool {
-    Members::read(result).is_ok_and(|members| members.text("resultType").is_some_and(|kind| kind == "input_required"))
+    Members::read(result).is_ok_and(|members| says_input_required(&members))
+}
+
+fn says_input_required(members: &Members<'_>) -> bool {
+    members.text("resultType").is_some_and(|kind| kind == "input_required")
 }
 
 /// One thing that a server wants to know.
@@ -37,10 +41,7 @@ pub(in crate::mcp) struct InputRequired {
 impl InputRequired {
     /// What this result asks, if it does.
     pub(in crate::mcp) fn read(result: &RawValue) -> Option<Self> {
-        if !asks(result) {
-            return None;
-        }
-        let members = Members::read(result).ok()?;
+        let members = Members::read(result).ok().filter(says_input_required)?;
         let requests = members.get("inputRequests").and_then(|requests| Members::read(requests).ok());
         let read = |(key, request): (&str, &RawValue)| {
             let request = Members::read(request).ok()?;

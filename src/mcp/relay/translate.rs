@@ -14,7 +14,7 @@ const MODERN: [&str; 3] = ["resultType", "ttlMs", "cacheScope"];
 const LEGACY_NO_RESOURCE: i64 = -32002;
 
 /// A result for a client of this era, with these keys in its `_meta`, whose values must be JSON. It may be long, so it
-/// is read once.
+/// is changed in one pass.
 pub(super) fn result(raw: &RawValue, era: Era, told: &[(&str, &str)]) -> Result<Box<RawValue>, NoObject> {
     let members = Members::read(raw)?;
     let known = members.get(meta::MEMBER);
@@ -111,8 +111,21 @@ mod tests {
         check(r#"{"resultType":"input_required"}"#, Era::Modern, r#"{"resultType":"input_required"}"#);
         let info = r#"{"content":[],"_meta":{"io.modelcontextprotocol/serverInfo":{},"a":1}}"#;
         check(info, Era::Legacy, r#"{"content":[],"_meta":{"a":1}}"#);
-        let told = result(raw(r#"{"content":[],"_meta":{"a":1}}"#), Era::Legacy, &[("k", "7")]).unwrap();
-        assert_eq!(told.get(), r#"{"content":[],"_meta":{"a":1,"k":7}}"#);
+        check(r#"{"_meta":null,"content":[]}"#, Era::Legacy, r#"{"_meta":null,"content":[]}"#);
+        check(
+            r#"{"\u005fmeta":{"io.modelcontextprotocol/serverInfo":{}},"content":[]}"#,
+            Era::Legacy,
+            r#"{"content":[]}"#,
+        );
+        let check_told = |json: &str, era: Era, expected: &str| {
+            assert_eq!(result(raw(json), era, &[("k", "7")]).unwrap().get(), expected, "{json}");
+        };
+        let told = r#"{"content":[],"_meta":{"a":1,"k":7}}"#;
+        check_told(r#"{"content":[],"_meta":{"a":1}}"#, Era::Legacy, told);
+        check_told(r#"{"_meta":0,"content":[],"_meta":{"a":1}}"#, Era::Legacy, told);
+        check_told(r#"{"_meta":null,"content":[]}"#, Era::Legacy, r#"{"_meta":{"k":7},"content":[]}"#);
+        check_told(r#"{"resultType":"complete"}"#, Era::Legacy, r#"{"_meta":{"k":7}}"#);
+        check_told("{}", Era::Modern, r#"{"resultType":"complete","_meta":{"k":7}}"#);
         assert!(result(raw("[]"), Era::Legacy, &[]).is_err());
     }
 

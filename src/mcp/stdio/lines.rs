@@ -38,7 +38,8 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 impl StdioOutput {
     /// Writes a message; newlines in it are space between its tokens.
     pub(super) fn write(&self, message: &str) {
-        let mut line = message.as_bytes().to_vec();
+        let mut line = Vec::with_capacity(message.len() + 1);
+        line.extend_from_slice(message.as_bytes());
         for byte in &mut line {
             if matches!(byte, b'\n' | b'\r') {
                 *byte = b' ';
