@@ -231,7 +231,7 @@ impl Entry {
             let value = rest[start..].split('\n').next()?;
             // The end of this line begins the next one.
             rest = &rest[start + value.len()..];
-            Some(value)
+            Some(value.strip_suffix('\r').unwrap_or(value))
         })
     }
 }

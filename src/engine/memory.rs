@@ -241,7 +241,7 @@ impl Engine {
             .read_in(&self.searches, tenant, move |store| match asked.search(&of) {
                 Ok(Some(search)) => {
                     let mut found = store.memories().search(&of, &search)?;
-                    // All pages are of one moment.
+                    // By a text, and by some fields, what is there now was counted.
                     found.total = search.total.unwrap_or(found.total);
                     Ok(Ok((found, search.text.map(|text| text.terms).unwrap_or_default())))
                 }

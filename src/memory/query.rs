@@ -157,7 +157,7 @@ pub struct Search {
     pub begun: Option<Begun>,
     /// Where the page before ended.
     pub place: Option<Place>,
-    /// How many its first page counted, which is not done again; nothing for the first page.
+    /// How many its first page counted, which need not be done again; nothing for the first page.
     pub total: Option<u64>,
     /// So many of them left out.
     pub offset: usize,

@@ -78,6 +78,8 @@ pub(crate) fn a_memory_is_there_after_a_restart(sites: Sites) {
     }
     let found = store.search("t", &all(KIND)).unwrap();
     assert_eq!((found.total, contents(&found.hits)[0]), (20, "m19"));
+    let later = Search { begun: Some(found.begun), total: Some(99), ..all(KIND) };
+    assert_eq!(store.search("t", &later).unwrap().total, 99, "what was counted is not counted again");
     assert!(add(store, "t", draft("later", &json!({}))).unwrap().created_us > memories[19].created_us);
 }
 
