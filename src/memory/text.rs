@@ -67,7 +67,7 @@ pub fn index(metadata: &Metadata, content: &str) -> SearchKeys {
 /// What is looked for: its terms, each once, and what it means.
 pub fn query(text: &str) -> (Vec<String>, Quantized) {
     let (mut terms, mut seen) = (Vec::new(), HashSet::new());
-    analysis::terms(text, |term| {
+    analysis::terms_without_plurals_of_abbreviations(text, |term| {
         if terms.len() < MAX_TERMS && seen.insert(term.to_owned()) {
             terms.push(term.to_owned());
         }
@@ -137,7 +137,7 @@ static FUNCTION_WORDS: LazyLock<HashSet<String>> = LazyLock::new(|| {
 
 fn words(text: &str) -> String {
     let mut words = String::with_capacity(text.len());
-    analysis::terms(text, |term| {
+    analysis::terms_without_plurals_of_abbreviations(text, |term| {
         if !words.is_empty() {
             words.push(' ');
         }

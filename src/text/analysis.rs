@@ -12,13 +12,13 @@ const LONGEST_TERM: usize = 40;
 
 /// Calls `sink` with each term of `text`, in order, repeats kept.
 pub fn terms(text: &str, sink: impl FnMut(&str)) {
-    let mut words = Words { stemmer: Stemmer::new(Algorithm::English), word: String::new(), before: None, sink };
-    if text.is_ascii() {
-        words.split(text.chars());
-    } else {
-        // One form for characters that look the same, such as those of full width.
-        words.split(text.nfkc());
-    }
+    Words::to(sink, true).take(text);
+}
+
+/// The same, but that abbreviations are not known in the plural: `NFTs` is `nf` and `ts`, `nfts` no `nft`. For terms
+/// that are kept, and were made so from the first.
+pub fn terms_without_plurals_of_abbreviations(text: &str, sink: impl FnMut(&str)) {
+    Words::to(sink, false).take(text);
 }
 
 /// The term's one character, of a script that writes no spaces.
@@ -32,13 +32,29 @@ struct Words<F> {
     word: String,
     /// The character before in a run of a script without spaces.
     before: Option<char>,
+    /// Are `NFTs` and `nfts` the plural of `NFT`?
+    knows_abbreviations: bool,
     sink: F,
 }
 
 impl<F: FnMut(&str)> Words<F> {
-    fn split(&mut self, text: impl Iterator<Item = char>) {
+    fn to(sink: F, knows_abbreviations: bool) -> Self {
+        let stemmer = Stemmer::new(Algorithm::English);
+        Self { stemmer, word: String::new(), before: None, knows_abbreviations, sink }
+    }
+
+    fn take(mut self, text: &str) {
+        if text.is_ascii() {
+            self.split(text.chars());
+        } else {
+            // One form for characters that look the same, such as those of full width.
+            self.split(text.nfkc());
+        }
+    }
+
+    fn split(&mut self, text: impl Iterator<Item = char> + Clone) {
         let mut previous = ' ';
-        let mut rest = text.peekable();
+        let mut rest = text;
         while let Some(char) = rest.next() {
             if is_unspaced(char) {
                 self.end_word();
@@ -47,8 +63,7 @@ impl<F: FnMut(&str)> Words<F> {
                 continue;
             }
             let starts_word = char.is_uppercase()
-                && (previous.is_lowercase()
-                    || previous.is_uppercase() && rest.peek().is_some_and(|next| next.is_lowercase()));
+                && (previous.is_lowercase() || previous.is_uppercase() && self.begins_word(rest.clone()));
             // A vowel's sign in Hindi is no letter, but in the middle of a word.
             let is_of_word = char.is_alphanumeric() || !char.is_ascii() && !self.word.is_empty() && is_mark(char);
             if !is_of_word || starts_word {
@@ -61,6 +76,14 @@ impl<F: FnMut(&str)> Words<F> {
             previous = char;
         }
         self.end_word();
+    }
+
+    /// Does the last of several capitals begin a word, which goes on with `rest`? Not before the `s` of their plural.
+    fn begins_word(&self, mut rest: impl Iterator<Item = char>) -> bool {
+        match rest.next() {
+            Some('s') if self.knows_abbreviations => rest.next().is_some_and(char::is_lowercase),
+            next => next.is_some_and(char::is_lowercase),
+        }
     }
 
     /// A character of a script without spaces, and with the one before it a pair.
@@ -84,6 +107,9 @@ impl<F: FnMut(&str)> Words<F> {
         if self.word.is_empty() {
             return;
         }
+        if self.knows_abbreviations && is_plural_abbreviation(&self.word) {
+            self.word.pop();
+        }
         if self.word.is_ascii() {
             (self.sink)(&self.stemmer.stem(&self.word));
         } else {
@@ -91,6 +117,12 @@ impl<F: FnMut(&str)> Words<F> {
         }
         self.word.clear();
     }
+}
+
+/// The stemmer leaves the `s` of a word without vowels; of such English has abbreviations alone.
+fn is_plural_abbreviation(word: &str) -> bool {
+    let is_consonant = |letter: u8| letter.is_ascii_lowercase() && !b"aeiouy".contains(&letter);
+    word.len() > 2 && word.ends_with('s') && !word.ends_with("ss") && word.bytes().all(is_consonant)
 }
 
 fn is_mark(char: char) -> bool {
@@ -168,8 +200,19 @@ mod tests {
         check("getPolyMarketEvents", &["get", "poli", "market", "event"]);
         check("reasoning_tree", &["reason", "tree"]);
         check("HTTPRequest v2", &["http", "request", "v2"]);
+        check("OSserver SQLstore", &["o", "sserver", "sq", "lstore"]);
         check("Searching, searches!", &["search", "search"]);
         check(" ...", &[]);
+    }
+
+    #[test]
+    fn plurals_of_abbreviations_are_known() {
+        check("NFTs, PDFs (URLs) nfts", &["nft", "pdf", "url", "nft"]);
+        check("listAPIsUsed APIs IDs", &["list", "api", "use", "api", "id"]);
+        check("RSS css As is 30s", &["rss", "css", "as", "is", "30s"]);
+        let mut kept = Vec::new();
+        terms_without_plurals_of_abbreviations("NFTs of nfts", |term| kept.push(term.to_owned()));
+        assert_eq!(kept, ["nf", "ts", "of", "nfts"]);
     }
 
     #[test]
