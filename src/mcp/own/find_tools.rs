@@ -118,7 +118,14 @@ struct FoundAnswer {
     /// Servers that are starting, whose tools are not known yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     starting: Vec<String>,
+    /// Why no question finds anything, if none can.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'static str>,
 }
+
+/// Told where there is nothing to be found: to whoever asks, it would look as if nothing fitted.
+const NO_TOOLS: &str = "There are no tools here: no tool documents are served and no MCP servers are behind this \
+    address. Whoever runs the daemon can add a directory of documents (tool_metadata) or servers (mcp.servers).";
 
 /// One tool.
 #[derive(Debug, Serialize)]
@@ -170,7 +177,9 @@ fn answer(reach: &Reach, tenant: &Arc<str>, arguments: Arguments) -> FoundAnswer
     let describe = Describe { engine, generation: &generation, shown: &shown, address };
     let has_servers = shown.offering.has_servers();
     let is_found = |name: &str| shown.finds(address, name);
-    let starting = shown.offering.starting().map(|server| server.name.clone()).collect();
+    let starting: Vec<String> = shown.offering.starting().map(|server| server.name.clone()).collect();
+    let has_any = !starting.is_empty() || generation.catalog().iter().any(|entry| is_found(entry.name()));
+    let note = (!has_any).then_some(NO_TOOLS);
     match (arguments.query, arguments.names) {
         (Some(text), _) => {
             let limit = arguments.limit.unwrap_or(LIMIT[0]);
@@ -191,6 +200,7 @@ fn answer(reach: &Reach, tenant: &Arc<str>, arguments: Arguments) -> FoundAnswer
                 nearest: found.nearest.iter().map(|entry| entry.name().to_string()).collect(),
                 unknown: Map::new(),
                 starting,
+                note,
             }
         }
         (None, names) => {
@@ -203,7 +213,7 @@ fn answer(reach: &Reach, tenant: &Arc<str>, arguments: Arguments) -> FoundAnswer
                     unknown.insert(name, near);
                 }
             }
-            FoundAnswer { search_id: None, tools, more: 0, nearest: Vec::new(), unknown, starting }
+            FoundAnswer { search_id: None, tools, more: 0, nearest: Vec::new(), unknown, starting, note }
         }
     }
 }

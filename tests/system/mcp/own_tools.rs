@@ -34,12 +34,24 @@ fn tools_are_found_described_and_missed() {
     let (nothing, _) = call(&daemon, "find_tools", json!({"query": "qwertz uiop"}));
     assert_eq!(nothing["tools"], json!([]), "{nothing}");
     assert_eq!(nothing["nearest"].as_array().unwrap().len(), 3, "{nothing}");
+    assert!(nothing.get("note").is_none(), "{nothing}");
     let (brief, _) = call(&daemon, "find_tools", json!({"query": "email", "detail": "names"}));
     assert!(brief["tools"][0].get("description").is_none(), "{brief}");
     let (described, _) =
         call(&daemon, "find_tools", json!({"names": ["send_email", "sned_email"], "detail": "schema"}));
     assert_eq!(described["tools"][0]["inputSchema"]["type"], "object");
     assert_eq!(described["unknown"]["sned_email"][0], "send_email");
+}
+
+#[test]
+fn where_there_are_no_tools_that_is_said() {
+    let site = Site::new();
+    let daemon = site.start();
+    for arguments in [json!({"query": "send an email"}), json!({"names": ["send_email"]})] {
+        let (found, failed) = call(&daemon, "find_tools", arguments);
+        let note = found["note"].as_str().unwrap_or_default();
+        assert!(!failed && note.contains("tool_metadata") && note.contains("mcp.servers"), "{found}");
+    }
 }
 
 #[test]
