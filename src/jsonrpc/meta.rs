@@ -63,15 +63,17 @@ pub fn change(
     }
 }
 
+/// The keys as `change` says, and those of `set`; what `change` removes of these stands at the end.
 fn changed(
     keys: &Members<'_>,
     mut change: impl FnMut(&str, &RawValue) -> Change,
     set: &[(&str, &str)],
 ) -> Result<Box<RawValue>, NoObject> {
-    let added: Vec<_> = set.iter().copied().filter(|(key, _)| keys.get(key).is_none()).collect();
-    let change = |name: &str, value: &RawValue| match set.iter().find(|(key, _)| *key == name) {
-        Some((_, value)) => Change::Set((*value).to_owned()),
-        None => change(name, value),
+    let mut is_added = |key: &str| keys.get(key).is_none_or(|value| change(key, value) == Change::Remove);
+    let added: Vec<_> = set.iter().copied().filter(|(key, _)| is_added(key)).collect();
+    let change = |name: &str, value: &RawValue| match (change(name, value), set.iter().find(|(key, _)| *key == name)) {
+        (Change::Keep, Some((_, value))) => Change::Set((*value).to_owned()),
+        (changed, _) => changed,
     };
     keys.rewrite(change, &added)
 }
@@ -93,14 +95,8 @@ pub fn handed_on(known: Option<&RawValue>, set: &[(&str, &str)]) -> Result<Chang
         0 if set.is_empty() => Change::Keep,
         _ if set.is_empty() && found == all => Change::Remove,
         _ => {
-            let is_added = |key: &str| is_core(key) || keys.get(key).is_none();
-            let added: Vec<_> = set.iter().copied().filter(|(key, _)| is_added(key)).collect();
-            let change = |name: &str, _: &RawValue| match set.iter().find(|(key, _)| *key == name) {
-                _ if is_core(name) => Change::Remove,
-                Some((_, value)) => Change::Set((*value).to_owned()),
-                None => Change::Keep,
-            };
-            Change::Set(keys.rewrite(change, &added)?.get().to_owned())
+            let change = |key: &str, _: &RawValue| if is_core(key) { Change::Remove } else { Change::Keep };
+            Change::Set(changed(&keys, change, set)?.get().to_owned())
         }
     })
 }

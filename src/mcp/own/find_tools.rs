@@ -178,8 +178,8 @@ fn answer(reach: &Reach, tenant: &Arc<str>, arguments: Arguments) -> FoundAnswer
     let has_servers = shown.offering.has_servers();
     let is_found = |name: &str| shown.finds(address, name);
     let starting: Vec<String> = shown.offering.starting().map(|server| server.name.clone()).collect();
-    let has_any = !starting.is_empty() || generation.catalog().iter().any(|entry| is_found(entry.name()));
-    let note = (!has_any).then_some(NO_TOOLS);
+    let has_any = || !starting.is_empty() || generation.catalog().iter().any(|entry| is_found(entry.name()));
+    let note = |tools: &[Described]| (tools.is_empty() && !has_any()).then_some(NO_TOOLS);
     match (arguments.query, arguments.names) {
         (Some(text), _) => {
             let limit = arguments.limit.unwrap_or(LIMIT[0]);
@@ -193,14 +193,15 @@ fn answer(reach: &Reach, tenant: &Arc<str>, arguments: Arguments) -> FoundAnswer
                 let score = Some(round(*score)).filter(|_| detail != Detail::Names);
                 Described { score, ..describe.tool(entry, detail, &entries) }
             });
+            let tools: Vec<Described> = tools.collect();
             FoundAnswer {
+                note: note(&tools),
                 search_id: has_servers.then(|| door.searches().add(tenant, &text, purges)),
-                tools: tools.collect(),
+                tools,
                 more: found.more,
                 nearest: found.nearest.iter().map(|entry| entry.name().to_string()).collect(),
                 unknown: Map::new(),
                 starting,
-                note,
             }
         }
         (None, names) => {
@@ -213,6 +214,7 @@ fn answer(reach: &Reach, tenant: &Arc<str>, arguments: Arguments) -> FoundAnswer
                     unknown.insert(name, near);
                 }
             }
+            let note = note(&tools);
             FoundAnswer { search_id: None, tools, more: 0, nearest: Vec::new(), unknown, starting, note }
         }
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
+use super::{rounds, server_task};
 use crate::jsonrpc::Members;
 use crate::upstream::CallReply;
 
@@ -28,11 +29,8 @@ pub(super) struct CallAnswer {
 impl CallResult {
     pub(super) fn read(json: Box<RawValue>) -> Self {
         let said = Members::read(&json).map(|members| {
-            let kind = members.text("resultType");
-            let is = |name: &str| kind.as_deref() == Some(name);
-            let is_legacy_task = members.get("content").is_none() && members.get("task").is_some();
             let says_error = members.get("isError").is_some_and(|value| value.get() == "true");
-            (says_error, is("input_required"), is("task") || is_legacy_task)
+            (says_error, rounds::asks(&members), server_task::may_be(&members))
         });
         // What is no object says nothing; it is refused where it is delivered.
         let (says_error, asks, is_task) = said.unwrap_or_default();

@@ -14,6 +14,7 @@ use super::super::Mcp;
 use super::super::error::RpcError;
 use super::super::request::{McpRequest, MessageSink, RpcAnswer};
 use super::super::sealed::RoundState;
+use super::call_result::CallResult;
 use super::ongoing::CallOwner;
 use super::outgoing::passed_on;
 use super::parked::{Parked, QUESTION, ServerQuestion};
@@ -122,12 +123,12 @@ impl Mcp {
         outcome: Result<Box<RawValue>, Box<RawValue>>,
     ) -> RpcAnswer {
         let caller = &request.caller;
-        match outcome {
-            Ok(result) if rounds::asks(&result) => {
-                self.sealed(caller, &result, &server.name, (&request.method, &subject_of(request)))
+        match outcome.map(CallResult::read) {
+            Ok(result) if result.asks() => {
+                self.sealed(caller, result.json(), &server.name, (&request.method, &subject_of(request)))
             }
             Ok(result) => {
-                let answer = relayed(caller, &result, "")?;
+                let answer = relayed(caller, result.json(), "")?;
                 if caller.era() == Era::Legacy || request.method != "resources/read" {
                     return Ok(answer);
                 }

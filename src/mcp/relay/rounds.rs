@@ -13,12 +13,8 @@ pub(in crate::mcp) const MAX_ROUNDS: usize = 8;
 const RESPONSES: &str = "inputResponses";
 const STATE: &str = "requestState";
 
-/// Does this result ask something?
-pub(in crate::mcp) fn asks(result: &RawValue) -> bool {
-    Members::read(result).is_ok_and(|members| says_input_required(&members))
-}
-
-fn says_input_required(members: &Members<'_>) -> bool {
+/// Are these members of a result that asks something?
+pub(in crate::mcp) fn asks(members: &Members<'_>) -> bool {
     members.text("resultType").is_some_and(|kind| kind == "input_required")
 }
 
@@ -41,7 +37,7 @@ pub(in crate::mcp) struct InputRequired {
 impl InputRequired {
     /// What this result asks, if it does.
     pub(in crate::mcp) fn read(result: &RawValue) -> Option<Self> {
-        let members = Members::read(result).ok().filter(says_input_required)?;
+        let members = Members::read(result).ok().filter(asks)?;
         let requests = members.get("inputRequests").and_then(|requests| Members::read(requests).ok());
         let read = |(key, request): (&str, &RawValue)| {
             let request = Members::read(request).ok()?;

@@ -70,13 +70,8 @@ impl ServerTask {
     /// The task that a server answers a call with, if it does.
     pub(super) fn of(result: &RawValue) -> Option<Self> {
         let members = Members::read(result).ok()?;
-        let (era, state) = if members.text("resultType").is_some_and(|kind| kind == TASK) {
-            (Era::Modern, result)
-        } else if members.get("content").is_none() {
-            (Era::Legacy, members.get(TASK)?)
-        } else {
-            return None;
-        };
+        let era = era_of(&members)?;
+        let state = if era == Era::Modern { result } else { members.get(TASK)? };
         let id = Members::read(state).ok()?.text("taskId")?.into_owned();
         Some(Self { id, era, state: state.to_owned(), asked: Instant::now() })
     }
@@ -113,6 +108,19 @@ impl ServerTask {
         let id = to_raw_value(&json!({"taskId": self.id})).map_err(|_| NoObject)?;
         more.iter().try_fold(id, |params, (name, value)| object::set(&params, name, value))
     }
+}
+
+/// May these be members of a task instead of a result's?
+pub(super) fn may_be(members: &Members<'_>) -> bool {
+    era_of(members).is_some()
+}
+
+/// Of a task with these members.
+fn era_of(members: &Members<'_>) -> Option<Era> {
+    if members.text("resultType").is_some_and(|kind| kind == TASK) {
+        return Some(Era::Modern);
+    }
+    (members.get("content").is_none() && members.get(TASK).is_some()).then_some(Era::Legacy)
 }
 
 /// A call as its server is asked it: by a task where the tool demands one, and only there.
