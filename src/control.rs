@@ -214,7 +214,7 @@ impl Control {
     }
 
     /// What is asked.
-    pub fn engine(&self) -> &Engine {
+    pub fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }
 

@@ -189,7 +189,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// it opened, whatever was appended since.
     fn replay(&self, limits: ReplayLimits) -> Result<History, StoreError>;
 
-    /// What other daemons wrote since the history was read or this was asked before. Nothing where there are none.
+    /// What other daemons wrote since the history was read or this was asked before; what that answered is folded by
+    /// then. Nothing where there are none.
     fn follow(&self) -> Result<Followed, StoreError> {
         Ok(Followed::default())
     }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::blocking;
 use crate::control::{Control, Need};
 use crate::engine::Engine;
 
@@ -21,18 +20,15 @@ pub(super) async fn follow(control: Arc<Control>) {
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         looks.tick().await;
-        if control.readiness().missing().contains(&Need::History) {
-            continue;
+        if !control.readiness().missing().contains(&Need::History) {
+            follow_now(control.engine()).await;
         }
-        let control = Arc::clone(&control);
-        // Without a thread it is done the next time.
-        let _ = blocking::run(move || follow_now(control.engine())).await;
     }
 }
 
-fn follow_now(engine: &Engine) {
+async fn follow_now(engine: &Arc<Engine>) {
     loop {
-        match engine.follow() {
+        match engine.follow().await {
             Ok(true) => {}
             Ok(false) => return,
             Err(error) => {

@@ -23,7 +23,7 @@ use crate::qualify::{self, Adaptation, IntentContext, Message, Qualification, Qu
 use crate::session::turns::{MAX_MESSAGE_BYTES, Used};
 use crate::session::{Turn, Turns};
 use crate::store::notes::{ChoiceNote, KeptTurnNote, Note, Notepad, Notes, TurnNote, digest};
-use crate::store::{Followed, FollowedPurge};
+use crate::store::{Followed, FollowedPurge, ForgottenTexts};
 use crate::text::head::head;
 use crate::timing::{Execution, Outcome};
 
@@ -161,10 +161,15 @@ impl Qualifier {
         self.usages.update(|usages| usages.extend(shared(learnt(selector, choices)).take(MAX_TENANTS)));
     }
 
-    /// Takes over what other daemons wrote: purges, where sessions stand, and choices.
-    pub(super) fn follow(&self, followed: Followed) {
-        for FollowedPurge { tenant, sessions, choices } in followed.purges {
+    /// Takes over what other daemons wrote: purges, where sessions stand, and choices. What tenants' memories said that
+    /// went is still to be forgotten, when whoever may have seen it is waited for.
+    pub(super) fn follow(&self, followed: Followed) -> BTreeMap<String, ForgottenTexts> {
+        let mut gone = BTreeMap::<String, ForgottenTexts>::new();
+        for FollowedPurge { tenant, sessions, texts, choices } in followed.purges {
             self.forget(&tenant, &sessions, choices.map(|choices| || choices));
+            if !texts.is_empty() {
+                gone.entry(tenant).or_default().extend(&texts);
+            }
         }
         if !followed.turns.is_empty() {
             self.turns.update(|turns| {
@@ -175,14 +180,14 @@ impl Qualifier {
                 }
             });
         }
-        if followed.choices.is_empty() {
-            return;
+        if !followed.choices.is_empty() {
+            let mut earlier = self.making.lock();
+            match self.selector.load_full() {
+                Some(selector) => self.learn_more(&selector, followed.choices),
+                None => earlier.extend(followed.choices),
+            }
         }
-        let mut earlier = self.making.lock();
-        match self.selector.load_full() {
-            Some(selector) => self.learn_more(&selector, followed.choices),
-            None => earlier.extend(followed.choices),
-        }
+        gone
     }
 
     /// Adds choices to what is learnt of their tenants.

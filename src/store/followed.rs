@@ -1,7 +1,9 @@
 //! What other daemons wrote since it was asked for before, where several share a database.
 
-use super::SessionCall;
+use std::sync::Arc;
+
 use super::notes::{ChoiceNote, TurnNote};
+use super::{ForgottenTexts, SessionCall};
 use crate::suggest::transitions::Transition;
 use crate::timing::{Execution, FleetCalls, KeyCount};
 
@@ -16,12 +18,14 @@ pub struct FleetKey {
 }
 
 /// A purge at another daemon.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct FollowedPurge {
     pub tenant: String,
     /// Sessions of the tenant whose state went.
     pub sessions: Vec<String>,
-    /// The tenant's choices that are left, oldest first, if any went.
+    /// What the memories said. Whoever has any of it in memory is to forget it.
+    pub texts: Arc<ForgottenTexts>,
+    /// The tenant's choices that are left, oldest first, if any went, or was not written for it.
     pub choices: Option<Vec<ChoiceNote>>,
 }
 

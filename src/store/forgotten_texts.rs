@@ -32,6 +32,20 @@ impl ForgottenTexts {
         self.0.is_empty()
     }
 
+    pub fn extend(&mut self, others: &Self) {
+        self.0.extend(&others.0);
+    }
+
+    /// All digests, one after the other.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        self.0.iter().flatten().copied().collect()
+    }
+
+    /// From [`Self::to_bytes`]; what is left over at the end is nobody's.
+    pub(super) fn of_bytes(bytes: &[u8]) -> Self {
+        Self(bytes.as_chunks().0.iter().copied().collect())
+    }
+
     pub(super) fn has_digest(&self, digest: &TextDigest) -> bool {
         self.0.contains(digest)
     }
@@ -51,5 +65,8 @@ mod tests {
         let has = ["tea", "te", "", head(&long, MAX_MESSAGE_BYTES), head(&long, MAX_SAID_BYTES), head(&long, 100)]
             .map(|noted| texts.has(noted));
         assert_eq!(has, [true, false, false, true, true, false]);
+        let bytes = texts.to_bytes();
+        assert_eq!((bytes.len(), ForgottenTexts::of_bytes(&bytes)), (3 * size_of::<TextDigest>(), texts));
+        assert_eq!(ForgottenTexts::of_bytes(&bytes[..15]), ForgottenTexts::default());
     }
 }

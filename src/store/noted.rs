@@ -25,10 +25,9 @@ impl Noted {
         self.choices.entry(digest(message)).or_default().push(id);
     }
 
-    /// There is a session that stands at this message, about those whose beginnings are listed in JSON.
-    pub(super) fn note_turn(&mut self, session: String, message: Option<String>, said: Option<&str>) {
-        let said = said.map(serde_json::from_str::<Vec<String>>).and_then(Result::ok).unwrap_or_default();
-        for text in message.into_iter().chain(said) {
+    /// There is a session that was told these.
+    pub(super) fn note_turn(&mut self, session: String, texts: impl IntoIterator<Item = String>) {
+        for text in texts {
             self.saying.entry(digest(&text)).or_default().push(session.clone());
         }
         self.sessions.insert(session);

@@ -24,6 +24,16 @@ pub enum Note {
     Choice(ChoiceNote),
 }
 
+impl Note {
+    /// Whose it is.
+    pub fn tenant(&self) -> &str {
+        match self {
+            Self::Turn(turn) => &turn.tenant,
+            Self::Choice(choice) => &choice.tenant,
+        }
+    }
+}
+
 /// Where a session stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnNote {

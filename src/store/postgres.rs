@@ -40,6 +40,7 @@ mod test_pooler;
 mod test_server;
 mod tls;
 mod trails;
+mod unfollowed;
 
 use std::io;
 use std::path::PathBuf;
@@ -198,7 +199,7 @@ impl Store for Postgres {
     }
 
     fn note(&self, notes: Vec<Note>) -> Result<NotesPending, StoreError> {
-        let (task, noted) = DatabaseTask::notes(notes);
+        let (task, noted) = DatabaseTask::notes(notes, self.following.purges_followed());
         self.front.send(Job::Task(task))?;
         Ok(noted)
     }

@@ -165,6 +165,28 @@ fn what_one_is_told_the_others_answer_with() {
     assert!(one.metric("almanac_following_lag_seconds").unwrap() < SOON.as_secs_f64());
 }
 
+/// A session that is in use at another daemon has what is purged in memory until that daemon follows.
+#[test]
+fn what_is_purged_at_one_is_not_written_again_by_another() {
+    let Some(server) = DatabaseServer::start() else { return };
+    let sites = [(); 2].map(|()| Site::new());
+    let daemons = start(&server, &sites);
+    let [one, two] = &daemons[..] else { panic!("two were started") };
+    let untaught = score(two);
+    for round in 0..5 {
+        let session = format!("s{round}");
+        memory::add(one, "messages", &message(MESSAGE, &session, 0));
+        ask(two, "/v1/qualify", &json!({"message": MESSAGE, "sessionId": session}));
+        assert_eq!(one.admin("POST", "/-/memories/purge", br#"{"all":true}"#).json()["purged"], 1);
+        record(two, &session, "b");
+        soon("the purge", || standing(two)["behind"] == 0 && !is_known(two, &session) && score(two) == untaught);
+        record(two, &session, "a");
+        let said = format!("SELECT count(*) FROM almanac.turns WHERE state LIKE '%{MESSAGE}%'");
+        let chosen = format!("SELECT count(*) FROM almanac.choices WHERE message LIKE '%{MESSAGE}%'");
+        assert_eq!([said, chosen].map(|count| server.ask(&count)), ["0", "0"], "round {round}");
+    }
+}
+
 #[test]
 fn nothing_is_missed_while_all_record_and_one_is_killed() {
     let Some(mut server) = DatabaseServer::start() else { return };

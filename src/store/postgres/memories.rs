@@ -10,7 +10,7 @@ mod values;
 mod words;
 mod writes;
 
-pub(super) use self::erasure::{MemoryErasure, remove_rows, tell as tell_purge};
+pub(super) use self::erasure::{MemoryErasure, Purged, remove_rows, tell as tell_purge};
 pub(super) use self::queries::page_of;
 use self::writes::{MemoryReply, MemoryWrite};
 pub(super) use self::writes::{MemoryTask, TenantWriter};

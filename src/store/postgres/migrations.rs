@@ -17,6 +17,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/kept_turns.sql"),
     // One step: a daemon works with a schema that is one newer.
     concat!(include_str!("migrations/daemon_states.sql"), include_str!("migrations/moved.sql")),
+    include_str!("migrations/purged_texts.sql"),
 ];
 
 /// What is locked while the schema changes, for as long as the transaction lasts.

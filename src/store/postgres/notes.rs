@@ -162,12 +162,16 @@ pub(super) async fn choices(
     Ok(session.query(latest, &values).await?.iter().map(choice).collect())
 }
 
-/// Forgets all but the latest of everything.
+/// Forgets all but the latest of everything, and what those who purged left for others to find.
 pub(super) async fn prune(session: &DatabaseSession) -> Result<(), DatabaseFault> {
     let turns = "DELETE FROM almanac.turns
         WHERE at_us <= (SELECT at_us FROM almanac.turns ORDER BY at_us DESC LIMIT 1 OFFSET $1)";
     session.query(turns, &[(&MAX_TURNS as _, Type::INT8)]).await?;
     let choices = "DELETE FROM almanac.choices
         WHERE id <= (SELECT id FROM almanac.choices ORDER BY id DESC LIMIT 1 OFFSET $1)";
-    session.query(choices, &[(&MAX_CHOICES as _, Type::INT8)]).await.map(drop)
+    session.query(choices, &[(&MAX_CHOICES as _, Type::INT8)]).await?;
+    // Who has not followed a purge for a week has been away.
+    let texts = "UPDATE almanac.purges SET texts = NULL
+        WHERE texts IS NOT NULL AND stamp < (extract(epoch FROM now() - interval '7 days') * 1000000)::int8";
+    session.query(texts, &[]).await.map(drop)
 }

@@ -452,13 +452,14 @@ impl PostgresSide {
     async fn transact(&mut self, tasks: &mut [DatabaseTask]) -> Result<(), OutboxError> {
         self.catch_up().await?;
         let writer = self.outbox.writer();
-        let Self { outbox, clock, .. } = self;
+        let Self { outbox, clock, following, .. } = self;
         let session = outbox.session(PATIENCE).await?;
         let done = async {
             session.begin().await?;
             let revision = Revision::next(session, writer).await?;
-            tasks::run(tasks, session, &revision, clock).await?;
-            session.end(true).await
+            let gone = tasks::run(tasks, session, &revision, clock).await?;
+            session.end(true).await?;
+            Ok(gone)
         };
         let done = within(done).await;
         if let Err(fault) = &done
@@ -466,7 +467,8 @@ impl PostgresSide {
         {
             session.end(false).await?;
         }
-        Ok(done?)
+        following.learn_anew(done?);
+        Ok(())
     }
 }
 

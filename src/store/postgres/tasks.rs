@@ -1,6 +1,6 @@
 //! Writes beside records, which share a transaction.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tokio::sync::oneshot;
 
@@ -9,6 +9,7 @@ use super::memories::{MemoryTask, TenantWriter};
 use super::notes;
 use super::revision::Revision;
 use super::session::DatabaseSession;
+use super::unfollowed::{PurgesFollowed, Unfollowed};
 use crate::store::StoreError;
 use crate::store::clock::Clock;
 use crate::store::front::Queued;
@@ -18,6 +19,8 @@ use crate::store::notes::{Note, NotesPending};
 #[derive(Debug)]
 pub(super) struct Notings {
     notes: Vec<Note>,
+    /// What the daemon had forgotten when they were made.
+    followed: PurgesFollowed,
     reply: oneshot::Sender<Result<(), StoreError>>,
 }
 
@@ -28,29 +31,34 @@ pub(super) enum DatabaseTask {
 }
 
 impl DatabaseTask {
-    pub(super) fn notes(notes: Vec<Note>) -> (Self, NotesPending) {
+    pub(super) fn notes(notes: Vec<Note>, followed: PurgesFollowed) -> (Self, NotesPending) {
         let (reply, noted) = oneshot::channel();
-        (Self::Notes(Notings { notes, reply }), NotesPending(vec![noted]))
+        (Self::Notes(Notings { notes, followed, reply }), NotesPending(vec![noted]))
     }
 }
 
 /// Writes all of them, in the transaction of its caller. Rows are taken in one order, so that no two daemons wait for
 /// each other. What a task refuses for its own reasons leaves no trace and fails nobody else; an error fails all.
+/// Returns the tenants of choices that were not written, because what they say was purged meanwhile.
 pub(super) async fn run(
     tasks: &mut [DatabaseTask],
     session: &DatabaseSession,
     revision: &Revision,
     clock: &mut Clock,
-) -> Result<(), DatabaseFault> {
-    let notes = tasks.iter().flat_map(|task| match task {
-        DatabaseTask::Notes(noting) => &noting.notes[..],
-        DatabaseTask::Memory(_) => &[],
-    });
-    let mut notes: Vec<(i64, &Note)> = notes.map(|note| (clock.tick(), note)).collect();
-    notes.sort_by(|(one, a), (other, b)| notes::place(a).cmp(&notes::place(b)).then(one.cmp(other)));
-    for (at_us, note) in notes {
+) -> Result<BTreeSet<String>, DatabaseFault> {
+    let notings =
+        tasks.iter().filter_map(|task| if let DatabaseTask::Notes(noting) = task { Some(noting) } else { None });
+    let notes = notings.flat_map(|noting| noting.notes.iter().map(|note| (note, &noting.followed)));
+    let notes: Vec<_> = notes.map(|noted| (clock.tick(), noted)).collect();
+    let unfollowed = Unfollowed::read(session, revision.writer(), notes.iter().map(|(_, noted)| *noted)).await?;
+    let (gone, mut notes): (Vec<_>, Vec<_>) =
+        notes.into_iter().partition(|(_, (note, followed))| unfollowed.has(note, followed));
+    notes.sort_by(|(one, (a, _)), (other, (b, _))| notes::place(a).cmp(&notes::place(b)).then(one.cmp(other)));
+    for (at_us, (note, _)) in notes {
         notes::write(session, revision, note, at_us).await?;
     }
+    let choices = gone.into_iter().filter(|(_, (note, _))| matches!(note, Note::Choice(_)));
+    let gone = choices.map(|(_, (note, _))| note.tenant().to_owned()).collect();
     let mut of_tenants: BTreeMap<String, Vec<&mut MemoryTask>> = BTreeMap::new();
     for task in tasks {
         if let DatabaseTask::Memory(task) = task {
@@ -64,7 +72,7 @@ pub(super) async fn run(
         }
         writer.end().await?;
     }
-    Ok(())
+    Ok(gone)
 }
 
 impl Queued for DatabaseTask {
@@ -77,7 +85,7 @@ impl Queued for DatabaseTask {
 
     fn acknowledge(self, outcome: Result<(), StoreError>) {
         match self {
-            Self::Notes(Notings { notes, reply }) => {
+            Self::Notes(Notings { notes, reply, .. }) => {
                 if let Err(error) = &outcome {
                     tracing::debug!(%error, notes = notes.len(), "notes of sessions and choices were not stored");
                 }

@@ -8,7 +8,8 @@ use super::session::DatabaseSession;
 use super::test_pooler::TestPooler;
 use super::test_server::TestServer;
 use super::*;
-use crate::store::notes::{ChoiceNote, TurnNote};
+use crate::store::memories::Purge;
+use crate::store::notes::{ChoiceNote, KeptTurnNote, TurnNote, digest};
 use crate::store::suite::records::{append, execution};
 use crate::store::suite::{Site, keeps_the_contract};
 
@@ -265,4 +266,78 @@ fn what_no_database_stores_is_refused() {
     let draft = crate::store::suite::memories::draft("x", &serde_json::json!({"y": "\0"}));
     assert!(matches!(store.memories().add("t", draft, None), Err(StoreError::Unstorable(_))));
     assert_eq!(append(&*store, vec![call("s", "a", 1)]).unwrap().samples, [Some(1)]);
+}
+
+/// What a daemon noted of what was purged at another is not written, until it has followed the purge and forgotten it.
+#[test]
+fn what_was_purged_at_another_daemon_is_not_noted_again() {
+    let Some(server) = TestServer::start() else { return };
+    let directories = [(); 2].map(|()| TempDir::new().unwrap());
+    let [one, two] = [0, 1].map(|place| start(options(server.address("postgres", ""), &directories[place])));
+    for store in [&one, &two] {
+        store.replay(ReplayLimits::default()).unwrap();
+    }
+    let said = |message: &str| Note::Choice(ChoiceNote { message: message.into(), ..choice("x", 0) });
+    let note = |notes: Vec<Note>| {
+        for written in two.note(notes).unwrap().0 {
+            written.blocking_recv().unwrap().unwrap();
+        }
+    };
+    let kept = KeptTurnNote { digest: digest("the secret"), state: "{}".into() };
+    let secret = |name: &str| match turn(name, r#"{"message": "the secret"}"#) {
+        Note::Turn(turn) => Note::Turn(TurnNote { kept: Some(kept.clone()), ..turn }),
+        choice @ Note::Choice(_) => choice,
+    };
+    let saying = [secret("at it"), turn("about it", r#"{"message": "m", "said": ["the secret", "n"]}"#)];
+    let notes = || {
+        let notes = one.replay(ReplayLimits::default()).unwrap().notes;
+        let turns: Vec<String> = notes.turns.into_iter().map(|turn| turn.session).collect();
+        (turns, notes.choices.into_iter().map(|choice| choice.message).collect::<Vec<_>>())
+    };
+    let draft = crate::store::suite::memories::draft("the secret", &serde_json::json!({}));
+    one.memories().add("default", draft, None).unwrap().durable_blocking().unwrap();
+    note(vec![secret("before")]);
+    let purge = || one.memories().purge("default", Purge::Everybody, |_| Vec::new()).unwrap().durable_blocking();
+    assert_eq!(purge().unwrap().sessions, ["before"]);
+    note(saying.to_vec());
+    note(vec![turn("before", "{}"), turn("other", r#"{"message": "m"}"#), said("the secret"), said("m")]);
+    assert_eq!(notes(), (vec!["other".into()], vec!["m".into()]));
+    let followed = two.follow().unwrap();
+    let [purge, anew] = &followed.purges[..] else { panic!("{followed:?}") };
+    assert!(purge.texts.has("the secret") && purge.sessions == ["before"] && purge.choices.is_none());
+    assert!(anew.texts.is_empty() && anew.choices.as_ref().is_some_and(|choices| choices[0].message == "m"));
+    note(vec![said("the secret")]);
+    assert_eq!(notes().1.len(), 1, "what was followed is not forgotten yet");
+    assert_eq!(two.follow().unwrap().purges.len(), 1, "its choices are learnt anew");
+    assert!(two.follow().unwrap().purges.is_empty());
+    note([saying.to_vec(), vec![said("the secret")]].concat());
+    assert_eq!(notes(), (["other", "at it", "about it"].map(Into::into).into(), vec!["m".into(), "the secret".into()]));
+}
+
+#[test]
+fn whoever_notes_and_whoever_purges_take_turns() {
+    let Some(server) = TestServer::start() else { return };
+    let directories = [(); 2].map(|()| TempDir::new().unwrap());
+    let [one, two] = [0, 1].map(|place| start(options(server.address("postgres", ""), &directories[place])));
+    two.replay(ReplayLimits::default()).unwrap();
+    for round in 0..20 {
+        let secret = format!("the secret of round {round}");
+        let draft = crate::store::suite::memories::draft(&secret, &serde_json::json!({}));
+        let added = one.memories().add("default", draft, None).unwrap().durable_blocking().unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..20 {
+                    let choice = ChoiceNote { message: secret.clone(), ..choice("x", 0) };
+                    let notes = vec![Note::Choice(choice), turn("s", &format!(r#"{{"message": "{secret}"}}"#))];
+                    for written in two.note(notes).unwrap().0 {
+                        written.blocking_recv().unwrap().unwrap();
+                    }
+                }
+            });
+            let purge = Purge::Ids(vec![added.memory.id]);
+            one.memories().purge("default", purge, |_| Vec::new()).unwrap().durable_blocking().unwrap();
+        });
+        let notes = one.replay(ReplayLimits::default()).unwrap().notes;
+        assert!(notes.turns.is_empty() && notes.choices.is_empty(), "{round}: {notes:?}");
+    }
 }

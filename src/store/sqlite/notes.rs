@@ -180,8 +180,9 @@ impl NotedReader {
                                FROM turns WHERE tenant = ?1 AND session > ?2 ORDER BY session";
                     let is_over = each(connection, sql, params![tenant, last], deadline, |row| {
                         *after = row.get(0)?;
-                        let said: Option<String> = row.get(2)?;
-                        noted.note_turn(after.clone(), row.get(1)?, said.as_deref());
+                        let (message, said): (Option<String>, Option<String>) = (row.get(1)?, row.get(2)?);
+                        let said = said.and_then(|said| serde_json::from_str::<Vec<String>>(&said).ok());
+                        noted.note_turn(after.clone(), message.into_iter().chain(said.unwrap_or_default()));
                         Ok(())
                     })?;
                     is_over.then(|| Reached::Kept(String::new(), i64::MIN))

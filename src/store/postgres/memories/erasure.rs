@@ -14,6 +14,7 @@ use crate::store::postgres::fault::DatabaseFault;
 use crate::store::postgres::group::Incarnation;
 use crate::store::postgres::revision::Revision;
 use crate::store::postgres::session::DatabaseSession;
+use crate::store::postgres::unfollowed::{TurnTexts, await_notes};
 use crate::store::{ForgottenTexts, StoreError};
 
 /// Memories that are removed in one transaction.
@@ -80,10 +81,16 @@ impl MemoryErasure {
     async fn remove(&mut self, session: &DatabaseSession, writer: Incarnation) -> Result<bool, DatabaseFault> {
         let revision = Revision::next(session, writer).await?;
         let tenant = self.tenant.clone();
+        await_notes(session, &tenant).await?;
         let mut writer = TenantWriter::begin(session, &tenant).await?;
         let through = *self.through.get_or_insert(writer.last());
         let victims = victims(session, &tenant, through, &self.which).await?;
-        let mut noted = self.noted(session, &victims).await?;
+        let (mut noted, mut texts) = (Noted::default(), ForgottenTexts::default());
+        if !victims.is_empty() || matches!(self.which, Purge::NotedSince { .. }) {
+            noted = noted_of(session, &tenant).await?;
+            self.find_noted(session, &victims, (&mut noted, &mut texts)).await?;
+            self.texts.extend(&texts);
+        }
         let is_nothing = victims.is_empty() && noted.gone.is_empty() && noted.gone_choices.is_empty();
         if !is_nothing {
             let whole: Vec<&GoingMemory> = victims.iter().filter(|victim| victim.is_whole).collect();
@@ -100,34 +107,36 @@ impl MemoryErasure {
             self.forgotten.memories += memories;
             let has_choices = !noted.gone_choices.is_empty();
             forget(session, &tenant, &mut noted, &mut self.forgotten).await?;
-            tell(&writer, &revision, stamp, memories, &sessions.into_iter().collect::<Vec<_>>(), has_choices).await?;
+            let purged = Purged { memories, sessions: sessions.into_iter().collect(), has_choices, texts };
+            tell(&writer, &revision, stamp, &purged).await?;
         }
         writer.end().await?;
         Ok(victims.is_empty())
     }
 
-    /// What is noted of the tenant, of which what was noted of these goes.
-    async fn noted(&mut self, session: &DatabaseSession, victims: &[GoingMemory]) -> Result<Noted, DatabaseFault> {
-        if victims.is_empty() && !matches!(self.which, Purge::NotedSince { .. }) {
-            return Ok(Noted::default());
-        }
-        let mut noted = noted_of(session, &self.tenant).await?;
+    /// Finds what of the tenant's notes goes with these, which joins the texts that go.
+    async fn find_noted(
+        &self,
+        session: &DatabaseSession,
+        victims: &[GoingMemory],
+        (noted, gone): (&mut Noted, &mut ForgottenTexts),
+    ) -> Result<(), DatabaseFault> {
         if let Purge::NotedSince { texts, sessions } = &self.which {
             noted.forget_texts(texts);
             noted.forget_sessions(sessions.iter().cloned());
         }
         for victim in victims {
-            self.note(session, &mut noted, victim).await?;
+            self.note(session, (noted, gone), victim).await?;
         }
-        Ok(noted)
+        Ok(())
     }
 
     /// Finds what was noted of a memory: choices made for its text in any version, and the sessions that stand at one;
     /// of whole persons also those that are named after its chat and thread.
     async fn note(
-        &mut self,
+        &self,
         session: &DatabaseSession,
-        noted: &mut Noted,
+        (noted, gone): (&mut Noted, &mut ForgottenTexts),
         victim: &GoingMemory,
     ) -> Result<(), DatabaseFault> {
         if victim.is_whole && matches!(self.which, Purge::Person(_) | Purge::Everybody) {
@@ -146,7 +155,7 @@ impl MemoryErasure {
         };
         let values = [(&self.tenant as _, Type::TEXT), (&victim.seq as _, Type::INT8), (&user as _, Type::TEXT)];
         for row in session.query(&texts, &values).await? {
-            noted.forget_text(row.get(0), &mut self.texts);
+            noted.forget_text(row.get(0), gone);
         }
         Ok(())
     }
@@ -239,10 +248,7 @@ async fn noted_of(session: &DatabaseSession, tenant: &str) -> Result<Noted, Data
         noted.note_choice(row.get(0), row.get(1));
     }
     for row in session.query("SELECT session, state FROM almanac.turns WHERE tenant = $1", &of_tenant).await? {
-        let state: serde_json::Value = serde_json::from_str(row.get(1)).unwrap_or_default();
-        let message = state.get("message").and_then(serde_json::Value::as_str).map(str::to_owned);
-        let said = state.get("said").map(ToString::to_string);
-        noted.note_turn(row.get(0), message, said.as_deref());
+        noted.note_turn(row.get(0), TurnTexts::of(row.get(1)).all());
     }
     for row in session.query("SELECT session, digest FROM almanac.kept_turns WHERE tenant = $1", &of_tenant).await? {
         noted.note_kept(row.get(0), row.get(1));
@@ -275,25 +281,33 @@ async fn forget(
     Ok(())
 }
 
+/// What a purge removed in one transaction.
+#[derive(Default)]
+pub(in crate::store::postgres) struct Purged {
+    pub(in crate::store::postgres) memories: u64,
+    pub(in crate::store::postgres) sessions: Vec<String>,
+    pub(in crate::store::postgres) has_choices: bool,
+    pub(in crate::store::postgres) texts: ForgottenTexts,
+}
+
 /// Leaves a row that says what was purged, without a word of it.
 pub(in crate::store::postgres) async fn tell(
     writer: &TenantWriter<'_>,
     revision: &Revision,
     stamp: i64,
-    memories: u64,
-    sessions: &[String],
-    has_choices: bool,
+    purged: &Purged,
 ) -> Result<(), DatabaseFault> {
-    let put = "INSERT INTO almanac.purges (tenant, stamp, memories, sessions, has_choices, writer, revision)
-        VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    let put = "INSERT INTO almanac.purges (tenant, stamp, memories, sessions, has_choices, texts, writer, revision)
+        VALUES ($1, $2, $3, $4, $5, nullif($6, ''::bytea), $7, $8)";
     let by = revision.writer();
-    let (tenant, memories) = (writer.tenant(), memories.cast_signed());
+    let (tenant, memories, texts) = (writer.tenant(), purged.memories.cast_signed(), purged.texts.to_bytes());
     let values = [
         (&tenant as _, Type::TEXT),
         (&stamp as _, Type::INT8),
         (&memories as _, Type::INT8),
-        (&sessions as _, Type::TEXT_ARRAY),
-        (&has_choices as _, Type::BOOL),
+        (&purged.sessions as _, Type::TEXT_ARRAY),
+        (&purged.has_choices as _, Type::BOOL),
+        (&texts as _, Type::BYTEA),
         (&by as _, Type::BYTEA),
         revision.number(),
     ];

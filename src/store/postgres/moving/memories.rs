@@ -8,7 +8,7 @@ use super::ledger::{Difference, Ledger, States, What};
 use super::{MoveError, Moved, Progress};
 use crate::store::memories::{Imported, MemoryError};
 use crate::store::postgres::fault::DatabaseFault;
-use crate::store::postgres::memories::{TenantWriter, remove_rows, tell_purge};
+use crate::store::postgres::memories::{Purged, TenantWriter, remove_rows, tell_purge};
 use crate::store::postgres::revision::Revision;
 use crate::store::sqlite::source::SqliteSource;
 
@@ -139,7 +139,7 @@ impl Tenant<'_> {
         let is_gone = |id: &&String| gone.iter().any(|(other, _)| other == *id);
         let purged = ids.iter().filter(is_gone).count() as u64;
         if purged > 0 {
-            tell_purge(writer, revision, stamp, purged, &[], false).await?;
+            tell_purge(writer, revision, stamp, &Purged { memories: purged, ..Purged::default() }).await?;
         }
         Ok(ids.into_iter().collect())
     }

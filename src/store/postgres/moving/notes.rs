@@ -8,7 +8,7 @@ use super::ledger::{Difference, Ledger, What};
 use super::{MoveError, Moved, Progress};
 use crate::store::notes::{ChoiceNote, KeptTurnNote, Note, TurnNote};
 use crate::store::postgres::fault::DatabaseFault;
-use crate::store::postgres::memories::{TenantWriter, tell_purge};
+use crate::store::postgres::memories::{Purged, TenantWriter, tell_purge};
 use crate::store::postgres::notes;
 use crate::store::postgres::revision::Revision;
 use crate::store::sqlite::source::{ChoiceRow, SqliteSource, TurnRow};
@@ -154,7 +154,7 @@ async fn remove(
     }
     if has_choices || !sessions.is_empty() {
         let stamp = writer.tick();
-        tell_purge(writer, revision, stamp, 0, &sessions, has_choices).await?;
+        tell_purge(writer, revision, stamp, &Purged { sessions, has_choices, ..Purged::default() }).await?;
     }
     Ok(())
 }

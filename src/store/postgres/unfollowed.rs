@@ -1,0 +1,129 @@
+//! Purges at other daemons that this one had not followed when it noted something. What went with one of them is not
+//! written again: whoever notes and whoever purges take turns, so a purge finds what was written before it, and what is
+//! written after it finds the purge.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use imbl::HashMap;
+use serde::Deserialize;
+use tokio_postgres::types::Type;
+
+use super::fault::DatabaseFault;
+use super::session::DatabaseSession;
+use crate::store::ForgottenTexts;
+use crate::store::notes::{Note, TurnNote, digest};
+
+/// The class of the locks that a tenant's notes and purges share.
+const LOCKS: i32 = 0x6e6f_7465;
+
+/// The last purge of each tenant that is followed, by its stamp. A copy is cheap.
+#[derive(Debug, Clone, Default)]
+pub(super) struct PurgesFollowed(HashMap<String, i64>);
+
+impl PurgesFollowed {
+    pub(super) fn insert(&mut self, tenant: &str, stamp: i64) {
+        let last = self.0.entry(tenant.to_owned()).or_insert(stamp);
+        *last = stamp.max(*last);
+    }
+
+    fn last(&self, tenant: &str) -> i64 {
+        self.0.get(tenant).copied().unwrap_or_default()
+    }
+}
+
+/// One that removed something which notes may say.
+#[derive(Debug)]
+struct UnfollowedPurge {
+    stamp: i64,
+    sessions: Vec<String>,
+    texts: ForgottenTexts,
+}
+
+/// By tenant.
+#[derive(Debug, Default)]
+pub(super) struct Unfollowed(BTreeMap<String, Vec<UnfollowedPurge>>);
+
+impl Unfollowed {
+    /// Those of other writers that were not followed when these were noted. No purge of the tenants comes before the
+    /// transaction ends.
+    pub(super) async fn read<'n>(
+        session: &DatabaseSession,
+        writer: &[u8],
+        notes: impl Iterator<Item = (&'n Note, &'n PurgesFollowed)>,
+    ) -> Result<Self, DatabaseFault> {
+        let mut beyond = BTreeMap::<&str, i64>::new();
+        for (note, followed) in notes {
+            let last = followed.last(note.tenant());
+            beyond.entry(note.tenant()).and_modify(|known| *known = last.min(*known)).or_insert(last);
+        }
+        let (tenants, stamps): (Vec<&str>, Vec<i64>) = beyond.into_iter().unzip();
+        if tenants.is_empty() {
+            return Ok(Self::default());
+        }
+        // In one order, so that no two daemons wait for each other.
+        let locks: BTreeSet<i32> = tenants.iter().map(|tenant| lock_of(tenant)).collect();
+        let (class, locks) = ((&LOCKS as _, Type::INT4), locks.into_iter().collect::<Vec<_>>());
+        let take = "SELECT pg_advisory_xact_lock_shared($1, number) FROM unnest($2::int4[]) AS number";
+        session.query(take, &[class, (&locks, Type::INT4_ARRAY)]).await?;
+        let later = "SELECT tenant, stamp, sessions, texts
+            FROM unnest($1::text[], $2::int8[]) AS noted (tenant, beyond)
+            JOIN almanac.purges USING (tenant) WHERE stamp > beyond AND writer <> $3";
+        let values = [(&tenants as _, Type::TEXT_ARRAY), (&stamps as _, Type::INT8_ARRAY), (&writer as _, Type::BYTEA)];
+        let mut purges = BTreeMap::<String, Vec<UnfollowedPurge>>::new();
+        for row in session.query(later, &values).await? {
+            let texts = row.get::<_, Option<&[u8]>>(3).map(ForgottenTexts::of_bytes).unwrap_or_default();
+            let purge = UnfollowedPurge { stamp: row.get(1), sessions: row.get(2), texts };
+            purges.entry(row.get(0)).or_default().push(purge);
+        }
+        Ok(Self(purges))
+    }
+
+    /// Does the note say what went with one of them, or stand for what did?
+    pub(super) fn has(&self, note: &Note, followed: &PurgesFollowed) -> bool {
+        let Some(purges) = self.0.get(note.tenant()) else { return false };
+        let last = followed.last(note.tenant());
+        purges.iter().filter(|purge| purge.stamp > last).any(|purge| match note {
+            Note::Turn(turn) => purge.sessions.contains(&turn.session) || says(turn, &purge.texts),
+            Note::Choice(choice) => purge.texts.has(&choice.message),
+        })
+    }
+}
+
+/// Waits for those who note something of the tenant, in the transaction of a purge, which holds no other lock of the
+/// tenant's yet.
+pub(super) async fn await_notes(session: &DatabaseSession, tenant: &str) -> Result<(), DatabaseFault> {
+    let lock = lock_of(tenant);
+    let take = "SELECT pg_advisory_xact_lock($1, $2)";
+    session.query(take, &[(&LOCKS as _, Type::INT4), (&lock as _, Type::INT4)]).await.map(drop)
+}
+
+/// Of tenants that share one, one waits in vain.
+fn lock_of(tenant: &str) -> i32 {
+    let [a, b, c, d, ..] = digest(tenant);
+    i32::from_le_bytes([a, b, c, d])
+}
+
+fn says(turn: &TurnNote, texts: &ForgottenTexts) -> bool {
+    turn.kept.as_ref().is_some_and(|kept| texts.has_digest(&kept.digest))
+        || TurnTexts::of(&turn.state).all().any(|text| texts.has(&text))
+}
+
+/// What a session was told, of a turn's state.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct TurnTexts {
+    #[serde(default)]
+    message: Option<String>,
+    #[serde(default)]
+    said: Vec<String>,
+}
+
+impl TurnTexts {
+    /// Nothing, of a state that is none.
+    pub(super) fn of(state: &str) -> Self {
+        serde_json::from_str(state).unwrap_or_default()
+    }
+
+    pub(super) fn all(self) -> impl Iterator<Item = String> {
+        self.message.into_iter().chain(self.said)
+    }
+}
