@@ -251,9 +251,9 @@ impl Engine {
         self.qualifier.choose(&self.generation(), &mut notes, tenant, looked_for, tool);
     }
 
-    /// Grows with each purge of what selection may know.
-    pub fn purges(&self) -> u64 {
-        self.qualifier.purges()
+    /// Grows with each purge of the tenant's that selection hears of.
+    pub fn purges(&self, tenant: &str) -> u64 {
+        self.qualifier.purges(tenant)
     }
 
     /// A session's stream told what the session is about, or it or a report what it used.

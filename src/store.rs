@@ -42,7 +42,7 @@ pub use audit::{
     TimedCallFilter,
 };
 pub use fleet::{DaemonFigures, DaemonState, Fleet, FleetDaemon};
-pub use followed::{FleetKey, Followed, FollowedPurge};
+pub use followed::{ChoicesLeft, FleetKey, Followed, FollowedPurge};
 pub use forgotten_texts::ForgottenTexts;
 pub use front::OnCommit;
 pub use memories::Memories;
@@ -189,11 +189,13 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// it opened, whatever was appended since.
     fn replay(&self, limits: ReplayLimits) -> Result<History, StoreError>;
 
-    /// What other daemons wrote since the history was read or this was asked before; what that answered is folded by
-    /// then. Nothing where there are none.
+    /// What other daemons wrote since the history was read or this was asked before. Nothing where there are none.
     fn follow(&self) -> Result<Followed, StoreError> {
         Ok(Followed::default())
     }
+
+    /// What was followed is folded, and forgotten by all who may have noted anything of it.
+    fn has_forgotten(&self) {}
 
     /// Recorded calls, those that were acknowledged before this included.
     fn executions(&self, wanted: &ExecutionFilter) -> Result<ExecutionPage, StoreError>;

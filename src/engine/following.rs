@@ -23,6 +23,7 @@ impl Engine {
             let forgotten = Arc::new(Forgotten { texts: Arc::new(texts), ..Forgotten::default() });
             self.qualifier.forget_purged(&tenant, &forgotten).await;
         }
+        self.store.has_forgotten();
         Ok(is_partial)
     }
 

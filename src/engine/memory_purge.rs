@@ -7,6 +7,7 @@ use tokio::time::{sleep, timeout};
 
 use super::Engine;
 use super::memory::{RecallError, unavailable};
+use super::qualifier::Moved;
 use crate::blocking;
 use crate::memory::StructuredId;
 use crate::store::memories::{Forgotten, Purge};
@@ -37,7 +38,8 @@ impl Engine {
                     let tenant = tenant.clone();
                     move || choices_left(&*store, &tenant, &forgotten)
                 });
-                let forget = blocking::run(move || qualifier.forget(&tenant, &since.sessions, left)).await;
+                let forget =
+                    blocking::run(move || qualifier.forget(&tenant, &since.sessions, left, Moved::Forgotten)).await;
                 forget.map_err(unavailable)?;
             }
             failure.map_or(Ok(memories), |failure| Err(failure.into()))
@@ -145,7 +147,7 @@ mod tests {
             engine.qualify(&engine.generation(), TENANT, Some("s"), &question);
             let draft = stored_draft(secret, &Value::Object(Map::new()));
             store.memories().add(TENANT, draft, None).unwrap().durable().await.unwrap();
-            let (turn, looked_for) = (engine.turn(TENANT, "s").unwrap(), engine.purges());
+            let (turn, looked_for) = (engine.turn(TENANT, "s").unwrap(), engine.purges(TENANT));
             let asking = engine.qualifier.enter();
             let purge = engine.purge_memories(TENANT, Purge::Everybody);
             let mut purge = std::pin::pin!(purge);
@@ -167,10 +169,10 @@ mod tests {
             assert_eq!(purge.await.unwrap(), 1);
             engine.choose(TENANT, (secret, looked_for), "tool");
             assert_eq!(engine.qualifier.usage(TENANT).choices(), 0);
-            let purges = engine.purges();
+            let purges = engine.purges(TENANT);
             assert_ne!(purges, looked_for);
             assert_eq!(engine.purge_memories(TENANT, Purge::Everybody).await.unwrap(), 0);
-            assert_eq!(engine.purges(), purges, "nothing went");
+            assert_eq!(engine.purges(TENANT), purges, "nothing went");
             let left = store.replay(ReplayLimits::default()).unwrap().notes;
             assert!(left.turns.is_empty() && left.choices.is_empty(), "{left:?}");
         });

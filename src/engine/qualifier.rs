@@ -15,6 +15,7 @@ use imbl::HashMap;
 use parking_lot::Mutex;
 
 use self::forgetting::Gone;
+pub(super) use self::forgetting::Moved;
 use super::grace::GracePeriods;
 use super::published::Published;
 use super::told::{Allowance, Told};
@@ -52,6 +53,8 @@ pub(super) struct Qualifier {
     allowance: Mutex<Allowance>,
     /// Whoever asks or learns may have seen a message that a purge makes others forget, and note it.
     asking: GracePeriods,
+    /// How often something of each tenant's went.
+    purges: ArcSwap<HashMap<Arc<str>, u64>>,
     /// What went while the notes of earlier days are missing, which may have it still.
     gone: Mutex<Option<Vec<Gone>>>,
 }
@@ -60,6 +63,7 @@ pub(super) struct Qualifier {
 #[derive(Debug)]
 struct Since {
     tenant: String,
+    moved: Moved,
     choices: Vec<ChoiceNote>,
 }
 
@@ -166,7 +170,8 @@ impl Qualifier {
     pub(super) fn follow(&self, followed: Followed) -> BTreeMap<String, ForgottenTexts> {
         let mut gone = BTreeMap::<String, ForgottenTexts>::new();
         for FollowedPurge { tenant, sessions, texts, choices } in followed.purges {
-            self.forget(&tenant, &sessions, choices.map(|choices| || choices));
+            let moved = choices.as_ref().map_or(Moved::Forgotten, |left| Moved::by(left.are_all));
+            self.forget(&tenant, &sessions, choices.map(|left| || left.choices), moved);
             if !texts.is_empty() {
                 gone.entry(tenant).or_default().extend(&texts);
             }
@@ -354,7 +359,7 @@ impl Qualifier {
         tool: &str,
     ) -> bool {
         let _asking = self.asking.enter();
-        purges == self.purges()
+        purges == self.purges(tenant)
             && self.allowance.lock().call(tenant, tool, SystemTime::now())
             && self.learn(generation, notes, tenant, message, tool, ChosenBy::Call)
     }
@@ -397,8 +402,10 @@ impl Qualifier {
                 adaptation: usage.adaptation().to_bytes(),
             };
             if let Some(since) = self.since.lock().as_mut().filter(|since| since.tenant == tenant) {
-                // What it moved is taken back with what those that went had moved.
-                choice.adaptation.clear();
+                if since.moved == Moved::Forgotten {
+                    // What it moved is taken back with what those that went had moved.
+                    choice.adaptation.clear();
+                }
                 since.choices.push(choice.clone());
             }
             notes.note(Note::Choice(choice));

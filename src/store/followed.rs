@@ -17,7 +17,7 @@ pub struct FleetKey {
     pub calls: FleetCalls,
 }
 
-/// A purge at another daemon.
+/// A purge, or what else makes a daemon forget.
 #[derive(Debug, Clone)]
 pub struct FollowedPurge {
     pub tenant: String,
@@ -25,8 +25,17 @@ pub struct FollowedPurge {
     pub sessions: Vec<String>,
     /// What the memories said. Whoever has any of it in memory is to forget it.
     pub texts: Arc<ForgottenTexts>,
-    /// The tenant's choices that are left, oldest first, if any went, or was not written for it.
-    pub choices: Option<Vec<ChoiceNote>>,
+    /// If any of the tenant's choices went, or was learnt and is not written.
+    pub choices: Option<ChoicesLeft>,
+}
+
+/// A tenant's choices, to be learnt instead of what is known of them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChoicesLeft {
+    /// Oldest first.
+    pub choices: Vec<ChoiceNote>,
+    /// None went, so what they moved stands.
+    pub are_all: bool,
 }
 
 /// To be folded into what is known, like what a start reads.

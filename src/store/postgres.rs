@@ -24,6 +24,7 @@ mod other_hosts;
 pub mod outbox;
 pub mod partitions;
 pub mod password_file;
+mod purges;
 mod readers;
 mod retention;
 mod revision;
@@ -199,9 +200,14 @@ impl Store for Postgres {
     }
 
     fn note(&self, notes: Vec<Note>) -> Result<NotesPending, StoreError> {
-        let (task, noted) = DatabaseTask::notes(notes, self.following.purges_followed());
-        self.front.send(Job::Task(task))?;
-        Ok(noted)
+        let choosing = notes.iter().filter(|note| matches!(note, Note::Choice(_)));
+        let choosing: Vec<String> = choosing.map(|note| note.tenant().to_owned()).collect();
+        let (task, noted) = DatabaseTask::notes(notes, self.following.purges().forgotten());
+        let sent = self.front.send(Job::Task(task));
+        if sent.is_err() {
+            self.following.purges().are_unwritten(choosing.iter().map(String::as_str));
+        }
+        sent.map(|()| noted)
     }
 
     fn replay(&self, limits: ReplayLimits) -> Result<History, StoreError> {
@@ -213,6 +219,10 @@ impl Store for Postgres {
 
     fn follow(&self) -> Result<Followed, StoreError> {
         self.readers.read(async |session| self.following.follow(session).await)
+    }
+
+    fn has_forgotten(&self) {
+        self.following.purges().has_forgotten();
     }
 
     fn executions(&self, wanted: &ExecutionFilter) -> Result<ExecutionPage, StoreError> {

@@ -10,6 +10,20 @@ use crate::session::Turn;
 use crate::store::memories::Forgotten;
 use crate::store::notes::ChoiceNote;
 
+/// What becomes of what a tenant's choices moved while they are learnt anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::engine) enum Moved {
+    /// Some went, and it cannot be taken apart.
+    Forgotten,
+    Kept,
+}
+
+impl Moved {
+    pub(super) fn by(are_all_left: bool) -> Self {
+        if are_all_left { Self::Kept } else { Self::Forgotten }
+    }
+}
+
 /// What went of a tenant's.
 #[derive(Debug)]
 pub(super) struct Gone {
@@ -51,6 +65,7 @@ impl Qualifier {
     }
 
     fn forget_said(&self, tenant: &str, forgotten: &Arc<Forgotten>) {
+        self.purges.rcu(|purges| purges.alter(|count| Some(count.unwrap_or_default() + 1), tenant.into()));
         if let Some(gone) = &mut *self.gone.lock() {
             gone.push(Gone { tenant: tenant.to_owned(), forgotten: Arc::clone(forgotten) });
         }
@@ -71,9 +86,9 @@ impl Qualifier {
         self.asking.enter()
     }
 
-    /// Grows with each purge that is heard of: what was looked for before is not to be learnt any more.
-    pub(in crate::engine) fn purges(&self) -> u64 {
-        self.asking.number()
+    /// Grows with each purge of the tenant's that is heard of: what was looked for before is not to be learnt any more.
+    pub(in crate::engine) fn purges(&self, tenant: &str) -> u64 {
+        self.purges.load().get(tenant).copied().unwrap_or_default()
     }
 
     /// Forgets sessions, and learns a tenant's choices anew from those that are left, if any went. It takes as long as
@@ -84,6 +99,7 @@ impl Qualifier {
         tenant: &str,
         sessions: &[String],
         left: Option<impl FnOnce() -> Vec<ChoiceNote>>,
+        moved: Moved,
     ) {
         self.forget_turns(tenant, sessions);
         let Some(left) = left else { return };
@@ -94,25 +110,30 @@ impl Qualifier {
             return;
         };
         if self.usages.load().contains_key(tenant) {
-            self.note_from_now_on(tenant);
+            self.note_from_now_on(tenant, moved);
             self.learn_instead(&selector, tenant, learnt(&selector, left()).remove(tenant));
         }
     }
 
-    fn note_from_now_on(&self, tenant: &str) {
-        *self.since.lock() = Some(Since { tenant: tenant.to_owned(), choices: Vec::new() });
+    fn note_from_now_on(&self, tenant: &str, moved: Moved) {
+        *self.since.lock() = Some(Since { tenant: tenant.to_owned(), moved, choices: Vec::new() });
     }
 
     /// Replaces what a tenant's choices taught, and adds what it chose since that was begun.
     fn learn_instead(&self, selector: &Selector, tenant: &str, usage: Option<Usage>) {
         self.usages.update(|usages| {
-            let since = self.since.lock().take().map(|since| since.choices).unwrap_or_default();
+            let since = self.since.lock().take();
+            let moved = since.as_ref().map_or(Moved::Forgotten, |since| since.moved);
+            let since = since.map(|since| since.choices).unwrap_or_default();
             if usage.is_none() && since.is_empty() {
                 usages.remove(tenant);
                 return;
             }
-            // What any of them moved was moved from where those that went had brought it.
-            let usage = added(selector, usage.unwrap_or_default(), &since).with_adaptation(Adaptation::NONE);
+            let mut usage = added(selector, usage.unwrap_or_default(), &since);
+            if moved == Moved::Forgotten {
+                // What any of them moved was moved from where those that went had brought it.
+                usage = usage.with_adaptation(Adaptation::NONE);
+            }
             usages.insert(tenant.into(), Arc::new(usage));
         });
     }
@@ -205,7 +226,7 @@ mod tests {
         let has_moved = || qualifier.usage("t").adaptation().to_bytes() != Adaptation::NONE.to_bytes();
         assert!(has_moved());
         let relearnt = learnt(&qualifier.selector(&generation), vec![kept]).remove("t");
-        qualifier.note_from_now_on("t");
+        qualifier.note_from_now_on("t", Moved::Forgotten);
         choose("t", "how bright is the lighthouse of Ushant");
         choose("other", "how bright is the lighthouse of Ushant");
         assert_eq!(choices(), [3, 1], "nobody waits, and who asks is answered as before");
@@ -215,7 +236,7 @@ mod tests {
         assert_eq!(choices(), [2, 1]);
         assert!(!has_moved(), "what the others moved is forgotten with them");
         choose("t", "is there a lighthouse in Wrangel");
-        qualifier.forget("t", &[], Some(Vec::new));
+        qualifier.forget("t", &[], Some(Vec::new), Moved::Forgotten);
         assert_eq!(choices(), [0, 1]);
     }
 }

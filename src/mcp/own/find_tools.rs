@@ -184,7 +184,7 @@ fn answer(reach: &Reach, tenant: &Arc<str>, arguments: Arguments) -> FoundAnswer
         (Some(text), _) => {
             let limit = arguments.limit.unwrap_or(LIMIT[0]);
             let query = ToolQuery { tenant, text: &text, limit, nearest: NEAREST };
-            let purges = engine.purges();
+            let purges = engine.purges(tenant);
             let found = engine.find(&generation, &query, |entry| is_found(entry.name()));
             let entries: Vec<&Arc<Entry>> = found.tools.iter().map(|FoundTool { entry, .. }| entry).collect();
             let tools = found.tools.iter().enumerate().map(|(place, FoundTool { entry, score })| {

@@ -5,9 +5,9 @@
 //! each writer, and no transaction of others delays or hides anything. Notifications would make all commits of the
 //! server wait for one lock; so the small table of writers is looked at now and then, and more only if one moved.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -19,15 +19,12 @@ use super::group::Incarnation;
 use super::learnt::{self, LearningDaemon};
 use super::notes;
 use super::other_hosts::OtherHosts;
+use super::purges::{Purges, PurgesReached};
 use super::session::{DatabaseSession, StatementValue};
 use super::shared_counts::SharedCounts;
 use super::trails::{SharedTrails, WrittenTrail};
-use super::unfollowed::PurgesFollowed;
-use crate::store::{FleetKey, Followed, FollowedPurge, ForgottenTexts, SessionCall};
+use crate::store::{FleetKey, Followed, SessionCall};
 use crate::timing::KeyCount;
-
-/// How long before its history is read a daemon may have noted something, beside its own age: clocks differ.
-const MARGIN: Duration = Duration::from_secs(60);
 
 /// Calls of one writer that are read at once.
 const AT_ONCE: i64 = 5_000;
@@ -47,9 +44,6 @@ struct Cursors {
     writers: HashMap<Vec<u8>, Reached>,
     /// Which of a daemon's records its counts were read with, of daemons on this host.
     folded: HashMap<Vec<u8>, i64>,
-    purges: PurgesFollowed,
-    /// Purges since this daemon began that its history does not show.
-    since_start: Vec<(i64, FollowedPurge)>,
 }
 
 /// How far behind following is.
@@ -71,11 +65,7 @@ pub(super) struct Following {
     other_hosts: OtherHosts,
     /// Nothing until the history is read.
     cursors: Mutex<Option<Cursors>>,
-    began: Instant,
-    /// Those whose texts are forgotten here.
-    purges: ArcSwap<PurgesFollowed>,
-    /// Tenants that were taught what is not written, since it was purged meanwhile.
-    to_learn_anew: Mutex<BTreeSet<String>>,
+    purges: Purges,
     lag: ArcSwap<Option<FollowingLag>>,
 }
 
@@ -88,9 +78,7 @@ impl Following {
             counts: SharedCounts::default(),
             other_hosts: OtherHosts::default(),
             cursors: Mutex::default(),
-            began: Instant::now(),
-            purges: ArcSwap::default(),
-            to_learn_anew: Mutex::default(),
+            purges: Purges::new(own),
             lag: ArcSwap::default(),
         }
     }
@@ -101,6 +89,10 @@ impl Following {
 
     pub(super) fn counts(&self) -> &SharedCounts {
         &self.counts
+    }
+
+    pub(super) fn purges(&self) -> &Purges {
+        &self.purges
     }
 
     pub(super) fn learning(&self) -> &LearningDaemon {
@@ -120,46 +112,10 @@ impl Following {
         let folded = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
         self.counts.begin(session, &self.learning).await?;
         let fleet = self.other_hosts.begin(session, &self.learning).await?;
-        let (purges, since_start) = self.begin_purges(session).await?;
-        self.purges.store(Arc::new(purges.clone()));
-        let writers = writers.into_iter().collect();
-        *self.cursors.lock() = Some(Cursors { writers, folded, purges, since_start });
+        self.purges.begin(session).await?;
+        *self.cursors.lock() = Some(Cursors { writers: writers.into_iter().collect(), folded });
         self.say(0);
         Ok(fleet)
-    }
-
-    /// Those that were followed before anything is noted here, and those that were not.
-    async fn begin_purges(
-        &self,
-        session: &DatabaseSession,
-    ) -> Result<(PurgesFollowed, Vec<(i64, FollowedPurge)>), DatabaseFault> {
-        let mut purges = PurgesFollowed::default();
-        let age = (self.began.elapsed() + MARGIN).as_secs_f64();
-        let before = "SELECT tenant, max(stamp) FROM almanac.purges
-            WHERE stamp < (extract(epoch FROM now()) - $1) * 1000000 GROUP BY tenant";
-        for row in session.query(before, &[(&age as _, Type::FLOAT8)]).await? {
-            purges.insert(row.get(0), row.get(1));
-        }
-        let since = "SELECT tenant, stamp, texts FROM almanac.purges
-            WHERE stamp >= (extract(epoch FROM now()) - $1) * 1000000 AND writer <> $2 ORDER BY stamp";
-        let values = [(&age as _, Type::FLOAT8), (&self.own.bytes() as _, Type::BYTEA)];
-        let since = session.query(since, &values).await?;
-        let purge = |row: &Row| {
-            // What is left of sessions and choices is in the history.
-            let purge = FollowedPurge { tenant: row.get(0), sessions: Vec::new(), texts: texts(row, 2), choices: None };
-            (row.get(1), purge)
-        };
-        Ok((purges, since.iter().map(purge).collect()))
-    }
-
-    /// What whoever notes something now has forgotten.
-    pub(super) fn purges_followed(&self) -> PurgesFollowed {
-        PurgesFollowed::clone(&self.purges.load())
-    }
-
-    /// What these tenants chose is read back with what is followed next.
-    pub(super) fn learn_anew(&self, tenants: BTreeSet<String>) {
-        self.to_learn_anew.lock().extend(tenants);
     }
 
     fn say(&self, behind: u64) {
@@ -168,31 +124,24 @@ impl Following {
         self.lag.store(Arc::new(Some(FollowingLag { behind, at })));
     }
 
-    /// What was written since. What could not be read is read the next time; what was read the last time is folded by
-    /// now.
+    /// What was written since. What could not be read is read the next time.
     pub(super) async fn follow(&self, session: &DatabaseSession) -> Result<Followed, DatabaseFault> {
-        let known = self.cursors.lock().as_ref().map(|cursors| {
-            self.purges.store(Arc::new(cursors.purges.clone()));
-            (cursors.writers.clone(), cursors.since_start.is_empty())
-        });
-        let Some((known, has_all)) = known else { return Ok(Followed::default()) };
+        let known = self.cursors.lock().as_ref().map(|cursors| cursors.writers.clone());
+        let Some(known) = known else { return Ok(Followed::default()) };
         let behind = self.moved(writers(session).await?, &known).iter().map(Moved::rows).sum();
         self.say(behind);
-        if behind == 0 && has_all && self.to_learn_anew.lock().is_empty() {
+        if behind == 0 && !self.purges.is_due() {
             return Ok(Followed { transitions: self.trails.hear(Vec::new()), ..Followed::default() });
         }
         session.begin_snapshot().await?;
-        let anew = std::mem::take(&mut *self.to_learn_anew.lock());
-        let read = self.read(session, &anew).await;
-        let ended = session.end(false).await;
-        let read = ended.and(read).inspect_err(|_| self.learn_anew(anew));
-        let (followed, reached) = read?;
+        let read = self.read(session).await;
+        session.end(false).await?;
+        let (followed, reached, purges) = read?;
         if let Some(cursors) = &mut *self.cursors.lock() {
             cursors.writers.extend(reached.writers);
             cursors.folded.extend(reached.folded);
-            cursors.purges = reached.purges;
-            cursors.since_start.clear();
         }
+        self.purges.reached(purges);
         if !followed.is_partial {
             self.say(0);
         }
@@ -208,12 +157,8 @@ impl Following {
     }
 
     /// All that is beyond the cursors, of one state of the database, and where they move once nothing can fail.
-    async fn read(
-        &self,
-        session: &DatabaseSession,
-        anew: &BTreeSet<String>,
-    ) -> Result<(Followed, Cursors), DatabaseFault> {
-        let Some(Cursors { writers: known, folded, mut purges, since_start }) = self.cursors.lock().clone() else {
+    async fn read(&self, session: &DatabaseSession) -> Result<(Followed, Cursors, PurgesReached), DatabaseFault> {
+        let Some(Cursors { writers: known, folded }) = self.cursors.lock().clone() else {
             return Ok(Default::default());
         };
         let mut moved = self.moved(writers(session).await?, &known);
@@ -230,17 +175,14 @@ impl Following {
         });
         followed.counts = counted.collect();
         followed.fleet = self.other_hosts.follow(session, &self.learning, &values).await?;
-        for (stamp, purge) in since_start.into_iter().chain(read_purges(session, &values).await?) {
-            purges.insert(&purge.tenant, stamp);
-            followed.purges.push(purge);
-        }
-        read_anew(session, anew, &mut followed).await?;
+        let (purges, purges_reached) = self.purges.read(session, &values).await?;
+        followed.purges = purges;
         read_notes(session, &values, &mut followed).await?;
         let trails = format!("SELECT daemon, before, last, followers, tick {} ORDER BY tick", beyond("trails"));
         let trails: Vec<WrittenTrail> = session.query(&trails, &values).await?.iter().map(WrittenTrail::of).collect();
         followed.transitions = self.trails.hear(trails);
         let writers = moved.into_iter().map(|moved| (moved.writer, moved.to)).collect();
-        Ok((followed, Cursors { writers, folded: durations.folded, purges, since_start: Vec::new() }))
+        Ok((followed, Cursors { writers, folded: durations.folded }, purges_reached))
     }
 }
 
@@ -318,42 +260,6 @@ async fn read_calls(
         }
     }
     Ok(())
-}
-
-/// With their stamps.
-async fn read_purges(
-    session: &DatabaseSession,
-    values: &[StatementValue<'_>],
-) -> Result<Vec<(i64, FollowedPurge)>, DatabaseFault> {
-    let query = format!("SELECT tenant, sessions, has_choices, texts, stamp {} ORDER BY stamp", beyond("purges"));
-    let (mut purges, mut relearnt) = (Vec::new(), HashSet::new());
-    for row in session.query(&query, values).await? {
-        let tenant: String = row.get(0);
-        let has_choices = row.get::<_, bool>(2) && relearnt.insert(tenant.clone());
-        let choices = if has_choices { Some(notes::choices_of(session, Some(&tenant)).await?) } else { None };
-        purges.push((row.get(4), FollowedPurge { tenant, sessions: row.get(1), texts: texts(&row, 3), choices }));
-    }
-    Ok(purges)
-}
-
-/// The choices of tenants that are to be learnt anew, unless a purge says them.
-async fn read_anew(
-    session: &DatabaseSession,
-    tenants: &BTreeSet<String>,
-    followed: &mut Followed,
-) -> Result<(), DatabaseFault> {
-    for tenant in tenants {
-        if !followed.purges.iter().any(|purge| purge.tenant == *tenant && purge.choices.is_some()) {
-            let choices = Some(notes::choices_of(session, Some(tenant)).await?);
-            let (tenant, sessions, texts) = (tenant.clone(), Vec::new(), Arc::default());
-            followed.purges.push(FollowedPurge { tenant, sessions, texts, choices });
-        }
-    }
-    Ok(())
-}
-
-fn texts(row: &Row, column: usize) -> Arc<ForgottenTexts> {
-    row.get::<_, Option<&[u8]>>(column).map(ForgottenTexts::of_bytes).unwrap_or_default().into()
 }
 
 async fn read_notes(

@@ -203,9 +203,12 @@ impl DatabaseSession {
     /// Begins a transaction that promises what an acknowledgement does.
     pub(super) async fn begin(&self) -> Result<(), DatabaseFault> {
         self.warning.store(None);
+        // Whoever is cut off in a transaction holds up others until the server notices.
         self.run(
-            "BEGIN; SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit')
-                 WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)",
+            "BEGIN ISOLATION LEVEL READ COMMITTED;
+             SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+                 WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true),
+                 set_config('idle_in_transaction_session_timeout', '15s', true)",
         )
         .await
     }

@@ -361,6 +361,7 @@ impl PostgresSide {
             let session = self.outbox.session(PATIENCE).await?;
             within(erasure.step(session, writer)).await
         });
+        self.following.purges().has_purged();
         match step {
             Ok(true) => erasure.acknowledge(Ok(())),
             // It goes on, also if another transaction was in the way.
@@ -437,6 +438,10 @@ impl PostgresSide {
             Err(error) => {
                 let refusal = refusal(&error);
                 match error {
+                    // Somebody else was in the way, and the server is as it was.
+                    OutboxError::Database(fault @ DatabaseFault::Conflict(_)) => {
+                        tracing::warn!(%fault, "something other than records was not stored");
+                    }
                     // It is the fault of what was to be written.
                     OutboxError::Database(fault @ DatabaseFault::Record(_)) => {
                         tracing::error!(%fault, "something other than records was not stored");
@@ -467,7 +472,7 @@ impl PostgresSide {
         {
             session.end(false).await?;
         }
-        following.learn_anew(done?);
+        following.purges().learn_anew(done?);
         Ok(())
     }
 }
@@ -544,6 +549,9 @@ impl DatabaseSide for PostgresSide {
         let mut done = runtime.block_on(self.transact(tasks));
         if let Err(OutboxError::Database(DatabaseFault::Conflict(_))) = &done {
             done = runtime.block_on(self.transact(tasks));
+        }
+        if done.is_err() {
+            self.following.purges().are_unwritten(tasks.iter().flat_map(DatabaseTask::choosing));
         }
         self.judge(done)
     }

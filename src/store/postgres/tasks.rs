@@ -31,6 +31,12 @@ pub(super) enum DatabaseTask {
 }
 
 impl DatabaseTask {
+    /// The tenants whose choices it has.
+    pub(super) fn choosing(&self) -> impl Iterator<Item = &str> {
+        let notes = if let Self::Notes(noting) = self { &noting.notes[..] } else { &[] };
+        notes.iter().filter(|note| matches!(note, Note::Choice(_))).map(Note::tenant)
+    }
+
     pub(super) fn notes(notes: Vec<Note>, followed: PurgesFollowed) -> (Self, NotesPending) {
         let (reply, noted) = oneshot::channel();
         (Self::Notes(Notings { notes, followed, reply }), NotesPending(vec![noted]))
@@ -50,7 +56,7 @@ pub(super) async fn run(
         tasks.iter().filter_map(|task| if let DatabaseTask::Notes(noting) = task { Some(noting) } else { None });
     let notes = notings.flat_map(|noting| noting.notes.iter().map(|note| (note, &noting.followed)));
     let notes: Vec<_> = notes.map(|noted| (clock.tick(), noted)).collect();
-    let unfollowed = Unfollowed::read(session, revision.writer(), notes.iter().map(|(_, noted)| *noted)).await?;
+    let unfollowed = Unfollowed::read(session, notes.iter().map(|(_, noted)| *noted)).await?;
     let (gone, mut notes): (Vec<_>, Vec<_>) =
         notes.into_iter().partition(|(_, (note, followed))| unfollowed.has(note, followed));
     notes.sort_by(|(one, (a, _)), (other, (b, _))| notes::place(a).cmp(&notes::place(b)).then(one.cmp(other)));

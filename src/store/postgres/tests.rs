@@ -305,11 +305,20 @@ fn what_was_purged_at_another_daemon_is_not_noted_again() {
     let followed = two.follow().unwrap();
     let [purge, anew] = &followed.purges[..] else { panic!("{followed:?}") };
     assert!(purge.texts.has("the secret") && purge.sessions == ["before"] && purge.choices.is_none());
-    assert!(anew.texts.is_empty() && anew.choices.as_ref().is_some_and(|choices| choices[0].message == "m"));
+    assert!(
+        anew.texts.is_empty()
+            && anew.choices.as_ref().is_some_and(|left| left.are_all && left.choices[0].message == "m")
+    );
     note(vec![said("the secret")]);
     assert_eq!(notes().1.len(), 1, "what was followed is not forgotten yet");
     assert_eq!(two.follow().unwrap().purges.len(), 1, "its choices are learnt anew");
     assert!(two.follow().unwrap().purges.is_empty());
+    two.has_forgotten();
+    // So it is for whoever purges.
+    one.note([saying.to_vec(), vec![said("the secret")]].concat()).unwrap();
+    assert_eq!(notes().1.len(), 1);
+    assert!(one.follow().unwrap().purges[0].texts.has("the secret"));
+    one.has_forgotten();
     note([saying.to_vec(), vec![said("the secret")]].concat());
     assert_eq!(notes(), (["other", "at it", "about it"].map(Into::into).into(), vec!["m".into(), "the secret".into()]));
 }

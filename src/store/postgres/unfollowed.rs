@@ -1,6 +1,6 @@
-//! Purges at other daemons that this one had not followed when it noted something. What went with one of them is not
-//! written again: whoever notes and whoever purges take turns, so a purge finds what was written before it, and what is
-//! written after it finds the purge.
+//! Purges that this daemon had not followed when it noted something, its own included. What went with one of them is
+//! not written again: whoever notes and whoever purges take turns, so a purge finds what was written before it, and
+//! what is written after it finds the purge.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +11,15 @@ use tokio_postgres::types::Type;
 use super::fault::DatabaseFault;
 use super::session::DatabaseSession;
 use crate::store::ForgottenTexts;
-use crate::store::notes::{Note, TurnNote, digest};
+use crate::store::forgotten_texts::TextDigest;
+use crate::store::notes::{Note, digest};
 
-/// The class of the locks that a tenant's notes and purges share.
-const LOCKS: i32 = 0x6e6f_7465;
+/// The class of the locks that a tenant's notes and purges share, and how many there are: the server has room for some
+/// thousands, and a transaction may hold all.
+const LOCKS: (i32, u32) = (0x6e6f_7465, 512);
+
+/// How long one of them is waited for; longer than a step of a purge takes.
+const PATIENCE: &str = "SELECT set_config('lock_timeout', '5s', true)";
 
 /// The last purge of each tenant that is followed, by its stamp. A copy is cheap.
 #[derive(Debug, Clone, Default)]
@@ -44,11 +49,10 @@ struct UnfollowedPurge {
 pub(super) struct Unfollowed(BTreeMap<String, Vec<UnfollowedPurge>>);
 
 impl Unfollowed {
-    /// Those of other writers that were not followed when these were noted. No purge of the tenants comes before the
+    /// Those that were not followed when these were noted. No daemon's purge of the tenants comes before the
     /// transaction ends.
     pub(super) async fn read<'n>(
         session: &DatabaseSession,
-        writer: &[u8],
         notes: impl Iterator<Item = (&'n Note, &'n PurgesFollowed)>,
     ) -> Result<Self, DatabaseFault> {
         let mut beyond = BTreeMap::<&str, i64>::new();
@@ -62,13 +66,14 @@ impl Unfollowed {
         }
         // In one order, so that no two daemons wait for each other.
         let locks: BTreeSet<i32> = tenants.iter().map(|tenant| lock_of(tenant)).collect();
-        let (class, locks) = ((&LOCKS as _, Type::INT4), locks.into_iter().collect::<Vec<_>>());
+        let (class, locks) = ((&LOCKS.0 as _, Type::INT4), locks.into_iter().collect::<Vec<_>>());
+        session.query(PATIENCE, &[]).await?;
         let take = "SELECT pg_advisory_xact_lock_shared($1, number) FROM unnest($2::int4[]) AS number";
         session.query(take, &[class, (&locks, Type::INT4_ARRAY)]).await?;
         let later = "SELECT tenant, stamp, sessions, texts
             FROM unnest($1::text[], $2::int8[]) AS noted (tenant, beyond)
-            JOIN almanac.purges USING (tenant) WHERE stamp > beyond AND writer <> $3";
-        let values = [(&tenants as _, Type::TEXT_ARRAY), (&stamps as _, Type::INT8_ARRAY), (&writer as _, Type::BYTEA)];
+            JOIN almanac.purges USING (tenant) WHERE stamp > beyond";
+        let values = [(&tenants as _, Type::TEXT_ARRAY), (&stamps as _, Type::INT8_ARRAY)];
         let mut purges = BTreeMap::<String, Vec<UnfollowedPurge>>::new();
         for row in session.query(later, &values).await? {
             let texts = row.get::<_, Option<&[u8]>>(3).map(ForgottenTexts::of_bytes).unwrap_or_default();
@@ -81,10 +86,11 @@ impl Unfollowed {
     /// Does the note say what went with one of them, or stand for what did?
     pub(super) fn has(&self, note: &Note, followed: &PurgesFollowed) -> bool {
         let Some(purges) = self.0.get(note.tenant()) else { return false };
-        let last = followed.last(note.tenant());
-        purges.iter().filter(|purge| purge.stamp > last).any(|purge| match note {
-            Note::Turn(turn) => purge.sessions.contains(&turn.session) || says(turn, &purge.texts),
-            Note::Choice(choice) => purge.texts.has(&choice.message),
+        let (last, said) = (followed.last(note.tenant()), digests(note));
+        let session = if let Note::Turn(turn) = note { Some(&turn.session) } else { None };
+        purges.iter().filter(|purge| purge.stamp > last).any(|purge| {
+            session.is_some_and(|session| purge.sessions.contains(session))
+                || said.iter().any(|digest| purge.texts.has_digest(digest))
         })
     }
 }
@@ -93,19 +99,26 @@ impl Unfollowed {
 /// tenant's yet.
 pub(super) async fn await_notes(session: &DatabaseSession, tenant: &str) -> Result<(), DatabaseFault> {
     let lock = lock_of(tenant);
+    session.query(PATIENCE, &[]).await?;
     let take = "SELECT pg_advisory_xact_lock($1, $2)";
-    session.query(take, &[(&LOCKS as _, Type::INT4), (&lock as _, Type::INT4)]).await.map(drop)
+    session.query(take, &[(&LOCKS.0 as _, Type::INT4), (&lock as _, Type::INT4)]).await.map(drop)
 }
 
 /// Of tenants that share one, one waits in vain.
 fn lock_of(tenant: &str) -> i32 {
     let [a, b, c, d, ..] = digest(tenant);
-    i32::from_le_bytes([a, b, c, d])
+    (u32::from_le_bytes([a, b, c, d]) % LOCKS.1).cast_signed()
 }
 
-fn says(turn: &TurnNote, texts: &ForgottenTexts) -> bool {
-    turn.kept.as_ref().is_some_and(|kept| texts.has_digest(&kept.digest))
-        || TurnTexts::of(&turn.state).all().any(|text| texts.has(&text))
+/// What a note says.
+fn digests(note: &Note) -> Vec<TextDigest> {
+    match note {
+        Note::Turn(turn) => {
+            let said = TurnTexts::of(&turn.state).all().map(|text| digest(&text));
+            said.chain(turn.kept.as_ref().map(|kept| kept.digest)).collect()
+        }
+        Note::Choice(choice) => vec![digest(&choice.message)],
+    }
 }
 
 /// What a session was told, of a turn's state.

@@ -114,7 +114,8 @@ impl MemoryErasure {
         Ok(victims.is_empty())
     }
 
-    /// Finds what of the tenant's notes goes with these, which joins the texts that go.
+    /// Finds what of the tenant's notes goes with these: choices made for a text of theirs, and the sessions that stand
+    /// at one; of whole persons also those that are named after their chats and threads. The texts join those that go.
     async fn find_noted(
         &self,
         session: &DatabaseSession,
@@ -125,39 +126,35 @@ impl MemoryErasure {
             noted.forget_texts(texts);
             noted.forget_sessions(sessions.iter().cloned());
         }
-        for victim in victims {
-            self.note(session, (noted, gone), victim).await?;
+        let texts = self.texts_of(session, victims).await?;
+        for text in &texts {
+            noted.forget_text(text, gone);
+        }
+        if matches!(self.which, Purge::Person(_) | Purge::Everybody) {
+            for victim in victims.iter().filter(|victim| victim.is_whole) {
+                let of_chat = victim.chat.as_deref().map(self.sessions).into_iter().flatten();
+                noted.forget_sessions(of_chat.chain(victim.thread.clone()));
+            }
         }
         Ok(())
     }
 
-    /// Finds what was noted of a memory: choices made for its text in any version, and the sessions that stand at one;
-    /// of whole persons also those that are named after its chat and thread.
-    async fn note(
-        &self,
-        session: &DatabaseSession,
-        (noted, gone): (&mut Noted, &mut ForgottenTexts),
-        victim: &GoingMemory,
-    ) -> Result<(), DatabaseFault> {
-        if victim.is_whole && matches!(self.which, Purge::Person(_) | Purge::Everybody) {
-            let of_chat = victim.chat.as_deref().map(self.sessions).into_iter().flatten();
-            noted.forget_sessions(of_chat.chain(victim.thread.clone()));
-        }
-        let user = if let Purge::Person(user) = &self.which { Some(user.as_str()) } else { None };
-        let of_versions = "SELECT content FROM almanac.memory_history WHERE tenant = $1 AND seq = $2";
-        let texts = if victim.is_whole {
-            format!(
-                "SELECT content FROM almanac.memories
-                 WHERE tenant = $1 AND seq = $2 AND $3::text IS NOT DISTINCT FROM $3 UNION ALL {of_versions}"
-            )
-        } else {
-            format!("{of_versions} AND {}", of_person("user_id", "$3"))
+    /// What of these memories goes, in any version.
+    async fn texts_of(&self, session: &DatabaseSession, victims: &[GoingMemory]) -> Result<Vec<String>, DatabaseFault> {
+        let seqs = |is_whole: bool| -> Vec<i64> {
+            victims.iter().filter(|victim| victim.is_whole == is_whole).map(|victim| victim.seq).collect()
         };
-        let values = [(&self.tenant as _, Type::TEXT), (&victim.seq as _, Type::INT8), (&user as _, Type::TEXT)];
-        for row in session.query(&texts, &values).await? {
-            noted.forget_text(row.get(0), gone);
+        let of_versions = "SELECT content FROM almanac.memory_history WHERE tenant = $1 AND seq = ANY($2)";
+        let whole =
+            format!("SELECT content FROM almanac.memories WHERE tenant = $1 AND seq = ANY($2) UNION ALL {of_versions}");
+        let (tenant, seqs) = ((&self.tenant as _, Type::TEXT), [seqs(true), seqs(false)]);
+        let mut rows = session.query(&whole, &[tenant.clone(), (&seqs[0], Type::INT8_ARRAY)]).await?;
+        if let Purge::Person(user) = &self.which {
+            let earlier = format!("{of_versions} AND {}", of_person("user_id", "$3"));
+            let values = [tenant, (&seqs[1], Type::INT8_ARRAY), (user as _, Type::TEXT)];
+            rows.extend(session.query(&earlier, &values).await?);
         }
-        Ok(())
+        Ok(rows.iter().map(|row| row.get(0)).collect())
     }
 }
 
