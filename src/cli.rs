@@ -240,7 +240,9 @@ impl CliError {
     fn exit(&self) -> Exit {
         match self {
             Self::Config(_) => Exit::Configuration,
-            Self::Mcp(_) => Exit::Usage,
+            Self::Mcp(_) | Self::ProjectName(_) | Self::Client(ClientError::Address(_) | ClientError::AdminOnly) => {
+                Exit::Usage
+            }
             Self::Memory(error) if error.is_usage() => Exit::Usage,
             Self::Daemon(error) if error.is_configuration() => Exit::Configuration,
             Self::Migrate(fault) if fault.is_setting() => Exit::Configuration,

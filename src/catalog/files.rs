@@ -195,6 +195,7 @@ impl Walk<'_> {
     fn unlistable(&mut self, path: &Path, error: &io::Error) {
         let diagnostic = Diagnostic::error(path, "unreadable", format!("cannot be listed: {error}"));
         let hint = match error.kind() {
+            io::ErrorKind::NotFound if path.extension().is_some() => "name a document, or a directory of them",
             io::ErrorKind::NotFound => "create the directory, or name another with --tool-metadata",
             _ => "let the daemon's user read it",
         };

@@ -59,6 +59,9 @@ pub(super) enum ClientError {
     /// The daemon said no.
     #[error("{0}")]
     Refused(Box<ProblemDocument>),
+    /// An address does not lead to what only the administrator may.
+    #[error("this needs the admin socket: name it with --socket, instead of --url or ALMANAC_URL")]
+    AdminOnly,
     /// The answer is of another version.
     #[error("the daemon's answer is not understood")]
     Answer(#[from] serde_json::Error),
@@ -133,6 +136,9 @@ impl Client {
         let (status, answer) = self.send(method, path, body).await?;
         if status.is_success() {
             return Ok(serde_json::from_slice(&answer)?);
+        }
+        if status == StatusCode::NOT_FOUND && path.starts_with("/-/") && matches!(self.target, Target::Http { .. }) {
+            return Err(ClientError::AdminOnly);
         }
         Err(ClientError::Refused(Box::new(serde_json::from_slice(&answer)?)))
     }

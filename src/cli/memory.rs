@@ -3,7 +3,7 @@
 mod remember;
 
 use std::fs::{File, OpenOptions, Permissions};
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -13,7 +13,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 
-use super::memory_door::{MemoryDoor, state_dir};
+use super::memory_door::{MemoryDoor, Place, state_dir};
 use super::output::Output;
 use super::{CliError, DaemonArgs, Exit, block_on};
 use crate::daemon::StateError;
@@ -22,6 +22,7 @@ use crate::memory::Kind;
 use crate::memory::field::{Moment, rfc3339};
 use crate::memory::legacy::Importer;
 use crate::store::sqlite::{backup, file_in};
+use crate::strict::Fault;
 use crate::strict::decode::decode;
 use crate::strict::read::{self, Limits};
 use crate::wire::memory::MemoryAnswer;
@@ -70,6 +71,9 @@ pub(super) enum MemoryCliError {
     /// Some of the file was taken, then the daemon refused.
     #[error("{file}: lines {from} to {to} were refused; {imported} memories before them were imported")]
     Refused { file: String, from: usize, to: usize, imported: u64, source: Box<CliError> },
+    /// Nothing was ever kept there.
+    #[error("there is no database at {}; is it the state directory that was meant?", .0.display())]
+    NoDatabase(PathBuf),
     /// Not readable or writable.
     #[error("cannot use {file}")]
     File { file: String, source: io::Error },
@@ -80,13 +84,19 @@ pub(super) enum MemoryCliError {
 impl MemoryCliError {
     /// Is the command line itself at fault?
     pub(super) fn is_usage(&self) -> bool {
-        matches!(self, Self::Forgotten(_))
+        matches!(self, Self::Forgotten(_) | Self::Kind(_) | Self::Pair(_) | Self::Metadata(_) | Self::NotByUrl(_))
     }
 }
 
 fn describe(error: &RecallError) -> String {
     let RecallError::Faulty(faults) = error else { return error.to_string() };
-    faults.iter().map(|fault| format!("{}: {}", fault.pointer(), fault.message)).collect::<Vec<_>>().join("\n  ")
+    faults.iter().map(said).collect::<Vec<_>>().join("\n  ")
+}
+
+/// A fault with its place, unless that is the whole.
+fn said(fault: &Fault) -> String {
+    let pointer = fault.pointer();
+    if pointer.is_empty() { fault.message.clone() } else { format!("{pointer}: {}", fault.message) }
 }
 
 #[derive(Debug, Args)]
@@ -108,7 +118,12 @@ impl Where {
     }
 
     async fn open(&self) -> Result<MemoryDoor, CliError> {
-        MemoryDoor::open(&self.daemon, self.state_dir.as_deref(), self.tenant.as_deref()).await
+        MemoryDoor::open(&self.daemon, self.state_dir.as_deref(), self.tenant.as_deref(), Place::MayBeNew).await
+    }
+
+    /// To read what is there, or remove it: a place that was mistyped is not made.
+    async fn open_kept(&self) -> Result<MemoryDoor, CliError> {
+        MemoryDoor::open(&self.daemon, self.state_dir.as_deref(), self.tenant.as_deref(), Place::MustBeThere).await
     }
 }
 
@@ -122,7 +137,7 @@ pub(super) struct RecallArgs {
     #[arg(long = "where", value_name = "KEY=VALUE")]
     criteria: Vec<String>,
     /// At most so many, 1 to 200
-    #[arg(long, default_value_t = 10)]
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=200))]
     limit: u16,
     /// So many left out
     #[arg(long, default_value_t = 0)]
@@ -162,14 +177,14 @@ pub(super) struct MemoryArgs {
 enum MemoryCommand {
     /// Write all memories with their history as JSON lines
     Export {
-        /// The file [default: standard output]
+        /// The file; - is standard output [default: -]
         file: Option<PathBuf>,
         #[command(flatten)]
         at: Where,
     },
     /// Take memories from JSON lines; those that are there already are left alone
     Import {
-        /// The file
+        /// The file; - is standard input
         file: PathBuf,
         /// The lines are of the time before schema versions: ids are strings, threads `inResponseTo` and
         /// `isPartOfThread`
@@ -228,7 +243,7 @@ pub(super) fn recall(args: &RecallArgs, output: &mut Output) -> Result<Exit, Cli
             "sortDirection": direction,
         "includeDeleted": args.include_deleted,
     }});
-    let found = block_on(async { args.at.open().await?.recall(kind, body).await })?;
+    let found = block_on(async { args.at.open_kept().await?.recall(kind, body).await })?;
     output.show(&found, |out| {
         found.memories.iter().for_each(|memory| print(memory, out));
         if (found.memories.len() as u64) < found.total || found.total == 0 {
@@ -303,7 +318,7 @@ pub(super) fn run(args: &MemoryArgs, output: &mut Output) -> Result<Exit, CliErr
 const PURGE_PROGRESS: Duration = Duration::from_secs(1);
 
 async fn purge(at: &Where, request: Value, output: &mut Output) -> Result<u64, CliError> {
-    let door = at.open().await?;
+    let door = at.open_kept().await?;
     let mut purge = pin!(door.purge(request));
     loop {
         tokio::select! {
@@ -329,14 +344,16 @@ fn create(file: &Path) -> io::Result<File> {
 }
 
 fn export(file: Option<&Path>, at: &Where, output: &mut Output) -> Result<Exit, CliError> {
+    let file = file.filter(|file| *file != Path::new("-"));
     let name = file.map_or_else(|| "standard output".to_owned(), |file| file.display().to_string());
     let failed = |source| CliError::from(MemoryCliError::File { file: name.clone(), source });
-    let mut out: Box<dyn Write> = match file {
-        Some(file) => Box::new(BufWriter::new(create(file).map_err(failed)?)),
-        None => Box::new(BufWriter::new(io::stdout())),
-    };
     let written = block_on(async {
-        let door = at.open().await?;
+        let door = at.open_kept().await?;
+        // An earlier export stays until there is one to take its place.
+        let mut out: Box<dyn Write> = match file {
+            Some(file) => Box::new(BufWriter::new(create(file).map_err(failed)?)),
+            None => Box::new(BufWriter::new(io::stdout())),
+        };
         let (mut cursor, mut written) = (String::new(), 0_u64);
         loop {
             let page = door.export(&cursor).await?;
@@ -359,11 +376,14 @@ fn export(file: Option<&Path>, at: &Where, output: &mut Output) -> Result<Exit, 
 
 /// Lines of a file, read and checked: all faults are found before anything is sent.
 pub(super) fn read_lines(file: &Path, legacy: bool) -> Result<Vec<(usize, Value)>, CliError> {
-    let name = file.display().to_string();
+    let is_standard = file == Path::new("-");
+    let name = if is_standard { "standard input".to_owned() } else { file.display().to_string() };
     let failed = |source| CliError::from(MemoryCliError::File { file: name.clone(), source });
+    let input: Box<dyn Read> =
+        if is_standard { Box::new(io::stdin()) } else { Box::new(File::open(file).map_err(failed)?) };
     let (mut lines, mut faults) = (Vec::new(), Vec::new());
     let fault = |number: usize, said: String| format!("  line {number}: {said}");
-    for (number, line) in BufReader::new(File::open(file).map_err(failed)?).lines().enumerate() {
+    for (number, line) in BufReader::new(input).lines().enumerate() {
         let (number, line) = (number + 1, line.map_err(failed)?);
         if line.trim().is_empty() {
             continue;
@@ -393,9 +413,9 @@ const LINE_LIMITS: Limits = Limits { nodes: MAX_LINE / 64, depth: 64, ..Limits::
 
 /// What is wrong with a line.
 fn check(value: &Value) -> Vec<String> {
-    let say = |fault: &crate::strict::Fault| {
+    let say = |fault: &Fault| {
         let hint = fault.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
-        format!("{}: {}{hint}", fault.pointer(), fault.message)
+        format!("{}{hint}", said(fault))
     };
     decode::<Archived>(value.clone().into()).err().iter().flatten().map(say).collect()
 }

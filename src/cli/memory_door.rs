@@ -37,6 +37,13 @@ pub(super) struct MemoryDoor {
     tenant: Option<String>,
 }
 
+/// Where no daemon runs: may the database be made?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    MayBeNew,
+    MustBeThere,
+}
+
 enum Way {
     Daemon(Client),
     /// The engine on the database, and the lock that keeps a daemon away meanwhile.
@@ -70,6 +77,7 @@ impl MemoryDoor {
         daemon: &DaemonArgs,
         state: Option<&Path>,
         tenant: Option<&str>,
+        place: Place,
     ) -> Result<Self, CliError> {
         let tenant = tenant.map(str::to_owned);
         if state.is_none() || daemon.is_explicit() {
@@ -82,6 +90,11 @@ impl MemoryDoor {
         }
         let overrides = overrides(state);
         let config = Config::load(&Overrides::default(), &overrides)?;
+        let file = file_in(&config.state_dir);
+        let is_files = database_options(&config, &overrides).map_err(DaemonError::from)?.is_none();
+        if place == Place::MustBeThere && is_files && !file.is_file() {
+            return Err(MemoryCliError::NoDatabase(file).into());
+        }
         let lock = lock_state(&config.state_dir).map_err(not_ours)?;
         let engine = Engine::on(open_store(&config, &overrides)?);
         Ok(Self { way: Way::Files(Box::new(engine), Box::new(lock)), tenant })

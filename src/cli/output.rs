@@ -1,5 +1,6 @@
 //! What a command prints: text for people, or JSON. Colour only on a terminal.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
@@ -10,6 +11,20 @@ pub(super) struct Output {
     json: bool,
     colour: bool,
     failure: Option<io::Error>,
+}
+
+/// Text without the characters that show it in another order: somebody else's name could hide what stands behind it.
+/// They are escaped as in JSON, where the text may stand.
+fn in_order(text: &str) -> Cow<'_, str> {
+    let is_order = |character: char| matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    if !text.contains(is_order) {
+        return text.into();
+    }
+    let shown = text.chars().map(|character| match character {
+        order if is_order(order) => format!("\\u{:04x}", u32::from(order)),
+        other => other.to_string(),
+    });
+    shown.collect()
 }
 
 /// So many of something, in words.
@@ -36,12 +51,12 @@ impl Output {
     }
 
     pub(super) fn line(&mut self, text: &str) {
-        self.raw(format!("{text}\n").as_bytes());
+        self.raw(format!("{}\n", in_order(text)).as_bytes());
     }
 
     /// For people, beside what a script reads.
     pub(super) fn note(&mut self, text: &str) {
-        let _ = writeln!(io::stderr(), "{text}");
+        let _ = writeln!(io::stderr(), "{}", in_order(text));
     }
 
     pub(super) fn error(&mut self, text: &str) {
@@ -82,5 +97,17 @@ impl Output {
 
     pub(super) fn has_colour(&self) -> bool {
         self.colour
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_turn_a_line_around() {
+        for (text, shown) in [("plain → 日本", "plain → 日本"), ("a\u{202e}b\u{2066}c", "a\\u202eb\\u2066c")] {
+            assert_eq!(in_order(text), shown);
+        }
     }
 }

@@ -66,6 +66,9 @@ pub(super) fn run(args: &SuggestArgs, output: &mut Output) -> Result<Exit, CliEr
                     // Refused with what may have been meant, if there is no such tool.
                     block_on(asked.ask::<Value>("GET", &path, None))?;
                 }
+                if !metadata.timing.known {
+                    note_unknown(&args.tool, &metadata.timing.near, output);
+                }
                 metadata.suggestions
             }
             Err(CliError::Client(ClientError::Connect { .. })) if !args.daemon.is_explicit() => {
@@ -81,6 +84,12 @@ pub(super) fn run(args: &SuggestArgs, output: &mut Output) -> Result<Exit, CliEr
 /// Nothing to say of a tool that may not be there at all: calls of one that left the catalog still tell what came next.
 fn says_nothing(suggestions: &SuggestionsAnswer) -> bool {
     suggestions.next_tools.is_empty() && suggestions.relevant_presets.is_empty()
+}
+
+/// What is suggested all the same follows any tool.
+fn note_unknown(tool: &str, near: &[String], output: &mut Output) {
+    let near = if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) };
+    output.note(&format!("note: there is no tool `{tool}`{near}"));
 }
 
 fn body(args: &SuggestArgs) -> Result<Value, CliError> {
@@ -125,10 +134,13 @@ fn from_files(args: &SuggestArgs, body: &Value, output: &mut Output) -> Result<S
     engine.complete(&learnt, DEFAULT_TENANT, &mut ask, request.tool_history);
     let proposals = block_on(propose(&engine, settings, snapshot_of(generation.number(), &loaded.catalog), &ask))?;
     let suggestions: SuggestionsAnswer = engine.suggest(&generation, &learnt, DEFAULT_TENANT, &ask, proposals).into();
-    if says_nothing(&suggestions) && generation.tool(&args.tool).is_none() {
+    if generation.tool(&args.tool).is_none() {
         let near = generation.near_names(&args.tool);
-        let near = (!near.is_empty()).then(|| near.join(" or "));
-        return Err(CliError::UnknownTool { tool: args.tool.clone(), near });
+        if says_nothing(&suggestions) {
+            let near = (!near.is_empty()).then(|| near.join(" or "));
+            return Err(CliError::UnknownTool { tool: args.tool.clone(), near });
+        }
+        note_unknown(&args.tool, &near, output);
     }
     Ok(suggestions)
 }

@@ -22,7 +22,7 @@ enum TokenCommand {
     /// Make a token; prints it once, and the entry that lets it in
     New {
         /// A name for logs, and to revoke it by
-        #[arg(long)]
+        #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
         name: String,
         /// What it allows
         #[arg(long, value_enum, value_delimiter = ',', default_value = "read")]

@@ -14,6 +14,9 @@ use super::state::make_parent;
 use crate::config::is_installed;
 use crate::http::server::{Door, accept};
 
+/// Bytes of a Unix socket's path: `sun_path` of unix(7), without the zero at its end.
+const MAX_PATH: usize = 107;
+
 /// A socket cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
@@ -23,6 +26,14 @@ pub enum SocketError {
         /// The address or path.
         address: String,
         source: io::Error,
+    },
+    /// Unix has no room for it.
+    #[error("the path of a socket has {MAX_PATH} bytes at most, and {path} has {length}; name a shorter one")]
+    TooLong {
+        /// The path.
+        path: String,
+        /// Its bytes.
+        length: usize,
     },
     /// What systemd passed is no socket to listen on.
     #[error("cannot use the socket that was passed as file descriptor {descriptor}")]
@@ -183,6 +194,10 @@ fn refuse_exposed(address: SocketAddr, has_tokens: bool) -> Result<(), SocketErr
 /// A socket that nobody answers at was left by a daemon that was killed; anything else that stands there stays.
 fn bind_unix(path: &Path, mode: u32) -> Result<UnixListener, SocketError> {
     let bind = |source| SocketError::Bind { address: path.display().to_string(), source };
+    let length = path.as_os_str().len();
+    if length > MAX_PATH {
+        return Err(SocketError::TooLong { path: path.display().to_string(), length });
+    }
     make_parent(path).map_err(bind)?;
     match UnixStream::connect(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}

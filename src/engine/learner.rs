@@ -114,6 +114,8 @@ pub struct ForecastVerdict {
 
 impl ForecastVerdict {
     fn of(forecast: &Forecast, duration_ms: u64) -> Self {
+        // What takes less is learnt as a millisecond, and none is forecast to take less.
+        let duration_ms = duration_ms.max(1);
         let (estimated, took) = (forecast.estimated_duration_ms().max(1) as f64, duration_ms as f64);
         let [low, high] = forecast.interval_ms();
         Self {
@@ -320,6 +322,17 @@ fn question<'q>(
 mod tests {
     use super::*;
     use crate::store::suite::records::execution;
+
+    #[test]
+    fn a_call_of_no_time_comes_true() {
+        let (learner, catalog) = (Learner::new(Defaults::default(), Model::default()), Catalog::default());
+        let calls = vec![execution("a", None, 0, None); 50];
+        let samples: Vec<u64> = (1..=50).collect();
+        let lessons = learner.learn(&mut Learnt::default(), &calls, &samples, &catalog);
+        let verdict = lessons.last().unwrap().verdict.unwrap();
+        assert!(verdict.is_covered && verdict.is_near, "{verdict:?}");
+        assert!((verdict.ratio - 1.0).abs() < 0.01, "{verdict:?}");
+    }
 
     #[test]
     fn what_others_counted_is_counted_once() {

@@ -101,6 +101,7 @@ impl Engine {
             current: &ask.tool,
             proposals: &proposed,
             followers: learnt.transitions.after(&ask.tool),
+            has_repeats: learnt.transitions.has_repeats(),
             likely: &likely,
             complements: &complements,
             others: &[],

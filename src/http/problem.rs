@@ -77,8 +77,8 @@ impl Problem {
         self
     }
 
-    pub(super) fn method_not_allowed(allowed: &str) -> Self {
-        let detail = format!("this path takes {allowed}");
+    pub(super) fn method_not_allowed(path: &str, allowed: &str) -> Self {
+        let detail = format!("{path} takes {allowed}");
         let mut problem = Self::new(StatusCode::METHOD_NOT_ALLOWED, Code::MethodNotAllowed, detail);
         if let Ok(allowed) = HeaderValue::from_str(allowed) {
             problem.headers.push((ALLOW, allowed));

@@ -58,11 +58,21 @@ pub enum Envelope<'a> {
 #[derive(Debug, thiserror::Error)]
 pub enum MessageError {
     /// Longer than the limit.
-    #[error("the message has more than {0} bytes")]
-    TooLarge(usize),
+    #[error("the message has more than {limit} bytes")]
+    TooLarge {
+        /// In bytes.
+        limit: usize,
+        /// Of the request, if it is one.
+        id: Option<Id>,
+    },
     /// Deeper than the limit.
-    #[error("the message is nested deeper than {0}")]
-    TooDeep(usize),
+    #[error("the message is nested deeper than {limit}")]
+    TooDeep {
+        /// Brackets within each other.
+        limit: usize,
+        /// Of the request, if it is one.
+        id: Option<Id>,
+    },
     /// Not JSON.
     #[error("not JSON: {0}")]
     Syntax(#[source] serde_json::Error),
@@ -84,7 +94,7 @@ impl MessageError {
     pub fn to_object(&self) -> ErrorObject {
         let code = match self {
             Self::Syntax(_) => code::PARSE,
-            Self::TooLarge(_) | Self::TooDeep(_) | Self::Batch | Self::Invalid { .. } => code::INVALID_REQUEST,
+            Self::TooLarge { .. } | Self::TooDeep { .. } | Self::Batch | Self::Invalid { .. } => code::INVALID_REQUEST,
         };
         ErrorObject::new(code, self.to_string())
     }
@@ -92,8 +102,8 @@ impl MessageError {
     /// Whom to answer, if that can be told.
     pub fn id(&self) -> Option<&Id> {
         match self {
-            Self::Invalid { id, .. } => id.as_ref(),
-            _ => None,
+            Self::TooLarge { id, .. } | Self::TooDeep { id, .. } | Self::Invalid { id, .. } => id.as_ref(),
+            Self::Syntax(_) | Self::Batch => None,
         }
     }
 }
@@ -123,10 +133,10 @@ impl<'a> Envelope<'a> {
     /// Reads one message.
     pub fn read(json: &'a [u8], limits: MessageLimits) -> Result<Self, MessageError> {
         if json.len() > limits.bytes {
-            return Err(MessageError::TooLarge(limits.bytes));
+            return Err(MessageError::TooLarge { limit: limits.bytes, id: id_of(json) });
         }
         if nesting::is_deeper(json, limits.depth) {
-            return Err(MessageError::TooDeep(limits.depth));
+            return Err(MessageError::TooDeep { limit: limits.depth, id: id_of(json) });
         }
         if json.trim_ascii_start().first() == Some(&b'[') {
             // Whether it is a batch or broken, it is answered alike but for the code.
@@ -181,6 +191,12 @@ impl<'a> RawEnvelope<'a> {
             (None, Some(_)) => invalid(None, "`id` must be a text or a number"),
         }
     }
+}
+
+/// The id of a request that is not read: who sent it waits for an answer.
+fn id_of(json: &[u8]) -> Option<Id> {
+    let envelope = serde_json::from_slice::<RawEnvelope<'_>>(json).ok()?;
+    envelope.method.and(envelope.id).and_then(Id::read)
 }
 
 /// The messages of a batch, each to be read by itself; nothing if it is none.
@@ -307,6 +323,11 @@ mod tests {
         check(r#"{"jsonrpc":"2.0""#, "-32700 - ");
         check(&format!(r#"{{"jsonrpc":"2.0","method":"{}"}}"#, "x".repeat(1000)), "-32600 - the message has more");
         check(&format!(r#"{{"jsonrpc":"2.0","params":{}}}"#, "[".repeat(20)), "-32600 - the message is nested");
+        let long = "x".repeat(1000);
+        check(&format!(r#"{{"params":["{long}"],"id":"a","method":"m"}}"#), r#"-32600 "a" the message has more"#);
+        check(&format!(r#"{{"result":["{long}"],"id":1}}"#), "-32600 - the message has more");
+        let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+        check(&format!(r#"{{"id":7,"method":"m","params":{deep}}}"#), "-32600 7 the message is nested");
         assert!(Envelope::read(b"{\"jsonrpc\":\"2.0\",\"method\":\"\xff\"}", LIMITS).is_err());
     }
 

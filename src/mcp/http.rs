@@ -133,9 +133,10 @@ impl Mcp {
     async fn post(self: &Arc<Self>, http: HttpRequest) -> Result<HttpAnswer, Refusal> {
         check_content_type(&http.headers)?;
         let wants_events = accepted(&http.headers)?;
-        self.check_view(&http.address)?;
         let message = Envelope::read(&http.body, LIMITS)
             .map_err(|error| Refusal::new(error.id().cloned(), RpcError::from(&error)))?;
+        let asked = if let Envelope::Request { id, .. } = &message { Some(id.clone()) } else { None };
+        self.check_view(&http.address).map_err(|refusal| Refusal { id: asked, ..refusal })?;
         match message {
             Envelope::Response { id, outcome } => {
                 if let (Some(session), Some(id)) = (self.session(&http), id) {

@@ -72,6 +72,8 @@ pub struct Known<'a> {
     pub proposals: &'a [Candidate],
     /// What followed the tool.
     pub followers: Option<&'a Followers>,
+    /// Did any session call any tool twice in a row?
+    pub has_repeats: bool,
     /// What is likely, likeliest first: the order of what was observed.
     pub likely: &'a [Likely<'a>],
     /// Complements of the tool with their scenarios, in the document's order.
@@ -156,7 +158,7 @@ impl Known<'_> {
     /// Do sessions call the tool again, or any other tool?
     fn is_repeated(&self) -> bool {
         self.followers.is_some_and(|followers| followers.get(self.current).is_some())
-            || self.confidence(self.current).is_some_and(|confidence| confidence >= LEAST_REPEAT)
+            || self.has_repeats && self.confidence(self.current).is_some_and(|confidence| confidence >= LEAST_REPEAT)
     }
 
     fn confidence(&self, tool: &str) -> Option<f64> {
@@ -243,6 +245,7 @@ mod tests {
             current: "now",
             proposals: &proposals,
             followers: Some(&followers),
+            has_repeats: true,
             likely: &likely,
             complements: &complements,
             others: &[],
@@ -277,6 +280,7 @@ mod tests {
                 current: "now",
                 proposals: &[],
                 followers: None,
+                has_repeats: false,
                 likely: &[],
                 complements: &complements,
                 others: &others,
@@ -340,6 +344,7 @@ mod tests {
                 current: "a",
                 proposals: &proposals,
                 followers: Some(&followers),
+                has_repeats: true,
                 likely: &likely,
                 complements: &complements,
                 others: &[("b".into(), "o".into(), Source::Preset), ("c".into(), "o".into(), Source::Preset)],

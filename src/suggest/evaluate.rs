@@ -153,6 +153,7 @@ fn served(transitions: &Transitions, history: &[String], is_valid: impl Fn(&str)
         current,
         proposals: &[],
         followers: transitions.after(current),
+        has_repeats: transitions.has_repeats(),
         likely: &predict(transitions, history),
         complements: &[],
         others: &[],

@@ -108,6 +108,11 @@ impl Transitions {
         self.ranks.iter().take(limit).map(move |(Reverse(count), tool)| (tool.as_str(), *count as f64 / all))
     }
 
+    /// Did any call repeat the tool of the one before?
+    pub fn has_repeats(&self) -> bool {
+        self.repeats > 0
+    }
+
     /// How likely a call is to repeat the tool of the one before, 0 to 1; a third before anything is known.
     pub fn repeat_share(&self) -> f64 {
         (self.repeats as f64 + 1.0) / (self.calls as f64 + 3.0)

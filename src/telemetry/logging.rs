@@ -41,6 +41,9 @@ impl Default for Settings {
     }
 }
 
+/// From nothing to everything.
+const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+
 /// Changes the level of a log.
 #[derive(Clone)]
 pub struct LevelHandle(Arc<SetLevel>);
@@ -50,8 +53,11 @@ type SetLevel = dyn Fn(&str) -> Result<(), LevelError> + Send + Sync;
 /// A level that cannot be set.
 #[derive(Debug, thiserror::Error)]
 pub enum LevelError {
-    /// Not a level or directives.
-    #[error("`{level}` is no log level (error, warn, info, debug, trace) and no list of directives")]
+    /// Neither a level nor one of a part of the program.
+    #[error("`{word}` is no log level: {}, or a part's, such as almanac::http=debug", LEVELS.join(", "))]
+    Unknown { word: String },
+    /// Not directives.
+    #[error("`{level}` is no log level and no list of directives")]
     Parse { level: String, source: ParseError },
     /// The log is gone.
     #[error("the log cannot be changed")]
@@ -91,6 +97,14 @@ fn check_level(level: &str) -> Result<(), LevelError> {
 }
 
 fn filter(level: &str) -> Result<EnvFilter, LevelError> {
+    // A word alone would be a part of the program, of which everything is logged, and nothing else: it is mistyped.
+    // What is within a span has commas of its own.
+    let unknown = level.split(',').filter(|_| !level.contains('[')).find(|directive| {
+        !directive.contains('=') && !LEVELS.iter().any(|level| level.eq_ignore_ascii_case(directive.trim()))
+    });
+    if let Some(unknown) = unknown {
+        return Err(LevelError::Unknown { word: unknown.to_owned() });
+    }
     // The watcher's own words are about what happens all the time; ours say what it means.
     EnvFilter::builder()
         .parse(format!("notify=error,{level}"))
@@ -132,5 +146,27 @@ fn resolve(format: Format) -> Result<Resolved, LogError> {
         Format::Journald => tracing_journald::layer().map(Resolved::Journal).map_err(LogError::Journal),
         Format::Auto if announced => Ok(tracing_journald::layer().map_or(Resolved::Text, Resolved::Journal)),
         Format::Auto | Format::Text => Ok(Resolved::Text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_that_is_none_is_refused() {
+        let check = |level: &str, expected: Option<&str>| {
+            let said = check_level(level).err().map(|error| error.to_string());
+            assert_eq!(said.as_deref().map(|said| &said[..said.find(':').unwrap_or(said.len())]), expected, "{level}");
+        };
+        for level in
+            ["info", "WARN", "off", "info,almanac::http=debug", "almanac=trace", "warn,hyper=off", "[span]=debug"]
+        {
+            check(level, None);
+        }
+        check("wran", Some("`wran` is no log level"));
+        check("", Some("`` is no log level"));
+        check("info,verbose", Some("`verbose` is no log level"));
+        check("a=b=c", Some("`a=b=c` is no log level and no list of directives"));
     }
 }

@@ -9,6 +9,7 @@ use crate::catalog::document::{MAX_NAME, check_name};
 use crate::engine::{Acquaintance, Asked, Engine, Estimate};
 use crate::plugin_host::ComplexityLevel;
 use crate::session::turns::Used;
+use crate::strict::decode::MAX_WHOLE;
 use crate::strict::pattern::{LABEL, MODE, NAME};
 use crate::strict::values::{MAX_LABEL, label};
 use crate::strict::{At, FaultCode, Fields, FromNode, Node};
@@ -80,7 +81,11 @@ fn check_one_or_steps(request: &EstimateRequest, fields: &mut Fields<'_>) {
 pub(super) fn milliseconds(node: Node, at: &mut At) -> Option<u64> {
     match &node {
         Node::Number(number) if number.is_f64() => match number.as_f64() {
-            Some(ms) if ms >= 0.0 && ms.is_finite() => Some(ms.round() as u64),
+            Some(ms) if (0.0..=MAX_WHOLE as f64).contains(&ms) => Some(ms.round() as u64),
+            Some(ms) if ms > 0.0 => {
+                at.bad_value(format!("a time is at most {MAX_WHOLE} ms"));
+                None
+            }
             _ => {
                 at.wrong_type("a number of 0 or more", &node);
                 None

@@ -149,7 +149,7 @@ fn tools_are_listed_by_the_daemon_or_from_the_files() {
     let (code, _, error) = run(almanacd().args(["tools", "--url", "http://127.0.0.1:1"]));
     assert!(code == 1 && error.contains("is it running?"), "{error}");
     let (code, _, error) = run(almanacd().args(["tools", "--url", "ftp://x"]));
-    assert!(code == 1 && error.contains("no address of a daemon"), "{error}");
+    assert!(code == 64 && error.contains("no address of a daemon"), "{error}");
 }
 
 #[test]
@@ -174,6 +174,20 @@ fn ctl_reloads_and_tells() {
     assert_eq!((&status["stale"], &status["errors"]), (&Value::from(1), &Value::from(1)));
     let (code, _, error) = run(almanacd().args(["ctl", "status", "--socket", "/nowhere.sock"]));
     assert!(code == 1 && error.contains("is it running?"), "{error}");
+}
+
+#[test]
+fn what_needs_the_admin_socket_says_so() {
+    let site = Site::new();
+    let daemon = site.start();
+    let url = format!("http://{}", daemon.address);
+    for arguments in [["ctl", "status"].as_slice(), &["ctl", "reload"], &["ctl", "mcp", "list"]] {
+        let (code, _, error) = run(almanacd().args(arguments).env("ALMANAC_URL", &url));
+        assert!(code == 64 && error.contains("--socket, instead of --url or ALMANAC_URL"), "{arguments:?}: {error}");
+    }
+    let deep = site.path(&format!("state/{}", "x".repeat(107)));
+    let (code, _, error) = run(almanacd().args(["serve", "--listen", "127.0.0.1:0", "--state-dir"]).arg(deep));
+    assert!(code != 0 && error.contains("the path of a socket has 107 bytes at most"), "{error}");
 }
 
 #[test]

@@ -93,7 +93,10 @@ fn check_takes_several_paths_and_standard_input() {
     fs::write(path("long.yaml"), format!("{}# {}\n", full("long"), "x".repeat(1024))).unwrap();
     check(&["long.yaml"], (0, "1 document, 1 tool, 0 errors, 0 warnings"));
     let out = check(&["--config", "small.yaml", "long.yaml"], (1, "1 document, 0 tools, 1 error, 0 warnings"));
-    assert!(out.contains("more than the limit of 1024") && out.contains("raise catalog.max_document_bytes"), "{out}");
+    assert!(
+        out.contains("longer than 1024 bytes, which is the limit") && out.contains("raise catalog.max_document_bytes"),
+        "{out}"
+    );
     fs::write(path("small.yaml"), "catalog:\n  max_document_bytes: 64\n").unwrap();
     let (code, out, error) =
         run(almanacd().args(["check", "--config", "small.yaml", "long.yaml"]).current_dir(&directory));

@@ -187,6 +187,18 @@ fn bad_requests_are_told_what_is_wrong() {
 }
 
 #[test]
+fn a_path_that_was_mistyped_is_told_from_what_is_served() {
+    let (_site, daemon) = start();
+    let check = |path: &str, status: u16, near: Value| {
+        let reply = daemon.post(path, "{}");
+        assert_eq!((reply.status, &reply.json()["near"]), (status, &near), "{path}: {}", reply.text());
+    };
+    check("/v1/memories/message", 405, json!(["/v1/memories/messages"]));
+    check("/v1/estimates", 404, json!(["/v1/estimate"]));
+    check("/v1/nothing-like-it", 404, Value::Null);
+}
+
+#[test]
 fn a_name_needs_no_escape_it_was_written_with() {
     let (site, daemon) = start();
     site.save("odd.yaml", &document("'ünü tool: %41?'", "odd"));

@@ -146,6 +146,10 @@ fn what_names_a_version_holds_for_every_change() {
     assert_eq!(patch(&daemon, id(&kept), &[("if-match", "\"2\"")], &json!({"content": "y"})).status, 412);
     assert_eq!(send("DELETE", &path, "\"2\"").status, 412);
     assert_eq!(send("DELETE", &path, "W/\"1\"").status, 412, "no version is named so");
+    for tag in ["1", "zz", "\"", ""] {
+        let reply = send("DELETE", &path, tag);
+        assert_eq!((reply.status, reply.code().as_str()), (400, "invalid-if-match"), "{tag}: {}", reply.text());
+    }
     let changed = patch(&daemon, id(&kept), &[("if-match", "*")], &json!({"content": "y"}));
     assert_eq!((changed.status, changed.header("etag")), (200, Some("\"2\"")));
     assert_eq!(send("DELETE", &path, "\"2\"").status, 200);

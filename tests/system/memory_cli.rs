@@ -57,6 +57,24 @@ fn the_command_line_keeps_finds_and_moves_them() {
 }
 
 #[test]
+fn a_state_directory_that_was_mistyped_is_not_made() {
+    let site = Site::new();
+    fs::write(site.path("kept.jsonl"), "an earlier export").unwrap();
+    for arguments in
+        [["memory", "export", "kept.jsonl"].as_slice(), &["memory", "purge", "--all"], &["recall", "all", "tea"]]
+    {
+        let (code, _, error) = run(&site, &[arguments, &["--state-dir", "typo"]].concat());
+        assert!(code == 1 && error.contains("there is no database at typo/almanac.db"), "{arguments:?}: {error}");
+    }
+    assert!(!site.path("typo").exists());
+    assert_eq!(fs::read_to_string(site.path("kept.jsonl")).unwrap(), "an earlier export");
+    let (code, said, _) = run(&site, &["memory", "export", "-", "--state-dir", "typo"]);
+    assert_eq!((code, said.as_str(), site.path("-").exists()), (1, "", false));
+    let (code, _, error) = run(&site, &["recall", "foo", "tea"]);
+    assert!(code == 64 && error.contains("not `foo`"), "{error}");
+}
+
+#[test]
 fn what_the_environment_says_need_not_be_said() {
     let (site, daemon) = start();
     let run = |arguments: &[&str]| {

@@ -180,7 +180,7 @@ fn a_new_project_builds_and_passes_its_own_check() {
 
     let (code, _, error) = new("c-rules", "c");
     assert!(code == 1 && error.contains("there already"), "{error}");
-    assert_eq!(new("../x", "c").0, 1);
+    assert_eq!(new("../x", "c").0, 64);
 }
 
 #[test]

@@ -401,4 +401,6 @@ fn the_log_level_is_set_while_it_runs() {
     daemon.log.wait_for("\"message\":\"request\"");
     let refused = daemon.admin("PUT", "/-/log-level", br#"{"level":"a=b=c"}"#);
     assert_eq!((refused.status, refused.code().as_str()), (422, "invalid-level"));
+    let output = almanacd().args(["ctl", "log-level", "wran", "--socket"]).arg(&daemon.admin).output().unwrap();
+    assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains("`wran` is no log level"));
 }

@@ -95,14 +95,22 @@ fn tag(version: u64) -> HeaderValue {
     HeaderValue::try_from(format!("\"{version}\"")).expect("a number in quotes is visible ASCII")
 }
 
-/// The version that `If-Match` names. One that is no version of a memory is the version that none has.
-fn expected(headers: &HeaderMap) -> Option<u64> {
-    let tag = headers.get(IF_MATCH)?.to_str().unwrap_or_default().trim();
+/// The version that `If-Match` names, if it does not take any. A tag that is no version of a memory is the version that
+/// none has.
+fn expected(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    let Some(tag) = headers.get(IF_MATCH) else { return Ok(None) };
+    let tag = String::from_utf8_lossy(tag.as_bytes());
+    let tag = tag.trim();
     if tag == "*" {
-        return None;
+        return Ok(None);
     }
-    let version = tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"')).and_then(|version| version.parse().ok());
-    Some(version.unwrap_or(0))
+    let is_weak = tag.starts_with("W/");
+    let quoted = tag.strip_prefix("W/").unwrap_or(tag).strip_prefix('"').and_then(|tag| tag.strip_suffix('"'));
+    let Some(version) = quoted else {
+        let detail = format!("If-Match is a memory's version in quotes as its ETag is, such as \"6\", or *; not {tag}");
+        return Err(Problem::bad_request(Code::InvalidIfMatch, detail));
+    };
+    Ok(Some(version.parse().ok().filter(|_| !is_weak).unwrap_or(0)))
 }
 
 fn adding<M: schemars::JsonSchema>(id: &'static str) -> Operation {
@@ -132,7 +140,7 @@ pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Pro
     match key.to_str() {
         Ok(key) if (1..=MAX_KEY).contains(&key.len()) => Ok(Some(key.to_owned())),
         _ => {
-            let detail = format!("an idempotency key is 1 to {MAX_KEY} visible ASCII characters");
+            let detail = format!("an idempotency key is 1 to {MAX_KEY} printable ASCII characters");
             Err(Problem::bad_request(Code::InvalidIdempotencyKey, detail))
         }
     }
@@ -199,7 +207,7 @@ fn revise(context: Arc<Context>, mut request: Request) -> Answering {
     let engine = Arc::clone(&context.engine);
     observed(context, concerned(&request), "update", async move {
         let tenant = tenant(&request)?;
-        let (id, expected) = (id(&request)?, expected(request.headers()));
+        let (id, expected) = (id(&request)?, expected(request.headers())?);
         let patch = request.take_body()?;
         Ok(shown(engine.revise_memory(&tenant, &id, expected, patch).await?, StatusCode::OK))
     })
@@ -219,7 +227,7 @@ fn forget(context: Arc<Context>, request: Request) -> Answering {
     let engine = Arc::clone(&context.engine);
     observed(context, concerned(&request), "delete", async move {
         let tenant = tenant(&request)?;
-        let memory = engine.forget_memory(&tenant, &id(&request)?, expected(request.headers())).await?;
+        let memory = engine.forget_memory(&tenant, &id(&request)?, expected(request.headers())?).await?;
         Ok(shown(memory, StatusCode::OK))
     })
 }
@@ -235,7 +243,7 @@ fn restore(context: Arc<Context>, request: Request) -> Answering {
     let engine = Arc::clone(&context.engine);
     observed(context, concerned(&request), "restore", async move {
         let tenant = tenant(&request)?;
-        let memory = engine.restore_memory(&tenant, &id(&request)?, expected(request.headers())).await?;
+        let memory = engine.restore_memory(&tenant, &id(&request)?, expected(request.headers())?).await?;
         Ok(shown(memory, StatusCode::OK))
     })
 }

@@ -40,6 +40,9 @@ const GENERATION: HeaderName = HeaderName::from_static("x-almanac-generation");
 /// A body from this many bytes on is worked on where nobody else waits for the thread.
 const LARGE_BODY: usize = 64 * 1024;
 
+/// Longest path that is compared with those that are served.
+const MAX_MISSPELT: usize = 64;
+
 /// How long a body is waited for when the doors close: the daemon ends in time, and the client is told.
 const LAST_BODY: Duration = Duration::from_secs(3);
 
@@ -325,6 +328,17 @@ impl Service {
         methods.join(", ")
     }
 
+    /// Paths that take the method and are nearly spelt like this one.
+    fn near_paths(&self, method: &Method, path: &str) -> Vec<String> {
+        if path.len() > MAX_MISSPELT {
+            return Vec::new();
+        }
+        let routes = self.routes.iter().map(|known| &known.route);
+        let routes = routes.filter(|route| route.method == *method && !matches!(route.access, Access::Socket));
+        let near = routes.filter(|route| !route.path.contains('{') && strsim::osa_distance(route.path, path) <= 2);
+        near.map(|route| route.path.to_owned()).collect()
+    }
+
     /// The route that is meant, if the sender may take it; else the one, if any, that counts the refusal.
     fn route(&self, door: Door, parts: &Parts) -> Result<Routed, (Option<usize>, Problem)> {
         let Parts { method, uri, headers, version, .. } = parts;
@@ -332,7 +346,8 @@ impl Service {
         self.guard.check_host(door, *version, authority, headers).map_err(|problem| (None, problem))?;
         let Ok(matched) = self.paths.at(uri.path()) else {
             let detail = "nothing is served here; /openapi.json lists all paths";
-            return Err((None, Problem::not_found(Code::UnknownPath, detail)));
+            let problem = Problem::not_found(Code::UnknownPath, detail);
+            return Err((None, problem.with_near(self.near_paths(method, uri.path()))));
         };
         let is_head = method == Method::HEAD;
         let is_meant = |index: &&usize| {
@@ -340,7 +355,9 @@ impl Service {
             meant == method || is_head && meant == Method::GET
         };
         let Some(&index) = matched.value.iter().find(is_meant) else {
-            return Err((None, Problem::method_not_allowed(&self.methods(matched.value)).and_close()));
+            let path = matched.value.first().map_or("this path", |&index| self.routes[index].route.path);
+            let problem = Problem::method_not_allowed(path, &self.methods(matched.value));
+            return Err((None, problem.with_near(self.near_paths(method, uri.path())).and_close()));
         };
         let access = self.routes[index].route.access;
         let grant = self.guard.check_access(door, access, headers).map_err(|problem| (Some(index), problem))?;

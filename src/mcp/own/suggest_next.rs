@@ -1,5 +1,8 @@
 //! `suggest_next`: what should be called after this?
 
+use std::collections::BTreeMap;
+
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{OwnError, ToolResult};
@@ -32,11 +35,27 @@ pub(super) fn schema() -> Value {
     })
 }
 
+/// What may come next.
+#[derive(Debug, Serialize)]
+struct NextAnswer {
+    #[serde(flatten)]
+    suggestions: SuggestionsAnswer,
+    /// The tool that was called, if nobody knows it, with near names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    unknown: BTreeMap<String, Vec<String>>,
+}
+
 pub(super) async fn call(engine: &Engine, grant: &Grant, arguments: Node) -> Result<ToolResult, OwnError> {
     let request: MetadataRequest = decode(arguments)?;
     let mut ask = request.ask();
     engine.complete(&engine.learnt(), &grant.tenant, &mut ask, request.tool_history);
     let proposals = engine.propose(&ask).await;
-    let suggested = engine.suggest(&engine.generation(), &engine.learnt(), &grant.tenant, &ask, proposals);
-    Ok(ToolResult::structured(&SuggestionsAnswer::from(suggested)))
+    let (generation, learnt) = (engine.generation(), engine.learnt());
+    let suggested = engine.suggest(&generation, &learnt, &grant.tenant, &ask, proposals);
+    let mut unknown = BTreeMap::new();
+    let acquaintance = engine.acquaintance(&generation, &learnt, &request.tool_name);
+    if !acquaintance.is_known() {
+        unknown.insert(request.tool_name, acquaintance.near().to_vec());
+    }
+    Ok(ToolResult::structured(&NextAnswer { suggestions: suggested.into(), unknown }))
 }

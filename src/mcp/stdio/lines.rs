@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::super::http::MAX_MESSAGE_BYTES;
+/// What is read of a line, in bytes: much more than a message may have, so that one that is too long is answered by its
+/// id.
+pub(super) const MAX_LINE_BYTES: usize = 64 << 20;
 
 /// Lines that wait to be read.
 const WAITING: usize = 64;
@@ -17,7 +19,7 @@ const WAITING: usize = 64;
 pub(super) enum StdioLine {
     /// A message, or what should be one.
     Message(Vec<u8>),
-    /// More than a message may have; its end was not kept.
+    /// More than is read; its end was not kept.
     TooLong,
 }
 
@@ -69,7 +71,7 @@ pub(super) fn open() -> (mpsc::Receiver<StdioLine>, StdioOutput) {
 }
 
 fn read_all(mut input: impl BufRead, read: &mpsc::Sender<StdioLine>) {
-    while let Ok(Some(line)) = next(&mut input, MAX_MESSAGE_BYTES) {
+    while let Ok(Some(line)) = next(&mut input, MAX_LINE_BYTES) {
         if read.blocking_send(line).is_err() {
             return;
         }

@@ -124,6 +124,11 @@ fn what_is_no_message_is_told_so() {
         400,
         Some(-32600),
     );
+    for path in ["/mcp/nope", "/mcp/server/nope"] {
+        let ping = br#"{"jsonrpc":"2.0","id":"x","method":"ping"}"#;
+        let reply = daemon.send("POST", path, &[json, BOTH], ping);
+        assert_eq!((reply.status, &reply.json()["id"]), (404, &json!("x")), "{}", reply.text());
+    }
     let mut connection = daemon.connect();
     connection.raw(
         b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 4194305\r\n\r\n",

@@ -110,6 +110,8 @@ fn both_doors_say_the_same() {
     assert_eq!(call(&daemon, "predict_duration", asked.clone()).0, ask(&daemon, "/v1/estimate", &asked));
     let plan = json!({"steps": [{"tool_name": "decision"}, {"tool_name": "reflection"}]});
     assert_eq!(call(&daemon, "predict_duration", plan.clone()).0, ask(&daemon, "/v1/estimate", &plan));
-    let asked = json!({"tool_name": "decision", "tool_history": ["reflection"]});
+    let asked = json!({"tool_name": "reasoning_decision", "tool_history": ["reasoning_reflection"]});
     assert_eq!(call(&daemon, "suggest_next", asked.clone()).0, ask(&daemon, "/v1/metadata", &asked)["suggestions"]);
+    let (unknown, _) = call(&daemon, "suggest_next", json!({"tool_name": "reasoning_decisoin"}));
+    assert_eq!(unknown["unknown"]["reasoning_decisoin"][0], "reasoning_decision", "{unknown}");
 }

@@ -95,6 +95,10 @@ fn clients_of_both_eras_are_served() {
     assert_eq!(modern.ask(2, "no/such", json!({"_meta": meta()}))["error"]["code"], -32601);
     modern.send(&json!([]));
     assert_eq!(modern.read()["error"]["code"], -32600);
+    let long = json!({"jsonrpc": "2.0", "method": "tools/call", "params": {"x": "x".repeat(5 << 20)}, "id": 7});
+    modern.send(&long);
+    let answer = modern.read();
+    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(7), &json!(-32600)), "whoever asked is told");
     writeln!(modern.input.as_mut().unwrap(), "nonsense").unwrap();
     assert_eq!(modern.read()["error"]["code"], -32700);
     let listen = json!({"_meta": meta(), "notifications": {"toolsListChanged": true}});
