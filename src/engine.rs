@@ -29,7 +29,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 pub use estimate::{Acquaintance, Asked, Estimate};
 pub use generation::{Generation, ListedTools, ToolFilter};
@@ -65,6 +65,8 @@ pub struct Engine {
     /// The categories of the next generation.
     categories: ArcSwap<Categories>,
     qualifier: Arc<Qualifier>,
+    /// Something was purged here, which is to be followed at once.
+    purged: Arc<Notify>,
     store: Arc<dyn Store>,
     learner: Learner,
     missing_history: ArcSwapOption<String>,
@@ -112,6 +114,7 @@ impl Engine {
             published: watch::Sender::new(0),
             categories: ArcSwap::from_pointee(Categories::shipped()),
             qualifier: Arc::default(),
+            purged: Arc::default(),
             store,
             learner: Learner::new(defaults, timing.blank()),
             missing_history: ArcSwapOption::empty(),

@@ -19,7 +19,10 @@ pub(super) async fn follow(control: Arc<Control>) {
     let mut looks = interval(LOOK);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        looks.tick().await;
+        tokio::select! {
+            _ = looks.tick() => {}
+            () = control.engine().purged() => {}
+        }
         if !control.readiness().missing().contains(&Need::History) {
             follow_now(control.engine()).await;
         }

@@ -27,6 +27,11 @@ impl Engine {
         Ok(is_partial)
     }
 
+    /// Waits for a purge here: until it is followed, the store takes no note of what it removed, whoever notes it.
+    pub async fn purged(&self) {
+        self.purged.notified().await;
+    }
+
     /// All of it but what tenants' memories said that went.
     fn fold_followed(&self) -> Result<(BTreeMap<String, ForgottenTexts>, bool), StoreError> {
         // Who purges here waits for what is heard meanwhile.

@@ -26,6 +26,7 @@ impl Engine {
     pub async fn purge_memories(&self, tenant: &str, which: Purge) -> Result<u64, RecallError> {
         let purge = self.store.memories().purge(tenant, which, sessions_of)?;
         let (qualifier, store, tenant) = (Arc::clone(&self.qualifier), Arc::clone(&self.store), tenant.to_owned());
+        let told = Arc::clone(&self.purged);
         // Selection forgets also if nobody waits any more, or not all could be removed.
         let purged = tokio::spawn(async move {
             let forgotten = Arc::new(purge.durable().await?);
@@ -40,6 +41,7 @@ impl Engine {
                 });
                 let forget =
                     blocking::run(move || qualifier.forget(&tenant, &since.sessions, left, Moved::Forgotten)).await;
+                told.notify_one();
                 forget.map_err(unavailable)?;
             }
             failure.map_or(Ok(memories), |failure| Err(failure.into()))
@@ -91,6 +93,10 @@ async fn purge_noted_since(store: &dyn Store, tenant: &str, forgotten: &Forgotte
 /// Choices that the store has left, of which those for what went are to go. If it cannot be read, nothing is taught
 /// until the next start: what went must not stay.
 fn choices_left(store: &dyn Store, tenant: &str, forgotten: &Forgotten) -> Vec<ChoiceNote> {
+    // What was chosen before this is written when this is.
+    if let Ok(written) = store.note(Vec::new()) {
+        written.wait();
+    }
     // A connection may just have gone; the next one is another.
     let kept = store.kept_choices(tenant).or_else(|_| store.kept_choices(tenant));
     let mut left = kept.unwrap_or_else(|error| {

@@ -500,8 +500,10 @@ fn added(selector: &Selector, mut usage: Usage, choices: &[ChoiceNote]) -> Usage
         usage
             .add_all(selector.index(), all.map(|(choice, message)| (message, &*choice.tool, Trust::new(choice.trust))));
     }
-    let latest = choices.last().map_or(&[][..], |choice| &choice.adaptation);
-    usage.with_adaptation(Adaptation::from_bytes(latest).unwrap_or(Adaptation::NONE))
+    match choices.last() {
+        Some(latest) => usage.with_adaptation(Adaptation::from_bytes(&latest.adaptation).unwrap_or(Adaptation::NONE)),
+        None => usage,
+    }
 }
 
 /// The messages of choices, analysed by all processors: that is what most of the time goes into.

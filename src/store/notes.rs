@@ -96,6 +96,13 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub struct NotesPending(pub(super) Vec<oneshot::Receiver<Result<(), StoreError>>>);
 
 impl NotesPending {
+    /// Waits until all of them are durable or refused; for threads that may block.
+    pub fn wait(self) {
+        for noted in self.0 {
+            let _ = noted.blocking_recv();
+        }
+    }
+
     /// Waits until all of them are durable, for at most a second.
     ///
     /// # Errors

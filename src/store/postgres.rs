@@ -168,9 +168,8 @@ impl Postgres {
 
     /// Has the server take what only this machine has. If it cannot now, what the server has is answered.
     fn send_journal(&self) {
-        let sent = self.note(Vec::new());
-        for noted in sent.into_iter().flat_map(|pending| pending.0) {
-            let _ = noted.blocking_recv();
+        if let Ok(sent) = self.note(Vec::new()) {
+            sent.wait();
         }
     }
 
@@ -205,7 +204,7 @@ impl Store for Postgres {
         let (task, noted) = DatabaseTask::notes(notes, self.following.purges().forgotten());
         let sent = self.front.send(Job::Task(task));
         if sent.is_err() {
-            self.following.purges().are_unwritten(choosing.iter().map(String::as_str));
+            self.following.purges().learn_anew(choosing);
         }
         sent.map(|()| noted)
     }

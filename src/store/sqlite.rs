@@ -97,9 +97,8 @@ impl Sqlite {
 
     /// Takes over what only the journal has. If it cannot be now, what the database has is answered.
     fn take_journal_over(&self) {
-        let taken_over = self.note(Vec::new());
-        for noted in taken_over.into_iter().flat_map(|pending| pending.0) {
-            let _ = noted.blocking_recv();
+        if let Ok(taken_over) = self.note(Vec::new()) {
+            taken_over.wait();
         }
     }
 }

@@ -46,6 +46,17 @@ fn says(turn: &Turn, forgotten: &Forgotten) -> bool {
     turn.texts().any(|text| forgotten.texts.has(text))
 }
 
+/// Leaves out those of `noted` that are written already, from the end.
+fn leave_out(left: &mut Vec<ChoiceNote>, noted: &[ChoiceNote]) {
+    let of = |choice: &ChoiceNote| (choice.tenant.clone(), choice.tool.clone(), choice.trust.to_bits());
+    for choice in noted.iter().rev() {
+        let is_it = |kept: &ChoiceNote| kept.message == choice.message && of(kept) == of(choice);
+        if let Some(place) = left.iter().rposition(is_it) {
+            left.remove(place);
+        }
+    }
+}
+
 impl Qualifier {
     /// The notes of earlier days are missing: what goes until they come is to go from them as well.
     pub(in crate::engine) fn await_notes(&self) {
@@ -111,12 +122,18 @@ impl Qualifier {
         };
         if self.usages.load().contains_key(tenant) {
             self.note_from_now_on(tenant, moved);
-            self.learn_instead(&selector, tenant, learnt(&selector, left()).remove(tenant));
+            let mut left = left();
+            if let Some(since) = &*self.since.lock() {
+                leave_out(&mut left, &since.choices);
+            }
+            self.learn_instead(&selector, tenant, learnt(&selector, left).remove(tenant));
         }
     }
 
     fn note_from_now_on(&self, tenant: &str, moved: Moved) {
-        *self.since.lock() = Some(Since { tenant: tenant.to_owned(), moved, choices: Vec::new() });
+        let since = Since { tenant: tenant.to_owned(), moved, choices: Vec::new() };
+        // Nobody is amid a choice: what was chosen before is with the store.
+        self.usages.update(|_| *self.since.lock() = Some(since));
     }
 
     /// Replaces what a tenant's choices taught, and adds what it chose since that was begun.
@@ -223,6 +240,13 @@ mod tests {
             trust: 1.0,
             adaptation: qualifier.usage("t").adaptation().to_bytes(),
         };
+        let since_chosen = || ChoiceNote {
+            tenant: "t".to_owned(),
+            tool: "tool".to_owned(),
+            message: "is there a lighthouse in Wrangel".to_owned(),
+            trust: 1.0,
+            adaptation: Vec::new(),
+        };
         let has_moved = || qualifier.usage("t").adaptation().to_bytes() != Adaptation::NONE.to_bytes();
         assert!(has_moved());
         let relearnt = learnt(&qualifier.selector(&generation), vec![kept]).remove("t");
@@ -236,6 +260,23 @@ mod tests {
         assert_eq!(choices(), [2, 1]);
         assert!(!has_moved(), "what the others moved is forgotten with them");
         choose("t", "is there a lighthouse in Wrangel");
+        let all = vec![ChoiceNote { adaptation: qualifier.usage("t").adaptation().to_bytes(), ..since_chosen() }];
+        qualifier.forget("t", &[], Some(|| all), Moved::Kept);
+        assert!(choices() == [1, 1] && has_moved(), "what was moved stays where none went");
+        let kept = || {
+            let note = |message: &str| ChoiceNote {
+                tenant: "t".to_owned(),
+                tool: "tool".to_owned(),
+                message: message.to_owned(),
+                trust: qualifier.since.lock().as_ref().unwrap().choices[0].trust,
+                adaptation: Vec::new(),
+            };
+            // It is written while they are read.
+            choose("t", "how old is the lighthouse of Kish");
+            vec![note("which lighthouse is the tallest one"), note("how old is the lighthouse of Kish")]
+        };
+        qualifier.forget("t", &[], Some(kept), Moved::Forgotten);
+        assert_eq!(choices(), [2, 1], "it is counted once");
         qualifier.forget("t", &[], Some(Vec::new), Moved::Forgotten);
         assert_eq!(choices(), [0, 1]);
     }

@@ -133,8 +133,9 @@ impl Following {
         if behind == 0 && !self.purges.is_due() {
             return Ok(Followed { transitions: self.trails.hear(Vec::new()), ..Followed::default() });
         }
+        let own_steps = self.purges.own_steps();
         session.begin_snapshot().await?;
-        let read = self.read(session).await;
+        let read = self.read(session, own_steps).await;
         session.end(false).await?;
         let (followed, reached, purges) = read?;
         if let Some(cursors) = &mut *self.cursors.lock() {
@@ -157,7 +158,11 @@ impl Following {
     }
 
     /// All that is beyond the cursors, of one state of the database, and where they move once nothing can fail.
-    async fn read(&self, session: &DatabaseSession) -> Result<(Followed, Cursors, PurgesReached), DatabaseFault> {
+    async fn read(
+        &self,
+        session: &DatabaseSession,
+        own_steps: u64,
+    ) -> Result<(Followed, Cursors, PurgesReached), DatabaseFault> {
         let Some(Cursors { writers: known, folded }) = self.cursors.lock().clone() else {
             return Ok(Default::default());
         };
@@ -175,7 +180,7 @@ impl Following {
         });
         followed.counts = counted.collect();
         followed.fleet = self.other_hosts.follow(session, &self.learning, &values).await?;
-        let (purges, purges_reached) = self.purges.read(session, &values).await?;
+        let (purges, purges_reached) = self.purges.read(session, &values, own_steps).await?;
         followed.purges = purges;
         read_notes(session, &values, &mut followed).await?;
         let trails = format!("SELECT daemon, before, last, followers, tick {} ORDER BY tick", beyond("trails"));

@@ -96,6 +96,13 @@ pub(super) async fn keep(
     session.query(put, &values).await.map(drop)
 }
 
+/// Removes what is noted of a session up to a turn that is not to be noted: the session is forgotten, and begins anew.
+pub(super) async fn leave(session: &DatabaseSession, turn: &TurnNote) -> Result<(), DatabaseFault> {
+    let remove = "DELETE FROM almanac.turns WHERE tenant = $1 AND session = $2 AND number <= $3";
+    let values = [(&turn.tenant as _, Type::TEXT), (&turn.session as _, Type::TEXT), (&turn.number as _, Type::INT8)];
+    session.query(remove, &values).await.map(drop)
+}
+
 /// The turns of a session that are kept, the latest first.
 pub(super) async fn kept_turns(
     session: &DatabaseSession,

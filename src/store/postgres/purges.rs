@@ -1,7 +1,7 @@
 //! Purges, of all daemons and this one, as this one follows them: what it has forgotten of what went, and what it is to
 //! learn anew.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -32,10 +32,8 @@ pub(super) struct Purges {
     reached: Mutex<PurgesReached>,
     /// Steps of own purges.
     own_steps: AtomicU64,
-    /// Tenants that were taught what is not written, since it was purged meanwhile.
+    /// Tenants that were taught what is not written, which no purge finds.
     to_learn_anew: Mutex<BTreeSet<String>>,
-    /// Tenants that were taught what could not be written, which no purge finds.
-    unwritten: Mutex<BTreeSet<String>>,
 }
 
 /// How far purges are read.
@@ -82,7 +80,6 @@ impl Purges {
             reached: Mutex::default(),
             own_steps: AtomicU64::default(),
             to_learn_anew: Mutex::default(),
-            unwritten: Mutex::default(),
         }
     }
 
@@ -118,15 +115,19 @@ impl Purges {
             || !self.to_learn_anew.lock().is_empty()
     }
 
+    /// Steps of own purges that are in a state of the database that is read from now on.
+    pub(super) fn own_steps(&self) -> u64 {
+        self.own_steps.load(Ordering::Acquire)
+    }
+
     /// Those beyond the revisions of other writers, and own ones, of one state of the database.
     pub(super) async fn read(
         &self,
         session: &DatabaseSession,
         values: &[StatementValue<'_>],
+        own_steps: u64,
     ) -> Result<(Vec<FollowedPurge>, PurgesReached), DatabaseFault> {
-        let before = self.reached.lock().clone();
-        let PurgesReached { mut followed, mut own, since_start, .. } = before;
-        let own_steps = self.own_steps.load(Ordering::Acquire);
+        let PurgesReached { mut followed, mut own, since_start, .. } = self.reached.lock().clone();
         let others = format!("SELECT {COLUMNS} {} ORDER BY stamp", beyond("purges"));
         let mut rows = since_start;
         rows.extend(session.query(&others, values).await?.iter().map(PurgeRow::of));
@@ -139,34 +140,27 @@ impl Purges {
             let purge = PurgeRow { sessions: Vec::new(), has_choices: false, ..PurgeRow::of(&row) };
             rows.push(PurgeRow { revision: Some(row.get(5)), ..purge });
         }
-        let (mut purges, mut relearnt) = (Vec::with_capacity(rows.len()), HashSet::new());
-        let unwritten = self.unwritten.lock().clone();
         let learnt_anew = self.to_learn_anew.lock().clone();
-        for PurgeRow { tenant, stamp, sessions, has_choices, texts, revision } in rows {
+        // With whether all are left; once for each tenant.
+        let mut relearnt: BTreeMap<String, bool> = learnt_anew.iter().map(|tenant| (tenant.clone(), true)).collect();
+        relearnt.extend(rows.iter().filter(|row| row.has_choices).map(|row| (row.tenant.clone(), false)));
+        let mut purges = Vec::with_capacity(rows.len());
+        for PurgeRow { tenant, stamp, sessions, texts, revision, .. } in rows {
             followed.insert(&tenant, stamp);
             own = own.max(revision.unwrap_or_default());
-            let is_taught = !texts.is_empty() && unwritten.contains(&tenant);
-            let choices = if (has_choices || is_taught) && relearnt.insert(tenant.clone()) {
-                Some(choices_left(session, &tenant, !has_choices).await?)
-            } else {
-                None
-            };
-            purges.push(FollowedPurge { tenant, sessions, texts, choices });
+            purges.push(FollowedPurge { tenant, sessions, texts, choices: None });
         }
-        for tenant in learnt_anew.iter().filter(|tenant| !relearnt.contains(*tenant)) {
-            let choices = Some(choices_left(session, tenant, true).await?);
-            let (tenant, sessions, texts) = (tenant.clone(), Vec::new(), Arc::default());
-            purges.push(FollowedPurge { tenant, sessions, texts, choices });
+        for (tenant, are_all) in relearnt {
+            let choices = Some(ChoicesLeft { choices: notes::choices_of(session, Some(&tenant)).await?, are_all });
+            purges.push(FollowedPurge { tenant, sessions: Vec::new(), texts: Arc::default(), choices });
         }
-        let learnt_anew = learnt_anew.into_iter().chain(relearnt).collect();
         Ok((purges, PurgesReached { followed, own, own_steps, since_start: Vec::new(), learnt_anew }))
     }
 
     /// What was read is folded now.
     pub(super) fn reached(&self, reached: PurgesReached) {
-        for tenants in [&self.to_learn_anew, &self.unwritten] {
-            tenants.lock().retain(|tenant| !reached.learnt_anew.contains(tenant));
-        }
+        // Whatever was not written meanwhile was learnt before these are learnt anew.
+        self.to_learn_anew.lock().retain(|tenant| !reached.learnt_anew.contains(tenant));
         *self.reached.lock() = reached;
     }
 
@@ -189,13 +183,4 @@ impl Purges {
     pub(super) fn learn_anew(&self, tenants: impl IntoIterator<Item = String>) {
         self.to_learn_anew.lock().extend(tenants);
     }
-
-    /// Choices of these tenants that were learnt could not be written.
-    pub(super) fn are_unwritten<'t>(&self, tenants: impl Iterator<Item = &'t str>) {
-        self.unwritten.lock().extend(tenants.map(str::to_owned));
-    }
-}
-
-async fn choices_left(session: &DatabaseSession, tenant: &str, all: bool) -> Result<ChoicesLeft, DatabaseFault> {
-    Ok(ChoicesLeft { choices: notes::choices_of(session, Some(tenant)).await?, are_all: all })
 }

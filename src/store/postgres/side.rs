@@ -438,10 +438,6 @@ impl PostgresSide {
             Err(error) => {
                 let refusal = refusal(&error);
                 match error {
-                    // Somebody else was in the way, and the server is as it was.
-                    OutboxError::Database(fault @ DatabaseFault::Conflict(_)) => {
-                        tracing::warn!(%fault, "something other than records was not stored");
-                    }
                     // It is the fault of what was to be written.
                     OutboxError::Database(fault @ DatabaseFault::Record(_)) => {
                         tracing::error!(%fault, "something other than records was not stored");
@@ -541,7 +537,9 @@ impl DatabaseSide for PostgresSide {
     }
 
     fn perform(&mut self, tasks: &mut [DatabaseTask]) -> Result<(), StoreError> {
+        let choosing = tasks.iter().flat_map(DatabaseTask::choosing).map(str::to_owned).collect::<Vec<_>>();
         if !self.is_reached() {
+            self.following.purges().learn_anew(choosing);
             let trouble = self.outbox.trouble().unwrap_or("the database is not open yet");
             return Err(StoreError::Unavailable(trouble.to_owned()));
         }
@@ -551,7 +549,12 @@ impl DatabaseSide for PostgresSide {
             done = runtime.block_on(self.transact(tasks));
         }
         if done.is_err() {
-            self.following.purges().are_unwritten(tasks.iter().flat_map(DatabaseTask::choosing));
+            self.following.purges().learn_anew(choosing);
+        }
+        // Somebody else was in the way twice, and the server is as it was.
+        if let Err(error @ OutboxError::Database(DatabaseFault::Conflict(_))) = &done {
+            tracing::warn!(%error, "something other than records was not stored");
+            return Err(refusal(error));
         }
         self.judge(done)
     }

@@ -13,7 +13,7 @@ use super::unfollowed::{PurgesFollowed, Unfollowed};
 use crate::store::StoreError;
 use crate::store::clock::Clock;
 use crate::store::front::Queued;
-use crate::store::notes::{Note, NotesPending};
+use crate::store::notes::{ChoiceNote, Note, NotesPending};
 
 /// Notes that wait to be written.
 #[derive(Debug)]
@@ -60,11 +60,22 @@ pub(super) async fn run(
     let (gone, mut notes): (Vec<_>, Vec<_>) =
         notes.into_iter().partition(|(_, (note, followed))| unfollowed.has(note, followed));
     notes.sort_by(|(one, (a, _)), (other, (b, _))| notes::place(a).cmp(&notes::place(b)).then(one.cmp(other)));
-    for (at_us, (note, _)) in notes {
-        notes::write(session, revision, note, at_us).await?;
+    for (at_us, (note, followed)) in notes {
+        match note {
+            Note::Choice(choice) if unfollowed.resets(note, followed) => {
+                let choice = ChoiceNote { adaptation: Vec::new(), ..choice.clone() };
+                notes::write(session, revision, &Note::Choice(choice), at_us).await?;
+            }
+            note => notes::write(session, revision, note, at_us).await?,
+        }
     }
-    let choices = gone.into_iter().filter(|(_, (note, _))| matches!(note, Note::Choice(_)));
-    let gone = choices.map(|(_, (note, _))| note.tenant().to_owned()).collect();
+    let mut choosing = BTreeSet::new();
+    for (_, (note, _)) in gone {
+        match note {
+            Note::Turn(turn) => notes::leave(session, turn).await?,
+            Note::Choice(choice) => drop(choosing.insert(choice.tenant.clone())),
+        }
+    }
     let mut of_tenants: BTreeMap<String, Vec<&mut MemoryTask>> = BTreeMap::new();
     for task in tasks {
         if let DatabaseTask::Memory(task) = task {
@@ -78,7 +89,7 @@ pub(super) async fn run(
         }
         writer.end().await?;
     }
-    Ok(gone)
+    Ok(choosing)
 }
 
 impl Queued for DatabaseTask {

@@ -315,12 +315,43 @@ fn what_was_purged_at_another_daemon_is_not_noted_again() {
     assert!(two.follow().unwrap().purges.is_empty());
     two.has_forgotten();
     // So it is for whoever purges.
-    one.note([saying.to_vec(), vec![said("the secret")]].concat()).unwrap();
+    one.note([saying.to_vec(), vec![said("the secret")]].concat()).unwrap().wait();
     assert_eq!(notes().1.len(), 1);
     assert!(one.follow().unwrap().purges[0].texts.has("the secret"));
     one.has_forgotten();
+    // A session that is forgotten begins anew, whatever stood there.
+    let number = |number: i64, state: &str| match turn("long", state) {
+        Note::Turn(turn) => Note::Turn(TurnNote { number, ..turn }),
+        choice @ Note::Choice(_) => choice,
+    };
+    note(vec![number(5, r#"{"message": "m"}"#)]);
+    let draft = crate::store::suite::memories::draft("another secret", &serde_json::json!({}));
+    one.memories().add("default", draft, None).unwrap().durable_blocking().unwrap();
+    one.memories().purge("default", Purge::Everybody, |_| Vec::new()).unwrap().durable_blocking().unwrap();
+    note(vec![number(6, r#"{"message": "another secret"}"#)]);
+    note(vec![number(1, r#"{"message": "n"}"#)]);
+    assert_eq!(notes().0, ["other", "long"]);
+    assert_eq!(two.follow().unwrap().purges.len(), 1);
+    two.has_forgotten();
+    one.follow().unwrap();
+    one.has_forgotten();
+    note(vec![number(2, r#"{"message": "o"}"#)]);
     note([saying.to_vec(), vec![said("the secret")]].concat());
-    assert_eq!(notes(), (["other", "at it", "about it"].map(Into::into).into(), vec!["m".into(), "the secret".into()]));
+    assert_eq!(
+        notes(),
+        (["other", "long", "at it", "about it"].map(Into::into).into(), vec!["m".into(), "the secret".into()])
+    );
+    // What choices moved starts anew with a purge that took one.
+    let draft = crate::store::suite::memories::draft("the secret", &serde_json::json!({}));
+    one.memories().add("default", draft, None).unwrap().durable_blocking().unwrap();
+    one.memories().purge("default", Purge::Everybody, |_| Vec::new()).unwrap().durable_blocking().unwrap();
+    note(vec![Note::Choice(choice("y", 7))]);
+    let kept = one.kept_choices("default").unwrap();
+    assert_eq!(
+        (&*kept[1].tool, &kept[1].adaptation[..]),
+        ("y", &[][..]),
+        "it was moved from where that had brought it"
+    );
 }
 
 #[test]

@@ -19,7 +19,7 @@ use crate::store::notes::{Note, digest};
 const LOCKS: (i32, u32) = (0x6e6f_7465, 512);
 
 /// How long one of them is waited for; longer than a step of a purge takes.
-const PATIENCE: &str = "SELECT set_config('lock_timeout', '5s', true)";
+const PATIENCE: &str = "SELECT set_config('lock_timeout', '2s', true)";
 
 /// The last purge of each tenant that is followed, by its stamp. A copy is cheap.
 #[derive(Debug, Clone, Default)]
@@ -40,6 +40,7 @@ impl PurgesFollowed {
 #[derive(Debug)]
 struct UnfollowedPurge {
     stamp: i64,
+    has_choices: bool,
     sessions: Vec<String>,
     texts: ForgottenTexts,
 }
@@ -70,14 +71,15 @@ impl Unfollowed {
         session.query(PATIENCE, &[]).await?;
         let take = "SELECT pg_advisory_xact_lock_shared($1, number) FROM unnest($2::int4[]) AS number";
         session.query(take, &[class, (&locks, Type::INT4_ARRAY)]).await?;
-        let later = "SELECT tenant, stamp, sessions, texts
+        let later = "SELECT tenant, stamp, sessions, texts, has_choices
             FROM unnest($1::text[], $2::int8[]) AS noted (tenant, beyond)
             JOIN almanac.purges USING (tenant) WHERE stamp > beyond";
         let values = [(&tenants as _, Type::TEXT_ARRAY), (&stamps as _, Type::INT8_ARRAY)];
         let mut purges = BTreeMap::<String, Vec<UnfollowedPurge>>::new();
         for row in session.query(later, &values).await? {
             let texts = row.get::<_, Option<&[u8]>>(3).map(ForgottenTexts::of_bytes).unwrap_or_default();
-            let purge = UnfollowedPurge { stamp: row.get(1), sessions: row.get(2), texts };
+            let (stamp, sessions, has_choices) = (row.get(1), row.get(2), row.get(4));
+            let purge = UnfollowedPurge { stamp, has_choices, sessions, texts };
             purges.entry(row.get(0)).or_default().push(purge);
         }
         Ok(Self(purges))
@@ -85,13 +87,25 @@ impl Unfollowed {
 
     /// Does the note say what went with one of them, or stand for what did?
     pub(super) fn has(&self, note: &Note, followed: &PurgesFollowed) -> bool {
-        let Some(purges) = self.0.get(note.tenant()) else { return false };
-        let (last, said) = (followed.last(note.tenant()), digests(note));
+        if !self.0.contains_key(note.tenant()) {
+            return false;
+        }
+        let said = digests(note);
         let session = if let Note::Turn(turn) = note { Some(&turn.session) } else { None };
-        purges.iter().filter(|purge| purge.stamp > last).any(|purge| {
+        self.of(note, followed).any(|purge| {
             session.is_some_and(|session| purge.sessions.contains(session))
                 || said.iter().any(|digest| purge.texts.has_digest(digest))
         })
+    }
+
+    /// Did one of them reset what the tenant's choices had moved, from which this note goes on?
+    pub(super) fn resets(&self, note: &Note, followed: &PurgesFollowed) -> bool {
+        self.of(note, followed).any(|purge| purge.has_choices)
+    }
+
+    fn of(&self, note: &Note, followed: &PurgesFollowed) -> impl Iterator<Item = &UnfollowedPurge> {
+        let last = followed.last(note.tenant());
+        self.0.get(note.tenant()).into_iter().flatten().filter(move |purge| purge.stamp > last)
     }
 }
 
