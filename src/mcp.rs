@@ -15,6 +15,7 @@
 mod address;
 mod answer_stream;
 mod capabilities;
+mod catalog_offers;
 mod collected;
 mod error;
 mod features;
@@ -49,6 +50,7 @@ use std::sync::Arc;
 use tokio::sync::{Semaphore, watch};
 
 pub use address::Address;
+use catalog_offers::CatalogOffers;
 pub use http::{HttpAnswer, HttpRequest, MAX_MESSAGE_BYTES};
 use names::NameBook;
 use offering::Offering;
@@ -93,6 +95,7 @@ pub struct Mcp {
     settings: watch::Receiver<Arc<Settings>>,
     /// What each view shows now.
     shown: watch::Sender<Arc<Shown>>,
+    offers: CatalogOffers,
     relay: Relay,
 }
 
@@ -129,6 +132,7 @@ impl Mcp {
             upstreams,
             settings,
             shown: watch::Sender::new(Arc::new(first)),
+            offers: CatalogOffers::default(),
             relay: Relay::default(),
             engine,
             metrics,

@@ -20,6 +20,9 @@ const QUIET: Duration = Duration::from_millis(20);
 /// For how long a server is waited for of which nothing was ever listed.
 const STARTING: Duration = Duration::from_secs(5);
 
+/// How long the catalog may take to have what servers list, at least.
+const TAKEN: Duration = Duration::from_secs(1);
+
 impl Mcp {
     /// Offers the catalog what the servers listed last, and waits until it has it: so everything is there before the
     /// first question, whether a server runs or not.
@@ -50,6 +53,7 @@ impl Mcp {
                 changed = servers.changed() => changed.is_ok(),
                 changed = generations.changed() => changed.is_ok(),
                 changed = settings.changed() => changed.is_ok(),
+                () = self.offers.one_taken() => true,
             };
             if !is_open {
                 return;
@@ -65,14 +69,19 @@ impl Mcp {
         let is_own = |name: &str| OwnTool::parse(name).is_some() || MetaTool::parse(name).is_some();
         let offering = Offering::of(&self.upstreams.servers(), max_name, &before.offering, is_own);
         let is_other = !offering.offers_the_same(&before.offering);
-        let offers = is_other.then(|| offering.offers());
+        let offers = is_other.then(|| (offering.offers(), self.offers.make()));
         self.shown.send_replace(Arc::new(before.with_offering(offering)));
-        let Some(offers) = offers else { return false };
-        reloader.offer(offers, |_| served()).is_ok()
+        let Some((offers, offer)) = offers else { return false };
+        let taken = move |_: &_| {
+            served();
+            drop(offer);
+        };
+        reloader.offer(offers, taken).is_ok()
     }
 
     /// Renders what is shown anew.
     fn show(&self) {
+        let taken = self.offers.taken();
         let before = self.shown();
         let shown = Shown::render(self.settings(), Arc::clone(&before.offering), &self.engine, &before);
         for (address, list) in shown.lists() {
@@ -81,16 +90,19 @@ impl Mcp {
         }
         self.names.keep(shown.offering.owners());
         self.shown.send_replace(Arc::new(shown));
+        self.offers.show(taken);
     }
 
-    /// Waits a while for servers of which nothing was ever listed.
+    /// Waits a while for servers of which nothing was ever listed, and for the catalog to have what they list.
     pub(super) async fn await_starting(&self, request: &McpRequest) {
-        if self.shown().offering.starting().next().is_none() {
+        let is_decided = |shown: &Arc<Shown>| shown.offering.starting().next().is_none();
+        if is_decided(&self.shown()) && self.offers.are_shown() {
             return;
         }
         let until = Instant::now() + STARTING.min(self.patience(request).limit / 2);
         let mut shown = self.shown.subscribe();
         // Who is not there by then is named as starting.
-        let _ = timeout_at(until, shown.wait_for(|shown| shown.offering.starting().next().is_none())).await;
+        let _ = timeout_at(until, shown.wait_for(is_decided)).await;
+        let _ = timeout_at(until.max(Instant::now() + TAKEN), self.offers.all_shown()).await;
     }
 }

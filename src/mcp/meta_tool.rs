@@ -80,6 +80,9 @@ impl Mcp {
         let Some(arguments) = arguments.map(Members::read).transpose().ok().flatten() else {
             return refused(format!("`{}` needs `arguments`, an object", tool.as_str()));
         };
+        if let Some(text) = unknown_key(&arguments, &tool.definition()["inputSchema"]["properties"]) {
+            return refused(text);
+        }
         if tool == MetaTool::GetResult {
             return match fetch_of(&arguments) {
                 Ok(fetch) => self.fetch(request, events, fetch).await,
@@ -129,6 +132,19 @@ impl Mcp {
         let shown: String = name.chars().take(80).collect();
         format!("there is no tool `{shown}` here{hint}")
     }
+}
+
+/// A key that the tool does not know: what it holds would be left out.
+fn unknown_key(arguments: &Members<'_>, properties: &Value) -> Option<String> {
+    let properties = properties.as_object()?;
+    let (unknown, _) = arguments.iter().find(|(key, _)| !properties.contains_key(*key))?;
+    let known = near::nearest(unknown, properties.keys().map(String::as_str));
+    let hint = known.map_or_else(
+        || format!("it takes {}", properties.keys().cloned().collect::<Vec<_>>().join(", ")),
+        |near| format!("did you mean `{near}`?"),
+    );
+    let shown: String = unknown.chars().take(80).collect();
+    Some(format!("unknown key `{shown}`; {hint}"))
 }
 
 /// What is left of a name whose beginning a client has added.
@@ -187,6 +203,25 @@ mod tests {
         check("spread", None);
         check("files_read", Some("read"));
         check("", None);
+    }
+
+    #[test]
+    fn keys_that_are_not_known_are_told() {
+        let check = |tool: MetaTool, json: &str, expected: Option<&str>| {
+            let raw: Box<RawValue> = RawValue::from_string(json.to_owned()).unwrap();
+            let told = unknown_key(&Members::read(&raw).unwrap(), &tool.definition()["inputSchema"]["properties"]);
+            assert_eq!(told.as_deref(), expected, "{json}");
+        };
+        check(MetaTool::CallTool, r#"{"name": "a", "arguments": {"b": 1}, "search_id": "s", "wait_seconds": 1}"#, None);
+        let meant = "unknown key `argument`; did you mean `arguments`?";
+        check(MetaTool::CallTool, r#"{"name": "a", "argument": {"b": 1}}"#, Some(meant));
+        let takes = "unknown key `params`; it takes name, arguments, search_id, wait_seconds";
+        check(MetaTool::CallToolReadOnly, r#"{"params": {}}"#, Some(takes));
+        check(
+            MetaTool::GetResult,
+            r#"{"handle": "c_x", "wait_secs": 1}"#,
+            Some("unknown key `wait_secs`; did you mean `wait_seconds`?"),
+        );
     }
 
     #[test]

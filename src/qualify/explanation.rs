@@ -32,6 +32,8 @@ pub(super) struct Explanation<'a, 'i> {
     pub(super) dropped: &'a [String],
     pub(super) conflicting: &'a [LeftOut],
     pub(super) cut: &'a [Arc<str>],
+    /// Tools whose names the message says.
+    pub(super) said: &'a [usize],
     pub(super) selected: bool,
     pub(super) no_tool_needed: bool,
     pub(super) own_confidence: f32,
@@ -154,6 +156,7 @@ impl Explanation<'_, '_> {
         let excluded: Vec<String> = self
             .ranking
             .excluded()
+            .filter(|tool| !self.said.contains(tool))
             .take(LISTED)
             .map(|tool| self.selector.index().entry(tool).name().to_string())
             .collect();

@@ -8,7 +8,7 @@ use foldhash::{HashMap, HashSet};
 
 /// How surely a name is meant, 0 to 1.
 const WHOLE: f32 = 1.0;
-const LAST_PART: f32 = 0.8;
+pub(super) const LAST_PART: f32 = 0.8;
 const IN_WORDS: f32 = 0.7;
 const PART_IN_WORDS: f32 = 0.5;
 

@@ -18,6 +18,7 @@ use super::message::{MAX_BYTES, Message};
 use super::purpose::{Purpose, Purposes};
 use super::qualification::{HINTS, Qualification, Says};
 use super::ranking::Ranking;
+use super::said_names::LAST_PART;
 use super::usage::Usage;
 use super::{Categories, Index, no_tool};
 use crate::catalog::Catalog;
@@ -187,6 +188,7 @@ impl Selector {
         let has_intent = before.as_ref().is_some_and(|before| before.active_intent.is_some());
         let may_need_none = meaning.leaning == Leaning::Not
             && extra.taught.is_empty()
+            && extra.said.is_empty()
             && !usage.was_chosen_for(&message)
             && (!question.is_again || extra.missed.is_empty());
         let no_tool_probability = Self::no_tool_probability(&mut ranking, &scored, &message, may_need_none);
@@ -224,7 +226,8 @@ impl Selector {
         };
         let OfferedTools { available, conflicting, cut } = self.available(&mut ranking, &shown, question);
         let hints = if no_tool_needed { 0 } else { HINTS };
-        let hints = available.iter().filter(|tool| !ranking.is_excluded(tool.number)).take(hints);
+        let is_meant = |number: usize| extra.said.contains(&number) || !ranking.is_excluded(number);
+        let hints = available.iter().filter(|tool| is_meant(tool.number)).take(hints);
         let tool_hints: Vec<Arc<str>> = hints.map(|tool| Arc::clone(tool.entry.name())).collect();
         let explanation = Explanation {
             selector: self,
@@ -238,6 +241,7 @@ impl Selector {
             dropped: &dropped,
             conflicting: &conflicting,
             cut: &cut,
+            said: &extra.said,
             selected: !question.selected_categories.is_empty(),
             no_tool_needed,
             own_confidence,
@@ -324,13 +328,17 @@ impl Selector {
         }
     }
 
-    /// Tools that are offered whatever their categories: those that the conversation missed, and those that were chosen
-    /// for messages of these very words.
+    /// Tools that are offered whatever their categories: those that the conversation missed, those that were chosen for
+    /// messages of these very words, and those whose names the message says.
     fn extra(&self, ranking: &Ranking<'_>, question: &Question<'_>, usage: &Usage, message: &Message) -> Extra {
         let missed: Vec<usize> = question.missed.iter().filter_map(|name| self.index.number(name)).collect();
         let taught = usage.taught(&self.index, message).into_iter();
         let taught = taught.filter(|number| !missed.contains(number) && !ranking.is_excluded(*number)).collect();
-        Extra { missed, taught }
+        let said = self.index.said_names.find(&message.names).into_iter();
+        let mut said: Vec<usize> = said.filter(|(_, surely)| *surely >= LAST_PART).map(|(number, _)| number).collect();
+        said.sort_unstable();
+        said.dedup();
+        Extra { missed, taught, said }
     }
 
     /// What a message says by itself, as the rules of contexts look at it.

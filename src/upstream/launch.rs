@@ -25,6 +25,9 @@ pub(super) const PROGRAM: &str = "--";
 /// Says that the program may use only the paths which follow.
 pub(super) const ONLY: &str = "only";
 
+/// Between the paths that it may do anything with and those that it may read.
+pub(super) const READS: &str = "reads";
+
 /// The program could not be started: `EX_UNAVAILABLE`.
 const UNAVAILABLE: u8 = 69;
 
@@ -103,8 +106,11 @@ fn prepare(arguments: &[OsString]) -> Result<(OsString, Vec<OsString>), LaunchEr
     Ok((first, program.collect()))
 }
 
-/// Leaves the process the system's directories to read, and `paths` to do anything with.
+/// Leaves the process the system's directories to read, and `paths` to do anything with, but those behind [`READS`] to
+/// read.
 fn confine(paths: &[OsString]) -> Result<(), LaunchError> {
+    let mut parts = paths.split(|path| path == READS);
+    let (paths, reads) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     // What a program that works with files needs; ioctl of devices, of a later version, would break terminals.
     let all = AccessFs::from_all(ABI::V3);
     let read = AccessFs::from_read(ABI::V3);
@@ -120,7 +126,8 @@ fn confine(paths: &[OsString]) -> Result<(), LaunchError> {
         let opened = PathFd::new(path).map_err(|source| LaunchError::Path { path: path.into(), source })?;
         own.push(PathBeneath::new(opened, if std::path::Path::new(path).is_dir() { all } else { file }));
     }
-    let rules = system.chain(devices).chain(own).map(Ok::<_, landlock::RulesetError>);
+    let reads = reads.iter().filter_map(|path| Some(PathBeneath::new(PathFd::new(path).ok()?, read)));
+    let rules = system.chain(devices).chain(own).chain(reads).map(Ok::<_, landlock::RulesetError>);
     let status = ruleset.add_rules(rules)?.restrict_self()?;
     if status.ruleset == RulesetStatus::NotEnforced { Err(LaunchError::NoLandlock) } else { Ok(()) }
 }

@@ -16,6 +16,14 @@ use tokio::sync::oneshot;
 
 use super::launch;
 
+/// What a program may use beside the system's own files.
+#[derive(Debug)]
+pub(super) struct ConfinedFiles {
+    /// With all that is in them.
+    pub(super) writes: Vec<PathBuf>,
+    pub(super) reads: Vec<PathBuf>,
+}
+
 /// Where the log of a program is written, and what is to be started.
 #[derive(Debug)]
 pub(super) struct Program {
@@ -25,7 +33,7 @@ pub(super) struct Program {
     pub(super) environment: BTreeMap<String, String>,
     pub(super) directory: PathBuf,
     /// All that it may use beside the system's own; everything if nothing.
-    pub(super) files: Option<Vec<PathBuf>>,
+    pub(super) files: Option<ConfinedFiles>,
 }
 
 type Order = (Program, oneshot::Sender<io::Result<Started>>);
@@ -73,7 +81,7 @@ fn spawn(program: &Program) -> io::Result<Started> {
     let mut command = Command::new(&program.launcher);
     command.arg(launch::ARGUMENT);
     if let Some(files) = &program.files {
-        command.arg(launch::ONLY).args(files);
+        command.arg(launch::ONLY).args(&files.writes).arg(launch::READS).args(&files.reads);
     }
     command
         .arg(launch::PROGRAM)

@@ -15,7 +15,7 @@ use super::call::Caller;
 use super::fault::StartFault;
 use super::greet;
 use super::journal::ServerLog;
-use super::launcher::{self, Launcher, Program, Started};
+use super::launcher::{self, ConfinedFiles, Launcher, Program, Started};
 use super::listed::Greeting;
 use super::peer::{Notice, Peer};
 use super::process::ServerProcess;
@@ -164,7 +164,10 @@ impl Opener {
         for (key, value) in &self.settings.env {
             own.insert(key.clone(), mask.resolve(value)?);
         }
-        let home = home(&self.kept, &self.name)?;
+        let home = match own.get("HOME") {
+            Some(home) => PathBuf::from(home),
+            None => home(&self.kept, &self.name)?,
+        };
         let environment = launcher::environment(&own, &home);
         let directory = self.settings.cwd.clone().unwrap_or_else(|| home.clone());
         let path = environment.get("PATH").map(String::as_str).unwrap_or_default();
@@ -176,7 +179,11 @@ impl Opener {
         let files = self.settings.files.clone().map(|files| {
             let own = [home.clone(), directory.clone(), std::env::temp_dir()];
             let beside = found.canonicalize().ok().and_then(|program| Some(program.parent()?.to_owned()));
-            files.into_iter().chain(own).chain(beside).filter(|path| path.exists()).collect()
+            let there = |path: &PathBuf| path.exists();
+            ConfinedFiles {
+                writes: files.into_iter().chain(own).filter(there).collect(),
+                reads: beside.into_iter().filter(there).collect(),
+            }
         });
         Ok(Program { launcher: self.program.clone(), command, environment, directory, files })
     }

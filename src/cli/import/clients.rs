@@ -75,6 +75,19 @@ impl Taken {
             list => texts(list),
         };
         command.extend(texts(&settings["args"]));
+        let program = command.first().map(Path::new).and_then(Path::file_name);
+        let why = if settings["disabled"] == true || settings["enabled"] == false {
+            Some("it is turned off there")
+        } else if program.is_some_and(|program| program == "almanacd") {
+            Some("it is this very program")
+        } else if settings["type"] == "sse" {
+            Some("it speaks the older transport by server-sent events; name its streamable HTTP address")
+        } else {
+            None
+        };
+        if let Some(why) = why {
+            return self.left.push(format!("{place} was left out: {why}"));
+        }
         let own = plain_name(name);
         if command.is_empty() || command[0].is_empty() {
             match settings["url"].as_str() {
@@ -219,6 +232,18 @@ mod tests {
             }}),
             "FAR_AUTHORIZATION GITHUB_TOKEN",
             1,
+        );
+        check(
+            "off.json",
+            r#"{"mcpServers": {
+                "almanac": {"command": "/usr/bin/almanacd", "args": ["mcp"]},
+                "off": {"command": "x", "disabled": true},
+                "off-too": {"command": "x", "enabled": false},
+                "old": {"type": "sse", "url": "https://x/sse"}
+            }}"#,
+            json!({}),
+            "",
+            4,
         );
         let codex = [
             "[mcp_servers.files]",

@@ -112,6 +112,18 @@ impl Bridge {
             }
         }
         let _ = timeout(LAST_WORDS, async { while work.join_next().await.is_some() {} }).await;
+        let _ = timeout(LAST_WORDS, self.end_session()).await;
+    }
+
+    /// Tells the daemon that the session is over: what servers have for it can go.
+    async fn end_session(&self) {
+        let session = self.session.lock().clone();
+        if session.id.is_some() {
+            let mut request = self.request(&Bytes::new(), &session, &[]);
+            *request.method_mut() = Method::DELETE;
+            // A daemon that is not there has no session either.
+            let _ = self.way.try_send(request).await;
+        }
     }
 
     fn take(self: &Arc<Self>, line: StdioLine, work: &mut JoinSet<()>) {

@@ -14,6 +14,11 @@ struct Word {
     folded: Box<str>,
 }
 
+/// Words between a name and what turns it down, and how many there may be.
+const FILLERS: [&str; 16] =
+    ["the", "a", "an", "any", "on", "in", "from", "to", "use", "using", "want", "need", "mean", "show", "me", "about"];
+const FILLERS_AT_MOST: usize = 3;
+
 /// A name to look for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Phrase {
@@ -36,6 +41,18 @@ impl Words {
         self.0.len()
     }
 
+    /// Is what begins at this word turned down, as in "rather than Solana", "not on Solana", "I don't want Solana"?
+    fn turns_down(&self, at: usize) -> bool {
+        let before: Vec<&str> = self.0[..at].iter().rev().take(FILLERS_AT_MOST + 3).map(|word| &*word.folded).collect();
+        let fillers = before.iter().take(FILLERS_AT_MOST).take_while(|word| FILLERS.contains(word)).count();
+        match before[fillers..] {
+            ["not", "why", ..] => false,
+            ["of", "instead", ..] | ["than", "rather", ..] | ["not" | "without" | "except", ..] => true,
+            ["t", verb, ..] => ["don", "doesn", "won", "isn"].contains(&verb),
+            _ => false,
+        }
+    }
+
     /// As they were written.
     pub(super) fn written(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|word| &*word.written)
@@ -49,9 +66,9 @@ impl Phrase {
         (!words.0.is_empty()).then(|| Self { text: text.into(), words, is_exact })
     }
 
-    /// Does the message have it?
+    /// Does the message have it, and not only to turn it down?
     pub(super) fn is_in(&self, message: &Words) -> bool {
-        self.places_in(message).next().is_some()
+        self.places_in(message).any(|place| !message.turns_down(place.start))
     }
 
     /// Where the message has it: the words that it consists of there.
@@ -109,6 +126,19 @@ mod tests {
         check("Base", "the base price", false);
         check("Base", "and on Base?", true);
         check("on base", "and ON base?", true);
+        for turned_down in [
+            "swap on Ethereum instead of Solana",
+            "instead of Solana swap it on Ethereum",
+            "use Ethereum rather than Solana to swap 1 token",
+            "I do NOT want Solana, I want Ethereum",
+            "don't show me Solana",
+            "not on Solana",
+        ] {
+            check("solana", turned_down, false);
+        }
+        for named in ["why not Solana?", "not only on Solana", "I don't know, Solana", "not Solana? Yes, Solana!"] {
+            check("solana", named, true);
+        }
         assert_eq!(Phrase::new("--"), None);
     }
 

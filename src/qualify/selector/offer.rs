@@ -31,6 +31,8 @@ pub(super) struct Extra {
     pub(super) missed: Vec<usize>,
     /// Choices speak for them.
     pub(super) taught: Vec<usize>,
+    /// The message says their names.
+    pub(super) said: Vec<usize>,
 }
 
 /// Some of a catalog's tools, each once.
@@ -92,7 +94,7 @@ impl Selector {
             if shown.guesses > 0 {
                 conflicting = self.add_likely(ranking, shown, question, &mut chosen);
             }
-            chosen.extend(shown.extra.missed.iter().chain(&shown.extra.taught).copied());
+            chosen.extend(shown.extra.missed.iter().chain(&shown.extra.taught).chain(&shown.extra.said).copied());
         }
         for name in question.excluded_tools {
             if let Some(number) = self.index.number(name) {
@@ -100,7 +102,7 @@ impl Selector {
             }
         }
         let mut asked = Chosen::none_of(self.index.len());
-        asked.extend(exact.iter().chain(&shown.extra.missed).copied());
+        asked.extend(exact.iter().chain(&shown.extra.missed).chain(&shown.extra.said).copied());
         let is_asked = |number: usize| asked.has(number);
         let (mut available, cut) = self.cut(ranking, &chosen, is_asked, question.max_tools);
         available.sort_unstable_by(|a, b| by_rank(ranking, is_asked, *a, *b));

@@ -62,6 +62,36 @@ fn small_talk_is_told_among_few_tools() {
 }
 
 #[test]
+fn a_tool_whose_name_is_said_is_offered_first() {
+    let selector = selector();
+    for (message, tool) in [
+        ("use `baseSwap`", "baseSwap"),
+        ("call solanaSwap", "solanaSwap"),
+        ("please run baseSwap for me", "baseSwap"),
+        ("mailSend", "mailSend"),
+        ("use fetch_page on the emails of my inbox", "fetch_page"),
+    ] {
+        let answer = ask(&selector, &says(message));
+        assert!(!answer.no_tool_needed && &*answer.tool_hints[0] == tool, "{message}: {answer:#?}");
+        assert_eq!(&**answer.available[0].entry.name(), tool, "{message}");
+    }
+}
+
+#[test]
+fn a_network_that_is_turned_down_is_not_named() {
+    for message in [
+        "use Base rather than SOL to swap 1 token",
+        "instead of SOL swap my token on Base",
+        "swap my token on Base, not on solana",
+    ] {
+        let answer = ask(&selector(), &says(message));
+        let names: Vec<&str> = answer.available.iter().map(|tool| &**tool.entry.name()).collect();
+        assert!(names.contains(&"baseSwap") && !names.contains(&"solanaSwap"), "{message}: {names:?}");
+        assert_eq!(answer.networks, ["base"], "{message}");
+    }
+}
+
+#[test]
 fn what_a_tool_was_chosen_for_once_may_need_one() {
     let selector = selector();
     let mut usage = Usage::new();
