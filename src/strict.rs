@@ -20,6 +20,7 @@ mod last_good;
 pub mod load;
 pub mod locate;
 mod mask;
+mod mistakes;
 pub mod node;
 mod number;
 pub mod pattern;

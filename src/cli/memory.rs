@@ -13,7 +13,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 
-use super::memory_door::{MemoryDoor, Place, state_dir};
+use super::memory_door::{DatabaseMode, MemoryDoor, state_dir};
 use super::output::Output;
 use super::{CliError, DaemonArgs, Exit, block_on};
 use crate::daemon::StateError;
@@ -22,7 +22,6 @@ use crate::memory::Kind;
 use crate::memory::field::{Moment, rfc3339};
 use crate::memory::legacy::Importer;
 use crate::store::sqlite::{backup, file_in};
-use crate::strict::Fault;
 use crate::strict::decode::decode;
 use crate::strict::read::{self, Limits};
 use crate::wire::memory::MemoryAnswer;
@@ -90,13 +89,7 @@ impl MemoryCliError {
 
 fn describe(error: &RecallError) -> String {
     let RecallError::Faulty(faults) = error else { return error.to_string() };
-    faults.iter().map(said).collect::<Vec<_>>().join("\n  ")
-}
-
-/// A fault with its place, unless that is the whole.
-fn said(fault: &Fault) -> String {
-    let pointer = fault.pointer();
-    if pointer.is_empty() { fault.message.clone() } else { format!("{pointer}: {}", fault.message) }
+    faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n  ")
 }
 
 #[derive(Debug, Args)]
@@ -118,12 +111,12 @@ impl Where {
     }
 
     async fn open(&self) -> Result<MemoryDoor, CliError> {
-        MemoryDoor::open(&self.daemon, self.state_dir.as_deref(), self.tenant.as_deref(), Place::MayBeNew).await
+        MemoryDoor::open(&self.daemon, self.state_dir.as_deref(), self.tenant.as_deref(), DatabaseMode::Create).await
     }
 
     /// To read what is there, or remove it: a place that was mistyped is not made.
     async fn open_kept(&self) -> Result<MemoryDoor, CliError> {
-        MemoryDoor::open(&self.daemon, self.state_dir.as_deref(), self.tenant.as_deref(), Place::MustBeThere).await
+        MemoryDoor::open(&self.daemon, self.state_dir.as_deref(), self.tenant.as_deref(), DatabaseMode::Existing).await
     }
 }
 
@@ -413,11 +406,7 @@ const LINE_LIMITS: Limits = Limits { nodes: MAX_LINE / 64, depth: 64, ..Limits::
 
 /// What is wrong with a line.
 fn check(value: &Value) -> Vec<String> {
-    let say = |fault: &Fault| {
-        let hint = fault.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
-        format!("{}{hint}", said(fault))
-    };
-    decode::<Archived>(value.clone().into()).err().iter().flatten().map(say).collect()
+    decode::<Archived>(value.clone().into()).err().iter().flatten().map(ToString::to_string).collect()
 }
 
 /// Brings lines from before schema versions up to date. All of them are told to the importer first: an answer may stand

@@ -39,9 +39,9 @@ pub(super) struct MemoryDoor {
 
 /// Where no daemon runs: may the database be made?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
-    MayBeNew,
-    MustBeThere,
+pub(super) enum DatabaseMode {
+    Create,
+    Existing,
 }
 
 enum Way {
@@ -77,7 +77,7 @@ impl MemoryDoor {
         daemon: &DaemonArgs,
         state: Option<&Path>,
         tenant: Option<&str>,
-        place: Place,
+        mode: DatabaseMode,
     ) -> Result<Self, CliError> {
         let tenant = tenant.map(str::to_owned);
         if state.is_none() || daemon.is_explicit() {
@@ -92,7 +92,7 @@ impl MemoryDoor {
         let config = Config::load(&Overrides::default(), &overrides)?;
         let file = file_in(&config.state_dir);
         let is_files = database_options(&config, &overrides).map_err(DaemonError::from)?.is_none();
-        if place == Place::MustBeThere && is_files && !file.is_file() {
+        if mode == DatabaseMode::Existing && is_files && !file.is_file() {
             return Err(MemoryCliError::NoDatabase(file).into());
         }
         let lock = lock_state(&config.state_dir).map_err(not_ours)?;

@@ -160,11 +160,7 @@ async fn propose(engine: &Engine, settings: Settings, snapshot: Snapshot, ask: &
 
 /// All faults with what may have been meant.
 pub(super) fn explain(faults: &[Fault]) -> String {
-    let faults = faults.iter().map(|fault| {
-        let hint = fault.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
-        format!("{}: {}{hint}", fault.pointer(), fault.message)
-    });
-    faults.collect::<Vec<_>>().join(", ")
+    faults.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn print(suggestions: &SuggestionsAnswer, out: &mut Output) {

@@ -47,6 +47,17 @@ pub enum FaultCode {
     BadValue,
 }
 
+/// Its place, unless that is the whole; what is wrong; and what to do about it.
+impl fmt::Display for Fault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.path.is_empty() {
+            write!(formatter, "{}: ", self.pointer())?;
+        }
+        formatter.write_str(&self.message)?;
+        self.hint.as_ref().map_or(Ok(()), |hint| write!(formatter, "; {hint}"))
+    }
+}
+
 impl Fault {
     /// RFC 6901 pointer to the place.
     pub fn pointer(&self) -> String {

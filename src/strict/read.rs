@@ -7,7 +7,7 @@ use std::fmt;
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 
-use super::{Node, number, surrogates};
+use super::{Node, mistakes, number, surrogates};
 
 /// What one input may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +78,7 @@ fn yaml_text(text: &str, limits: &Limits) -> Result<Node, Unreadable> {
     let node = Seed { budget: &budget, depth: 0 }.deserialize(serde_yaml::Deserializer::from_str(text));
     let mut node = node.map_err(|error| {
         let (line, column) = error.location().map_or_else(|| second_document(text), |at| (at.line(), at.column()));
-        named(text, budget.explain(&error.to_string(), line, column))
+        mistakes::named(text, budget.explain(&error.to_string(), line, column))
     })?;
     if budget.has_floats.get() && number::may_be_respelt(text) {
         number::restore(&mut node, text);
@@ -132,38 +132,6 @@ fn refuse_directives(text: &str) -> Result<(), Unreadable> {
             Err(Unreadable { kind: UnreadableKind::TooManyNodes, message, line, column: 1 })
         }
         None => Ok(()),
-    }
-}
-
-/// Names two mistakes of whoever writes YAML, of which the parser says only what it makes of them.
-fn named(text: &str, unreadable: Unreadable) -> Unreadable {
-    if unreadable.kind != UnreadableKind::Syntax {
-        return unreadable;
-    }
-    if let Some(at) = text.find(|character| !is_printable(character)) {
-        let before = &text[..at];
-        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-        let number = u32::from(text[at..].chars().next().unwrap_or_default());
-        let message =
-            format!("the character U+{number:04X} may not stand in YAML; in double quotes it is \\u{number:04X}");
-        let (line, column) = (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1);
-        return Unreadable { message, line, column, ..unreadable };
-    }
-    let indent = |line: &str| line.len() - line.trim_start_matches([' ', '\t', '-']).len();
-    let is_tabbed = |line: &str| line[..indent(line)].contains('\t');
-    // The parser may notice it at the line behind.
-    let lines = text.lines().enumerate().skip(unreadable.line.saturating_sub(2)).take(2);
-    let Some((tabbed, line)) = lines.filter(|(_, line)| is_tabbed(line)).last() else { return unreadable };
-    let message = format!("a tab indents this line, which YAML does by spaces alone: {}", unreadable.message);
-    let column = line.find('\t').unwrap_or_default() + 1;
-    Unreadable { message, line: tabbed + 1, column, ..unreadable }
-}
-
-/// What may stand in YAML 1.1 as it is, and what serde_yaml takes beside: `c-printable` of its specification.
-fn is_printable(character: char) -> bool {
-    match character {
-        '\t' | '\n' | '\r' | ' '..='~' | '\u{85}' => true,
-        other => other >= '\u{a0}' && !matches!(other, '\u{feff}' | '\u{fffe}' | '\u{ffff}'),
     }
 }
 
@@ -490,20 +458,6 @@ mod tests {
         check("a: \"\\ud83d\\u0041\"", Err((UnreadableKind::Syntax, 1)));
         let both = "{\"a\": \"\\ud83d\\ude00\"}";
         assert_eq!(json(both.as_bytes(), &LIMITS), yaml(both.as_bytes(), &LIMITS));
-    }
-
-    #[test]
-    fn common_mistakes_are_named_where_they_stand() {
-        let check = |text: &str, place: (usize, usize), said: &str| {
-            let error = yaml(text.as_bytes(), &LIMITS).unwrap_err();
-            assert_eq!((error.kind, error.line, error.column), (UnreadableKind::Syntax, place.0, place.1), "{text:?}");
-            assert!(error.message.contains(said), "{text:?}: {}", error.message);
-        };
-        check("name: nul\ntitle: T\nd: Do\0es\n", (3, 6), "the character U+0000 may not stand in YAML");
-        check("a: \u{1b}[1m", (1, 4), "U+001B");
-        check("a:\n\t- b: c\n", (2, 1), "a tab indents this line");
-        check("a:\n- b: c\n\td: e\n", (3, 1), "a tab indents this line");
-        check("a: [1\nb: 2\n", (2, 2), "");
     }
 
     #[test]

@@ -104,15 +104,8 @@ fn read_queries(file: &Path) -> Result<Vec<Asked>, CliError> {
     for (number, line) in content.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let said = |what: String| failed(format!("line {}: {what}", number + 1).into());
         let node = read::json(line.as_bytes(), &Limits::of_bytes(1 << 20)).map_err(|error| said(error.to_string()))?;
-        let query = decode::<Asked>(node).map_err(|faults| {
-            said(
-                faults
-                    .iter()
-                    .map(|fault| format!("{}: {}", fault.pointer(), fault.message))
-                    .collect::<Vec<_>>()
-                    .join("; "),
-            )
-        })?;
+        let query = decode::<Asked>(node)
+            .map_err(|faults| said(faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
         queries.push(query);
     }
     Ok(queries)

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 /// What is read of a line, in bytes: much more than a message may have, so that one that is too long is answered by its
 /// id.
-pub(super) const MAX_LINE_BYTES: usize = 64 << 20;
+const MAX_LINE_BYTES: usize = 64 << 20;
 
 /// Lines that wait to be read.
 const WAITING: usize = 64;
