@@ -7,7 +7,7 @@ use tokio::time::{sleep, timeout};
 
 use super::Engine;
 use super::memory::{RecallError, unavailable};
-use super::qualifier::Moved;
+use super::qualifier::OldAdaptation;
 use crate::blocking;
 use crate::memory::StructuredId;
 use crate::store::memories::{Forgotten, Purge};
@@ -40,7 +40,8 @@ impl Engine {
                     move || choices_left(&*store, &tenant, &forgotten)
                 });
                 let forget =
-                    blocking::run(move || qualifier.forget(&tenant, &since.sessions, left, Moved::Forgotten)).await;
+                    blocking::run(move || qualifier.forget(&tenant, &since.sessions, left, OldAdaptation::Forgotten))
+                        .await;
                 told.notify_one();
                 forget.map_err(unavailable)?;
             }

@@ -15,7 +15,7 @@ use imbl::HashMap;
 use parking_lot::Mutex;
 
 use self::forgetting::Gone;
-pub(super) use self::forgetting::Moved;
+pub(super) use self::forgetting::OldAdaptation;
 use super::grace::GracePeriods;
 use super::published::Published;
 use super::told::{Allowance, Told};
@@ -63,7 +63,7 @@ pub(super) struct Qualifier {
 #[derive(Debug)]
 struct Since {
     tenant: String,
-    moved: Moved,
+    old: OldAdaptation,
     choices: Vec<ChoiceNote>,
 }
 
@@ -170,8 +170,8 @@ impl Qualifier {
     pub(super) fn follow(&self, followed: Followed) -> BTreeMap<String, ForgottenTexts> {
         let mut gone = BTreeMap::<String, ForgottenTexts>::new();
         for FollowedPurge { tenant, sessions, texts, choices } in followed.purges {
-            let moved = choices.as_ref().map_or(Moved::Forgotten, |left| Moved::by(left.are_all));
-            self.forget(&tenant, &sessions, choices.map(|left| || left.choices), moved);
+            let old = choices.as_ref().map_or(OldAdaptation::Forgotten, |left| OldAdaptation::by(left.are_all));
+            self.forget(&tenant, &sessions, choices.map(|left| || left.choices), old);
             if !texts.is_empty() {
                 gone.entry(tenant).or_default().extend(&texts);
             }
@@ -402,7 +402,7 @@ impl Qualifier {
                 adaptation: usage.adaptation().to_bytes(),
             };
             if let Some(since) = self.since.lock().as_mut().filter(|since| since.tenant == tenant) {
-                if since.moved == Moved::Forgotten {
+                if since.old == OldAdaptation::Forgotten {
                     // What it moved is taken back with what those that went had moved.
                     choice.adaptation.clear();
                 }

@@ -199,9 +199,8 @@ impl Store for Postgres {
     }
 
     fn note(&self, notes: Vec<Note>) -> Result<NotesPending, StoreError> {
-        let choosing = notes.iter().filter(|note| matches!(note, Note::Choice(_)));
-        let choosing: Vec<String> = choosing.map(|note| note.tenant().to_owned()).collect();
         let (task, noted) = DatabaseTask::notes(notes, self.following.purges().forgotten());
+        let choosing: Vec<String> = task.choosing().map(str::to_owned).collect();
         let sent = self.front.send(Job::Task(task));
         if sent.is_err() {
             self.following.purges().learn_anew(choosing);

@@ -10,15 +10,15 @@ use crate::session::Turn;
 use crate::store::memories::Forgotten;
 use crate::store::notes::ChoiceNote;
 
-/// What becomes of what a tenant's choices moved while they are learnt anew.
+/// What becomes of what a tenant's choices moved when they are learnt anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::engine) enum Moved {
+pub(in crate::engine) enum OldAdaptation {
     /// Some went, and it cannot be taken apart.
     Forgotten,
     Kept,
 }
 
-impl Moved {
+impl OldAdaptation {
     pub(super) fn by(are_all_left: bool) -> Self {
         if are_all_left { Self::Kept } else { Self::Forgotten }
     }
@@ -48,9 +48,12 @@ fn says(turn: &Turn, forgotten: &Forgotten) -> bool {
 
 /// Leaves out those of `noted` that are written already, from the end.
 fn leave_out(left: &mut Vec<ChoiceNote>, noted: &[ChoiceNote]) {
-    let of = |choice: &ChoiceNote| (choice.tenant.clone(), choice.tool.clone(), choice.trust.to_bits());
     for choice in noted.iter().rev() {
-        let is_it = |kept: &ChoiceNote| kept.message == choice.message && of(kept) == of(choice);
+        // What choices moved is the tenant's latest of all that are left.
+        let is_it = |kept: &ChoiceNote| {
+            (&kept.tenant, &kept.tool, &kept.message) == (&choice.tenant, &choice.tool, &choice.message)
+                && kept.trust.to_bits() == choice.trust.to_bits()
+        };
         if let Some(place) = left.iter().rposition(is_it) {
             left.remove(place);
         }
@@ -110,7 +113,7 @@ impl Qualifier {
         tenant: &str,
         sessions: &[String],
         left: Option<impl FnOnce() -> Vec<ChoiceNote>>,
-        moved: Moved,
+        old: OldAdaptation,
     ) {
         self.forget_turns(tenant, sessions);
         let Some(left) = left else { return };
@@ -121,7 +124,7 @@ impl Qualifier {
             return;
         };
         if self.usages.load().contains_key(tenant) {
-            self.note_from_now_on(tenant, moved);
+            self.note_from_now_on(tenant, old);
             let mut left = left();
             if let Some(since) = &*self.since.lock() {
                 leave_out(&mut left, &since.choices);
@@ -130,8 +133,8 @@ impl Qualifier {
         }
     }
 
-    fn note_from_now_on(&self, tenant: &str, moved: Moved) {
-        let since = Since { tenant: tenant.to_owned(), moved, choices: Vec::new() };
+    fn note_from_now_on(&self, tenant: &str, old: OldAdaptation) {
+        let since = Since { tenant: tenant.to_owned(), old, choices: Vec::new() };
         // Nobody is amid a choice: what was chosen before is with the store.
         self.usages.update(|_| *self.since.lock() = Some(since));
     }
@@ -140,14 +143,14 @@ impl Qualifier {
     fn learn_instead(&self, selector: &Selector, tenant: &str, usage: Option<Usage>) {
         self.usages.update(|usages| {
             let since = self.since.lock().take();
-            let moved = since.as_ref().map_or(Moved::Forgotten, |since| since.moved);
+            let old = since.as_ref().map_or(OldAdaptation::Forgotten, |since| since.old);
             let since = since.map(|since| since.choices).unwrap_or_default();
             if usage.is_none() && since.is_empty() {
                 usages.remove(tenant);
                 return;
             }
             let mut usage = added(selector, usage.unwrap_or_default(), &since);
-            if moved == Moved::Forgotten {
+            if old == OldAdaptation::Forgotten {
                 // What any of them moved was moved from where those that went had brought it.
                 usage = usage.with_adaptation(Adaptation::NONE);
             }
@@ -250,7 +253,7 @@ mod tests {
         let has_moved = || qualifier.usage("t").adaptation().to_bytes() != Adaptation::NONE.to_bytes();
         assert!(has_moved());
         let relearnt = learnt(&qualifier.selector(&generation), vec![kept]).remove("t");
-        qualifier.note_from_now_on("t", Moved::Forgotten);
+        qualifier.note_from_now_on("t", OldAdaptation::Forgotten);
         choose("t", "how bright is the lighthouse of Ushant");
         choose("other", "how bright is the lighthouse of Ushant");
         assert_eq!(choices(), [3, 1], "nobody waits, and who asks is answered as before");
@@ -261,7 +264,7 @@ mod tests {
         assert!(!has_moved(), "what the others moved is forgotten with them");
         choose("t", "is there a lighthouse in Wrangel");
         let all = vec![ChoiceNote { adaptation: qualifier.usage("t").adaptation().to_bytes(), ..since_chosen() }];
-        qualifier.forget("t", &[], Some(|| all), Moved::Kept);
+        qualifier.forget("t", &[], Some(|| all), OldAdaptation::Kept);
         assert!(choices() == [1, 1] && has_moved(), "what was moved stays where none went");
         let kept = || {
             let note = |message: &str| ChoiceNote {
@@ -275,9 +278,9 @@ mod tests {
             choose("t", "how old is the lighthouse of Kish");
             vec![note("which lighthouse is the tallest one"), note("how old is the lighthouse of Kish")]
         };
-        qualifier.forget("t", &[], Some(kept), Moved::Forgotten);
+        qualifier.forget("t", &[], Some(kept), OldAdaptation::Forgotten);
         assert_eq!(choices(), [2, 1], "it is counted once");
-        qualifier.forget("t", &[], Some(Vec::new), Moved::Forgotten);
+        qualifier.forget("t", &[], Some(Vec::new), OldAdaptation::Forgotten);
         assert_eq!(choices(), [0, 1]);
     }
 }

@@ -1,6 +1,8 @@
 //! PostgreSQL's side of the writer's thread: records go through the spool, everything else by the connection that they
 //! go by. Whether the server is there is looked at beside, so that nobody waits for one that is not.
 
+mod upkeep;
+
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,7 +24,7 @@ use super::session::DatabaseSession;
 use super::spool::SpoolError;
 use super::standing::Standing;
 use super::tasks::{self, DatabaseTask};
-use super::{PostgresOptions, history, notes, partitions, retention};
+use super::{PostgresOptions, history, partitions};
 use crate::store::clock::Clock;
 use crate::store::front::{Batch, DatabaseSide, RETRY, WriterShared};
 use crate::store::projection::FoldedCall;
@@ -203,18 +205,6 @@ impl PostgresSide {
         Ok(())
     }
 
-    /// Reads anew what is learnt. The server has all records.
-    async fn read_learnt(&mut self) -> Result<(), DatabaseFault> {
-        let (writer, patience) = (self.outbox.writer(), self.options.outbox.commit_within);
-        let session = self.outbox.session(PATIENCE).await?;
-        let read = timeout(MOST_PATIENCE, LearntRecords::read(session, &self.learning)).await;
-        let mut learnt = read.unwrap_or(Err(DatabaseFault::Late(MOST_PATIENCE)))?;
-        within(learnt.commit(session, &self.learning, writer, patience)).await?;
-        self.following.trails().correct(learnt.projection.states());
-        (self.learnt, self.is_tainted, self.learnt_at) = (learnt, false, Instant::now());
-        Ok(())
-    }
-
     /// The server does not do what it is asked.
     fn fail(&mut self, fault: &DatabaseFault) {
         if self.outbox.trouble().is_none() {
@@ -371,61 +361,6 @@ impl PostgresSide {
                 erasure.acknowledge(Err(unavailable(&fault)));
             }
         }
-    }
-
-    /// Has the server take what waits, with what was predicted.
-    async fn catch_up(&mut self) -> Result<(), OutboxError> {
-        if self.outbox.waiting() > 0 {
-            let lacking = self.outbox.forward(PATIENCE).await?;
-            self.is_tainted |= lacking > 0;
-            self.waiting_keys.clear();
-        }
-        let predicted = self.shared.predicted.take();
-        if !predicted.is_empty() {
-            let (writer, patience) = (self.outbox.writer(), self.options.outbox.commit_within);
-            let session = self.outbox.session(PATIENCE).await?;
-            super::audit::keep_predicted(session, writer, &predicted, patience).await?;
-        }
-        if self.is_tainted {
-            self.read_learnt().await?;
-        }
-        Ok(())
-    }
-
-    async fn keep_learnt(&mut self) -> Result<(), OutboxError> {
-        self.catch_up().await?;
-        if self.learnt.projection.is_unwritten() {
-            let (writer, patience) = (self.outbox.writer(), self.options.outbox.commit_within);
-            let session = self.outbox.session(PATIENCE).await?;
-            // Until it is known to be written, it is as good as not.
-            self.is_tainted = true;
-            within(self.learnt.commit(session, &self.learning, writer, patience)).await?;
-            self.is_tainted = false;
-        }
-        self.learnt_at = Instant::now();
-        Ok(())
-    }
-
-    /// Removes old months by a connection of its own, since that may take a while and records go on.
-    fn retain(&mut self) {
-        if self.retaining.as_ref().is_some_and(|retaining| !retaining.is_finished()) {
-            return;
-        }
-        let (address, daemon, retention) = (self.options.address.clone(), self.learning.daemon, self.options.retention);
-        self.retaining = Some(self.runtime.spawn(async move {
-            if let Err(fault) = retention::retain(&address, daemon, retention).await {
-                tracing::warn!(%fault, "a month of records before the retention is removed later");
-            }
-        }));
-    }
-
-    async fn tidy(&mut self) -> Result<(), OutboxError> {
-        let session = self.outbox.session(PATIENCE).await?;
-        within(partitions::prepare(session)).await?;
-        within(learnt::prune(session, &self.learning)).await?;
-        within(notes::prune(session)).await?;
-        within(super::group::forget_keys(session)).await?;
-        Ok(())
     }
 
     /// Takes note of what went wrong, if anything.

@@ -1,0 +1,80 @@
+//! What is done between writes: what waits is sent, what is learnt is kept, and what is too old is removed.
+
+use std::time::Instant;
+
+use tokio::time::timeout;
+
+use super::{MOST_PATIENCE, PATIENCE, PostgresSide, within};
+use crate::store::postgres::fault::DatabaseFault;
+use crate::store::postgres::learnt::{self, LearntRecords};
+use crate::store::postgres::outbox::OutboxError;
+use crate::store::postgres::{audit, group, notes, partitions, retention};
+
+impl PostgresSide {
+    /// Reads anew what is learnt. The server has all records.
+    pub(super) async fn read_learnt(&mut self) -> Result<(), DatabaseFault> {
+        let (writer, patience) = (self.outbox.writer(), self.options.outbox.commit_within);
+        let session = self.outbox.session(PATIENCE).await?;
+        let read = timeout(MOST_PATIENCE, LearntRecords::read(session, &self.learning)).await;
+        let mut learnt = read.unwrap_or(Err(DatabaseFault::Late(MOST_PATIENCE)))?;
+        within(learnt.commit(session, &self.learning, writer, patience)).await?;
+        self.following.trails().correct(learnt.projection.states());
+        (self.learnt, self.is_tainted, self.learnt_at) = (learnt, false, Instant::now());
+        Ok(())
+    }
+
+    /// Has the server take what waits, with what was predicted.
+    pub(super) async fn catch_up(&mut self) -> Result<(), OutboxError> {
+        if self.outbox.waiting() > 0 {
+            let lacking = self.outbox.forward(PATIENCE).await?;
+            self.is_tainted |= lacking > 0;
+            self.waiting_keys.clear();
+        }
+        let predicted = self.shared.predicted.take();
+        if !predicted.is_empty() {
+            let (writer, patience) = (self.outbox.writer(), self.options.outbox.commit_within);
+            let session = self.outbox.session(PATIENCE).await?;
+            audit::keep_predicted(session, writer, &predicted, patience).await?;
+        }
+        if self.is_tainted {
+            self.read_learnt().await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn keep_learnt(&mut self) -> Result<(), OutboxError> {
+        self.catch_up().await?;
+        if self.learnt.projection.is_unwritten() {
+            let (writer, patience) = (self.outbox.writer(), self.options.outbox.commit_within);
+            let session = self.outbox.session(PATIENCE).await?;
+            // Until it is known to be written, it is as good as not.
+            self.is_tainted = true;
+            within(self.learnt.commit(session, &self.learning, writer, patience)).await?;
+            self.is_tainted = false;
+        }
+        self.learnt_at = Instant::now();
+        Ok(())
+    }
+
+    /// Removes old months by a connection of its own, since that may take a while and records go on.
+    pub(super) fn retain(&mut self) {
+        if self.retaining.as_ref().is_some_and(|retaining| !retaining.is_finished()) {
+            return;
+        }
+        let (address, daemon, retention) = (self.options.address.clone(), self.learning.daemon, self.options.retention);
+        self.retaining = Some(self.runtime.spawn(async move {
+            if let Err(fault) = retention::retain(&address, daemon, retention).await {
+                tracing::warn!(%fault, "a month of records before the retention is removed later");
+            }
+        }));
+    }
+
+    pub(super) async fn tidy(&mut self) -> Result<(), OutboxError> {
+        let session = self.outbox.session(PATIENCE).await?;
+        within(partitions::prepare(session)).await?;
+        within(learnt::prune(session, &self.learning)).await?;
+        within(notes::prune(session)).await?;
+        within(group::forget_keys(session)).await?;
+        Ok(())
+    }
+}
