@@ -269,6 +269,24 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_repeated_where_nothing_ever_was() {
+        for (has_repeats, expected) in [(true, &["now", "a"][..]), (false, &["a"])] {
+            let likely = ["now", "a"].map(|tool| Likely { tool, probability: 0.3 });
+            let known = Known {
+                current: "now",
+                proposals: &[],
+                followers: None,
+                has_repeats,
+                likely: &likely,
+                complements: &[],
+                others: &[],
+            };
+            let suggestions = blend(&known, |_| true);
+            assert_eq!(suggestions.iter().map(|each| &*each.tool).collect::<Vec<_>>(), expected);
+        }
+    }
+
+    #[test]
     fn a_short_list_is_filled_with_what_leads_on() {
         let others = ["x", "now", "invalid", "a", "y", "z"].map(|tool| {
             let reason = format!("leads to {tool}");

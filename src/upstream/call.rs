@@ -80,6 +80,17 @@ pub enum CallFault {
         /// How many.
         waiting: usize,
     },
+    /// It has a process for each session, and as many as it may.
+    #[error(
+        "{server} is busy: it has a process for each of {sessions} sessions, which is the most; end one, or wait until \
+         one was idle for 10 minutes"
+    )]
+    NoPlace {
+        /// The server.
+        server: String,
+        /// How many.
+        sessions: usize,
+    },
     /// It does not run, or not yet.
     #[error("{server} is not available: {reason}; the call was not made")]
     Down {

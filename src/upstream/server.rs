@@ -356,13 +356,7 @@ impl Server {
         let place = {
             let mut sessions = self.sessions.lock();
             if !sessions.contains_key(session) && sessions.len() >= MAX_SESSIONS {
-                // One that is being used is held by more than the map.
-                let idle = sessions.iter().filter(|(_, place)| Arc::strong_count(place) == 1);
-                let longest = idle.min_by_key(|(_, place)| *place.last_used.lock()).map(|(name, _)| name.clone());
-                let Some(place) = longest.and_then(|name| sessions.remove(&name)) else {
-                    return Err(CallFault::Busy { server: self.name.to_string(), waiting: sessions.len() });
-                };
-                end(&place, "another session needs its place");
+                return Err(CallFault::NoPlace { server: self.name.to_string(), sessions: sessions.len() });
             }
             let fresh = || {
                 Arc::new(SessionPlace { talk: tokio::sync::Mutex::default(), last_used: Mutex::new(Instant::now()) })

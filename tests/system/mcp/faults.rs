@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::client::{BOTH, LEGACY, MODERN, Session, meta};
 use super::served::{Served, ask, names, outcome, text};
-use crate::daemon::{Site, wait_for, wait_until};
+use crate::daemon::{Daemon, Site, wait_for, wait_until};
 use crate::mcp_fixture::server;
 
 #[test]
@@ -33,6 +33,82 @@ fn a_death_is_an_error_to_each_call_and_recorded_once() {
     assert_eq!(served.ask("/mcp/all", "tools/list", json!({})), before);
     // It comes back, and the next call goes on.
     assert_eq!(text(&served.call("a_echo", json!({"text": "again"}))), "again");
+}
+
+#[test]
+fn whoever_asks_first_is_told_what_servers_list() {
+    for _ in 0..4 {
+        let served =
+            Served::start(Site::new(), &format!("    a: {}}}\n", server("legacy")), "  anonymous_calls: true\n");
+        let found = served.call("find_tools", json!({"names": ["a_echo"]}))["structuredContent"].take();
+        assert_eq!(found["tools"][0]["name"], "a_echo", "{found}");
+        let refused = served.call("call_tool", json!({"name": "a_echo", "argument": {"text": "x"}}));
+        assert_eq!(refused["isError"], true);
+        assert!(text(&refused).contains("unknown key `argument`; did you mean `arguments`?"), "{refused}");
+        assert_eq!(served.recorded("a_echo"), 0);
+    }
+}
+
+/// A server that writes where it is told to.
+const WRITER: &str = r#"#!/usr/bin/env python3
+import json, sys
+def write(path):
+    try:
+        open(path + "/written", "w").close()
+        return "written"
+    except OSError as error:
+        return type(error).__name__
+for line in sys.stdin:
+    message = json.loads(line)
+    result = {
+        "initialize": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+                       "serverInfo": {"name": "w", "version": "1"}},
+        "tools/list": {"tools": [{"name": "write", "description": "Writes", "inputSchema": {"type": "object"}}]},
+    }.get(message["method"], {})
+    if message["method"] == "tools/call":
+        result = {"content": [{"type": "text", "text": write(message["params"]["arguments"]["path"])}]}
+    if "id" in message:
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"#;
+
+#[test]
+fn a_server_with_files_writes_to_them_and_reads_its_program() {
+    let site = Site::new();
+    for directory in ["program", "home", "tmp", "listed", "other"] {
+        std::fs::create_dir(site.path(directory)).unwrap();
+    }
+    let program = site.path("program/writer");
+    std::fs::write(&program, WRITER).unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let path = |name: &str| site.path(name).display().to_string();
+    let home = path("home");
+    let servers = format!(
+        "    w: {{command: [{}], files: [{}], env: {{HOME: {home}}}, cwd: {home}}}\n",
+        path("program/writer"),
+        path("listed")
+    );
+    super::served::configure(&site, &servers, "  anonymous_calls: true\n");
+    let mut command = site.command();
+    command.env("TMPDIR", path("tmp"));
+    let daemon = Daemon::start(command, site.path("state/admin.sock"));
+    let served = Served { site, daemon };
+    let up = r#"almanac_mcp_upstream_up{server="w"}"#;
+    let is_decided = || served.daemon.metric(up) == Some(1.0) || served.logs("w").contains("Landlock");
+    wait_until("the server", is_decided);
+    if served.logs("w").contains("no Landlock") {
+        return;
+    }
+    served.await_server("w");
+    for (directory, expected) in [
+        ("listed", "written"),
+        ("home", "written"),
+        ("tmp", "written"),
+        ("program", "PermissionError"),
+        ("other", "PermissionError"),
+    ] {
+        let path = served.site.path(directory).display().to_string();
+        assert_eq!(text(&served.call("w_write", json!({"path": path}))), expected, "{directory}");
+    }
 }
 
 #[test]

@@ -309,6 +309,20 @@ fn tasks_are_held_over_lines_too() {
     drop(client);
 }
 
+/// More of them, one after the other, than a server has processes for sessions.
+#[test]
+fn a_client_that_goes_takes_its_server_s_process_along() {
+    let served = Served::new(&format!("    a: {}, per_session: true}}\n", server("legacy")), "");
+    for number in 0..20 {
+        let mut client = Client::on(&served.site.path("state/mcp.sock"));
+        client.introduce();
+        let echo = json!({"name": "a_echo", "arguments": {"text": number.to_string()}});
+        let answer = client.ask(1, "tools/call", echo);
+        assert_eq!(answer["result"]["content"][0]["text"], number.to_string(), "{answer}");
+        client.end();
+    }
+}
+
 #[test]
 fn an_address_that_is_none_is_refused() {
     let refused = |url: &str| {
