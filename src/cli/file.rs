@@ -1,38 +1,78 @@
 //! Writing a file whole or not at all.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::path::Path;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 
 use super::CliError;
 
 /// Puts `content` in place of whatever is at `path`, in one step. What is no plain file, such as a terminal or a pipe,
 /// is written to as it is.
 pub(super) fn replace(path: &Path, content: &str) -> Result<(), CliError> {
-    try_replace(path, content).map_err(|source| CliError::Write { file: path.display().to_string(), source })
+    let written = Replacement::begin(path, None).and_then(|mut file| {
+        file.write_all(content.as_bytes())?;
+        file.finish()
+    });
+    written.map_err(|source| CliError::Write { file: path.display().to_string(), source })
 }
 
-fn try_replace(path: &Path, content: &str) -> io::Result<()> {
-    // A link stays a link.
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let before = fs::metadata(&path).ok();
-    if before.as_ref().is_some_and(|before| !before.is_file()) {
-        return fs::write(path, content);
-    }
-    let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_string_lossy();
-    let temporary = path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
-    let written = File::create(&temporary).and_then(|mut file| {
-        file.write_all(content.as_bytes())?;
-        if let Some(before) = before {
-            file.set_permissions(before.permissions())?;
+/// A file that takes the place of another when it is finished, and leaves nothing otherwise.
+pub(super) struct Replacement {
+    out: BufWriter<File>,
+    /// Where it stands until then, and where it belongs; nothing of what is no plain file.
+    moves: Option<(PathBuf, PathBuf)>,
+}
+
+impl Replacement {
+    /// With these permissions from the first byte; without them, as the file has that is there.
+    pub(super) fn begin(path: &Path, mode: Option<u32>) -> io::Result<Self> {
+        // A link stays a link.
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let before = fs::metadata(&path).ok();
+        if before.as_ref().is_some_and(|before| !before.is_file()) {
+            let out = OpenOptions::new().write(true).open(path)?;
+            return Ok(Self { out: BufWriter::new(out), moves: None });
         }
-        file.sync_all()?;
-        fs::rename(&temporary, &path)
-    });
-    if written.is_err() {
-        let _ = fs::remove_file(&temporary);
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_string_lossy();
+        let temporary = path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
+        let mut options = OpenOptions::new();
+        let out = options.write(true).create(true).truncate(true).mode(mode.unwrap_or(0o666)).open(&temporary)?;
+        let replacement = Self { out: BufWriter::new(out), moves: Some((temporary, path)) };
+        if let Some(permissions) = mode.map(Permissions::from_mode).or(before.map(|before| before.permissions())) {
+            replacement.out.get_ref().set_permissions(permissions)?;
+        }
+        Ok(replacement)
     }
-    written
+
+    /// It is whole, and takes its place.
+    pub(super) fn finish(mut self) -> io::Result<()> {
+        self.out.flush()?;
+        if let Some((temporary, path)) = &self.moves {
+            self.out.get_ref().sync_all()?;
+            fs::rename(temporary, path)?;
+            self.moves = None;
+        }
+        Ok(())
+    }
+}
+
+impl Write for Replacement {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.out.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+impl Drop for Replacement {
+    fn drop(&mut self) {
+        if let Some((temporary, _)) = &self.moves {
+            let _ = fs::remove_file(temporary);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -53,6 +93,12 @@ mod tests {
         assert!(link.is_symlink());
         assert!(replace(directory.path(), "x").is_err());
         assert!(replace(&directory.path().join("none/a"), "x").is_err());
+        let mut unfinished = Replacement::begin(&file, Some(0o600)).unwrap();
+        unfinished.write_all(b"four").unwrap();
+        drop(unfinished);
+        assert_eq!(fs::read_to_string(&file).unwrap(), "three");
+        Replacement::begin(&file, Some(0o600)).unwrap().finish().unwrap();
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 2);
     }
 }

@@ -2,9 +2,8 @@
 
 mod remember;
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::time::Duration;
@@ -13,6 +12,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 
+use super::file::Replacement;
 use super::memory_door::{DatabaseMode, MemoryDoor, state_dir};
 use super::output::Output;
 use super::{CliError, DaemonArgs, Exit, block_on};
@@ -326,14 +326,26 @@ async fn purge(at: &Where, request: Value, output: &mut Output) -> Result<u64, C
     }
 }
 
-/// Makes a file anew, for nobody else to read.
-fn create(file: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file)?;
-    // One that was there before may have had another mode; what is no file of ours keeps its own.
-    if file.metadata()?.is_file() {
-        file.set_permissions(Permissions::from_mode(0o600))?;
+/// Where an export goes.
+enum ExportTo {
+    File(Replacement),
+    StandardOutput(BufWriter<io::Stdout>),
+}
+
+impl ExportTo {
+    fn writer(&mut self) -> &mut dyn Write {
+        match self {
+            Self::File(file) => file,
+            Self::StandardOutput(out) => out,
+        }
     }
-    Ok(file)
+
+    fn finish(self) -> io::Result<()> {
+        match self {
+            Self::File(file) => file.finish(),
+            Self::StandardOutput(mut out) => out.flush(),
+        }
+    }
 }
 
 fn export(file: Option<&Path>, at: &Where, output: &mut Output) -> Result<Exit, CliError> {
@@ -342,24 +354,24 @@ fn export(file: Option<&Path>, at: &Where, output: &mut Output) -> Result<Exit, 
     let failed = |source| CliError::from(MemoryCliError::File { file: name.clone(), source });
     let written = block_on(async {
         let door = at.open_kept().await?;
-        // An earlier export stays until there is one to take its place.
-        let mut out: Box<dyn Write> = match file {
-            Some(file) => Box::new(BufWriter::new(create(file).map_err(failed)?)),
-            None => Box::new(BufWriter::new(io::stdout())),
+        // An earlier export stays until there is a whole one to take its place.
+        let mut out = match file {
+            Some(file) => ExportTo::File(Replacement::begin(file, Some(0o600)).map_err(failed)?),
+            None => ExportTo::StandardOutput(BufWriter::new(io::stdout())),
         };
         let (mut cursor, mut written) = (String::new(), 0_u64);
         loop {
             let page = door.export(&cursor).await?;
             for memory in &page.items {
-                serde_json::to_writer(&mut out, memory).map_err(|error| failed(error.into()))?;
-                out.write_all(b"\n").map_err(failed)?;
+                serde_json::to_writer(out.writer(), memory).map_err(|error| failed(error.into()))?;
+                out.writer().write_all(b"\n").map_err(failed)?;
                 written += 1;
             }
             output.progress(&format!("{written} memories"));
             let Some(next) = page.next_cursor else { break };
             cursor = next;
         }
-        out.flush().map_err(failed)?;
+        out.finish().map_err(failed)?;
         Ok::<_, CliError>(written)
     })?;
     output.progress("");
