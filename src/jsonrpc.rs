@@ -13,6 +13,7 @@
 mod envelope;
 mod error;
 mod id;
+pub(crate) mod instance;
 pub mod meta;
 mod nesting;
 pub mod object;

@@ -11,6 +11,7 @@
 
 mod answer;
 mod breaker;
+mod check;
 mod connect;
 mod endpoint;
 mod key;
@@ -31,6 +32,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 pub use breaker::{BreakerState, MAX_PAUSE};
+pub use check::check;
 pub use connect::TrustError;
 pub use endpoint::{Endpoint, EndpointError};
 pub use key::KeyError;

@@ -10,7 +10,7 @@
     File {
         name: "console.js",
         content_type: "text/javascript; charset=utf-8",
-        sum: "b0759749821dbc1b04f831b019e69563",
+        sum: "6592bb66b9312abeb28c115331bcc4b1",
         plain: include_bytes!("console.js"),
         gzip: include_bytes!("console.js.gz"),
     },

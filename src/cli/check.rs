@@ -25,7 +25,7 @@ use crate::qualify::categories::file::CategoryFile;
 use crate::strict::diagnostic::{self, Diagnostic};
 use crate::strict::{LoadError, Severity, load};
 use crate::suggest::presets::directory::PresetDirectory;
-use crate::upstream;
+use crate::{llm, upstream};
 
 /// The path that stands for standard input, as elsewhere.
 const STDIN: &str = "-";
@@ -245,6 +245,7 @@ fn configured(subject: &Subject<'_>) -> Result<(Loaded, Vec<Diagnostic>), CliErr
     categories.read();
     diagnostics.extend(categories.current().1);
     let file = subject.file().unwrap_or_default();
+    diagnostics.extend(config.qualifier.llm.as_ref().and_then(|settings| llm::check(settings, &file)));
     diagnostics.extend(upstream::check(&config.mcp.upstream, &file));
     diagnostics.extend(config.auth.file().map(|file| tokens(&file)).unwrap_or_default());
     Ok((loaded, diagnostics))

@@ -106,6 +106,15 @@ impl Problem {
         Self::new(StatusCode::FORBIDDEN, Code::MissingScope, format!("this token has not the scope {scope}"))
     }
 
+    /// There are no tokens, and without one nobody may over TCP.
+    pub(super) fn needs_token(scope: Scope) -> Self {
+        let detail = format!(
+            "this needs the scope {scope}, which nobody has without a token; make one with `almanacd token new --name \
+             me --scopes {scope}`, or use the administrator's socket"
+        );
+        Self::new(StatusCode::FORBIDDEN, Code::MissingScope, detail)
+    }
+
     pub(super) fn unavailable(code: Code, detail: impl Into<String>) -> Self {
         let mut problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, code, detail);
         problem.headers.push((RETRY_AFTER, HeaderValue::from_static("1")));

@@ -17,7 +17,7 @@ use super::relay::{CallWay, WantedCall};
 use super::request::{McpCaller, McpRequest, MessageSink, RpcAnswer, cacheable, complete, server_info};
 use super::shown::ListPage;
 use crate::jsonrpc::object::{self, Change};
-use crate::jsonrpc::{Era, Members, Version};
+use crate::jsonrpc::{Era, Members, Version, instance, meta};
 
 /// What a client tells its model of us, at most 600 characters.
 pub(super) const INSTRUCTIONS: &str = "Almanac knows the tools that are described to it: which exist, which fit \
@@ -139,6 +139,7 @@ impl Mcp {
         result.insert("supportedVersions".to_owned(), json!([Version::LATEST_MODERN.as_str()]));
         result.insert("capabilities".to_owned(), self.capabilities(&caller.address, Era::Modern));
         result.insert("instructions".to_owned(), self.instructions(&caller.address));
+        result.insert(meta::MEMBER.to_owned(), json!({instance::KEY: instance::own()}));
         cacheable(caller, result)
     }
 

@@ -31,6 +31,8 @@ pub(super) enum StartFault {
     Peer(#[from] PeerFault),
     #[error("it refuses to talk: {0}")]
     Refused(String),
+    #[error("it is this daemon itself, whose tools are offered already; take it out of the servers")]
+    Itself,
     #[error("it speaks version `{0}`, which is not spoken here")]
     Version(String),
     #[error("it answers with what is no object")]

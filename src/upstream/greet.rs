@@ -11,7 +11,7 @@ use super::fault::StartFault;
 use super::listed::Greeting;
 use super::peer::{Peer, PeerFault, PeerOutcome, PeerRequest};
 use crate::jsonrpc::object::{self, Change};
-use crate::jsonrpc::{Era, ErrorObject, Members, NoObject, Version, code, meta};
+use crate::jsonrpc::{Era, ErrorObject, Members, NoObject, Version, code, instance, meta};
 
 /// How long a server may be silent at `server/discover` until it is greeted the old way, too.
 const SILENCE: Duration = Duration::from_secs(10);
@@ -80,6 +80,9 @@ fn judge(outcome: PeerOutcome) -> Result<Option<Greeting>, StartFault> {
             return if is_modern { Err(StartFault::Refused(error.message)) } else { Ok(None) };
         }
     };
+    if instance::is_own(&result) {
+        return Err(StartFault::Itself);
+    }
     let members = Members::read(&result)?;
     let versions: Vec<String> = members
         .get("supportedVersions")

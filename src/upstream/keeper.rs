@@ -168,14 +168,16 @@ impl Keeper {
         let server = &self.server;
         server.journal.note("is stopped until it is asked again");
         server.standing.send_replace(ServerStanding::Starting);
-        server.publish(|state| (state.is_up, state.pid) = (false, None));
-        loop {
+        server.publish(|state| (state.is_up, state.is_idle, state.pid) = (false, true, None));
+        let woken = loop {
             match self.orders.recv().await {
-                Some(ServerOrder::Wake | ServerOrder::Restart(_)) => return ControlFlow::Continue(()),
+                Some(ServerOrder::Wake | ServerOrder::Restart(_)) => break ControlFlow::Continue(()),
                 Some(ServerOrder::Probe | ServerOrder::Relist) => {}
-                Some(ServerOrder::Stop(_)) | None => return ControlFlow::Break(()),
+                Some(ServerOrder::Stop(_)) | None => break ControlFlow::Break(()),
             }
-        }
+        };
+        server.publish(|state| state.is_idle = false);
+        woken
     }
 
     /// Serves until something ends the conversation, which is closed then.

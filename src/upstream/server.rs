@@ -51,6 +51,8 @@ pub struct ServerState {
     pub category: Option<String>,
     /// Does it answer?
     pub is_up: bool,
+    /// Was it stopped because nobody used it? The next call starts it.
+    pub is_idle: bool,
     /// Nothing until it was greeted once.
     pub era: Option<Era>,
     /// What it offers; what it offered last, while it is down. Nothing if it was never listed.
@@ -78,6 +80,7 @@ impl ServerState {
             prefix: settings.prefix.clone().unwrap_or_else(|| name.to_owned()),
             category: settings.category.clone(),
             is_up: true,
+            is_idle: false,
             era: Some(Era::Legacy),
             listed: Some(Arc::new(listed)),
             waiting: BTreeSet::new(),
@@ -165,6 +168,7 @@ impl Server {
             prefix: settings.prefix.clone().unwrap_or_else(|| opener.name.replace('_', "-")),
             category: settings.category.clone(),
             is_up: false,
+            is_idle: false,
             era: listed.as_ref().map(|_| if kept.is_legacy { Era::Legacy } else { Era::Modern }),
             listed,
             waiting: kept.waiting.keys().cloned().collect(),
@@ -207,7 +211,7 @@ impl Server {
         });
         let state = self.state.load();
         let metrics = &self.shared.metrics.upstream;
-        metrics.up.with_label_values(&[&*self.name]).set(state.is_up.into());
+        metrics.up.with_label_values(&[&*self.name]).set((state.is_up || state.is_idle).into());
         // So that the first change is a rise.
         metrics.changed.with_label_values(&[&*self.name]);
         metrics.blocked_tools.with_label_values(&[&*self.name]).set(state.waiting.len() as i64);
@@ -271,7 +275,9 @@ impl Server {
         match outcome {
             Ok(outcome) => Ok(CallReply { outcome, duration: sent.elapsed(), queued: sent - start }),
             Err(PeerFault::Closed(reason)) => Err(CallFault::Died { server, reason }),
-            Err(PeerFault::Timeout(after)) => Err(CallFault::Timeout { server, after }),
+            Err(PeerFault::Timeout(after)) => {
+                Err(CallFault::Timeout { server, after: Duration::from_millis(after.as_millis() as u64) })
+            }
             Err(PeerFault::TooLong) => Err(CallFault::TooLong { server, limit: MAX_MESSAGE_BYTES }),
         }
     }

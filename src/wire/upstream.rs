@@ -47,8 +47,9 @@ pub struct McpServerItem {
     pub name: String,
     /// Begins the names of its tools; empty for none.
     pub prefix: String,
-    /// up, starting (its lists are those of before, if it has any), down, or needs-login: it
-    /// wants a person who logs in, which `problem` says more of.
+    /// up, starting (its lists are those of before, if it has any), idle (stopped until the next
+    /// call of it), down, or needs-login: it wants a person who logs in, which `problem` says more
+    /// of.
     pub state: String,
     /// legacy or modern; absent until it was greeted once.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -49,6 +49,20 @@ fn check_shows_the_line_and_the_way_out() {
 }
 
 #[test]
+fn check_finds_authorities_that_are_none() {
+    let directory = TempDir::new().unwrap();
+    let config = directory.path().join("almanac.yaml");
+    let check = |authorities: &str, part: &str| {
+        let llm = format!("url: 'https://127.0.0.1:1/v1', model: m, ca_file: '{authorities}'");
+        fs::write(&config, format!("qualifier: {{llm: {{{llm}}}}}\n")).unwrap();
+        let (code, out, _) = run(almanacd().args(["check", "--config"]).arg(&config).current_dir(&directory));
+        assert!(code == 1 && out.contains("error[no-trust]") && out.contains(part), "{out}");
+    };
+    check("/nowhere/ca.pem", "cannot read the certificates in /nowhere/ca.pem");
+    check(&config.display().to_string(), "has no certificate of an authority");
+}
+
+#[test]
 fn check_of_what_ships_finds_nothing() {
     let (code, out, _) = run(almanacd().arg("check").arg(shipped()));
     assert_eq!((code, out.as_str()), (0, "210 documents, 210 tools, 0 errors, 0 warnings\n"));

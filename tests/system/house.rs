@@ -62,8 +62,8 @@ fn lines_are_no_longer_than_a_page_is_wide() {
 const FLOORS: [&[(&str, &str)]; 9] = [
     &[(
         "cli",
-        "access catalog config daemon engine jsonrpc mcp memory plugin_host qualify store strict suggest sum telemetry \
-         text timing upstream wire",
+        "access catalog config daemon engine jsonrpc llm mcp memory plugin_host qualify store strict suggest sum \
+         telemetry text timing upstream wire",
     )],
     &[(
         "daemon",

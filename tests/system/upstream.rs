@@ -313,10 +313,12 @@ fn a_hundred_reloads_leak_no_process() {
 fn what_is_idle_is_stopped_and_woken() {
     let bench = Bench::new(&format!("  a: {}, idle_stop: 1s}}", server("legacy")));
     let pid = bench.up("a").pid.unwrap();
-    wait_until("the stop", || !bench.state_of("a").is_up);
+    wait_until("the stop", || bench.state_of("a").is_idle);
+    assert!(!bench.state_of("a").is_up);
     wait_until("the end of the process", || !alive(pid));
     assert_eq!(bench.state_of("a").listed.as_ref().unwrap().tools.len(), 6);
     bench.call("a", "echo", json!({})).unwrap();
+    assert!(bench.state_of("a").is_up && !bench.state_of("a").is_idle);
     bench.stop();
 }
 
@@ -341,6 +343,9 @@ fn the_command_line_shows_and_restarts_servers() {
     wait_until("the restart", || of(&list(), "good").is_some_and(|item| item["starts"] == 2 && item["state"] == "up"));
     let unknown = daemon.admin("POST", "/-/mcp/gud/restart", b"");
     assert_eq!((unknown.status, unknown.code()), (404, "unknown-server".to_owned()));
+    let refused = daemon.post("/v1/servers/good/approve?tool=echo", "");
+    assert_eq!((refused.status, refused.code().as_str()), (403, "missing-scope"));
+    assert!(refused.text().contains("almanacd token new --name me --scopes admin"), "{}", refused.text());
     let logs = daemon.admin("GET", "/-/mcp/good/logs", b"").json();
     assert!(logs.to_string().contains("fixture started"), "{logs}");
     // A file that is put into the directory is a server more.

@@ -851,8 +851,9 @@ export interface McpServerItem {
   /** Begins the names of its tools; empty for none. */
   prefix: string;
   /**
-   * up, starting (its lists are those of before, if it has any), down, or needs-login: it
-   * wants a person who logs in, which `problem` says more of.
+   * up, starting (its lists are those of before, if it has any), idle (stopped until the next
+   * call of it), down, or needs-login: it wants a person who logs in, which `problem` says more
+   * of.
    */
   state: string;
   /** legacy or modern; absent until it was greeted once. */

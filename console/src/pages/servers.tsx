@@ -26,7 +26,7 @@ import {
 const OFTEN_MS = 1000;
 const SELDOM_MS = 5000;
 
-const TONES: Record<string, Tone> = { up: 'good', starting: 'info', down: 'bad', 'needs-login': 'bad' };
+const TONES: Record<string, Tone> = { up: 'good', starting: 'info', idle: 'quiet', down: 'bad', 'needs-login': 'bad' };
 
 export function Servers() {
   const servers = useAsk('servers', (signal) => api().listServers({ signal }));

@@ -50,6 +50,7 @@ pub(super) fn servers(context: &Context, request: &mut Request) -> Result<Answer
 fn item(server: &ServerState) -> McpServerItem {
     let state = match (&server.is_up, &server.problem) {
         (true, _) => "up",
+        (false, _) if server.is_idle => "idle",
         (false, None) => "starting",
         (false, Some(_)) if server.needs_login => "needs-login",
         (false, Some(_)) => "down",

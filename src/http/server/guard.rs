@@ -207,6 +207,9 @@ impl Guard {
         if grant.allows(scope) {
             return Ok(grant);
         }
+        if !self.tokens.are_required() {
+            return Err(Problem::needs_token(scope));
+        }
         Err(Problem::missing_scope(scope).with_challenge(&self.tokens.challenge(Refused::TooLittle(scope))))
     }
 

@@ -91,7 +91,7 @@ impl Mcp {
         let caller = &waiter.request.caller;
         let handle = self.relay.calls.keep(call);
         let elapsed = call.running_for().as_millis() as u64;
-        let [_, half, most, _] = call.forecast.remaining(elapsed).quantiles_ms();
+        let [half, most] = call.left_ms();
         // Whoever comes back waits again, so that once is enough in nine of ten cases.
         let window = waiter.patience.handle_after();
         let later = Duration::from_millis(most).saturating_sub(window).min(LONGEST);

@@ -89,6 +89,8 @@ pub(super) struct OngoingCall {
     /// Whose process it is in, at a server with one for each session.
     pub(super) session: String,
     pub(super) forecast: Arc<Forecast>,
+    /// After which its server is not waited for, unless it tells of progress.
+    limit: Duration,
     /// When it was sent to its server, once it was.
     pub(super) sent: Arc<OnceLock<std::time::Instant>>,
     listener: Mutex<Option<mpsc::Sender<ServerEvent>>>,
@@ -139,7 +141,7 @@ impl OngoingCall {
         tool: Arc<ServedTool>,
         (owner, session): (CallOwner, String),
         key: Option<SameCall>,
-        forecast: Arc<Forecast>,
+        (forecast, limit): (Arc<Forecast>, Duration),
     ) -> Self {
         Self {
             tool,
@@ -147,6 +149,7 @@ impl OngoingCall {
             key,
             session,
             forecast,
+            limit,
             sent: Arc::default(),
             listener: Mutex::default(),
             ended: watch::Sender::new(None),
@@ -269,6 +272,16 @@ impl OngoingCall {
     /// From when its server had it.
     pub(super) fn running_for(&self) -> Duration {
         self.sent.get().map_or(Duration::ZERO, std::time::Instant::elapsed)
+    }
+
+    /// What is left of it in half of all such cases, and at most in nine of ten, in ms. Whatever they are, it ends at
+    /// its limit, or, with progress told beyond that, at its server's.
+    pub(super) fn left_ms(&self) -> [u64; 2] {
+        let elapsed = self.running_for();
+        let [_, half, most, _] = self.forecast.remaining(elapsed.as_millis() as u64).quantiles_ms();
+        let limit = if elapsed < self.limit { self.limit } else { self.tool.server.settings.max_timeout };
+        let longest = limit.saturating_sub(elapsed).as_millis() as u64;
+        [half, most].map(|ms| ms.min(longest))
     }
 
     /// The result was given to whoever is there.

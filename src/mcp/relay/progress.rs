@@ -103,7 +103,7 @@ pub(super) fn keep_alive(teller: &mut ProgressTeller, call: &OngoingCall) -> Opt
 pub(super) fn standing(call: &OngoingCall) -> String {
     let elapsed = call.running_for().as_millis() as u64;
     let share = call.forecast.probability_within(elapsed);
-    let [_, half, most, _] = call.forecast.remaining(elapsed).quantiles_ms();
+    let [half, most] = call.left_ms();
     if call.sent.get().is_none() {
         format!("waiting for {}", call.tool.server.name)
     } else if share > 0.99 {

@@ -112,7 +112,7 @@ pub(super) fn begin(door: &Arc<Mcp>, request: &McpRequest, wanted: &WantedCall, 
     let limit = settings.timeout.unwrap_or_else(|| limit_of(&forecast));
     // One that shares no process with others; without a session, that of the token.
     let process = session.unwrap_or_else(|| format!("token:{}", owner.token));
-    let call = Arc::new(OngoingCall::new(Arc::clone(tool), (owner, process), key, forecast));
+    let call = Arc::new(OngoingCall::new(Arc::clone(tool), (owner, process), key, (forecast, limit)));
     let outgoing = Outgoing {
         method: "tools/call".to_owned(),
         params: sent.ok(),

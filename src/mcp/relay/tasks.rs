@@ -250,7 +250,7 @@ fn own(call: &OngoingCall, id: &str) -> Map<String, Value> {
     task.insert("ttlMs".to_owned(), (ttl.as_millis() as u64).into());
     if call.end().is_none() {
         let elapsed = call.running_for().as_millis() as u64;
-        let [_, half, ..] = call.forecast.remaining(elapsed).quantiles_ms();
+        let [half, _] = call.left_ms();
         let [least, most] = LOOKS.map(|bound| bound.as_millis() as u64);
         task.insert("pollIntervalMs".to_owned(), half.clamp(least, most).into());
         let said = format!("running for {}; {}", shown(elapsed), standing(call));

@@ -24,7 +24,7 @@ impl CallUnderWay {
     fn of(call: &OngoingCall) -> Self {
         let running = call.sent.get().map(std::time::Instant::elapsed);
         let elapsed_ms = running.unwrap_or_default().as_millis() as u64;
-        let [_, p50_left_ms, p90_left_ms, _] = call.forecast.remaining(elapsed_ms).quantiles_ms();
+        let [p50_left_ms, p90_left_ms] = call.left_ms();
         Self {
             server: call.tool.server.name.clone(),
             tool: call.tool.name.to_string(),

@@ -35,7 +35,11 @@ impl UpstreamMetrics {
 
     pub(super) fn new(made: &Registered<'_>) -> Result<Self, prometheus::Error> {
         Ok(Self {
-            up: made.gauge_vec("almanac_mcp_upstream_up", "1 while an MCP server answers, else 0.", &["server"])?,
+            up: made.gauge_vec(
+                "almanac_mcp_upstream_up",
+                "1 while an MCP server answers, also one that is stopped until the next call of it, else 0.",
+                &["server"],
+            )?,
             starts: made.counter_vec(
                 "almanac_mcp_upstream_starts_total",
                 "Starts of MCP servers by the reason.",

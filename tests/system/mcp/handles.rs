@@ -68,6 +68,21 @@ fn a_handle_is_its_owners_and_can_be_given_up() {
 }
 
 #[test]
+fn nothing_is_left_beyond_the_limit() {
+    let servers = format!("    a: {}, timeout: 20s}}\n", server("legacy"));
+    let served = Served::new(&servers, "  anonymous_calls: true\n");
+    teach(&served, "a_sleep", 60_000);
+    let call = json!({"name": "a_sleep", "arguments": {"ms": 60_000}, "wait_seconds": 0.05});
+    let told = served.call("call_tool", call)["structuredContent"].clone();
+    let left = &told["seconds_left"];
+    assert!([0, 1].iter().all(|at| (10.0..=20.0).contains(&left[at].as_f64().unwrap())), "{told}");
+    assert!(told["ask_in_seconds"].as_f64().unwrap() <= 20.0, "{told}");
+    let under_way = served.daemon.get("/v1/servers").json()["calls"][0].clone();
+    assert!(under_way["p90_left_ms"].as_u64().unwrap() <= 20_000, "{under_way}");
+    served.call("get_result", json!({"handle": told["handle"], "cancel": true}));
+}
+
+#[test]
 fn the_same_question_asked_again_is_joined() {
     let served = Served::one("legacy");
     teach(&served, "a_sleep", 1500);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::served::{Served, ask, ask_with, configure, messages, names, outcome, text};
 use crate::access::token;
-use crate::daemon::{Site, wait_until};
+use crate::daemon::{Site, wait_for, wait_until};
 use crate::mcp_fixture::server;
 
 /// A daemon whose server `far` is the server `a` of another one.
@@ -50,6 +50,25 @@ fn a_changed_definition_of_a_url_is_refused_unless_it_is_approved() {
     // It is told of the change.
     wait_until("the change", || far.daemon.metric(r#"almanac_mcp_blocked_tools{server="far"}"#) == Some(6.0));
     assert!(text(&far.call("far_echo", json!({}))).contains("almanacd ctl mcp approve far echo"));
+}
+
+#[test]
+fn a_daemon_is_no_server_of_its_own() {
+    let served = Served::one("legacy");
+    let bridge =
+        format!("command: ['{}', mcp, --url, 'http://{}']", env!("CARGO_BIN_EXE_almanacd"), served.daemon.address);
+    for (name, own) in [("me", format!("url: 'http://{}/mcp/all'", served.daemon.address)), ("bridge", bridge)] {
+        configure(&served.site, &format!("    {name}: {{{own}}}\n"), "  anonymous_calls: true\n");
+        assert_eq!(served.daemon.admin("POST", "/-/reload", b"").status, 200);
+        let problem = wait_for("the refusal", || {
+            let servers = served.daemon.admin("GET", "/-/mcp", b"").json();
+            assert!(servers["items"].as_array().unwrap().iter().all(|server| server["name"] == name), "{servers}");
+            servers["items"][0]["problem"].as_str().map(ToOwned::to_owned)
+        });
+        assert!(problem.contains("this daemon itself"), "{problem}");
+        let offered = names(&served.ask("/mcp/all", "tools/list", json!({})));
+        assert!(offered.iter().all(|tool| !tool.starts_with(&format!("{name}_"))), "{offered:?}");
+    }
 }
 
 #[test]
