@@ -43,6 +43,7 @@ mod remote;
 mod secret;
 mod server;
 mod settings;
+mod shape;
 mod token;
 mod way_in;
 

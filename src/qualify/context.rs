@@ -89,7 +89,8 @@ impl Rules {
     /// Is a context of that age kept?
     pub fn keeps(&self, before: &IntentContext) -> bool {
         // The caller may say anything of its context; what it says it is old by decides.
-        before.turns_since_update <= self.max_turns && !before.categories.is_empty()
+        let is_of_something = !before.categories.is_empty() || before.active_intent.is_some();
+        before.turns_since_update <= self.max_turns && is_of_something
     }
 
     /// The context after a message, by the rules above. The networks of `before` are those that the message leaves.

@@ -464,7 +464,7 @@ impl Selector {
         if question.selected_categories.is_empty() {
             let is_named = scored.iter().any(|category| category.name.is_some());
             let best = scored.iter().filter(|category| !category.is_elsewhere).map(|category| category.probability);
-            let best = best.fold(0.0_f32, f32::max);
+            let best = best.fold(self.confidence_without_category(ranking), f32::max);
             let least = LEAST_CATEGORY.max(best * CATEGORY_OF_BEST).max(question.min_confidence);
             scored.retain(|category| {
                 let beside = is_named && !category.keywords.is_empty() && category.probability >= best * BESIDE_NAMED;
@@ -476,21 +476,30 @@ impl Selector {
             scored.retain(|category| question.selected_categories.contains(name(category)));
         }
         let qualified = scored.iter().map(|category| &self.category_index.all()[category.place].category.name);
-        let confidence = scored
-            .iter()
-            .map(|category| category.probability)
-            .fold(None, |best: Option<f32>, own| Some(best.map_or(own, |best| best.max(own))));
+        let confidence = scored.iter().map(|category| category.probability).reduce(f32::max);
+        let without = if no_tool_needed { 0.0 } else { self.confidence_without_category(ranking) };
         let own = Own {
             categories: self.always().into_iter().chain(qualified.cloned()).collect(),
             intent: (!no_tool_needed).then(|| self.intent(ranking, &[], &scored, said)).flatten(),
-            confidence: confidence.unwrap_or_else(|| {
-                // Nothing but what is always offered: as likely as its best tool, and never as sure as a category.
-                ranking.best(1).first().map_or(0.0, |best| best.confidence.min(question.rules.new_context / 2.0))
-            }),
+            confidence: confidence.map_or_else(
+                || {
+                    // Nothing but what is always offered: as likely as its best tool, and never as sure as a category.
+                    let best = ranking.best(1).first().map_or(0.0, |best| best.confidence);
+                    best.min(question.rules.new_context / 2.0).max(without)
+                },
+                |confidence| confidence.max(without),
+            ),
             networks,
             ..Own::default()
         };
         (own, scored)
+    }
+
+    /// The best tool's probability if it has no category that could speak for it, as most of MCP servers; else 0.
+    fn confidence_without_category(&self, ranking: &mut Ranking<'_>) -> f32 {
+        let best = ranking.best(1);
+        let best = best.first().filter(|best| self.category_index.places_of(best.number).next().is_none());
+        best.map_or(0.0, |best| best.confidence)
     }
 
     /// A phrase from the best tools of the qualified categories, or of those offered.

@@ -137,11 +137,19 @@ pub enum CallFault {
         /// In bytes.
         limit: usize,
     },
+    /// The answer is none that JSON-RPC knows.
+    #[error("the answer of {server} cannot be read ({reason}); the call may have run")]
+    Unreadable {
+        /// The server.
+        server: String,
+        /// Why.
+        reason: String,
+    },
 }
 
 impl CallFault {
     /// May the call have had its effect?
     pub fn may_have_run(&self) -> bool {
-        matches!(self, Self::Died { .. } | Self::Timeout { .. } | Self::TooLong { .. })
+        matches!(self, Self::Died { .. } | Self::Timeout { .. } | Self::TooLong { .. } | Self::Unreadable { .. })
     }
 }

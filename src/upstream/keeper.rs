@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::json;
@@ -78,7 +79,8 @@ impl Keeper {
                     }
                     let since = Instant::now();
                     let end = self.tend(opened).await;
-                    if since.elapsed() >= STABLE {
+                    // One that dies of some requests and answers others is not broken.
+                    if since.elapsed() >= STABLE || self.server.has_answered.swap(false, Ordering::Relaxed) {
                         failures = 0;
                     }
                     match end {
@@ -134,7 +136,9 @@ impl Keeper {
         let server = &self.server;
         server.journal.warn(&format!("does not serve: {why}; it is started again in {pause}"));
         let standing = if *failures >= BREAKER {
-            ServerStanding::Down(format!("it failed {failures} times in a row, at last: {why}"))
+            ServerStanding::Down(format!(
+                "it failed {failures} times in a row, at last: {why}; it is tried again in {pause}"
+            ))
         } else {
             ServerStanding::Starting
         };

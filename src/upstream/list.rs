@@ -14,6 +14,7 @@ use super::hygiene;
 use super::journal::ServerLog;
 use super::listed::{Greeting, ListedItem};
 use super::peer::{Peer, PeerRequest};
+use super::shape::{self, Defined};
 use crate::jsonrpc::object::{self, Change};
 use crate::jsonrpc::param_headers::ParamHeaders;
 use crate::jsonrpc::{Era, ErrorObject, Members, NoObject, code, meta};
@@ -54,12 +55,13 @@ pub(super) async fn ask(
         offered.tools = tools_of(tools, journal);
     }
     if greeting.has("prompts") {
-        offered.prompts = items(pages.all("prompts/list", "prompts", MAX_ITEMS).await?, "name", journal);
+        offered.prompts = items(pages.all("prompts/list", "prompts", MAX_ITEMS).await?, Defined::Prompt, journal);
     }
     if greeting.has("resources") {
-        offered.resources = items(pages.all("resources/list", "resources", MAX_ITEMS).await?, "uri", journal);
+        offered.resources =
+            items(pages.all("resources/list", "resources", MAX_ITEMS).await?, Defined::Resource, journal);
         let templates = pages.all("resources/templates/list", "resourceTemplates", MAX_ITEMS).await?;
-        offered.templates = items(templates, "uriTemplate", journal);
+        offered.templates = items(templates, Defined::Template, journal);
     }
     Ok(offered)
 }
@@ -146,7 +148,7 @@ fn tools_of(tools: Vec<Box<RawValue>>, journal: &ServerLog) -> Vec<(String, Box<
         match hygiene::clean(&json) {
             Ok((clean, texts)) => {
                 hidden += texts;
-                taken.push((name, strip(clean)));
+                taken.push((name, strip(mend(clean, Defined::Tool, &shown, journal))));
             }
             Err(error) => journal.warn(&format!("the definition of `{shown}` {error}; it is left out")),
         }
@@ -157,12 +159,25 @@ fn tools_of(tools: Vec<Box<RawValue>>, journal: &ServerLog) -> Vec<(String, Box<
     taken
 }
 
+/// The definition in the types of the protocol; what was of others is told.
+fn mend(json: Box<RawValue>, defined: Defined, shown: &str, journal: &ServerLog) -> Box<RawValue> {
+    let Ok((mended, faults)) = shape::mend(&json, defined) else { return json };
+    if !faults.is_empty() {
+        let faults = faults.join("`, `");
+        journal.warn(&format!(
+            "defines `{shown}` with `{faults}` not as the protocol has it; that was mended or left out"
+        ));
+    }
+    mended
+}
+
 /// Without what belongs to one hop.
 fn strip(json: Box<RawValue>) -> Box<RawValue> {
     meta::strip_core(&json).unwrap_or(json)
 }
 
-fn items(items: Vec<Box<RawValue>>, key: &str, journal: &ServerLog) -> Vec<ListedItem> {
+fn items(items: Vec<Box<RawValue>>, defined: Defined, journal: &ServerLog) -> Vec<ListedItem> {
+    let key = defined.key();
     let (mut keys, mut taken) = (HashSet::new(), Vec::new());
     for json in items {
         let name = Members::read(&json).ok().and_then(|item| item.text(key).map(String::from));
@@ -178,6 +193,7 @@ fn items(items: Vec<Box<RawValue>>, key: &str, journal: &ServerLog) -> Vec<Liste
             let change =
                 |member: &str, _: &RawValue| if member == key { Change::Set(own.clone()) } else { Change::Keep };
             let json = if key == "name" { object::rewrite(&json, change, &[]).unwrap_or(json) } else { json };
+            let json = mend(json, defined, &hygiene::clean_text(&name), journal);
             taken.push(ListedItem { key: name, json: strip(json) });
         }
     }

@@ -38,6 +38,8 @@ pub(super) enum PeerFault {
     Timeout(Duration),
     #[error("its answer is too long")]
     TooLong,
+    #[error("its answer cannot be read: {0}")]
+    Unreadable(String),
 }
 
 /// A result, or an error object.
@@ -200,9 +202,15 @@ impl Peer {
         let mut noise = 0;
         let why = loop {
             match lines::next(&mut reader, MAX_MESSAGE_BYTES).await {
-                Ok(Some(PeerLine::Whole(line))) if self.take(&line) => noise = 0,
                 Ok(Some(PeerLine::Whole(line))) => {
+                    let Err(why) = self.take(&line) else {
+                        noise = 0;
+                        continue;
+                    };
                     noise += 1;
+                    if lines::looks_like_an_answer(&line) {
+                        self.fail(&line, &line, PeerFault::Unreadable(why));
+                    }
                     let shown =
                         String::from_utf8_lossy(&line[..line.len().min(SHOWN_NOISE)]).escape_debug().to_string();
                     self.journal.warn(&format!("wrote what is no message: {shown}"));
@@ -220,29 +228,33 @@ impl Peer {
 
     fn too_long(&self, begin: &[u8], end: &[u8]) {
         self.journal.warn(&format!("wrote a message of more than {MAX_MESSAGE_BYTES} bytes; it is dropped"));
-        let found = lines::id_in(begin).or_else(|| lines::id_in(end));
-        let pending = found.and_then(|number| self.pending.lock().remove(&number));
+        self.fail(begin, end, PeerFault::TooLong);
+    }
+
+    /// Ends the request that a line answers of which only the begin and the end are looked at.
+    fn fail(&self, begin: &[u8], end: &[u8], fault: PeerFault) {
+        let pending = lines::id_of(begin, end).and_then(|number| self.pending.lock().remove(&number));
         if let Some(pending) = pending {
-            let _ = pending.answer.send(Err(PeerFault::TooLong));
+            let _ = pending.answer.send(Err(fault));
         }
     }
 
-    /// False if it is no message.
-    fn take(self: &Arc<Self>, line: &[u8]) -> bool {
+    /// Takes a message; says why it is none.
+    fn take(self: &Arc<Self>, line: &[u8]) -> Result<(), String> {
         let limits = MessageLimits::of_bytes(MAX_MESSAGE_BYTES);
         if line.trim_ascii().is_empty() {
-            return true;
+            return Ok(());
         }
         if let Some(batch) = members(line, limits) {
-            return batch.iter().all(|member| self.take(member.get().as_bytes()));
+            return batch.iter().try_for_each(|member| self.take(member.get().as_bytes()));
         }
         match Envelope::read(line, limits) {
             Ok(Envelope::Response { id, outcome }) => self.answered(id.as_ref(), outcome),
             Ok(Envelope::Notification { method, params }) => self.told(&method, params),
             Ok(Envelope::Request { id, method, params }) => self.asked(id, method, params),
-            Err(_) => return false,
+            Err(error) => return Err(error.to_string()),
         }
-        true
+        Ok(())
     }
 
     fn answered(self: &Arc<Self>, id: Option<&Id>, outcome: Result<&RawValue, &RawValue>) {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -142,6 +142,8 @@ pub(super) struct Server {
     queued: AtomicUsize,
     in_flight: AtomicUsize,
     timeouts: AtomicUsize,
+    /// Has it answered a request since that was looked at last?
+    pub(super) has_answered: AtomicBool,
     last_used: Mutex<Instant>,
     sessions: Mutex<HashMap<String, Arc<SessionPlace>>>,
 }
@@ -192,6 +194,7 @@ impl Server {
             queued: AtomicUsize::new(0),
             in_flight: AtomicUsize::new(0),
             timeouts: AtomicUsize::new(0),
+            has_answered: AtomicBool::new(false),
             last_used: Mutex::new(Instant::now()),
             sessions: Mutex::default(),
         }
@@ -258,6 +261,7 @@ impl Server {
         }
         let outcome = self.ask(&talk, &asked, events).await;
         *self.last_used.lock() = Instant::now();
+        self.has_answered.fetch_or(outcome.is_ok(), Ordering::Relaxed);
         match &outcome {
             Err(PeerFault::Timeout(_)) => {
                 if self.timeouts.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_TIMEOUTS {
@@ -278,6 +282,7 @@ impl Server {
             Err(PeerFault::Timeout(after)) => {
                 Err(CallFault::Timeout { server, after: Duration::from_millis(after.as_millis() as u64) })
             }
+            Err(PeerFault::Unreadable(reason)) => Err(CallFault::Unreadable { server, reason }),
             Err(PeerFault::TooLong) => Err(CallFault::TooLong { server, limit: MAX_MESSAGE_BYTES }),
         }
     }

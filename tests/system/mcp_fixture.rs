@@ -189,6 +189,12 @@ impl Fixture<'_> {
                 json!({"name": "long", "description": "Says much.", "inputSchema": {"type": "object"}}),
             ]);
         }
+        if self.words.contains_key("misshapen") {
+            let odd = json!({"title": 7, "description": null, "inputSchema": {"type": "array"}, "annotations": null});
+            tools.push(json!({"name": "bare"}));
+            tools.push(odd);
+            tools.last_mut().unwrap()["name"] = "odd".into();
+        }
         if self.words.contains_key("headers") {
             let annotated = |kind: &str, name: &str| json!({"type": kind, "x-mcp-header": name});
             let route = json!({"region": annotated("string", "Region"), "n": annotated("integer", "N")});
@@ -258,6 +264,9 @@ fn call(id: &Value, params: &Value) {
             answer(json!({"content": []}));
         }
         "die" => std::process::exit(4),
+        "nan" => println!(r#"{{"jsonrpc": "2.0", "id": {id}, "result": {{"content": [], "x": NaN}}}}"#),
+        "deep" => println!(r#"{{"result": {}1{}, "jsonrpc": "2.0", "id": {id}}}"#, "[".repeat(200), "]".repeat(200)),
+        "shapeless" => answer(arguments),
         "write" | "read" => answer(json!({
             "content": [{"type": "text", "text": "done"}], "structuredContent": [1],
             "big": serde_json::from_str::<Value>("12345678901234567890").unwrap(),

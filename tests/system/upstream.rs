@@ -184,6 +184,32 @@ fn noise_is_borne_to_a_point() {
 }
 
 #[test]
+fn an_answer_that_cannot_be_read_ends_its_call() {
+    let bench = Bench::new(&format!("  a: {}}}", server("legacy")));
+    bench.up("a");
+    for tool in ["nan", "deep"] {
+        let fault = bench.call("a", tool, json!({})).unwrap_err();
+        assert!(matches!(fault, CallFault::Unreadable { .. }) && fault.may_have_run(), "{tool}: {fault}");
+    }
+    assert_eq!(bench.call("a", "echo", json!({"text": 2})).unwrap()["content"][0]["text"], 2);
+    assert_eq!(bench.state_of("a").starts, 1);
+    bench.stop();
+}
+
+#[test]
+fn a_server_that_answers_between_its_deaths_is_not_given_up() {
+    let bench = Bench::new(&format!("  a: {}}}", server("legacy")));
+    bench.up("a");
+    for _ in 0..6 {
+        assert!(matches!(bench.call("a", "die", json!({})).unwrap_err(), CallFault::Died { .. }));
+        assert_eq!(bench.call("a", "echo", json!({"text": 2})).unwrap()["content"][0]["text"], 2);
+    }
+    let logs = bench.logs("a");
+    assert!(logs.contains("is started again in 1s") && !logs.contains("is started again in 2s"), "{logs}");
+    bench.stop();
+}
+
+#[test]
 fn a_flood_of_tools_is_cut_off() {
     let bench = Bench::new(&format!("  a: {}}}", server("legacy tools=5000")));
     assert_eq!(bench.up("a").listed.as_ref().unwrap().tools.len(), 1999);

@@ -26,8 +26,12 @@ const TOOLS: [(&str, &str, &str); 7] = [
 ];
 
 fn selector() -> Selector {
+    selector_of(&TOOLS)
+}
+
+fn selector_of(tools: &[(&str, &str, &str)]) -> Selector {
     let mut catalog = Catalog::default();
-    for (name, category, description) in TOOLS {
+    for &(name, category, description) in tools {
         let mut document = ToolMetadata {
             name: name.into(),
             category: category.into(),
@@ -100,6 +104,33 @@ fn what_a_tool_was_chosen_for_once_may_need_one() {
     assert!(probability("write a poem about autumn") < 0.2);
     assert!(probability("hello there") >= 0.75, "another message stays what it is");
     assert!(probability("write a poem about spring in the mountains") >= 0.75, "a part of the words is not enough");
+}
+
+#[test]
+fn tools_without_a_category_are_what_a_conversation_is_about() {
+    let own = [
+        ("shop_list_orders", "", "Lists the orders of a customer of the shop."),
+        ("shop_refund_order", "", "Refunds an order of the shop."),
+        ("shop_sales_report", "", "Makes a report of the sales of a year."),
+    ];
+    for selector in [selector_of(&own), selector_of(&[&TOOLS[..], &own].concat())] {
+        let first = "generate the yearly sales report";
+        let answer = ask(&selector, &says(first));
+        assert!(answer.confidence >= 0.5 && &*answer.tool_hints[0] == "shop_sales_report", "{answer:#?}");
+        let said = [first.to_owned()];
+        let next = Question { context: Some(&answer.context), said: &said, ..says("yes, do it") };
+        let next = ask(&selector, &next);
+        assert!(next.sticky && !next.no_tool_needed && &*next.tool_hints[0] == "shop_sales_report", "{next:#?}");
+        let solana = IntentContext {
+            networks: vec!["solana".to_owned()],
+            categories: vec!["solana".to_owned()],
+            last_confidence: 0.9,
+            ..IntentContext::default()
+        };
+        let answer = ask(&selector, &Question { context: Some(&solana), ..says("list the orders of customer anna") });
+        assert!(!answer.sticky && !answer.categories.contains(&"solana".to_owned()), "{answer:#?}");
+        assert_eq!(&*answer.tool_hints[0], "shop_list_orders");
+    }
 }
 
 fn says(message: &str) -> Question<'_> {

@@ -151,6 +151,21 @@ fn a_call_that_hangs_holds_up_no_other_call_of_its_server() {
 }
 
 #[test]
+fn a_misshapen_definition_hides_no_other() {
+    let served = Served::one("legacy misshapen");
+    let listed = served.ask("/mcp/all", "tools/list", json!({}))["result"]["tools"].clone();
+    let of = |name: &str| listed.as_array().unwrap().iter().find(|tool| tool["name"] == name).unwrap().clone();
+    for name in ["a_bare", "a_odd"] {
+        let tool = of(name);
+        assert_eq!(tool["inputSchema"], json!({"type": "object"}), "{tool}");
+        assert!(["title", "description", "annotations"].iter().all(|member| !tool[member].is_number()), "{tool}");
+        assert!(tool.get("annotations").is_none_or(Value::is_object), "{tool}");
+    }
+    let logs = served.logs("a");
+    assert!(logs.contains("defines `bare` with `inputSchema` not as the protocol has it"), "{logs}");
+}
+
+#[test]
 fn a_flood_of_tools_is_cut_off_and_said() {
     let served = Served::one("legacy tools=50000");
     let (mut count, mut cursor) = (0, Value::Null);
