@@ -6,6 +6,7 @@
 mod user_files;
 
 use std::env;
+use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -29,12 +30,15 @@ pub const INSTALLED_DOCUMENTS: &str = "/usr/share/almanac/tool_metadata";
 /// The tokens of an installed daemon.
 const INSTALLED_TOKENS: &str = "/etc/almanac/tokens";
 
+/// The environment's word for the configuration file.
+pub const CONFIG: &str = "ALMANAC_CONFIG";
+
 /// What the command line and the environment say.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Configuration")]
 pub struct Overrides {
     /// Configuration file [default: ./config/almanac.yaml, else /etc/almanac/almanac.yaml, else built in]
-    #[arg(long, env = "ALMANAC_CONFIG", value_name = "FILE")]
+    #[arg(long, env = CONFIG, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Directory of tool documents; repeatable [default: ./tool_metadata, else /etc/almanac/tool_metadata and
     /// /usr/share/almanac/tool_metadata]
@@ -94,8 +98,18 @@ pub struct DaemonOverrides {
 /// The configuration file that is meant, if there is one.
 pub fn file(overrides: &Overrides) -> Option<PathBuf> {
     overrides.config.clone().or_else(|| {
-        ["config/almanac.yaml", "/etc/almanac/almanac.yaml"].into_iter().map(PathBuf::from).find(|path| path.exists())
+        let places = ["config/almanac.yaml", "/etc/almanac/almanac.yaml"];
+        places.into_iter().map(PathBuf::from).find(|path| may_be_there(path))
     })
+}
+
+/// Is something at this path, or may there be? What cannot be looked at, and a link to nowhere, count: to go on as if
+/// nothing had been meant would open doors. Whoever reads it says what is wrong.
+pub fn may_be_there(path: &Path) -> bool {
+    match path.symlink_metadata() {
+        Ok(_) => true,
+        Err(error) => !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
+    }
 }
 
 /// The administrator's socket of a daemon with this state: beside the state, but for an installed daemon, which has a
@@ -156,6 +170,5 @@ pub fn default_tokens_file(without_machine: bool) -> Option<PathBuf> {
     let credential = env::var_os("CREDENTIALS_DIRECTORY").map(|directory| Path::new(&directory).join("tokens"));
     // In a project's directory the machine's tokens are not meant.
     let installed = (!without_machine && is_installed(&default_state_dir())).then(|| INSTALLED_TOKENS.into());
-    // A file that may be there but cannot be looked at must not open the door: reading it will fail, and say so.
-    credential.into_iter().chain(installed).find(|path: &PathBuf| path.try_exists().unwrap_or(true))
+    credential.into_iter().chain(installed).find(|path: &PathBuf| may_be_there(path))
 }

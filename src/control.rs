@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime};
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -107,6 +108,8 @@ pub struct Control {
     upstreams: Upstreams,
     metrics: Arc<Metrics>,
     readiness: Arc<Readiness>,
+    /// Why the configuration was not taken when it was read last, if it was not.
+    config_fault: Mutex<Option<String>>,
 }
 
 /// What [`Control`] is made of.
@@ -210,6 +213,7 @@ impl Control {
             upstreams,
             metrics,
             readiness,
+            config_fault: Mutex::default(),
         }
     }
 
@@ -306,17 +310,25 @@ impl Control {
     }
 
     fn reload_config(&self) -> Result<Applied, LoadError> {
-        let reconfigured = (self.reconfigure)().inspect_err(|error| {
-            ConfigReloaded { error: Some(&error.describe("; ")), fixed: &[] }.emit(&self.metrics);
-        })?;
+        let taken = self.take_config();
+        let fault = taken.as_ref().err().map(|error| error.describe("; "));
+        if let Some(error) = &fault {
+            ConfigReloaded { error: Some(error), fixed: &[] }.emit(&self.metrics);
+        }
+        *self.config_fault.lock() = fault;
+        taken
+    }
+
+    fn take_config(&self) -> Result<Applied, LoadError> {
+        let reconfigured = (self.reconfigure)()?;
         let Reconfigured { sources, auth, plugins, upstreams, selection, prices, level, fixed } = reconfigured;
+        self.tokens.configure(auth)?;
         if let Some(level) = level
             && let Err(error) = self.level.set(&level)
         {
             tracing::error!(%error, "log level not changed");
         }
         self.prices.store(Arc::new(prices));
-        self.tokens.configure(auth);
         self.engine.set_qualifier(selection);
         ConfigReloaded { error: None, fixed: &fixed }.emit(&self.metrics);
         Ok(Applied { sources, plugins, upstreams, waiting: fixed })
@@ -342,6 +354,19 @@ impl Control {
     /// Sets the log's level until the next reload that changes it.
     pub fn set_log_level(&self, level: &str) -> Result<(), LevelError> {
         self.level.set(level)
+    }
+
+    /// What goes wrong now, a line each.
+    pub fn troubles(&self) -> Vec<String> {
+        let store = self.engine.store();
+        let stored = store.trouble().map(|why| format!("nothing can be stored: {why}"));
+        let database = store.standings().and_then(|standings| {
+            let (why, waiting) = (standings.trouble.as_ref()?, standings.waiting);
+            Some(format!("the database cannot be used ({why}); records that wait on this machine: {waiting}"))
+        });
+        let kept = |why: &String| format!("the configuration is the one of before, since the new one is faulty: {why}");
+        let config = self.config_fault.lock().as_ref().map(kept);
+        stored.into_iter().chain(database).chain(config).chain(self.tokens.trouble()).collect()
     }
 
     /// How the daemon is.

@@ -26,7 +26,7 @@ use tokio::sync::watch;
 pub use config::Config;
 pub(crate) use database::options as database_options;
 use signals::{SignalRequest, Signals};
-pub use sockets::SocketError;
+pub use sockets::{SocketError, check as check_sockets};
 pub use state::StateError;
 pub(crate) use state::{Lock as StateLock, lock as lock_state};
 pub use tokens::FirstTokenError;
@@ -103,7 +103,7 @@ impl DaemonError {
             | Self::FirstToken(_)
             | Self::DatabaseUrl(_)
             | Self::Database(PostgresStartError::Setting(_)) => true,
-            Self::Socket(error) => matches!(error, SocketError::Exposed { .. }),
+            Self::Socket(error) => error.is_configuration(),
             _ => false,
         }
     }
@@ -266,6 +266,15 @@ fn start_store(
     };
     if let Some(options) = database {
         return Ok(Arc::new(Postgres::start(options, on_commit)?));
+    }
+    let waiting = store::postgres::spool::waiting_in(&config.state_dir);
+    if waiting > 0 {
+        tracing::warn!(
+            waiting,
+            directory = %config.state_dir.display(),
+            "records wait here for a database that several daemons share, and none is named; a start with its URL, or \
+             `almanacd spool forward`, sends them"
+        );
     }
     let options = store::sqlite::Options {
         settings: config.store.clone(),

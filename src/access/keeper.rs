@@ -130,8 +130,24 @@ impl TokenKeeper {
         self.followed.lock().file.clone()
     }
 
-    /// From the next look on these settings hold; of the issuer from now on.
-    pub fn configure(&self, settings: Settings) {
+    /// What is wrong with the tokens, for people.
+    pub fn trouble(&self) -> Option<String> {
+        let followed = self.followed.lock();
+        let file = followed.file.as_ref()?.display();
+        if let Some(faulty) = followed.faulty {
+            let holds = if faulty.has_expired { "nobody is let in" } else { "those of before hold" };
+            return Some(format!("{file} is faulty or cannot be read, and {holds}; `almanacd check` says more"));
+        }
+        let is_empty = self.load().is_empty() && self.issuer.load().is_none();
+        is_empty.then(|| format!("{file} has no token, so nobody is let in"))
+    }
+
+    /// From the next look on these settings hold; of the issuer from now on. Those that name another file which cannot
+    /// be read do not: a slip of the pen would lock everybody out.
+    pub fn configure(&self, settings: Settings) -> Result<(), LoadError> {
+        if let Some(file) = settings.file().filter(|file| Some(file) != self.followed.lock().file.as_ref()) {
+            Tokens::read(&file)?;
+        }
         let is_same = match &*self.issuer.load() {
             Some(issuer) => issuer.is_of(&settings.issuer, settings.max_stale),
             None => settings.issuer.issuer.is_none(),
@@ -141,6 +157,7 @@ impl TokenKeeper {
             self.changed.send_replace(());
         }
         self.followed.lock().settings = settings;
+        Ok(())
     }
 
     /// Looks at the file, and reads it if it changed or if `is_asked`. Nothing if nothing changed.
@@ -300,11 +317,22 @@ mod tests {
     }
 
     #[test]
+    fn another_file_that_cannot_be_read_is_not_taken() {
+        let mut bench = Bench::new();
+        assert!(bench.knows());
+        let settings = Settings { tokens_file: Some(bench.directory.path().join("none")), ..Settings::default() };
+        assert!(bench.keeper.configure(settings).is_err() && bench.knows());
+        assert_eq!(bench.keeper.trouble(), None);
+        fs::write(bench.file(), "").unwrap();
+        assert!(!bench.knows() && bench.keeper.trouble().unwrap().contains("has no token"));
+    }
+
+    #[test]
     fn the_first_file_is_found_without_a_restart() {
         let keeper = TokenKeeper::default();
         assert!(keeper.look(Instant::now(), true).is_none() && !keeper.load().are_required());
         let bench = Bench::new();
-        keeper.configure(Settings { tokens_file: Some(bench.file()), ..Settings::default() });
+        keeper.configure(Settings { tokens_file: Some(bench.file()), ..Settings::default() }).unwrap();
         assert_eq!(keeper.look(Instant::now(), false).unwrap().outcome.unwrap(), 1);
         assert!(keeper.load().find(&bench.token).is_some());
     }

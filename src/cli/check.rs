@@ -20,11 +20,12 @@ use crate::catalog::load::{self as documents, Documents, LoadOptions, Loaded};
 use crate::catalog::reload::{Reloader, Sources};
 use crate::catalog::{self, Settings};
 use crate::config::{self, DaemonOverrides, HomelessError, Overrides, UserFiles};
-use crate::daemon::{Config, DaemonError};
+use crate::daemon::{Config, DaemonError, SocketError, check_sockets};
 use crate::qualify::categories::file::CategoryFile;
 use crate::strict::diagnostic::{self, Diagnostic};
 use crate::strict::{LoadError, Severity, load};
 use crate::suggest::presets::directory::PresetDirectory;
+use crate::timing::Defaults;
 use crate::{llm, upstream};
 
 /// The path that stands for standard input, as elsewhere.
@@ -245,6 +246,19 @@ fn configured(subject: &Subject<'_>) -> Result<(Loaded, Vec<Diagnostic>), CliErr
     categories.read();
     diagnostics.extend(categories.current().1);
     let file = subject.file().unwrap_or_default();
+    if let Err(error) = Defaults::read(config.timing_defaults.as_deref()) {
+        diagnostics.extend(error.into_diagnostics());
+    }
+    let has_tokens = config.auth.file().is_some() || config.auth.issuer.issuer.is_some();
+    match check_sockets(&config, has_tokens) {
+        Ok(()) => {}
+        // The service may be given what is not known here.
+        Err(error @ SocketError::Exposed { .. }) => {
+            let hint = "a service may have them from a credential, ALMANAC_TOKEN_FILE or ALMANAC_FIRST_TOKEN";
+            diagnostics.push(Diagnostic::warning(&file, "socket", error.to_string()).with_hint(hint));
+        }
+        Err(error) => diagnostics.push(Diagnostic::error(&file, "socket", error.to_string())),
+    }
     diagnostics.extend(config.qualifier.llm.as_ref().and_then(|settings| llm::check(settings, &file)));
     diagnostics.extend(upstream::check(&config.mcp.upstream, &file));
     diagnostics.extend(config.auth.file().map(|file| tokens(&file)).unwrap_or_default());

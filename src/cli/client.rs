@@ -1,8 +1,8 @@
 //! Asks a running daemon over its own wire.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{fmt, io};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -10,11 +10,14 @@ use hyper::client::conn::http1;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use hyper::{Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
 
+use crate::mcp::stdio::tls;
 use crate::wire::problem::ProblemDocument;
 
 /// A daemon to ask.
@@ -28,16 +31,34 @@ pub(super) struct Client {
 /// How long an answer may take; a reload of many documents takes longest.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 enum Target {
     Socket(PathBuf),
     Http { authority: String },
+    Https { authority: String, name: ServerName<'static>, connector: TlsConnector },
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.said())
+    }
+}
+
+impl Target {
+    /// The socket or address.
+    fn said(&self) -> String {
+        match self {
+            Self::Socket(socket) => socket.display().to_string(),
+            Self::Http { authority } => format!("http://{authority}"),
+            Self::Https { authority, .. } => format!("https://{authority}"),
+        }
+    }
 }
 
 /// The daemon did not answer, or refused.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ClientError {
-    #[error("`{0}` is no address of a daemon, such as http://127.0.0.1:7311")]
+    #[error("`{0}` is no address of a daemon, such as http://127.0.0.1:7311 or https://almanac.example.com")]
     Address(String),
     #[error("cannot reach the daemon at {target}; is it running?")]
     Connect {
@@ -53,6 +74,9 @@ pub(super) enum ClientError {
     },
     #[error("the daemon's answer broke off")]
     Broken(#[from] hyper::Error),
+    /// No certificates, or none that can be used.
+    #[error("cannot set up TLS")]
+    Tls(#[from] rustls::Error),
     /// Not a request that can be sent.
     #[error("the request cannot be sent")]
     Request(#[from] hyper::http::Error),
@@ -73,17 +97,25 @@ impl Client {
         Self { target: Target::Socket(path.to_owned()), token: None, patience: PATIENCE }
     }
 
-    /// The daemon at `http://host:port`.
+    /// The daemon at `http://host:port`, or behind a proxy at `https://host`.
     pub(super) fn url(url: &str, token: Option<String>) -> Result<Self, ClientError> {
-        let uri: Uri = url.parse().map_err(|_| ClientError::Address(url.to_owned()))?;
-        match (uri.scheme_str(), uri.authority(), uri.path()) {
-            (Some("http"), Some(authority), "" | "/") => {
-                let host = authority.as_str();
-                let authority = if authority.port().is_some() { host.to_owned() } else { format!("{host}:80") };
-                Ok(Self { target: Target::Http { authority }, token, patience: PATIENCE })
+        let wrong = || ClientError::Address(url.to_owned());
+        let uri: Uri = url.parse().map_err(|_| wrong())?;
+        let authority = uri.authority().filter(|_| matches!(uri.path(), "" | "/")).ok_or_else(wrong)?;
+        let with_port = |port: u16| {
+            let host = authority.as_str();
+            if authority.port().is_some() { host.to_owned() } else { format!("{host}:{port}") }
+        };
+        let target = match uri.scheme_str() {
+            Some("http") => Target::Http { authority: with_port(80) },
+            Some("https") => {
+                let bare = authority.host().trim_matches(['[', ']']).to_owned();
+                let name = ServerName::try_from(bare).map_err(|_| wrong())?;
+                Target::Https { authority: with_port(443), name, connector: tls()? }
             }
-            _ => Err(ClientError::Address(url.to_owned())),
-        }
+            _ => return Err(wrong()),
+        };
+        Ok(Self { target, token, patience: PATIENCE })
     }
 
     /// The same for what may take so long.
@@ -98,10 +130,7 @@ impl Client {
         path: &str,
         body: Option<Bytes>,
     ) -> Result<(StatusCode, Bytes), ClientError> {
-        let target = match &self.target {
-            Target::Socket(socket) => socket.display().to_string(),
-            Target::Http { authority } => format!("http://{authority}"),
-        };
+        let target = self.target.said();
         let sent = self.send_to(&target, method, path, body);
         timeout(self.patience, sent).await.unwrap_or_else(|_| Err(ClientError::Silent { target: target.clone() }))
     }
@@ -123,6 +152,11 @@ impl Client {
                 let stream = TcpStream::connect(authority).await.map_err(connect)?;
                 self.over(stream, authority, method, path, body).await
             }
+            Target::Https { authority, name, connector } => {
+                let stream = TcpStream::connect(authority).await.map_err(connect)?;
+                let stream = connector.connect(name.clone(), stream).await.map_err(connect)?;
+                self.over(stream, authority, method, path, body).await
+            }
         }
     }
 
@@ -137,7 +171,7 @@ impl Client {
         if status.is_success() {
             return Ok(serde_json::from_slice(&answer)?);
         }
-        if status == StatusCode::NOT_FOUND && path.starts_with("/-/") && matches!(self.target, Target::Http { .. }) {
+        if status == StatusCode::NOT_FOUND && path.starts_with("/-/") && !matches!(self.target, Target::Socket(_)) {
             return Err(ClientError::AdminOnly);
         }
         Err(ClientError::Refused(Box::new(serde_json::from_slice(&answer)?)))

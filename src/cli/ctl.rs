@@ -105,6 +105,9 @@ pub(super) fn run(args: &CtlArgs, output: &mut Output) -> Result<Exit, CliError>
                 };
                 out.line(&format!("almanacd {}: {state}", answer.version));
                 out.line(&answer.status);
+                for trouble in &answer.troubles {
+                    out.line(&format!("trouble: {trouble}"));
+                }
                 let uptime = std::time::Duration::from_secs(answer.uptime_seconds as u64);
                 out.line(&format!("up {}, catalog of {}", humantime::format_duration(uptime), answer.loaded_at));
                 if answer.errors + answer.warnings > 0 {

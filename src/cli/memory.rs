@@ -13,9 +13,10 @@ use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 
 use super::file::Replacement;
-use super::memory_door::{DatabaseMode, MemoryDoor, state_dir};
+use super::memory_door::{DatabaseMode, MemoryDoor, own_state_dir};
 use super::output::Output;
 use super::{CliError, DaemonArgs, Exit, block_on};
+use crate::config::DATABASE_URL;
 use crate::daemon::StateError;
 use crate::engine::memory::{Archived, RecallError};
 use crate::memory::Kind;
@@ -78,6 +79,11 @@ pub(super) enum MemoryCliError {
     File { file: String, source: io::Error },
     #[error(transparent)]
     Backup(#[from] backup::BackupError),
+    #[error(
+        "all is kept in the PostgreSQL database that `store.url` or {DATABASE_URL} names, which its own tools copy \
+         (pg_dump); what is in the state directory is of before"
+    )]
+    SharedDatabase,
 }
 
 impl MemoryCliError {
@@ -271,7 +277,7 @@ pub(super) fn backup(args: &BackupArgs, output: &mut Output) -> Result<Exit, Cli
 }
 
 fn copy(file: &Path, state: Option<&Path>, output: &mut Output) -> Result<Exit, CliError> {
-    let from = file_in(&state_dir(state)?);
+    let from = file_in(&own_state_dir(state)?.ok_or(MemoryCliError::SharedDatabase)?);
     let bytes = backup::backup(&from, file).map_err(MemoryCliError::from)?;
     output.show(&json!({"file": file, "bytes": bytes}), |out| {
         out.line(&format!("{bytes} bytes to {}", file.display()));

@@ -13,7 +13,7 @@ use super::client::{Client, ClientError};
 use super::memory::MemoryCliError;
 use super::{CliError, DaemonArgs};
 use crate::access::DEFAULT_TENANT;
-use crate::config::{DATABASE_URL, DaemonOverrides, Overrides};
+use crate::config::{CONFIG, DATABASE_URL, DaemonOverrides, Overrides};
 use crate::daemon::{Config, DaemonError, StateError, database_options, lock_state};
 use crate::engine::Engine;
 use crate::engine::memory::RecallError;
@@ -50,9 +50,17 @@ enum Way {
     Files(Box<Engine>, #[expect(dead_code, reason = "held for as long as the files are used")] Box<dyn Send>),
 }
 
-/// Where the state is, as the configuration says.
-pub(super) fn state_dir(given: Option<&Path>) -> Result<PathBuf, CliError> {
-    Ok(Config::load(&Overrides::default(), &overrides(given))?.state_dir)
+/// Where the state is, if that is where everything is kept: nothing where daemons share a database.
+pub(super) fn own_state_dir(given: Option<&Path>) -> Result<Option<PathBuf>, CliError> {
+    let overrides = overrides(given);
+    let config = Config::load(&named(), &overrides)?;
+    let is_shared = database_options(&config, &overrides).map_err(DaemonError::from)?.is_some();
+    Ok((!is_shared).then_some(config.state_dir))
+}
+
+/// The configuration file that the environment names.
+fn named() -> Overrides {
+    Overrides { config: env::var_os(CONFIG).map(PathBuf::from), ..Overrides::default() }
 }
 
 fn overrides(state: Option<&Path>) -> DaemonOverrides {
@@ -89,7 +97,7 @@ impl MemoryDoor {
             }
         }
         let overrides = overrides(state);
-        let config = Config::load(&Overrides::default(), &overrides)?;
+        let config = Config::load(&named(), &overrides)?;
         let file = file_in(&config.state_dir);
         let is_files = database_options(&config, &overrides).map_err(DaemonError::from)?.is_none();
         if mode == DatabaseMode::Existing && is_files && !file.is_file() {

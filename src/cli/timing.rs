@@ -159,6 +159,9 @@ pub(super) fn record(args: &RecordArgs, output: &mut Output) -> Result<Exit, Cli
     let answer: RecordAnswer = block_on(args.daemon.client()?.ask("POST", "/v1/executions", Some(body)))?;
     output.show(&answer, |out| {
         out.line(if answer.recorded == 0 { "told before; nothing new" } else { "recorded, durably" });
+        for why in &answer.degraded {
+            out.note(why);
+        }
     });
     Ok(Exit::Success)
 }

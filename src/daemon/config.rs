@@ -122,7 +122,7 @@ impl Config {
         };
         config.serve_user(daemon.user);
         let beside = |name: &str| Some(file.as_deref()?.parent()?.join(name));
-        config.timing_defaults = beside("timing-defaults.yaml").filter(|path| path.exists());
+        config.timing_defaults = beside("timing-defaults.yaml").filter(|path| config::may_be_there(path));
         config.presets = beside("presets");
         config.categories = beside("categories.yaml");
         if !overrides.tool_metadata.is_empty() {

@@ -44,6 +44,36 @@ pub enum SocketError {
          auth.tokens_file"
     )]
     Exposed { address: SocketAddr },
+    /// Administration and clients have doors of their own.
+    #[error("{} is named as the administrator's socket and as that of MCP clients", .path.display())]
+    Same { path: PathBuf },
+    /// Not ours to remove.
+    #[error("cannot listen on {}: something that is no socket stands there; remove it", .path.display())]
+    NoSocket { path: PathBuf },
+}
+
+impl SocketError {
+    /// Is it for the operator to mend in the configuration?
+    pub(super) fn is_configuration(&self) -> bool {
+        matches!(self, Self::Exposed { .. } | Self::TooLong { .. } | Self::Same { .. })
+    }
+}
+
+/// Why the sockets cannot be as they are configured, if so, without making any.
+pub fn check(config: &Config, has_tokens: bool) -> Result<(), SocketError> {
+    refuse_exposed(config.listen, has_tokens)?;
+    let (admin, mcp) = (config.admin_socket(), config.mcp_socket());
+    fits(&admin)?;
+    if config.mcp.door.socket.is_some() {
+        fits(&mcp)?;
+    }
+    if admin == mcp { Err(SocketError::Same { path: admin }) } else { Ok(()) }
+}
+
+/// Has a path room in the address of a socket?
+fn fits(path: &Path) -> Result<(), SocketError> {
+    let length = path.as_os_str().len();
+    if length > MAX_PATH { Err(SocketError::TooLong { path: path.display().to_string(), length }) } else { Ok(()) }
 }
 
 pub(super) struct Sockets {
@@ -123,6 +153,9 @@ pub(super) fn open(config: &Config, has_tokens: bool) -> Result<Sockets, SocketE
         refuse_exposed(address, has_tokens)?;
         addresses.push(address);
     }
+    if config.admin_socket() == config.mcp_socket() && admin.is_empty() && mcp.is_empty() {
+        return Err(SocketError::Same { path: config.admin_socket() });
+    }
     let (admin_listeners, admin) = unix(admin, &config.admin_socket(), SHARED)?;
     let (mcp_listeners, mcp) = match mcp_place(config, &mcp) {
         Some((path, mode)) => match unix(mcp, &path, mode) {
@@ -194,16 +227,14 @@ fn refuse_exposed(address: SocketAddr, has_tokens: bool) -> Result<(), SocketErr
 /// A socket that nobody answers at was left by a daemon that was killed; anything else that stands there stays.
 fn bind_unix(path: &Path, mode: u32) -> Result<UnixListener, SocketError> {
     let bind = |source| SocketError::Bind { address: path.display().to_string(), source };
-    let length = path.as_os_str().len();
-    if length > MAX_PATH {
-        return Err(SocketError::TooLong { path: path.display().to_string(), length });
-    }
+    fits(path)?;
     make_parent(path).map_err(bind)?;
     match UnixStream::connect(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused && is_socket(path) => {
             fs::remove_file(path).map_err(bind)?;
         }
+        Err(_) if path.exists() && !is_socket(path) => return Err(SocketError::NoSocket { path: path.to_owned() }),
         Ok(_) | Err(_) => return Err(bind(io::ErrorKind::AddrInUse.into())),
     }
     let listener = UnixListener::bind(path).map_err(bind)?;

@@ -20,7 +20,7 @@ use super::request::Waits;
 use crate::config::UserFiles;
 use bridge::Bridge;
 use way::Way;
-pub use way::WayError;
+pub use way::{WayError, tls};
 
 /// Which daemon is meant.
 #[derive(Debug, Clone)]

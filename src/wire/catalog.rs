@@ -319,6 +319,9 @@ pub struct StatusAnswer {
     pub errors: usize,
     /// Warnings in documents.
     pub warnings: usize,
+    /// What goes wrong now, a line each: what cannot be stored, a configuration that was not taken, tokens.
+    #[serde(default)]
+    pub troubles: Vec<String>,
     /// The database that several daemons share, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database: Option<DatabaseState>,

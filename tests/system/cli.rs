@@ -117,6 +117,41 @@ fn check_of_nothing_says_so() {
 }
 
 #[test]
+fn check_finds_what_keeps_a_daemon_from_starting() {
+    let directory = TempDir::new().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    fs::create_dir_all(path("tool_metadata")).unwrap();
+    fs::create_dir_all(path("config")).unwrap();
+    fs::write(path("tool_metadata/a.yaml"), document("a", "t")).unwrap();
+    let check = |configuration: &str, part: &str| {
+        fs::write(path("config/almanac.yaml"), configuration).unwrap();
+        let (code, out, error) = run(almanacd().arg("check").current_dir(&directory));
+        assert!(out.contains(part) || error.contains(part), "{configuration}: {out}{error}");
+        // The service may have tokens that are not known here.
+        let is_warning = configuration.starts_with("listen");
+        assert_eq!(code, i32::from(!is_warning), "{configuration}");
+        let mut serve = almanacd();
+        serve.arg("serve").current_dir(&directory);
+        serve.args(["--listen", "127.0.0.1:0"].iter().filter(|_| !is_warning));
+        let (code, _, error) = run(&mut serve);
+        assert!(code == 78 && error.contains(part), "{configuration}: {code} {error}");
+    };
+    check("listen: 0.0.0.0:7399\n", "0.0.0.0:7399 is no loopback address, so tokens are needed");
+    check(&format!("mcp: {{socket: /tmp/{}}}\n", "x".repeat(120)), "the path of a socket has");
+    check("admin_socket: /tmp/x.sock\nmcp: {socket: /tmp/x.sock}\n", "and as that of MCP clients");
+    fs::write(path("config/timing-defaults.yaml"), "foo: 1\n").unwrap();
+    check("", "unknown key `foo`");
+    fs::remove_file(path("config/timing-defaults.yaml")).unwrap();
+    // A link to nowhere was meant to be a configuration.
+    fs::remove_file(path("config/almanac.yaml")).unwrap();
+    std::os::unix::fs::symlink("../elsewhere.yaml", path("config/almanac.yaml")).unwrap();
+    for command in [&["check"][..], &["serve", "--listen", "127.0.0.1:0"]] {
+        let (code, out, error) = run(almanacd().args(command).current_dir(&directory));
+        assert!(code != 0 && error.contains("config/almanac.yaml"), "{command:?}: {code} {out}{error}");
+    }
+}
+
+#[test]
 fn check_of_a_users_own_files() {
     let home = TempDir::new().unwrap();
     let own = home.path().join(".config/almanac");

@@ -77,6 +77,39 @@ fn a_backup_is_the_whole_store() {
 }
 
 #[test]
+fn a_backup_is_of_what_is_kept_and_whole() {
+    let site = Site::new();
+    site.save("a.yaml", &document("a", "t"));
+    drop(site.start());
+    let refused = |variable: Option<(&str, &str)>, expected: &str| {
+        let mut command = almanacd();
+        command.arg("backup").arg(site.path("copy.db")).arg("--state-dir").arg(site.path("state"));
+        command.envs(variable);
+        let output = command.output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && error.contains(expected), "{error}");
+        assert!(!site.path("copy.db").exists());
+    };
+    let shared = "its own tools copy (pg_dump)";
+    refused(Some(("ALMANAC_DATABASE_URL", "postgres://a@127.0.0.1:1/a")), shared);
+    let named = site.path("shared.yaml");
+    fs::write(&named, "store: {url: 'postgres://a@127.0.0.1:1/a'}\n").unwrap();
+    refused(Some(("ALMANAC_CONFIG", named.to_str().unwrap())), shared);
+    let database = site.path("state/almanac.db");
+    let whole = almanacd().arg("backup").arg(site.path("whole.db")).arg("--state-dir").arg(site.path("state")).status();
+    assert!(whole.unwrap().success());
+    for left in ["almanac.db-wal", "almanac.db-shm", "almanac.journal"] {
+        let _ = fs::remove_file(site.path("state").join(left));
+    }
+    fs::rename(site.path("whole.db"), &database).unwrap();
+    let mut bytes = fs::read(&database).unwrap();
+    assert!(bytes.len() > 40_960, "{}", bytes.len());
+    bytes[8192..32_768].fill(0xa5);
+    fs::write(&database, bytes).unwrap();
+    refused(None, "");
+}
+
+#[test]
 fn an_upgrade_of_the_package_restarts_the_service_and_leaves_its_sockets_open() {
     let directory = TempDir::new().unwrap();
     let path = |name: &str| directory.path().join(name);

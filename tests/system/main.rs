@@ -26,6 +26,7 @@ mod following;
 mod forget;
 mod house;
 mod http;
+mod https;
 mod install;
 mod issuer;
 mod journeys;

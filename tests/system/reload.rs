@@ -491,6 +491,16 @@ fn a_signal_and_a_request_reload() {
     assert_eq!((refused.status, refused.code().as_str()), (422, "faulty-configuration"));
     assert!(refused.text().contains("did you mean `catalog`?"), "{}", refused.text());
     assert_eq!(daemon.metric("almanac_config_last_reload_successful"), Some(0.0));
+    let troubles = || daemon.admin("GET", "/-/status", b"").json()["troubles"].clone();
+    assert!(troubles()[0].as_str().unwrap().contains("did you mean `catalog`?"), "{}", troubles());
+    // Nor is one that names tokens which are not there.
+    site.configure("auth: {tokens_file: none}\n");
+    let refused = daemon.admin("POST", "/-/reload", b"");
+    assert_eq!((refused.status, refused.code().as_str()), (422, "faulty-configuration"), "{}", refused.text());
+    assert_eq!(daemon.get("/v1/tools").status, 200);
+    site.configure("");
+    assert_eq!(daemon.admin("POST", "/-/reload", b"").status, 200);
+    assert_eq!(troubles(), serde_json::json!([]));
 }
 
 #[test]

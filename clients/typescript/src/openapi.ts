@@ -1873,6 +1873,8 @@ export interface StatusAnswer {
   errors: number;
   /** Warnings in documents. */
   warnings: number;
+  /** What goes wrong now, a line each: what cannot be stored, a configuration that was not taken, tokens. */
+  troubles?: string[];
   /** The database that several daemons share, if there is one. */
   database?: DatabaseState | null;
 }

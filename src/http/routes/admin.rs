@@ -177,6 +177,7 @@ pub(super) fn status_of(context: &Context) -> StatusAnswer {
         plugins_quarantined: status.plugins.aside,
         errors: status.errors,
         warnings: status.warnings,
+        troubles: context.control.troubles(),
         database: context.engine.store().standings().map(|standings| DaemonFigures::from(&*standings).into()),
     }
 }

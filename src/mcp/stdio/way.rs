@@ -272,7 +272,8 @@ async fn tcp(authority: &str) -> io::Result<TcpStream> {
 }
 
 /// Whom the system trusts.
-fn tls() -> Result<TlsConnector, WayError> {
+/// A client that trusts whom the system trusts.
+pub fn tls() -> Result<TlsConnector, rustls::Error> {
     let mut roots = RootCertStore::empty();
     // Systems ship a few that the TLS library does not take; the others hold. Without any the handshake says so.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

@@ -62,6 +62,8 @@ pub(super) struct PostgresSide {
     is_tainted: bool,
     /// Was the database ever seen to be one that fits?
     is_known: bool,
+    /// Was it said that the server does not do what it is asked?
+    is_in_trouble: bool,
     /// Keys of records that wait.
     waiting_keys: ToldKeys,
     opening: Option<JoinHandle<Result<DatabaseSession, DatabaseFault>>>,
@@ -101,6 +103,7 @@ impl PostgresSide {
             learnt: LearntRecords::default(),
             is_tainted: true,
             is_known: false,
+            is_in_trouble: false,
             waiting_keys: ToldKeys::default(),
             opening: None,
             open_at: now,
@@ -207,9 +210,6 @@ impl PostgresSide {
 
     /// The server does not do what it is asked.
     fn fail(&mut self, fault: &DatabaseFault) {
-        if self.outbox.trouble().is_none() {
-            tracing::warn!(%fault, "the database cannot be used; records wait on this machine");
-        }
         self.outbox.is_troubled(fault);
         if !fault.keeps_session() {
             self.outbox.hang_up();
@@ -221,6 +221,12 @@ impl PostgresSide {
     /// Says how it stands.
     fn say(&mut self) {
         let standings = self.outbox.standings();
+        match (&standings.trouble, self.is_in_trouble) {
+            (Some(fault), false) => tracing::warn!(fault, "the database cannot be used; records wait on this machine"),
+            (None, true) => tracing::info!(waiting = standings.waiting, "the database can be used again"),
+            _ => {}
+        }
+        self.is_in_trouble = standings.trouble.is_some();
         let refuses = standings.trouble.clone().filter(|_| !self.options.spools());
         if standings.trouble.is_none() || refuses.is_some() {
             self.shared.trouble.report(refuses);

@@ -68,9 +68,20 @@ fn copy(from: &Path, to: &Path, journalled: Vec<(i64, Execution)>) -> rusqlite::
     let mut copy = Connection::open(to)?;
     Backup::new(&held, &mut copy)?.run_to_completion(PAGES, Duration::ZERO, None)?;
     database::complete(&mut copy, journalled)?;
+    check(&copy)?;
     let pages: u64 = copy.pragma_query_value(None, "page_count", |row| row.get::<_, i64>(0))?.cast_unsigned();
     let size: u64 = copy.pragma_query_value(None, "page_size", |row| row.get::<_, i64>(0))?.cast_unsigned();
     Ok(pages * size)
+}
+
+/// A copy of what is damaged is damaged as well, and whoever needs it finds out too late.
+fn check(copy: &Connection) -> rusqlite::Result<()> {
+    let found: String = copy.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    if found == "ok" {
+        return Ok(());
+    }
+    let damaged = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
+    Err(rusqlite::Error::SqliteFailure(damaged, Some(format!("the database is damaged: {found}"))))
 }
 
 #[cfg(test)]
