@@ -126,12 +126,28 @@ impl Mcp {
     pub(super) fn unknown(&self, request: &McpRequest, name: &str) -> String {
         let address = &request.caller.address;
         let names = self.shown().names(address);
-        let near = near::nearest_few(name, names.iter().map(|name| &**name), 3);
+        if names.iter().any(|known| **known == *name) {
+            return format!("`{name}` is called by its own name, not by another tool");
+        }
+        // Their names begin with their server's, which is often left out.
+        let prefixed: Vec<&str> =
+            names.iter().map(|known| &**known).filter(|known| lacks_prefix(name, known)).collect();
+        let near = if prefixed.is_empty() {
+            near::nearest_few(name, names.iter().map(|name| &**name), 3)
+        } else {
+            prefixed.into_iter().take(3).collect()
+        };
         let quoted: Vec<String> = near.iter().map(|near| format!("`{near}`")).collect();
         let hint = if quoted.is_empty() { String::new() } else { format!("; did you mean {}?", quoted.join(" or ")) };
         let shown: String = name.chars().take(80).collect();
         format!("there is no tool `{shown}` here{hint}")
     }
+}
+
+/// Is it the end of a known name, behind a mark?
+fn lacks_prefix(name: &str, known: &str) -> bool {
+    let begins = known.strip_suffix(name).filter(|_| name.len() > 2);
+    begins.is_some_and(|begins| begins.ends_with(|last: char| !last.is_ascii_alphanumeric()))
 }
 
 /// A key that the tool does not know: what it holds would be left out.
@@ -203,6 +219,16 @@ mod tests {
         check("spread", None);
         check("files_read", Some("read"));
         check("", None);
+    }
+
+    #[test]
+    fn a_prefix_that_was_left_out_is_found() {
+        let check = |name: &str, known: &str, expected: bool| assert_eq!(lacks_prefix(name, known), expected, "{name}");
+        check("list_orders", "shop_list_orders", true);
+        check("orders", "shop_list_orders", true);
+        check("ist_orders", "shop_list_orders", false);
+        check("shop_list_orders", "shop_list_orders", false);
+        check("s", "shop_s", false);
     }
 
     #[test]

@@ -19,11 +19,27 @@ use super::shown::ListPage;
 use crate::jsonrpc::object::{self, Change};
 use crate::jsonrpc::{Era, Members, Version, instance, meta};
 
-/// What a client tells its model of us, at most 600 characters.
-pub(super) const INSTRUCTIONS: &str = "Almanac knows the tools that are described to it: which exist, which fit \
-    a task, how long a call takes, what usually comes next, and what was said before. Before you choose among many \
-    tools, ask find_tools with the task in words; ask predict_duration before a call that may take long. remember and \
-    recall keep what should outlast this conversation.";
+/// What a client tells its model of the tools of ours that it has, at most 600 characters.
+pub(super) fn instructions(has: impl Fn(OwnTool) -> bool) -> String {
+    if !OwnTool::ALL.into_iter().any(&has) {
+        return String::new();
+    }
+    let mut text = "Almanac knows the tools that are described to it: which exist, which fit a task, how long a call \
+                    takes, what usually comes next, and what was said before."
+        .to_owned();
+    let (finds, predicts) = (has(OwnTool::FindTools), has(OwnTool::PredictDuration));
+    let hints = [
+        (finds, "Before you choose among many tools, ask find_tools with the task in words."),
+        (predicts, "Before a call that may take long, ask predict_duration."),
+        (has(OwnTool::Remember), "remember keeps what should outlast this conversation."),
+        (has(OwnTool::Recall), "recall finds what was kept."),
+    ];
+    for (_, hint) in hints.into_iter().filter(|(is_there, _)| *is_there) {
+        text.push(' ');
+        text.push_str(hint);
+    }
+    text
+}
 
 /// What `initialize` says of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,7 +119,7 @@ impl Mcp {
             let result = tool.call(&reach, &caller.grant, request.value("arguments")).await;
             return complete(caller, result.into_json(caller.version));
         }
-        if let Some(tool) = MetaTool::parse(&name).filter(|_| shown.has_meta(&caller.address)) {
+        if let Some(tool) = MetaTool::parse(&name).filter(|tool| shown.has_meta_tool(&caller.address, *tool)) {
             return self.call_meta(request, events, tool).await;
         }
         self.await_starting(request).await;
@@ -131,7 +147,7 @@ impl Mcp {
 
     fn instructions(&self, address: &Address) -> Value {
         let shown = self.shown();
-        shown.list(address).map_or_else(|| INSTRUCTIONS.into(), |list| list.instructions.as_str().into())
+        shown.list(address).map_or_else(String::new, |list| list.instructions.clone()).into()
     }
 
     fn discover(&self, caller: &McpCaller) -> RpcAnswer {
@@ -195,7 +211,11 @@ mod tests {
 
     #[test]
     fn instructions_are_short() {
-        assert!(INSTRUCTIONS.chars().count() <= 600, "{}", INSTRUCTIONS.len());
+        let whole = instructions(|_| true);
+        assert!(whole.chars().count() <= 600, "{}", whole.len());
+        assert_eq!(instructions(|_| false), "");
+        let some = instructions(|tool| tool == OwnTool::Recall);
+        assert!(some.ends_with("before. recall finds what was kept."), "{some}");
     }
 
     #[test]

@@ -434,7 +434,9 @@ impl Mcp {
         let shows_metadata = self.view_settings(&caller.address).metadata;
         let is_unrecorded = self.engine.store().trouble().is_some();
         let told = if shows_metadata {
-            metadata::told(call, end, waiter.came == Came::Joining, is_unrecorded)
+            let shown = self.shown();
+            let facts = (waiter.came == Came::Joining, is_unrecorded);
+            metadata::told(call, end, facts, |name| shown.finds(&caller.address, name))
         } else {
             String::new()
         };

@@ -23,7 +23,7 @@ use crate::catalog::document::Overridden;
 use crate::engine::{Asked, Generation};
 use crate::jsonrpc::Era;
 use crate::sum::Sum;
-use crate::upstream::{Listed, ListedItem, ServerState};
+use crate::upstream::{Listed, ListedItem, OnTimeout, ServerState};
 
 /// What the default list may weigh without pins, in bytes: 1,500 tokens of four.
 pub(super) const BUDGET: usize = 6000;
@@ -227,6 +227,23 @@ impl Shown {
         }
     }
 
+    /// Is one of them in a view? That for results also is where calls of a server are answered with handles.
+    pub(super) fn has_meta_tool(&self, address: &Address, tool: MetaTool) -> bool {
+        self.has_meta(address) || tool == MetaTool::GetResult && self.gives_handles(address)
+    }
+
+    fn gives_handles(&self, address: &Address) -> bool {
+        let gives = |server: &ServerState| server.settings.on_timeout == OnTimeout::Handle;
+        let is_free = self.tool(address, MetaTool::GetResult.as_str()).is_none();
+        is_free
+            && match address {
+                Address::Server(name) => {
+                    self.offering.servers.iter().any(|server| server.name == *name && gives(server))
+                }
+                _ => self.servers_of(address).iter().any(|server| gives(server)),
+            }
+    }
+
     /// Is a tool of the catalog found in a view?
     pub(super) fn finds(&self, address: &Address, name: &str) -> bool {
         self.tool(address, name).is_some()
@@ -236,9 +253,10 @@ impl Shown {
     /// What is listed in all views, by its name.
     pub(super) fn names(&self, address: &Address) -> Vec<Arc<str>> {
         let own = OwnTool::ALL.into_iter().filter(|tool| self.has_own(address, *tool)).map(|tool| tool.as_str().into());
-        let meta = MetaTool::ALL.into_iter().filter(|_| self.has_meta(address)).map(|tool| tool.as_str().into());
+        let meta = MetaTool::ALL.into_iter().filter(|tool| self.has_meta_tool(address, *tool));
+        let meta = meta.map(|tool| tool.as_str().into());
         if let Address::Server(server) = address {
-            return self.offering.all_of(server).map(|tool| Arc::from(&*tool.own_name)).collect();
+            return meta.chain(self.offering.all_of(server).map(|tool| Arc::from(&*tool.own_name))).collect();
         }
         let served = self.offering.iter().filter(|tool| self.selects(address, tool)).map(|tool| Arc::clone(&tool.name));
         own.chain(meta).chain(served).collect()
@@ -284,14 +302,15 @@ impl Shown {
         let servers = self.server_names(address);
         if self.has_meta(address) {
             list.add("find_tools", &OwnTool::FindTools.definition_for(&servers));
-            for tool in MetaTool::ALL {
-                list.add(tool.as_str(), &tool.definition());
-            }
+        }
+        for tool in MetaTool::ALL.into_iter().filter(|tool| self.has_meta_tool(address, *tool)) {
+            list.add(tool.as_str(), &tool.definition());
         }
         for tool in OwnTool::ALL {
             let is_listed = tool == OwnTool::FindTools && self.has_meta(address);
             if !is_listed && self.has_own(address, tool) {
-                list.add(tool.as_str(), &tool.definition_for(&servers));
+                // Where nothing calls what is found, it is not said how.
+                list.add(tool.as_str(), &tool.definition_for(&[]));
             }
         }
         let own_bytes = list.bytes() + list.instructions.len();
@@ -352,13 +371,13 @@ impl Shown {
             return server.and_then(|server| server.listed.as_ref()?.instructions.clone()).unwrap_or_default();
         }
         if !self.has_meta(address) {
-            return super::methods::INSTRUCTIONS.to_owned();
+            return super::methods::instructions(|tool| self.has_own(address, tool));
         }
         let named = named(&self.server_names(address), 200);
         format!(
-            "Almanac has the tools of {named}. They are not all listed: find_tools finds them by the task in words and \
-             shows how they are called; call_tool calls them. A call that takes long is answered with a handle, for \
-             which get_result waits."
+            "Almanac has the tools of {named}. Those that are not listed are found by find_tools, which takes the task \
+             in words and shows how they are called; call_tool calls them. A call that takes long is answered with a \
+             handle, for which get_result waits."
         )
     }
 }

@@ -192,6 +192,7 @@ impl Fixture<'_> {
         if self.words.contains_key("misshapen") {
             let odd = json!({"title": 7, "description": null, "inputSchema": {"type": "array"}, "annotations": null});
             tools.push(json!({"name": "bare"}));
+            tools.push(tool("shapeless".to_owned()));
             tools.push(odd);
             tools.last_mut().unwrap()["name"] = "odd".into();
         }

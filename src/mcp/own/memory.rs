@@ -73,7 +73,9 @@ pub(super) async fn remember(engine: &Engine, grant: &Grant, arguments: Node) ->
 fn with_defaults(kind: Kind, metadata: Node) -> Node {
     let Node::Map(mut entries) = metadata else { return metadata };
     let mut default = |key: &str, value: &str| {
-        if !entries.iter().any(|(known, _)| known == key) {
+        // Fields may be spelt either way.
+        let is_said = |known: &str| known.replace('_', "").eq_ignore_ascii_case(key);
+        if !entries.iter().any(|(known, _)| is_said(known)) {
             entries.push((key.to_owned(), Node::String(value.to_owned())));
         }
     };

@@ -15,6 +15,7 @@ pub(super) struct CallResult {
     says_error: bool,
     asks: bool,
     is_task: bool,
+    fault: Option<&'static str>,
 }
 
 /// A [`CallReply`] whose result was looked at.
@@ -30,16 +31,22 @@ impl CallResult {
     pub(super) fn read(json: Box<RawValue>) -> Self {
         let said = Members::read(&json).map(|members| {
             let says_error = members.get("isError").is_some_and(|value| value.get() == "true");
-            (says_error, rounds::asks(&members), server_task::may_be(&members))
+            let (asks, is_task) = (rounds::asks(&members), server_task::may_be(&members));
+            let fault = if asks || is_task { None } else { fault_of(&members) };
+            (says_error, asks, is_task, fault)
         });
-        // What is no object says nothing; it is refused where it is delivered.
-        let (says_error, asks, is_task) = said.unwrap_or_default();
-        Self { json, says_error, asks, is_task }
+        let (says_error, asks, is_task, fault) = said.unwrap_or((false, false, false, Some("it is no object")));
+        Self { json, says_error, asks, is_task, fault }
     }
 
     /// As the server gave it.
     pub(super) fn json(&self) -> &RawValue {
         &self.json
+    }
+
+    /// Why it is no result, if so: a client's library would refuse it, and its model would read nothing.
+    pub(super) fn fault(&self) -> Option<&'static str> {
+        self.fault
     }
 
     /// Did the tool fail?
@@ -55,6 +62,17 @@ impl CallResult {
     /// Does it look like a task instead of a result?
     pub(super) fn is_task(&self) -> bool {
         self.is_task
+    }
+}
+
+/// Why a result is none, as far as its beginning tells.
+fn fault_of(members: &Members<'_>) -> Option<&'static str> {
+    let content = members.get("content").map(RawValue::get);
+    let first = content.and_then(|content| content.strip_prefix('[')).map(|items| items.trim_start().chars().next());
+    match (content, first) {
+        (_, Some(Some('{' | ']'))) => None,
+        (None, _) => Some("its result has no `content`"),
+        _ => Some("`content` of its result is no list of blocks"),
     }
 }
 
@@ -84,5 +102,22 @@ mod tests {
         check(r#"{"task":{"taskId":"b"}}"#, [false, false, true]);
         check(r#"{"content":[],"task":{"taskId":"b"}}"#, [false, false, false]);
         check("[]", [false, false, false]);
+    }
+
+    #[test]
+    fn what_is_no_result_is_told() {
+        let check = |json: &str, expected: Option<&str>| {
+            let result = CallResult::read(RawValue::from_string(json.to_owned()).unwrap());
+            assert_eq!(result.fault(), expected, "{json}");
+        };
+        check(r#"{"content": [ ]}"#, None);
+        check(r#"{"content":[{"type":"text","text":"a"}]}"#, None);
+        check(r#"{"resultType":"input_required","inputRequests":{}}"#, None);
+        check(r#"{"task":{"taskId":"b"}}"#, None);
+        check("{}", Some("its result has no `content`"));
+        check(r#"{"content":"hello"}"#, Some("`content` of its result is no list of blocks"));
+        check(r#"{"content":["hello"]}"#, Some("`content` of its result is no list of blocks"));
+        check(r#"{"content":null}"#, Some("`content` of its result is no list of blocks"));
+        check("7", Some("it is no object"));
     }
 }

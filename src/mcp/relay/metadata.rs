@@ -48,9 +48,18 @@ pub(super) async fn expect(engine: Arc<Engine>, facts: CallFacts) -> Option<Map<
     }
 }
 
-/// All that is told once the call has ended, as JSON.
-pub(super) fn told(call: &OngoingCall, end: &CallEnd, is_joined: bool, is_unrecorded: bool) -> String {
+/// All that is told once the call has ended, as JSON. Only tools that can be found where it is told are suggested.
+pub(super) fn told(
+    call: &OngoingCall,
+    end: &CallEnd,
+    (is_joined, is_unrecorded): (bool, bool),
+    is_found: impl Fn(&str) -> bool,
+) -> String {
     let mut told = end.metadata.clone().unwrap_or_default();
+    let suggested = told.get_mut("suggestions").and_then(|suggestions| suggestions.get_mut("next_tools"));
+    if let Some(Value::Array(tools)) = suggested {
+        tools.retain(|tool| tool["tool"].as_str().is_some_and(&is_found));
+    }
     let timing = told.entry("timing").or_insert_with(|| json!({}));
     timing["duration_ms"] = (end.duration.as_millis() as u64).into();
     let mut about = json!({"server": call.tool.server.name, "queued_ms": end.queued.as_millis() as u64});

@@ -160,7 +160,7 @@ impl CallTask {
         let ran_for = call.sent.get().map(std::time::Instant::elapsed);
         let (outcome, duration, queued) = match reply {
             Some(Ok(CallAnswer { outcome, duration, queued })) => {
-                (outcome.map_err(CallFailure::Error), Some(duration), queued)
+                (outcome.map_err(CallFailure::Error).and_then(|result| whole(&call, result)), Some(duration), queued)
             }
             Some(Err(fault)) => (Err(CallFailure::Fault(fault)), ran_for, Duration::ZERO),
             None => (Err(CallFailure::Cancelled), ran_for, Duration::ZERO),
@@ -306,6 +306,17 @@ impl CallTask {
         let (relay, tenant) = (&self.door.relay, &self.call.owner.tenant);
         let asks = self.call.terms.get().is_some_and(|terms| terms.caller.can_answer(method, params));
         asks && relay.can_park(tenant)
+    }
+}
+
+/// The result, if it is one.
+fn whole(call: &OngoingCall, result: CallResult) -> Result<CallResult, CallFailure> {
+    match result.fault() {
+        None => Ok(result),
+        Some(why) => {
+            let server = call.tool.server.name.clone();
+            Err(CallFailure::Fault(CallFault::Unreadable { server, reason: why.to_owned() }))
+        }
     }
 }
 

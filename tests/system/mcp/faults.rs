@@ -162,6 +162,13 @@ fn a_misshapen_definition_hides_no_other() {
         assert!(tool.get("annotations").is_none_or(Value::is_object), "{tool}");
     }
     let logs = served.logs("a");
+    // Nor is what is no result passed on as one.
+    for (result, why) in [(json!({}), "has no `content`"), (json!({"content": "hello"}), "is no list of blocks")] {
+        let told = served.call("a_shapeless", result);
+        assert!(told["isError"] == true && text(&told).contains(why), "{told}");
+    }
+    wait_until("the records", || served.recorded("a_shapeless") == 2);
+    assert_eq!(served.daemon.json("/v1/executions?tool=a_shapeless")["items"][0]["outcome"], "error");
     assert!(logs.contains("defines `bare` with `inputSchema` not as the protocol has it"), "{logs}");
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::client::{BOTH, MODERN, Stream, meta};
-use super::served::{Served, ask, messages, text};
+use super::served::{Served, ask, messages, names, text};
 use crate::daemon::wait_until;
 use crate::mcp_fixture::server;
 
@@ -135,6 +135,15 @@ fn a_direct_call_gets_a_handle_where_that_is_configured() {
     let served = Served::new(&servers, "  anonymous_calls: true\n  client_timeout: 300ms\n");
     let given = served.call("a_sleep", json!({"ms": 60_000}));
     assert!(text(&given).contains("Call get_result with handle c_"), "{given}");
+    // It is redeemed wherever it is given.
+    for view in ["/mcp/all", "/mcp/server/a"] {
+        assert!(names(&served.ask(view, "tools/list", json!({}))).contains(&"get_result".to_owned()), "{view}");
+        let handle = &given["structuredContent"]["handle"];
+        let fetch = json!({"name": "get_result", "arguments": {"handle": handle, "wait_seconds": 0}});
+        let fetched = served.ask(view, "tools/call", fetch);
+        assert_eq!(&fetched["result"]["structuredContent"]["handle"], handle, "{view}: {fetched}");
+    }
+    assert!(!names(&served.ask("/mcp/server/b", "tools/list", json!({}))).contains(&"get_result".to_owned()));
     // Else it goes on as long as its client waits.
     let params = json!({"name": "b_sleep", "arguments": {"ms": 900}, "_meta": meta()});
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();

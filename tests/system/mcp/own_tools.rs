@@ -94,6 +94,11 @@ fn what_is_remembered_is_recalled() {
     let (tagged, _) = call(&daemon, "recall", json!({"criteria": {"tags": "ops"}, "limit": 1}));
     assert_eq!(tagged["total"], 1);
     let other = json!({"content": "hm", "kind": "cognitive_process", "metadata": {"processType": "thought"}});
+    let spelt = json!({"content": "x", "metadata": {"agent_id": "agent:agent:spelt"}});
+    let (memory, failed) = call(&daemon, "remember", spelt);
+    assert!(!failed, "{memory}");
+    let memory = daemon.json(&format!("/v1/memories/{}", memory["id"].as_str().unwrap()));
+    assert_eq!(memory["metadata"]["agentId"]["id"], "spelt", "{memory}");
     let (thought, failed) = call(&daemon, "remember", other);
     assert!(!failed, "{thought}");
     let (thoughts, _) = call(&daemon, "recall", json!({"kind": "cognitive_process"}));

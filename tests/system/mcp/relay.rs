@@ -58,6 +58,8 @@ fn a_found_tool_is_called_as_models_call() {
             assert!(text(&result).contains(part), "{arguments}: {result}");
         }
     };
+    check(json!({"name": "write"}), &["there is no tool `write`", "did you mean `a_write`?"]);
+    check(json!({"name": "find_tools"}), &["`find_tools` is called by its own name"]);
     check(json!({"name": "a_wriet"}), &["there is no tool `a_wriet`", "did you mean `a_write`"]);
     check(json!({}), &["/name is missing"]);
     check(json!({"name": "a_write", "arguments": {}}), &["`path` is missing", "its schema: {", "required"]);
