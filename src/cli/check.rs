@@ -145,7 +145,8 @@ fn look(subject: &Subject<'_>) -> Result<Found, CliError> {
     let Documents { good, bad, .. } = loaded.documents;
     let documents = good + bad;
     if documents == 0 && diagnostics.is_empty() {
-        let place = paths.first().cloned().unwrap_or_default();
+        let configured = || subject.config().ok()?.documents().roots.first().cloned();
+        let place = paths.first().cloned().or_else(configured).unwrap_or_default();
         let warning = Diagnostic::warning(&place, "no-documents", "no document (.yaml or .yml) was found");
         diagnostics.push(warning.with_hint("JSON is read from files that end in .json"));
     }

@@ -155,11 +155,10 @@ fn list_plugins(client: &Client, output: &mut Output) -> Result<Exit, CliError> 
                 "{:<12} {}{version}, {} calls, {missed} missed, {} restarts{sandbox}",
                 state, item.id, calls.answered, item.restarts
             ));
-            let reason = item
-                .update_refused
-                .as_ref()
-                .or(item.refusal.as_ref())
-                .or(item.last_fault.as_ref().map(|fault| &fault.message));
+            // What a version did that is gone is in the log.
+            let past =
+                item.last_fault.as_ref().filter(|fault| item.hash.as_ref().is_none_or(|hash| *hash == fault.hash));
+            let reason = item.update_refused.as_ref().or(item.refusal.as_ref()).or(past.map(|fault| &fault.message));
             if let Some(reason) = reason {
                 out.line(&format!("             {reason}"));
             }

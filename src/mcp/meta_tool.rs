@@ -140,7 +140,10 @@ impl Mcp {
         let quoted: Vec<String> = near.iter().map(|near| format!("`{near}`")).collect();
         let hint = if quoted.is_empty() { String::new() } else { format!("; did you mean {}?", quoted.join(" or ")) };
         let shown: String = name.chars().take(80).collect();
-        format!("there is no tool `{shown}` here{hint}")
+        let down = self.shown().down(address);
+        let of = down.iter().find(|(server, _)| name.starts_with(server.as_str()));
+        let down = of.map_or_else(String::new, |(server, why)| format!("; the server `{server}` does not run: {why}"));
+        format!("there is no tool `{shown}` here{hint}{down}")
     }
 }
 

@@ -359,6 +359,12 @@ impl Shown {
         self.offering.servers.iter().filter(|server| names.contains(&server.name)).cloned().collect()
     }
 
+    /// Servers of a view that do not run and of which nothing was ever listed, each with why.
+    pub(super) fn down(&self, address: &Address) -> BTreeMap<String, String> {
+        let servers = self.servers_of(address).into_iter().filter(|server| server.listed.is_none());
+        servers.filter_map(|server| Some((server.name.clone(), server.problem.clone()?))).collect()
+    }
+
     fn server_names(&self, address: &Address) -> Vec<String> {
         let in_view = |name: &String| self.view(address).servers.as_ref().is_none_or(|servers| servers.contains(name));
         self.offering.servers.iter().map(|server| server.name.clone()).filter(in_view).collect()

@@ -79,8 +79,17 @@ fn serve(channel: &mut Channel) -> Result<(), WorkerError> {
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from)?;
     ignore_signals();
     close_rest()?;
-    let Some(Order::Setup(setup)) = channel.receive()? else { return Err(WorkerError::Order) };
-    let Some(Order::Snapshot(snapshot)) = channel.receive()? else { return Err(WorkerError::Order) };
+    // The end of the socket is the daemon's, which may stop while this starts.
+    let setup = match channel.receive()? {
+        Some(Order::Setup(setup)) => setup,
+        Some(_) => return Err(WorkerError::Order),
+        None => return Ok(()),
+    };
+    let snapshot = match channel.receive()? {
+        Some(Order::Snapshot(snapshot)) => snapshot,
+        Some(_) => return Err(WorkerError::Order),
+        None => return Ok(()),
+    };
     let mut instance = match start(channel.socket.as_fd(), setup, &snapshot) {
         Ok((instance, hello)) => {
             channel.send(&Reply::Ready(hello))?;

@@ -37,6 +37,8 @@ fn the_command_line_keeps_finds_and_moves_them() {
     assert_eq!(code, 0);
     let (code, said, error) = run(&site, &["memory", "backup", "copy.db", "--state-dir", "state"]);
     assert_eq!((code, error.as_str()), (0, ""), "{said}");
+    let (_, _, faults) = run(&site, &["memory", "purge", "--user", "x"]);
+    assert!(faults.contains("userId") && !faults.contains("exactly one"), "{faults}");
     let (_, said, _) = run(&site, &["memory", "purge", "--user", "user:user:x"]);
     assert_eq!(said, "1 memories removed for good\n");
     let (_, said, _) = run(&site, &["memory", "import", "all.jsonl"]);

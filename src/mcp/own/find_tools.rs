@@ -1,5 +1,6 @@
 //! `find_tools`: which tools fit a task, and what is each?
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -118,6 +119,9 @@ struct FoundAnswer {
     /// Servers that are starting, whose tools are not known yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     starting: Vec<String>,
+    /// Servers that do not run, whose tools are not known, each with why.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    down: BTreeMap<String, String>,
     /// Why no question finds anything, if none can.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<&'static str>,
@@ -178,6 +182,7 @@ fn answer(reach: &Reach, tenant: &Arc<str>, arguments: Arguments) -> FoundAnswer
     let has_servers = shown.offering.has_servers();
     let is_found = |name: &str| shown.finds(address, name);
     let starting: Vec<String> = shown.offering.starting().map(|server| server.name.clone()).collect();
+    let down = shown.down(address);
     let has_any = || !starting.is_empty() || generation.catalog().iter().any(|entry| is_found(entry.name()));
     let note = |tools: &[Described]| (tools.is_empty() && !has_any()).then_some(NO_TOOLS);
     match (arguments.query, arguments.names) {
@@ -202,6 +207,7 @@ fn answer(reach: &Reach, tenant: &Arc<str>, arguments: Arguments) -> FoundAnswer
                 nearest: found.nearest.iter().map(|entry| entry.name().to_string()).collect(),
                 unknown: Map::new(),
                 starting,
+                down,
             }
         }
         (None, names) => {
@@ -215,7 +221,7 @@ fn answer(reach: &Reach, tenant: &Arc<str>, arguments: Arguments) -> FoundAnswer
                 }
             }
             let note = note(&tools);
-            FoundAnswer { search_id: None, tools, more: 0, nearest: Vec::new(), unknown, starting, note }
+            FoundAnswer { search_id: None, tools, more: 0, nearest: Vec::new(), unknown, starting, down, note }
         }
     }
 }

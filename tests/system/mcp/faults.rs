@@ -151,6 +151,20 @@ fn a_call_that_hangs_holds_up_no_other_call_of_its_server() {
 }
 
 #[test]
+fn servers_that_do_not_run_are_told() {
+    let servers = format!("    a: {}}}\n    gone: {{command: [/nonexistent/x]}}\n", server("legacy"));
+    let served = Served::start(Site::new(), &servers, "  anonymous_calls: true\n");
+    served.await_server("a");
+    let found = wait_for("the failure", || {
+        let found = served.call("find_tools", json!({"query": "echo"}))["structuredContent"].take();
+        found["down"].is_object().then_some(found)
+    });
+    assert!(found["down"]["gone"].as_str().unwrap().contains("/nonexistent/x is not there"), "{found}");
+    let refused = served.call("call_tool", json!({"name": "gone_x", "arguments": {}}));
+    assert!(text(&refused).contains("the server `gone` does not run"), "{refused}");
+}
+
+#[test]
 fn a_misshapen_definition_hides_no_other() {
     let served = Served::one("legacy misshapen");
     let listed = served.ask("/mcp/all", "tools/list", json!({}))["result"]["tools"].clone();
