@@ -322,13 +322,13 @@ impl Control {
     fn take_config(&self) -> Result<Applied, LoadError> {
         let reconfigured = (self.reconfigure)()?;
         let Reconfigured { sources, auth, plugins, upstreams, selection, prices, level, fixed } = reconfigured;
-        self.tokens.configure(auth)?;
         if let Some(level) = level
             && let Err(error) = self.level.set(&level)
         {
             tracing::error!(%error, "log level not changed");
         }
         self.prices.store(Arc::new(prices));
+        self.tokens.configure(auth);
         self.engine.set_qualifier(selection);
         ConfigReloaded { error: None, fixed: &fixed }.emit(&self.metrics);
         Ok(Applied { sources, plugins, upstreams, waiting: fixed })

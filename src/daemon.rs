@@ -267,7 +267,10 @@ fn start_store(
     if let Some(options) = database {
         return Ok(Arc::new(Postgres::start(options, on_commit)?));
     }
-    let waiting = store::postgres::spool::waiting_in(&config.state_dir);
+    let waiting = store::postgres::spool::waiting_in(&config.state_dir).unwrap_or_else(|error| {
+        tracing::warn!(%error, "what waits here for a database cannot be read");
+        0
+    });
     if waiting > 0 {
         tracing::warn!(
             waiting,

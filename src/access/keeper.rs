@@ -133,7 +133,8 @@ impl TokenKeeper {
     /// What is wrong with the tokens, for people.
     pub fn trouble(&self) -> Option<String> {
         let followed = self.followed.lock();
-        let file = followed.file.as_ref()?.display();
+        let file = followed.settings.file().or_else(|| followed.file.clone())?;
+        let file = file.display();
         if let Some(faulty) = followed.faulty {
             let holds = if faulty.has_expired { "nobody is let in" } else { "those of before hold" };
             return Some(format!("{file} is faulty or cannot be read, and {holds}; `almanacd check` says more"));
@@ -142,12 +143,8 @@ impl TokenKeeper {
         is_empty.then(|| format!("{file} has no token, so nobody is let in"))
     }
 
-    /// From the next look on these settings hold; of the issuer from now on. Those that name another file which cannot
-    /// be read do not: a slip of the pen would lock everybody out.
-    pub fn configure(&self, settings: Settings) -> Result<(), LoadError> {
-        if let Some(file) = settings.file().filter(|file| Some(file) != self.followed.lock().file.as_ref()) {
-            Tokens::read(&file)?;
-        }
+    /// From the next look on these settings hold; of the issuer from now on.
+    pub fn configure(&self, settings: Settings) {
         let is_same = match &*self.issuer.load() {
             Some(issuer) => issuer.is_of(&settings.issuer, settings.max_stale),
             None => settings.issuer.issuer.is_none(),
@@ -157,7 +154,6 @@ impl TokenKeeper {
             self.changed.send_replace(());
         }
         self.followed.lock().settings = settings;
-        Ok(())
     }
 
     /// Looks at the file, and reads it if it changed or if `is_asked`. Nothing if nothing changed.
@@ -317,11 +313,9 @@ mod tests {
     }
 
     #[test]
-    fn another_file_that_cannot_be_read_is_not_taken() {
+    fn a_file_without_a_token_is_trouble() {
         let mut bench = Bench::new();
         assert!(bench.knows());
-        let settings = Settings { tokens_file: Some(bench.directory.path().join("none")), ..Settings::default() };
-        assert!(bench.keeper.configure(settings).is_err() && bench.knows());
         assert_eq!(bench.keeper.trouble(), None);
         fs::write(bench.file(), "").unwrap();
         assert!(!bench.knows() && bench.keeper.trouble().unwrap().contains("has no token"));
@@ -332,7 +326,7 @@ mod tests {
         let keeper = TokenKeeper::default();
         assert!(keeper.look(Instant::now(), true).is_none() && !keeper.load().are_required());
         let bench = Bench::new();
-        keeper.configure(Settings { tokens_file: Some(bench.file()), ..Settings::default() }).unwrap();
+        keeper.configure(Settings { tokens_file: Some(bench.file()), ..Settings::default() });
         assert_eq!(keeper.look(Instant::now(), false).unwrap().outcome.unwrap(), 1);
         assert!(keeper.load().find(&bench.token).is_some());
     }

@@ -277,7 +277,14 @@ pub(super) fn backup(args: &BackupArgs, output: &mut Output) -> Result<Exit, Cli
 }
 
 fn copy(file: &Path, state: Option<&Path>, output: &mut Output) -> Result<Exit, CliError> {
-    let from = file_in(&own_state_dir(state)?.ok_or(MemoryCliError::SharedDatabase)?);
+    let from = match (own_state_dir(state)?, state) {
+        (Some(own), _) => file_in(&own),
+        (None, Some(named)) if file_in(named).is_file() => {
+            output.note(&MemoryCliError::SharedDatabase.to_string());
+            file_in(named)
+        }
+        (None, _) => return Err(MemoryCliError::SharedDatabase.into()),
+    };
     let bytes = backup::backup(&from, file).map_err(MemoryCliError::from)?;
     output.show(&json!({"file": file, "bytes": bytes}), |out| {
         out.line(&format!("{bytes} bytes to {}", file.display()));

@@ -5,7 +5,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use super::{DaemonOverrides, INSTALLED_CONFIGURATION, INSTALLED_DOCUMENTS, Overrides};
+use super::{DaemonOverrides, INSTALLED_CONFIGURATION, INSTALLED_DOCUMENTS, Overrides, may_be_there};
 
 /// There is no home directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -34,7 +34,10 @@ impl UserFiles {
 
     fn new(state: PathBuf, own: &Path, installed: &Path) -> Self {
         let places = [own, installed];
-        let configuration = places.map(|place| place.join("almanac.yaml")).into_iter().find(|file| file.is_file());
+        let [of_user, of_machine] = places.map(|place| place.join("almanac.yaml"));
+        // The machine's may be there for others only.
+        let of_machine = Some(of_machine).filter(|file| file.is_file());
+        let configuration = if may_be_there(&of_user) { Some(of_user) } else { of_machine };
         let documents = places.map(|place| place.join("tool_metadata")).into_iter();
         let documents = documents.chain([INSTALLED_DOCUMENTS.into()]).collect();
         Self { state, configuration, documents }

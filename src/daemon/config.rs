@@ -8,6 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use crate::access::Tokens;
 use crate::config::{self, DaemonOverrides, Overrides, UserFiles};
 use crate::control::{Reconfigure, Reconfigured};
 use crate::strict::read::Limits;
@@ -235,17 +236,19 @@ impl Config {
             let fresh = Self::load(&overrides, &daemon)?;
             let mut held = held.lock();
             let fixed = held.fixed_differences(&fresh);
+            if !fixed.iter().any(|key| key == TOKENS || key == ISSUER) {
+                // Another file that cannot be read would lock everybody out; most likely it is a slip of the pen.
+                let other = fresh.auth.file().filter(|file| Some(file) != held.auth.file().as_ref());
+                other.map(|file| Tokens::read(&file)).transpose()?;
+                held.auth.clone_from(&fresh.auth);
+            }
             let level = (fresh.log.level != held.log.level).then(|| fresh.log.level.clone());
             held.log.level.clone_from(&fresh.log.level);
             // Views and what calls are allowed change at once; the door itself hears of it by this.
             door.send_replace(Arc::new(fresh.mcp.door.clone()));
             Ok(Reconfigured {
                 sources: fresh.reloading(),
-                auth: if fixed.iter().any(|key| key == TOKENS || key == ISSUER) {
-                    held.auth.clone()
-                } else {
-                    fresh.auth.clone()
-                },
+                auth: held.auth.clone(),
                 plugins: fresh.plugin_host(),
                 upstreams: fresh.upstreams(),
                 selection: fresh.qualifier.selection,

@@ -141,8 +141,12 @@ impl Mcp {
         let hint = if quoted.is_empty() { String::new() } else { format!("; did you mean {}?", quoted.join(" or ")) };
         let shown: String = name.chars().take(80).collect();
         let down = self.shown().down(address);
-        let of = down.iter().find(|(server, _)| name.starts_with(server.as_str()));
-        let down = of.map_or_else(String::new, |(server, why)| format!("; the server `{server}` does not run: {why}"));
+        let of = down.iter().find(|(server, _)| {
+            name.strip_prefix(server.prefix.as_str()).is_some_and(|rest| rest.starts_with('_'))
+                && !server.prefix.is_empty()
+        });
+        let down =
+            of.map_or_else(String::new, |(server, why)| format!("; the server `{}` does not run: {why}", server.name));
         format!("there is no tool `{shown}` here{hint}{down}")
     }
 }

@@ -436,7 +436,7 @@ impl Mcp {
         let told = if shows_metadata {
             let shown = self.shown();
             let facts = (waiter.came == Came::Joining, is_unrecorded);
-            metadata::told(call, end, facts, |name| shown.finds(&caller.address, name))
+            metadata::told(call, end, facts, |name| shown.found_as(&caller.address, name))
         } else {
             String::new()
         };

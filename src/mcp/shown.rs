@@ -250,6 +250,15 @@ impl Shown {
             || (!self.offering.has_servers() || self.view(address).documents) && self.offering.get(name).is_none()
     }
 
+    /// What a tool of the catalog is called in a view, if it is found there.
+    pub(super) fn found_as(&self, address: &Address, name: &str) -> Option<Arc<str>> {
+        if let Address::Server(server) = address {
+            let tool = self.offering.get(name).filter(|tool| tool.server.name == *server)?;
+            return Some(Arc::from(&*tool.own_name));
+        }
+        self.finds(address, name).then(|| name.into())
+    }
+
     /// What is listed in all views, by its name.
     pub(super) fn names(&self, address: &Address) -> Vec<Arc<str>> {
         let own = OwnTool::ALL.into_iter().filter(|tool| self.has_own(address, *tool)).map(|tool| tool.as_str().into());
@@ -360,9 +369,13 @@ impl Shown {
     }
 
     /// Servers of a view that do not run and of which nothing was ever listed, each with why.
-    pub(super) fn down(&self, address: &Address) -> BTreeMap<String, String> {
+    pub(super) fn down(&self, address: &Address) -> Vec<(Arc<ServerState>, String)> {
         let servers = self.servers_of(address).into_iter().filter(|server| server.listed.is_none());
-        servers.filter_map(|server| Some((server.name.clone(), server.problem.clone()?))).collect()
+        let with_problem = |server: Arc<ServerState>| {
+            let problem = server.problem.clone()?;
+            Some((server, problem))
+        };
+        servers.filter_map(with_problem).collect()
     }
 
     fn server_names(&self, address: &Address) -> Vec<String> {

@@ -88,7 +88,7 @@ impl Explanation<'_, '_> {
         if named.is_empty() && likely.is_empty() && self.before.is_none() {
             let _ = write!(
                 text,
-                "{}No category stands out (the best tool is {:.0} % likely).",
+                "{}No category stands out (the best is {:.0} % likely).",
                 space(text),
                 100.0 * self.own_confidence
             );

@@ -394,7 +394,7 @@ impl Selector {
 
     /// Puts the categories that are always offered first.
     fn add_always(&self, context: &mut IntentContext) {
-        if !context.categories.is_empty() {
+        if !context.categories.is_empty() || context.active_intent.is_some() {
             let always = self.always();
             context.categories.retain(|name| !always.contains(name));
             context.categories.splice(0..0, always);
@@ -464,7 +464,7 @@ impl Selector {
         if question.selected_categories.is_empty() {
             let is_named = scored.iter().any(|category| category.name.is_some());
             let best = scored.iter().filter(|category| !category.is_elsewhere).map(|category| category.probability);
-            let best = best.fold(self.confidence_without_category(ranking), f32::max);
+            let best = best.fold(self.confidence_without_category(ranking, question), f32::max);
             let least = LEAST_CATEGORY.max(best * CATEGORY_OF_BEST).max(question.min_confidence);
             scored.retain(|category| {
                 let beside = is_named && !category.keywords.is_empty() && category.probability >= best * BESIDE_NAMED;
@@ -477,7 +477,8 @@ impl Selector {
         }
         let qualified = scored.iter().map(|category| &self.category_index.all()[category.place].category.name);
         let confidence = scored.iter().map(|category| category.probability).reduce(f32::max);
-        let without = if no_tool_needed { 0.0 } else { self.confidence_without_category(ranking) };
+        let is_open = question.selected_categories.is_empty() && !no_tool_needed;
+        let without = if is_open { self.confidence_without_category(ranking, question) } else { 0.0 };
         let own = Own {
             categories: self.always().into_iter().chain(qualified.cloned()).collect(),
             intent: (!no_tool_needed).then(|| self.intent(ranking, &[], &scored, said)).flatten(),
@@ -496,10 +497,12 @@ impl Selector {
     }
 
     /// The best tool's probability if it has no category that could speak for it, as most of MCP servers; else 0.
-    fn confidence_without_category(&self, ranking: &mut Ranking<'_>) -> f32 {
-        let best = ranking.best(1);
-        let best = best.first().filter(|best| self.category_index.places_of(best.number).next().is_none());
-        best.map_or(0.0, |best| best.confidence)
+    fn confidence_without_category(&self, ranking: &mut Ranking<'_>, question: &Question<'_>) -> f32 {
+        let Some(best) = ranking.best(1).pop() else { return 0.0 };
+        let is_offered = !ranking.is_excluded(best.number)
+            && !question.excluded_tools.iter().any(|name| **name == **best.entry.name());
+        let has_category = self.category_index.places_of(best.number).next().is_some();
+        if is_offered && !has_category { best.confidence } else { 0.0 }
     }
 
     /// A phrase from the best tools of the qualified categories, or of those offered.

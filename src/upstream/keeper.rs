@@ -20,6 +20,7 @@ use super::open::{Opened, Talk};
 use super::peer::{Notice, PeerRequest};
 use super::pins;
 use super::server::{Server, ServerOrder, ServerStanding};
+use super::shape::{Defined, Mending};
 use crate::jsonrpc::Era;
 
 /// After a first failure it is started again this soon; twice as late after each further one.
@@ -80,7 +81,8 @@ impl Keeper {
                     let since = Instant::now();
                     let end = self.tend(opened).await;
                     // One that dies of some requests and answers others is not broken.
-                    if since.elapsed() >= STABLE || self.server.has_answered.swap(false, Ordering::Relaxed) {
+                    let has_answered = self.server.has_answered.swap(false, Ordering::Relaxed);
+                    if since.elapsed() >= STABLE || has_answered {
                         failures = 0;
                     }
                     match end {
@@ -180,7 +182,9 @@ impl Keeper {
                 Some(ServerOrder::Stop(_)) | None => break ControlFlow::Break(()),
             }
         };
-        server.publish(|state| state.is_idle = false);
+        if woken.is_continue() {
+            server.publish(|state| state.is_idle = false);
+        }
         woken
     }
 
@@ -303,7 +307,13 @@ async fn start(server: &Arc<Server>, reason: &'static str) -> Result<Opened, Sta
 fn settle(server: &Server, greeting: &Greeting, offered: list::Offered, hash: &str) {
     let settings = &server.settings;
     let mut kept = server.kept.lock();
-    let settled = pins::settle(&mut kept.pins, offered.tools, settings.pins, settings.on_change());
+    let mut settled = pins::settle(&mut kept.pins, offered.tools, settings.pins, settings.on_change());
+    // An approval is of what the server says; clients are shown what they can read.
+    let mut mending = Mending::default();
+    for tool in &mut settled.tools {
+        tool.json = mending.mend(std::mem::take(&mut tool.json), Defined::Tool, &tool.name);
+    }
+    mending.tell(&server.journal);
     for tool in &settled.changed {
         server.journal.warn(&format!("changed the definition of `{tool}`"));
         server.shared.metrics.upstream.changed.with_label_values(&[&*server.name]).inc();

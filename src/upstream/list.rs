@@ -14,7 +14,7 @@ use super::hygiene;
 use super::journal::ServerLog;
 use super::listed::{Greeting, ListedItem};
 use super::peer::{Peer, PeerRequest};
-use super::shape::{self, Defined};
+use super::shape::{Defined, Mending};
 use crate::jsonrpc::object::{self, Change};
 use crate::jsonrpc::param_headers::ParamHeaders;
 use crate::jsonrpc::{Era, ErrorObject, Members, NoObject, code, meta};
@@ -148,7 +148,7 @@ fn tools_of(tools: Vec<Box<RawValue>>, journal: &ServerLog) -> Vec<(String, Box<
         match hygiene::clean(&json) {
             Ok((clean, texts)) => {
                 hidden += texts;
-                taken.push((name, strip(mend(clean, Defined::Tool, &shown, journal))));
+                taken.push((name, strip(clean)));
             }
             Err(error) => journal.warn(&format!("the definition of `{shown}` {error}; it is left out")),
         }
@@ -159,18 +159,6 @@ fn tools_of(tools: Vec<Box<RawValue>>, journal: &ServerLog) -> Vec<(String, Box<
     taken
 }
 
-/// The definition in the types of the protocol; what was of others is told.
-fn mend(json: Box<RawValue>, defined: Defined, shown: &str, journal: &ServerLog) -> Box<RawValue> {
-    let Ok((mended, faults)) = shape::mend(&json, defined) else { return json };
-    if !faults.is_empty() {
-        let faults = faults.join("`, `");
-        journal.warn(&format!(
-            "defines `{shown}` with `{faults}` not as the protocol has it; that was mended or left out"
-        ));
-    }
-    mended
-}
-
 /// Without what belongs to one hop.
 fn strip(json: Box<RawValue>) -> Box<RawValue> {
     meta::strip_core(&json).unwrap_or(json)
@@ -178,7 +166,7 @@ fn strip(json: Box<RawValue>) -> Box<RawValue> {
 
 fn items(items: Vec<Box<RawValue>>, defined: Defined, journal: &ServerLog) -> Vec<ListedItem> {
     let key = defined.key();
-    let (mut keys, mut taken) = (HashSet::new(), Vec::new());
+    let (mut keys, mut taken, mut mending) = (HashSet::new(), Vec::new(), Mending::default());
     for json in items {
         let name = Members::read(&json).ok().and_then(|item| item.text(key).map(String::from));
         let Some(name) = name.filter(|name| !name.is_empty()) else {
@@ -193,9 +181,10 @@ fn items(items: Vec<Box<RawValue>>, defined: Defined, journal: &ServerLog) -> Ve
             let change =
                 |member: &str, _: &RawValue| if member == key { Change::Set(own.clone()) } else { Change::Keep };
             let json = if key == "name" { object::rewrite(&json, change, &[]).unwrap_or(json) } else { json };
-            let json = mend(json, defined, &hygiene::clean_text(&name), journal);
+            let json = mending.mend(json, defined, &name);
             taken.push(ListedItem { key: name, json: strip(json) });
         }
     }
+    mending.tell(journal);
     taken
 }

@@ -15,7 +15,7 @@ use tokio::time::{Instant, interval, sleep_until};
 use super::call::ServerEvent;
 use super::journal::ServerLog;
 use super::lines::{self, MAX_MESSAGE_BYTES, PeerLine};
-use crate::jsonrpc::{Envelope, ErrorObject, Id, Members, MessageLimits, code, members, meta};
+use crate::jsonrpc::{Envelope, ErrorObject, Id, Members, MessageError, MessageLimits, code, members, meta};
 
 /// Lines in a row that are no messages, after which a server is given up.
 const MAX_NOISE: usize = 100;
@@ -208,8 +208,10 @@ impl Peer {
                         continue;
                     };
                     noise += 1;
-                    if lines::looks_like_an_answer(&line) {
-                        self.fail(&line, &line, PeerFault::Unreadable(why));
+                    // What is cut off is the last word of one that died.
+                    let is_cut = matches!(&why, MessageError::Syntax(error) if error.is_eof());
+                    if !is_cut && lines::looks_like_an_answer(&line) {
+                        self.fail(&line, &line, PeerFault::Unreadable(why.to_string()));
                     }
                     let shown =
                         String::from_utf8_lossy(&line[..line.len().min(SHOWN_NOISE)]).escape_debug().to_string();
@@ -240,7 +242,7 @@ impl Peer {
     }
 
     /// Takes a message; says why it is none.
-    fn take(self: &Arc<Self>, line: &[u8]) -> Result<(), String> {
+    fn take(self: &Arc<Self>, line: &[u8]) -> Result<(), MessageError> {
         let limits = MessageLimits::of_bytes(MAX_MESSAGE_BYTES);
         if line.trim_ascii().is_empty() {
             return Ok(());
@@ -252,7 +254,7 @@ impl Peer {
             Ok(Envelope::Response { id, outcome }) => self.answered(id.as_ref(), outcome),
             Ok(Envelope::Notification { method, params }) => self.told(&method, params),
             Ok(Envelope::Request { id, method, params }) => self.asked(id, method, params),
-            Err(error) => return Err(error.to_string()),
+            Err(error) => return Err(error),
         }
         Ok(())
     }

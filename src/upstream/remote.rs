@@ -374,6 +374,10 @@ impl Remote {
             Ok(Envelope::Response { id: None, outcome: Err(error) }) if !is_mute => {
                 return self.send(Envelope::write_raw_error(Some(&id), error.get())).await;
             }
+            Err(error) if status.is_success() && !is_greeting => {
+                let why = format!("its answer cannot be read ({error}); the call may have run");
+                return self.answer_error(&id, &why).await;
+            }
             _ => {}
         }
         if method == "server/discover" && !is_mute {

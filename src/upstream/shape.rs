@@ -5,11 +5,45 @@
 
 use serde_json::value::RawValue;
 
+use super::hygiene::clean_text;
+use super::journal::ServerLog;
 use crate::jsonrpc::NoObject;
 use crate::jsonrpc::object::{self, Change, Members};
 
 /// A schema that takes any object.
 const ANY_OBJECT: &str = r#"{"type":"object"}"#;
+
+/// Members of one definition that are told.
+const MAX_FAULTS: usize = 8;
+
+/// Mends the definitions of a list, and tells of all at once.
+#[derive(Debug, Default)]
+pub(super) struct Mending {
+    mended: usize,
+    first: Vec<String>,
+}
+
+impl Mending {
+    /// The definition as the protocol has it.
+    pub(super) fn mend(&mut self, definition: Box<RawValue>, defined: Defined, name: &str) -> Box<RawValue> {
+        let Ok((mended, faults)) = mend(&definition, defined) else { return definition };
+        if !faults.is_empty() {
+            self.mended += 1;
+            if self.first.len() < MAX_FAULTS {
+                self.first.push(clean_text(&format!("`{name}` ({})", faults.join(", "))).into_owned());
+            }
+        }
+        mended
+    }
+
+    /// Says what was mended, if anything was.
+    pub(super) fn tell(&self, journal: &ServerLog) {
+        if self.mended > 0 {
+            let (count, first) = (self.mended, self.first.join(", "));
+            journal.warn(&format!("has definitions ({count}) that are not as the protocol has them; mended: {first}"));
+        }
+    }
+}
 
 /// What a definition is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,7 +123,7 @@ const RESOURCE: [(&str, Shape); 8] = [
 ];
 
 /// The definition as the protocol has it, and the members that were of another type.
-pub(super) fn mend(definition: &RawValue, defined: Defined) -> Result<(Box<RawValue>, Vec<String>), NoObject> {
+fn mend(definition: &RawValue, defined: Defined) -> Result<(Box<RawValue>, Vec<String>), NoObject> {
     let shapes: &[_] = match defined {
         Defined::Tool => &TOOL,
         Defined::Prompt => &PROMPT,
@@ -137,7 +171,7 @@ impl Mender {
 
     fn fault(&mut self, within: &str, name: &str) {
         let path = [within, name].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(".");
-        if !self.0.contains(&path) {
+        if self.0.len() < MAX_FAULTS && !self.0.contains(&path) {
             self.0.push(path);
         }
     }
@@ -162,8 +196,8 @@ impl Mender {
             Shape::Object(shapes) if is_object => self.object(value, shapes, path).ok(),
             Shape::Named(shapes) => self.named(value, shapes, path),
             Shape::Input if is_object => self.schema(value, path),
-            // What an object's schema is not, no structured content can be.
-            Shape::Output if is_object && is_of_object(value) => self.schema(value, path),
+            // Of any type: the newest clients take it so, and for the others it is translated.
+            Shape::Output if is_object => return Change::Keep,
             _ => return if shape.is_of(value) { Change::Keep } else { Change::Remove },
         };
         changed(value, mended)
@@ -240,11 +274,6 @@ fn changed(value: &RawValue, mended: Option<Box<RawValue>>) -> Change {
     }
 }
 
-/// Does the schema say nothing of a type, or that of an object?
-fn is_of_object(schema: &RawValue) -> bool {
-    Members::read(schema).is_ok_and(|members| members.get("type").is_none_or(|of| of.get() == r#""object""#))
-}
-
 #[cfg(test)]
 mod tests {
     use super::Defined::{Prompt, Resource, Template, Tool};
@@ -282,10 +311,12 @@ mod tests {
         );
         check(
             Tool,
-            r#"{"inputSchema":{"type":"object"},"outputSchema":{"type":"x"},"annotations":{"readOnlyHint":7,"x":1}}"#,
+            r#"{"inputSchema":{"type":"object"},"outputSchema":null,"annotations":{"readOnlyHint":7,"x":1}}"#,
             r#"{"inputSchema":{"type":"object"},"annotations":{"x":1}}"#,
             &["outputSchema", "annotations.readOnlyHint"],
         );
+        let of_a_list = r#"{"inputSchema":{"type":"object"},"outputSchema":{"anyOf":[{"type":"array"}]}}"#;
+        check(Tool, of_a_list, of_a_list, &[]);
         check(
             Prompt,
             r#"{"name":"p","arguments":[{"name":"a","required":"x"},7,{"description":"d"}]}"#,

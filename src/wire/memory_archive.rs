@@ -157,10 +157,8 @@ pub(crate) enum PurgeBody {
 
 impl FromNode for PurgeBody {
     fn from_node(node: Node, at: &mut At) -> Option<Self> {
-        let is_given = |key: &str| matches!(&node, Node::Map(entries) if entries.iter().any(|(known, _)| known == key));
-        let is_asked =
-            ["ids", "userId", "deletedBefore"].into_iter().filter(|key| is_given(key)).count() == 1 && !is_given("all");
         at.map(node, |fields| {
+            let before = fields.faults();
             let ids = fields.optional("ids").map(|ids| Self::Memories(Purge::Ids(ids)));
             let user = fields.optional("userId").map(Self::User);
             let deleted = moment(fields, "deletedBefore").map(|moment| Self::Memories(Purge::DeletedBefore(moment)));
@@ -170,7 +168,7 @@ impl FromNode for PurgeBody {
                 return Some(purge);
             }
             // One that is there and faulty was told already.
-            if is_asked {
+            if fields.faults() > before {
                 return None;
             }
             fields.bad_value("ids", "exactly one of ids, userId, deletedBefore and all is needed");

@@ -182,7 +182,8 @@ fn answer(reach: &Reach, tenant: &Arc<str>, arguments: Arguments) -> FoundAnswer
     let has_servers = shown.offering.has_servers();
     let is_found = |name: &str| shown.finds(address, name);
     let starting: Vec<String> = shown.offering.starting().map(|server| server.name.clone()).collect();
-    let down = shown.down(address);
+    let down: BTreeMap<String, String> =
+        shown.down(address).into_iter().map(|(server, why)| (server.name.clone(), why)).collect();
     let has_any = || !starting.is_empty() || generation.catalog().iter().any(|entry| is_found(entry.name()));
     let note = |tools: &[Described]| (tools.is_empty() && !has_any()).then_some(NO_TOOLS);
     match (arguments.query, arguments.names) {

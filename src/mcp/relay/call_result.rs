@@ -29,14 +29,15 @@ pub(super) struct CallAnswer {
 
 impl CallResult {
     pub(super) fn read(json: Box<RawValue>) -> Self {
-        let said = Members::read(&json).map(|members| {
-            let says_error = members.get("isError").is_some_and(|value| value.get() == "true");
-            let (asks, is_task) = (rounds::asks(&members), server_task::may_be(&members));
-            let fault = if asks || is_task { None } else { fault_of(&members) };
-            (says_error, asks, is_task, fault)
-        });
-        let (says_error, asks, is_task, fault) = said.unwrap_or((false, false, false, Some("it is no object")));
-        Self { json, says_error, asks, is_task, fault }
+        let Ok(members) = Members::read(&json) else {
+            return Self { json, says_error: false, asks: false, is_task: false, fault: Some("it is no object") };
+        };
+        let says_error = members.get("isError").is_some_and(|value| value.get() == "true");
+        let (asks, is_task) = (rounds::asks(&members), server_task::may_be(&members));
+        let is_result = !asks && !is_task;
+        let with_content = if is_result { with_content(&members) } else { None };
+        let fault = if is_result && with_content.is_none() { fault_of(&members) } else { None };
+        Self { json: with_content.unwrap_or(json), says_error, asks, is_task, fault }
     }
 
     /// As the server gave it.
@@ -63,6 +64,14 @@ impl CallResult {
     pub(super) fn is_task(&self) -> bool {
         self.is_task
     }
+}
+
+/// The result with its structured content as a text, if it has no other content: some libraries leave that out, and
+/// others refuse a result without.
+fn with_content(members: &Members<'_>) -> Option<Box<RawValue>> {
+    let structured = members.get("structuredContent").filter(|_| members.get("content").is_none())?;
+    let content = serde_json::json!([{"type": "text", "text": structured.get()}]).to_string();
+    members.set("content", &content).ok()
 }
 
 /// Why a result is none, as far as its beginning tells.
@@ -111,6 +120,10 @@ mod tests {
             assert_eq!(result.fault(), expected, "{json}");
         };
         check(r#"{"content": [ ]}"#, None);
+        check(r#"{"structuredContent":{"a":1}}"#, None);
+        let structured = RawValue::from_string(r#"{"structuredContent":{"a":1}}"#.to_owned()).unwrap();
+        let whole = r#"{"structuredContent":{"a":1},"content":[{"type":"text","text":"{\"a\":1}"}]}"#;
+        assert_eq!(CallResult::read(structured).json().get(), whole);
         check(r#"{"content":[{"type":"text","text":"a"}]}"#, None);
         check(r#"{"resultType":"input_required","inputRequests":{}}"#, None);
         check(r#"{"task":{"taskId":"b"}}"#, None);

@@ -48,17 +48,21 @@ pub(super) async fn expect(engine: Arc<Engine>, facts: CallFacts) -> Option<Map<
     }
 }
 
-/// All that is told once the call has ended, as JSON. Only tools that can be found where it is told are suggested.
+/// All that is told once the call has ended, as JSON. Tools that cannot be found where it is told are not suggested; of
+/// the others `found_as` says what they are called there.
 pub(super) fn told(
     call: &OngoingCall,
     end: &CallEnd,
     (is_joined, is_unrecorded): (bool, bool),
-    is_found: impl Fn(&str) -> bool,
+    found_as: impl Fn(&str) -> Option<Arc<str>>,
 ) -> String {
     let mut told = end.metadata.clone().unwrap_or_default();
     let suggested = told.get_mut("suggestions").and_then(|suggestions| suggestions.get_mut("next_tools"));
     if let Some(Value::Array(tools)) = suggested {
-        tools.retain(|tool| tool["tool"].as_str().is_some_and(&is_found));
+        tools.retain_mut(|tool| {
+            let name = tool["tool"].as_str().and_then(&found_as);
+            name.map(|name| tool["tool"] = (*name).into()).is_some()
+        });
     }
     let timing = told.entry("timing").or_insert_with(|| json!({}));
     timing["duration_ms"] = (end.duration.as_millis() as u64).into();

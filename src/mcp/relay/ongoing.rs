@@ -4,6 +4,7 @@
 //! result is kept under a handle, and the same question asked again is joined to it instead of being executed twice.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, SystemTime};
 
@@ -89,8 +90,9 @@ pub(super) struct OngoingCall {
     /// Whose process it is in, at a server with one for each session.
     pub(super) session: String,
     pub(super) forecast: Arc<Forecast>,
-    /// After which its server is not waited for, unless it tells of progress.
+    /// After which its server is not waited for, unless it tells of progress or made a task of it.
     limit: Duration,
+    goes_beyond: AtomicBool,
     /// When it was sent to its server, once it was.
     pub(super) sent: Arc<OnceLock<std::time::Instant>>,
     listener: Mutex<Option<mpsc::Sender<ServerEvent>>>,
@@ -150,6 +152,7 @@ impl OngoingCall {
             session,
             forecast,
             limit,
+            goes_beyond: AtomicBool::new(false),
             sent: Arc::default(),
             listener: Mutex::default(),
             ended: watch::Sender::new(None),
@@ -177,6 +180,7 @@ impl OngoingCall {
 
     /// Its server made a task of it, which stands like this.
     pub(super) fn follow(&self, task: ServerTask) {
+        self.goes_beyond.store(true, Ordering::Relaxed);
         let is_other = self.at_server.borrow().as_ref().is_none_or(|known| known.state.get() != task.state.get());
         self.at_server.send_replace(Some(task));
         if is_other {
@@ -223,6 +227,7 @@ impl OngoingCall {
 
     /// Hands what the server says to whoever waits; without anybody it is lost, and a question refused.
     pub(super) fn hear(&self, event: ServerEvent) {
+        self.goes_beyond.fetch_or(matches!(event, ServerEvent::Progress(_)), Ordering::Relaxed);
         if let Some(listener) = &*self.listener.lock() {
             // What a slow caller does not take is lost as well.
             let _ = listener.try_send(event);
@@ -279,7 +284,8 @@ impl OngoingCall {
     pub(super) fn left_ms(&self) -> [u64; 2] {
         let elapsed = self.running_for();
         let [_, half, most, _] = self.forecast.remaining(elapsed.as_millis() as u64).quantiles_ms();
-        let limit = if elapsed < self.limit { self.limit } else { self.tool.server.settings.max_timeout };
+        let is_bound = elapsed < self.limit && !self.goes_beyond.load(Ordering::Relaxed);
+        let limit = if is_bound { self.limit } else { self.tool.server.settings.max_timeout };
         let longest = limit.saturating_sub(elapsed).as_millis() as u64;
         [half, most].map(|ms| ms.min(longest))
     }

@@ -227,10 +227,9 @@ pub fn left_in(directory: &Path) -> Result<Vec<LeftSpool>, SpoolError> {
     Ok(found.into_iter().map(|(_, left)| left).collect())
 }
 
-/// How many records wait in a directory for a database. What cannot be read counts as none.
-pub fn waiting_in(directory: &Path) -> usize {
-    let left = left_in(directory).unwrap_or_default();
-    left.iter().map(|left| left.records.len()).sum()
+/// How many records wait in a directory for a database.
+pub fn waiting_in(directory: &Path) -> Result<usize, SpoolError> {
+    Ok(left_in(directory)?.iter().map(|left| left.records.len()).sum())
 }
 
 #[cfg(test)]

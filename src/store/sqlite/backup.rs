@@ -67,6 +67,8 @@ fn copy(from: &Path, to: &Path, journalled: Vec<(i64, Execution)>) -> rusqlite::
     held.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
     let mut copy = Connection::open(to)?;
     Backup::new(&held, &mut copy)?.run_to_completion(PAGES, Duration::ZERO, None)?;
+    // The daemon's log need not grow for as long as the copy is looked at.
+    drop(held);
     database::complete(&mut copy, journalled)?;
     check(&copy)?;
     let pages: u64 = copy.pragma_query_value(None, "page_count", |row| row.get::<_, i64>(0))?.cast_unsigned();

@@ -183,7 +183,7 @@ fn a_misshapen_definition_hides_no_other() {
     }
     wait_until("the records", || served.recorded("a_shapeless") == 2);
     assert_eq!(served.daemon.json("/v1/executions?tool=a_shapeless")["items"][0]["outcome"], "error");
-    assert!(logs.contains("defines `bare` with `inputSchema` not as the protocol has it"), "{logs}");
+    assert!(logs.contains("`bare` (inputSchema)") && logs.contains("`odd` (title, "), "{logs}");
 }
 
 #[test]
