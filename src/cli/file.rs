@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use super::CliError;
@@ -25,24 +25,41 @@ pub(super) struct Replacement {
 }
 
 impl Replacement {
-    /// With these permissions from the first byte; without them, as the file has that is there.
+    /// With these permissions from the first byte; without them, as the file has that is there. Where no other file can
+    /// be made beside it, it is written to as it is.
     pub(super) fn begin(path: &Path, mode: Option<u32>) -> io::Result<Self> {
-        // A link stays a link.
-        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let path = behind_links(path);
         let before = fs::metadata(&path).ok();
         if before.as_ref().is_some_and(|before| !before.is_file()) {
-            let out = OpenOptions::new().write(true).open(path)?;
-            return Ok(Self { out: BufWriter::new(out), moves: None });
+            return Self::in_place(&path, mode);
         }
         let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_string_lossy();
-        let temporary = path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
-        let mut options = OpenOptions::new();
-        let out = options.write(true).create(true).truncate(true).mode(mode.unwrap_or(0o666)).open(&temporary)?;
+        let temporary = path.with_file_name(format!(".{name}.{:08x}.tmp", random()?));
+        // Whatever stands there is somebody else's.
+        let made = OpenOptions::new().write(true).create_new(true).mode(mode.unwrap_or(0o666)).open(&temporary);
+        let out = match made {
+            Ok(out) => out,
+            Err(_) if before.is_some() => return Self::in_place(&path, mode),
+            Err(error) => return Err(error),
+        };
         let replacement = Self { out: BufWriter::new(out), moves: Some((temporary, path)) };
+        let file = replacement.out.get_ref();
+        if let Some(before) = &before {
+            // Only root can give it to whose it was.
+            let _ = fchown(file, Some(before.uid()), Some(before.gid()));
+        }
         if let Some(permissions) = mode.map(Permissions::from_mode).or(before.map(|before| before.permissions())) {
-            replacement.out.get_ref().set_permissions(permissions)?;
+            file.set_permissions(permissions)?;
         }
         Ok(replacement)
+    }
+
+    fn in_place(path: &Path, mode: Option<u32>) -> io::Result<Self> {
+        let out = OpenOptions::new().write(true).truncate(true).open(path)?;
+        if let Some(mode) = mode.filter(|_| out.metadata().is_ok_and(|metadata| metadata.is_file())) {
+            out.set_permissions(Permissions::from_mode(mode))?;
+        }
+        Ok(Self { out: BufWriter::new(out), moves: None })
     }
 
     /// It is whole, and takes its place.
@@ -50,11 +67,34 @@ impl Replacement {
         self.out.flush()?;
         if let Some((temporary, path)) = &self.moves {
             self.out.get_ref().sync_all()?;
-            fs::rename(temporary, path)?;
-            self.moves = None;
+            match fs::rename(temporary, path) {
+                // A file that is mounted by itself can be written, and not replaced.
+                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => drop(fs::copy(temporary, path)?),
+                renamed => {
+                    renamed?;
+                    self.moves = None;
+                }
+            }
         }
         Ok(())
     }
+}
+
+/// The file that a link leads to, also one that is not there yet.
+fn behind_links(path: &Path) -> PathBuf {
+    if let Ok(found) = fs::canonicalize(path) {
+        return found;
+    }
+    match (fs::read_link(path), path.parent()) {
+        (Ok(target), Some(parent)) => parent.join(target),
+        _ => path.to_owned(),
+    }
+}
+
+fn random() -> io::Result<u32> {
+    let mut random = [0_u8; 4];
+    getrandom::fill(&mut random).map_err(io::Error::other)?;
+    Ok(u32::from_ne_bytes(random))
 }
 
 impl Write for Replacement {
@@ -97,6 +137,12 @@ mod tests {
         unfinished.write_all(b"four").unwrap();
         drop(unfinished);
         assert_eq!(fs::read_to_string(&file).unwrap(), "three");
+        let ahead = directory.path().join("ahead");
+        std::os::unix::fs::symlink("later", &ahead).unwrap();
+        replace(&ahead, "x").unwrap();
+        assert!(ahead.is_symlink() && fs::read_to_string(directory.path().join("later")).unwrap() == "x");
+        fs::remove_file(directory.path().join("later")).unwrap();
+        fs::remove_file(ahead).unwrap();
         Replacement::begin(&file, Some(0o600)).unwrap().finish().unwrap();
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 2);
