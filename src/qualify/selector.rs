@@ -461,10 +461,15 @@ impl Selector {
         said: (&Message, &str),
         no_tool_needed: bool,
     ) -> (Own, Vec<Scored>) {
+        let without = if question.selected_categories.is_empty() {
+            self.confidence_without_category(ranking, question)
+        } else {
+            0.0
+        };
         if question.selected_categories.is_empty() {
             let is_named = scored.iter().any(|category| category.name.is_some());
             let best = scored.iter().filter(|category| !category.is_elsewhere).map(|category| category.probability);
-            let best = best.fold(self.confidence_without_category(ranking, question), f32::max);
+            let best = best.fold(without, f32::max);
             let least = LEAST_CATEGORY.max(best * CATEGORY_OF_BEST).max(question.min_confidence);
             scored.retain(|category| {
                 let beside = is_named && !category.keywords.is_empty() && category.probability >= best * BESIDE_NAMED;
@@ -477,8 +482,7 @@ impl Selector {
         }
         let qualified = scored.iter().map(|category| &self.category_index.all()[category.place].category.name);
         let confidence = scored.iter().map(|category| category.probability).reduce(f32::max);
-        let is_open = question.selected_categories.is_empty() && !no_tool_needed;
-        let without = if is_open { self.confidence_without_category(ranking, question) } else { 0.0 };
+        let without = if no_tool_needed { 0.0 } else { without };
         let own = Own {
             categories: self.always().into_iter().chain(qualified.cloned()).collect(),
             intent: (!no_tool_needed).then(|| self.intent(ranking, &[], &scored, said)).flatten(),

@@ -349,6 +349,25 @@ fn what_is_idle_is_stopped_and_woken() {
 }
 
 #[test]
+fn an_idle_server_is_neither_down_nor_there_for_ever() {
+    let site = Site::new();
+    let configure = |servers: &str| {
+        site.configure(&format!("mcp:\n  directory: {}\n  servers:{servers}\n", site.path("mcp.d").display()));
+    };
+    configure(&format!("\n    a: {}, idle_stop: 1s}}", server("legacy")));
+    let daemon = site.start();
+    wait_until("the stop", || daemon.admin("GET", "/-/mcp", b"").json()["items"][0]["state"] == "idle");
+    let up = r#"almanac_mcp_upstream_up{server="a"}"#;
+    assert_eq!(daemon.metric(up), Some(1.0));
+    configure(" {}");
+    assert_eq!(daemon.admin("POST", "/-/reload", b"").status, 200);
+    wait_until("its end", || daemon.metric(up).is_none());
+    // Its keeper may end after that.
+    wait_until("the next look", || daemon.admin("GET", "/-/mcp", b"").json()["items"] == json!([]));
+    assert_eq!(daemon.metric(up), None);
+}
+
+#[test]
 fn the_command_line_shows_and_restarts_servers() {
     let site = Site::new();
     site.configure(&format!(
