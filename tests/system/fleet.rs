@@ -81,6 +81,9 @@ fn a_database_that_goes_away_is_said_and_waited_for() {
     assert_eq!((&standing["reachable"], &standing["waiting"]), (&json!(false), &json!(3)), "{standing}");
     assert_eq!(daemon.metric("almanac_database_reachable"), Some(0.0));
     assert_eq!(daemon.metric("almanac_spool_records"), Some(3.0));
+    daemon.log.wait_for("the database cannot be used; records wait on this machine");
+    let troubles = || daemon.admin("GET", "/-/status", b"").json()["troubles"].clone();
+    assert!(troubles()[0].as_str().unwrap().ends_with("records that wait on this machine: 3"), "{}", troubles());
     // Who starts now starts without it.
     let later = start(&there, &server.url("postgres"));
     assert_eq!(later.post("/v1/executions", &call("c", "t")).json()["degraded"].as_array().unwrap().len(), 1);
@@ -91,6 +94,15 @@ fn a_database_that_goes_away_is_said_and_waited_for() {
     assert_eq!(stored, ["a", "b", "b", "b", "c"]);
     wait_until("the history is read", || later.get("/ready").status == 200);
     assert_eq!(daemon.metric("almanac_database_reachable"), Some(1.0));
+    daemon.log.wait_for("the database can be used again");
+    assert_eq!(troubles(), json!([]));
+    // What waits is told to whoever forgets the URL.
+    server.kill();
+    assert_eq!(daemon.post("/v1/executions", &call("d", "s")).status, 201);
+    daemon.signal("KILL");
+    drop(daemon);
+    let alone = site.start();
+    alone.log.wait_for("records wait here for a database that several daemons share");
 }
 
 #[test]
