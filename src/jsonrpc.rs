@@ -14,6 +14,7 @@ mod envelope;
 mod error;
 mod id;
 pub(crate) mod instance;
+pub(crate) mod lines;
 pub mod meta;
 mod nesting;
 pub mod object;

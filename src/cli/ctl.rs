@@ -86,7 +86,7 @@ pub(super) fn run(args: &CtlArgs, output: &mut Output) -> Result<Exit, CliError>
                 let ReloadAnswer { outcome, generation, tools, errors, plugins_ready, plugins_failed, .. } = &answer;
                 let said = |count: usize, what: &str| counted(count as u64, what);
                 let (tools, errors) = (said(*tools, "tool"), said(*errors, "error"));
-                let mut line = format!("{outcome}: generation {generation}, {tools}, {errors}");
+                let mut line = format!("catalog {outcome}: generation {generation}, {tools}, {errors}");
                 if plugins_ready + plugins_failed.len() > 0 {
                     let (ready, failed) = (said(*plugins_ready, "plugin"), plugins_failed.len());
                     line.push_str(&format!(", {ready} ready, {failed} failed"));
@@ -158,7 +158,9 @@ fn list_plugins(client: &Client, output: &mut Output) -> Result<Exit, CliError> 
             // What a version did that is gone is in the log.
             let past =
                 item.last_fault.as_ref().filter(|fault| item.hash.as_ref().is_none_or(|hash| *hash == fault.hash));
-            let reason = item.update_refused.as_ref().or(item.refusal.as_ref()).or(past.map(|fault| &fault.message));
+            let mark = if item.state == "ready" { "last fault: " } else { "" };
+            let past = past.map(|fault| format!("{mark}{}", fault.message));
+            let reason = item.update_refused.clone().or(item.refusal.clone()).or(past);
             if let Some(reason) = reason {
                 out.line(&format!("             {reason}"));
             }

@@ -93,7 +93,7 @@ fn list(client: &Client, output: &mut Output) -> Result<Exit, CliError> {
             out.line("no MCP servers are configured");
         }
     });
-    let all_up = answer.items.iter().all(|item| item.state == "up");
+    let all_up = answer.items.iter().all(|item| ["up", "idle"].contains(&&*item.state));
     Ok(if all_up { Exit::Success } else { Exit::Failure })
 }
 

@@ -14,7 +14,7 @@ use hyper::{Method, StatusCode};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, watch};
-use tokio::time::{interval, sleep};
+use tokio::time::{self, interval_at, sleep};
 
 use super::Mcp;
 use super::address::Address;
@@ -309,7 +309,8 @@ impl Mcp {
             answer
         });
         work.known = caller.session.map(|session| self.running.add(session, &id, work.abort_handle()));
-        let mut signs = interval(SIGNS);
+        goes_on();
+        let mut signs = interval_at(time::Instant::now() + SIGNS, SIGNS);
         let soon = sleep(SOON);
         tokio::pin!(soon);
         let first = loop {
@@ -318,7 +319,7 @@ impl Mcp {
                 event = next(&mut told) => break Some(event),
                 answer = work.done() => return Ok(self.respond(&id, &answer)),
                 () = soon.as_mut(), if wants_events => break None,
-                _ = signs.tick() => goes_on(),
+                _ = signs.tick(), if !wants_events => goes_on(),
             }
         };
         let Some(place) = self.streams.place() else {

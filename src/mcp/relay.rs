@@ -51,8 +51,12 @@ use super::own::ToolResult;
 use super::request::{McpCaller, McpRequest, MessageSink, RpcAnswer, complete};
 use super::sealed::{GoodFor, RoundState};
 use crate::access::Scope;
-use crate::jsonrpc::{Era, meta, object};
+use crate::jsonrpc::{Era, Members, meta, object};
+use crate::text::head::head;
 use crate::upstream::{OnTimeout, ServerEvent};
+
+/// Of what a server adds to its error, what is shown in a text, in bytes.
+const MAX_ERROR_DATA: usize = 4000;
 
 /// The session of a modern client, which has none of its own.
 const SESSION: &str = "dev.almanac/session";
@@ -498,8 +502,10 @@ impl Mcp {
     fn failed(caller: &McpCaller, call: &OngoingCall, failure: &CallFailure, told: &str) -> RpcAnswer {
         let text = match failure {
             CallFailure::Error(error) => {
+                let data = Members::read(error).ok().and_then(|error| error.get("data"));
+                let data = data.map(|data| format!("; data: {}", head(data.get(), MAX_ERROR_DATA))).unwrap_or_default();
                 let error = crate::jsonrpc::ErrorObject::read(error);
-                format!("{} answered with error {}: {}", call.tool.server.name, error.code, error.message)
+                format!("{} answered with error {}: {}{data}", call.tool.server.name, error.code, error.message)
             }
             CallFailure::Fault(fault) => fault.to_string(),
             CallFailure::Cancelled => "the call was cancelled; it may have run".to_owned(),

@@ -19,6 +19,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use super::request::Waits;
 use crate::config::UserFiles;
 use bridge::Bridge;
+use lines::StdioOutput;
 use way::Way;
 pub use way::{WayError, tls};
 
@@ -48,7 +49,7 @@ pub async fn run(target: Target, view: Option<&str>, waits: Waits) -> Result<(),
         Target::Url { url, token } => Way::url(&url, token)?,
         Target::Any => Way::home(UserFiles::find()),
     };
-    let (lines, output) = lines::open();
+    let (lines, output) = (lines::input().map_err(WayError::Input)?, StdioOutput::open());
     Bridge::new(way, path_of(view, waits), output.clone()).run(lines).await;
     output.flush();
     Ok(())

@@ -64,7 +64,7 @@ pub(super) async fn greet(
             Some(greeting) => Ok(greeting),
             None => initialize(peer, caller, limit).await,
         },
-        Err(PeerFault::Closed(why)) => Err(StartFault::EndedAtProbe(why)),
+        Err(PeerFault::Closed(why) | PeerFault::Unasked(why)) => Err(StartFault::EndedAtProbe(why)),
         Err(fault) => Err(fault.into()),
     }
 }

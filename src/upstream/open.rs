@@ -17,9 +17,9 @@ use super::greet;
 use super::journal::ServerLog;
 use super::launcher::{self, ConfinedFiles, Launcher, Program, Started};
 use super::listed::Greeting;
-use super::peer::{Notice, Peer};
+use super::peer::{Notice, Peer, PeerFault};
 use super::process::ServerProcess;
-use super::remote::{self, RemoteStream};
+use super::remote::{self, Over, RemoteStream};
 use super::secret::Mask;
 use super::settings::ServerSettings;
 use super::way_in::WayIn;
@@ -98,7 +98,10 @@ impl Opener {
                 let (peer, notices) = Peer::begin(reader, writer, Arc::clone(&self.journal), has_client);
                 let closing = Arc::clone(&peer);
                 tokio::spawn(async move {
-                    if let Ok(why) = over.await {
+                    if let Ok(Over { why, undone }) = over.await {
+                        for number in undone {
+                            closing.undone(number, &why);
+                        }
                         closing.close(&why);
                     }
                 });
@@ -114,7 +117,15 @@ impl Opener {
             }
             (None, None) => self.start(ended, has_client).await?,
         };
-        let greeting = greet::greet(&ungreeted.peer, known, caller, self.settings.start_timeout).await?;
+        let greeting = match greet::greet(&ungreeted.peer, known, caller, self.settings.start_timeout).await {
+            Err(StartFault::EndedAtProbe(why)) => {
+                return Err(StartFault::EndedAtProbe(with_status(why, gone).await));
+            }
+            Err(StartFault::Peer(PeerFault::Closed(why))) => {
+                return Err(StartFault::Peer(PeerFault::Closed(with_status(why, gone).await)));
+            }
+            greeting => greeting?,
+        };
         let peer = ungreeted.greeted();
         Ok(Opened { talk: Talk { peer, greeting: Arc::new(greeting), pid }, notices, gone })
     }
@@ -213,6 +224,14 @@ async fn over(process: &mut ServerProcess, peer: &Arc<Peer>) -> Option<String> {
             peer.close(&format!("its process ended: {status}"));
             Some(status)
         }
+    }
+}
+
+/// Why a conversation ended, and how its process did.
+async fn with_status(why: String, gone: oneshot::Receiver<Option<String>>) -> String {
+    match timeout(LAST_WORDS, gone).await {
+        Ok(Ok(Some(status))) if !why.contains(&status) => format!("{why} ({status})"),
+        _ => why,
     }
 }
 

@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::value::RawValue;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::{Instant, interval, sleep_until};
 
 use super::call::ServerEvent;
 use super::journal::ServerLog;
-use super::lines::{self, MAX_MESSAGE_BYTES, PeerLine};
+use super::lines::{self, MAX_MESSAGE_BYTES};
+use crate::jsonrpc::lines::{Line, LineReader};
 use crate::jsonrpc::{Envelope, ErrorObject, Id, Members, MessageError, MessageLimits, code, members, meta};
 
 /// Lines in a row that are no messages, after which a server is given up.
@@ -26,14 +27,13 @@ const SHOWN_NOISE: usize = 200;
 /// Between two signs that a request waits for its client.
 const SIGNS: Duration = Duration::from_millis(500);
 
-/// Bytes that are read at once.
-const CHUNK: usize = 64 << 10;
-
 /// No answer came from the peer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum PeerFault {
     #[error("it ended: {0}")]
     Closed(String),
+    #[error("{0}; it was not asked")]
+    Unasked(String),
     #[error("no answer within {}", humantime::format_duration(*.0))]
     Timeout(Duration),
     #[error("its answer is too long")]
@@ -162,6 +162,14 @@ impl Peer {
         self.end(why);
     }
 
+    /// Ends a request that the peer did not do, and will not.
+    pub(super) fn undone(&self, number: u64, why: &str) {
+        let pending = self.pending.lock().remove(&number);
+        if let Some(pending) = pending {
+            let _ = pending.answer.send(Err(PeerFault::Unasked(why.to_owned())));
+        }
+    }
+
     /// Waits until the conversation is over; says why.
     pub(super) async fn closed(&self) -> String {
         let mut closed = self.closed.subscribe();
@@ -182,7 +190,7 @@ impl Peer {
     fn send(&self, line: String) -> Result<(), PeerFault> {
         let writer = self.writer.lock();
         let sent = writer.as_ref().is_some_and(|writer| writer.send(line).is_ok());
-        if sent { Ok(()) } else { Err(PeerFault::Closed(self.why_closed())) }
+        if sent { Ok(()) } else { Err(PeerFault::Unasked(self.why_closed())) }
     }
 
     fn end(&self, why: &str) {
@@ -198,11 +206,11 @@ impl Peer {
     }
 
     async fn read(self: Arc<Self>, reader: impl AsyncRead + Unpin) {
-        let mut reader = BufReader::with_capacity(CHUNK, reader);
+        let mut reader = LineReader::new(reader, MAX_MESSAGE_BYTES);
         let mut noise = 0;
         let why = loop {
-            match lines::next(&mut reader, MAX_MESSAGE_BYTES).await {
-                Ok(Some(PeerLine::Whole(line))) => {
+            match reader.next().await {
+                Ok(Some(Line::Whole(line))) => {
                     let Err(why) = self.take(&line) else {
                         noise = 0;
                         continue;
@@ -220,7 +228,7 @@ impl Peer {
                         break format!("{MAX_NOISE} lines in a row that are no messages");
                     }
                 }
-                Ok(Some(PeerLine::TooLong(begin, end))) => self.too_long(&begin, &end),
+                Ok(Some(Line::TooLong(begin, end))) => self.too_long(&begin, &end),
                 Ok(None) => break "it closed its output".to_owned(),
                 Err(error) => break error.to_string(),
             }

@@ -20,14 +20,15 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use parking_lot::Mutex;
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::value::RawValue;
-use tokio::io::{AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf, duplex, split};
+use tokio::io::{AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf, duplex, split};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
-use super::lines::{self, MAX_MESSAGE_BYTES, PeerLine};
+use super::lines::MAX_MESSAGE_BYTES;
 use super::token::NoToken;
 use super::way_in::WayIn;
+use crate::jsonrpc::lines::{Line, LineReader};
 use crate::jsonrpc::param_headers::ToolHeaders;
 use crate::jsonrpc::sse::{EventPlace, SseReader};
 use crate::jsonrpc::wire_headers::{self, SESSION, VERSION};
@@ -63,6 +64,9 @@ const MAX_RESUMES: usize = 5;
 /// Before the rest of a stream is asked for, unless the server says how long to wait; and at most, whatever it says.
 const RESUME: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
+/// Requests that fail within this time of each other fail together.
+const SAME_TIME: Duration = Duration::from_millis(50);
+
 /// Statuses that say nothing of which era a server is of.
 const MUTE: [u16; 6] = [401, 403, 407, 408, 421, 429];
 
@@ -84,7 +88,7 @@ pub(super) struct RemoteStream {
     pub(super) reader: ReadHalf<DuplexStream>,
     pub(super) writer: WriteHalf<DuplexStream>,
     /// Why the server makes it end, if it does.
-    pub(super) over: oneshot::Receiver<String>,
+    pub(super) over: oneshot::Receiver<Over>,
 }
 
 /// A server at a URL.
@@ -107,7 +111,23 @@ struct RemoteSession {
 }
 
 /// Why the conversation is over.
-struct Over(String);
+#[derive(Debug)]
+pub(super) struct Over {
+    pub(super) why: String,
+    /// The numbers of the requests that were not done.
+    pub(super) undone: Vec<u64>,
+}
+
+impl Over {
+    fn new(why: impl Into<String>) -> Self {
+        Self { why: why.into(), undone: Vec::new() }
+    }
+
+    /// At a request that was not done.
+    fn at(id: &Id, why: impl Into<String>) -> Self {
+        Self { why: why.into(), undone: id.as_number().into_iter().collect() }
+    }
+}
 
 /// Why a request was not answered.
 #[derive(Debug, thiserror::Error)]
@@ -119,6 +139,16 @@ enum SendError {
     },
     #[error(transparent)]
     Token(#[from] NoToken),
+}
+
+impl SendError {
+    /// Did it fail before the request left?
+    fn is_before(&self) -> bool {
+        match self {
+            Self::Http { source } => source.is_connect(),
+            Self::Token(_) => true,
+        }
+    }
 }
 
 fn source_of(error: &hyper_util::client::legacy::Error) -> String {
@@ -184,21 +214,21 @@ impl Remote {
         reader: ReadHalf<DuplexStream>,
         mut writer: WriteHalf<DuplexStream>,
         mut told: mpsc::Receiver<String>,
-        ended: oneshot::Sender<String>,
+        ended: oneshot::Sender<Over>,
     ) {
-        let mut reader = BufReader::new(reader);
+        let mut reader = LineReader::new(reader, MAX_MESSAGE_BYTES);
         let mut posts: JoinSet<Result<(), Over>> = JoinSet::new();
         let mut asked: HashMap<u64, AbortHandle> = HashMap::new();
-        let why = loop {
+        let mut why = loop {
             tokio::select! {
-                line = lines::next(&mut reader, MAX_MESSAGE_BYTES) => match line {
-                    Ok(Some(PeerLine::Whole(line))) => {
+                line = reader.next() => match line {
+                    Ok(Some(Line::Whole(line))) => {
                         if let Err(over) = self.take(line, &mut posts, &mut asked).await {
                             break Some(over);
                         }
                     }
                     // No message of ours is that long.
-                    Ok(Some(PeerLine::TooLong(..))) => {}
+                    Ok(Some(Line::TooLong(..))) => {}
                     Ok(None) | Err(_) => break None,
                 },
                 Some(line) = told.recv() => {
@@ -214,16 +244,25 @@ impl Remote {
                 }
             }
         };
+        if let Some(Over { undone, .. }) = &mut why {
+            // What breaks one request breaks the others at the same time.
+            let ends = async {
+                while let Some(ended) = posts.join_next().await {
+                    undone.extend(ended.ok().and_then(Result::err).map(|over| over.undone).unwrap_or_default());
+                }
+            };
+            let _ = timeout(SAME_TIME, ends).await;
+        }
         drop(posts);
         while let Ok(line) = told.try_recv() {
             // Whoever does not read it any more does not need it.
             let _ = writer.write_all(line.as_bytes()).await;
         }
-        if let Some(Over(why)) = why
-            && ended.send(why).is_ok()
+        if let Some(over) = why
+            && ended.send(over).is_ok()
         {
             // The conversation is closed with the reason before it sees the end of this.
-            let _ = timeout(HEARD, async { while let Ok(Some(_)) = lines::next(&mut reader, PIPE).await {} }).await;
+            let _ = timeout(HEARD, async { while let Ok(Some(_)) = reader.next().await {} }).await;
         }
         let _ = writer.shutdown().await;
         self.bid_farewell().await;
@@ -346,7 +385,8 @@ impl Remote {
             Ok(response) => response,
             // The others may have theirs.
             Err(SendError::Token(fault)) if !is_greeting => return self.answer_error(&id, &fault.to_string()).await,
-            Err(error) => return Err(Over(error.to_string())),
+            Err(error) if error.is_before() => return Err(Over::at(&id, error.to_string())),
+            Err(error) => return Err(Over::new(error.to_string())),
         };
         let status = response.status();
         if method == "initialize" && status.is_success() {
@@ -362,7 +402,7 @@ impl Remote {
         };
         let limits = MessageLimits::of_bytes(MAX_MESSAGE_BYTES);
         if status == StatusCode::NOT_FOUND && self.session.lock().id.is_some() {
-            return Err(Over("it does not know the session any more".to_owned()));
+            return Err(Over::at(&id, "it does not know the session any more"));
         }
         let is_mute = MUTE.contains(&status.as_u16()) || status.is_server_error();
         match Envelope::read(&body, limits) {
@@ -386,7 +426,7 @@ impl Remote {
             return self.send(Envelope::write_error(Some(&id), &error)).await;
         }
         if is_greeting {
-            return Err(Over(format!("it answered {status}{}", self.way_in.greeted(status, &self.headers))));
+            return Err(Over::new(format!("it answered {status}{}", self.way_in.greeted(status, &self.headers))));
         }
         self.answer_error(&id, &format!("it answered {status}{}", self.way_in.hint(status, &self.headers))).await
     }
@@ -428,7 +468,7 @@ impl Remote {
 
     async fn send(&self, mut line: String) -> Result<(), Over> {
         line.push('\n');
-        self.lines.send(line).await.map_err(|_| Over("the conversation has ended".to_owned()))
+        self.lines.send(line).await.map_err(|_| Over::new("the conversation has ended"))
     }
 
     /// Hands on what a stream has for the question, and asks for the rest of one that breaks off.

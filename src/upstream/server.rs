@@ -246,20 +246,11 @@ impl Server {
         let _slot = self.slots.acquire().await.map_err(|_| self.down("it was removed"))?;
         drop(queued);
         let _in_flight = InFlight::new(self);
-        let talk = match &asked.caller.session {
-            Some(session) if self.settings.per_session => self.session(session, &asked.caller).await?,
-            _ if self.has_own_credential(&asked.caller) => {
-                let token = asked.caller.token.as_deref().unwrap_or_default();
-                self.session(&format!("token:{token}"), &asked.caller).await?
-            }
-            _ => self.shared_talk().await?,
-        };
-        let sent = Instant::now();
-        if let Some(mark) = &asked.sent {
-            // One that is sent again is under way since the first time.
-            let _ = mark.set(sent.into_std());
+        let (mut sent, mut outcome) = self.ask_once(&asked, events.clone()).await?;
+        if matches!(outcome, Err(PeerFault::Unasked(_))) {
+            // It may have been started anew, and not know the session.
+            (sent, outcome) = self.ask_once(&asked, events).await?;
         }
-        let outcome = self.ask(&talk, &asked, events).await;
         *self.last_used.lock() = Instant::now();
         self.has_answered.fetch_or(outcome.is_ok(), Ordering::Relaxed);
         match &outcome {
@@ -279,12 +270,35 @@ impl Server {
         match outcome {
             Ok(outcome) => Ok(CallReply { outcome, duration: sent.elapsed(), queued: sent - start }),
             Err(PeerFault::Closed(reason)) => Err(CallFault::Died { server, reason }),
+            Err(PeerFault::Unasked(reason)) => Err(CallFault::Down { server, reason }),
             Err(PeerFault::Timeout(after)) => {
                 Err(CallFault::Timeout { server, after: Duration::from_millis(after.as_millis() as u64) })
             }
             Err(PeerFault::Unreadable(reason)) => Err(CallFault::Unreadable { server, reason }),
             Err(PeerFault::TooLong) => Err(CallFault::TooLong { server, limit: MAX_MESSAGE_BYTES }),
         }
+    }
+
+    /// Asks in the conversation that the caller has, or shares; says when.
+    async fn ask_once(
+        &self,
+        asked: &Outgoing,
+        events: mpsc::Sender<ServerEvent>,
+    ) -> Result<(Instant, Result<super::peer::PeerOutcome, PeerFault>), CallFault> {
+        let talk = match &asked.caller.session {
+            Some(session) if self.settings.per_session => self.session(session, &asked.caller).await?,
+            _ if self.has_own_credential(&asked.caller) => {
+                let token = asked.caller.token.as_deref().unwrap_or_default();
+                self.session(&format!("token:{token}"), &asked.caller).await?
+            }
+            _ => self.shared_talk().await?,
+        };
+        let sent = Instant::now();
+        if let Some(mark) = &asked.sent {
+            // One that is sent again is under way since the first time.
+            let _ = mark.set(sent.into_std());
+        }
+        Ok((sent, self.ask(&talk, asked, events).await))
     }
 
     async fn ask(

@@ -105,7 +105,7 @@ fn check_of_nothing_says_so() {
     let directory = TempDir::new().unwrap();
     let (code, out, _) = run(almanacd().arg("check").arg(directory.path()));
     assert_eq!(code, 0);
-    assert!(out.contains("no document (.yaml or .yml) was found"), "{out}");
+    assert!(out.contains("no document (.yaml, .yml or .json) was found"), "{out}");
     let (code, out, _) = run(almanacd().arg("check").arg(directory.path().join("none")));
     assert_eq!(code, 1);
     assert!(out.contains("cannot be listed"), "{out}");
@@ -211,10 +211,10 @@ fn ctl_reloads_and_tells() {
     assert!(code == 0 && out.contains("ready") && out.contains("generation 1, 1 tool"), "{out}");
     site.save("b.yaml", &document("b", "t"));
     let (code, out, _) = ctl(&["reload", "--wait"]);
-    assert_eq!((code, out.as_str()), (0, "changed: generation 2, 2 tools, 0 errors\n"));
+    assert_eq!((code, out.as_str()), (0, "catalog changed: generation 2, 2 tools, 0 errors\n"));
     site.save("b.yaml", "name: ]");
     let (code, out, error) = ctl(&["reload", "--wait"]);
-    assert_eq!((code, out.as_str()), (1, "unchanged: generation 2, 2 tools, 1 error\n"));
+    assert_eq!((code, out.as_str()), (1, "catalog unchanged: generation 2, 2 tools, 1 error\n"));
     assert!(error.contains("b.yaml:1:"), "{error}");
     let (code, out, _) = ctl(&["reload"]);
     assert_eq!((code, out.as_str()), (0, "reload begun\n"));

@@ -283,7 +283,10 @@ fn call(id: &Value, params: &Value) {
             });
         }
         "fail" => answer(json!({"content": [{"type": "text", "text": "it failed"}], "isError": true})),
-        "refuse" => say(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32002, "message": "not there"}})),
+        "refuse" => {
+            let error = json!({"code": -32002, "message": "not there", "data": {"uri": "a://x"}});
+            say(&json!({"jsonrpc": "2.0", "id": id, "error": error}));
+        }
         "long" => {
             let text = "0123456789".repeat(arguments["tens"].as_u64().unwrap() as usize);
             answer(json!({"content": [{"type": "text", "text": text}], "structuredContent": {"text": text}}));

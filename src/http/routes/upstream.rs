@@ -140,8 +140,13 @@ pub(super) fn approve(context: &Context, request: &mut Request) -> Result<Answer
     let (name, tool) = (request.parameter()?, query.get("tool"));
     let approved = context.control.upstreams().approve(name, tool).ok_or_else(|| unknown(context, name))?;
     if let (Some(tool), true) = (tool, approved.is_empty()) {
-        let detail = format!("no definition of `{tool}` waits for an approval");
-        return Err(Problem::not_found(Code::UnknownTool, detail));
+        let detail = format!(
+            "no definition of `{tool}` waits for an approval; tools have their own names here, as `almanacd ctl mcp \
+             diff {name}` shows them"
+        );
+        let waiting = context.control.upstreams().differences(name).unwrap_or_default();
+        let near = waiting.into_iter().map(|difference| difference.tool).collect();
+        return Err(Problem::not_found(Code::UnknownTool, detail).with_near(near));
     }
     Ok(answer::json(&McpServerApproved { approved }))
 }

@@ -29,7 +29,7 @@ pub(super) struct CallFacts {
 }
 
 /// What is told of a call, as far as it is known before its end.
-pub(super) async fn expect(engine: Arc<Engine>, facts: CallFacts) -> Option<Map<String, Value>> {
+pub(super) async fn expect(engine: &Engine, facts: CallFacts) -> Option<Map<String, Value>> {
     let CallFacts { tenant, tool, mode, session, size, patience } = facts;
     let request = MetadataRequest {
         tool_name: tool.to_string(),
@@ -42,7 +42,7 @@ pub(super) async fn expect(engine: Arc<Engine>, facts: CallFacts) -> Option<Map<
     let mut ask = request.ask();
     engine.complete(&engine.learnt(), &tenant, &mut ask, None);
     let proposals = engine.propose(&ask).await;
-    match serde_json::to_value(CallMetadata::of(&engine, &tenant, request, &ask, proposals)) {
+    match serde_json::to_value(CallMetadata::of(engine, &tenant, request, &ask, proposals)) {
         Ok(Value::Object(told)) => Some(told),
         _ => None,
     }

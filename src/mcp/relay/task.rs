@@ -1,13 +1,14 @@
 //! The task of the runtime that a call lives in: it asks the server, hears it, and records the call once it has really
 //! ended.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinHandle;
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::super::Mcp;
@@ -41,8 +42,6 @@ pub(super) struct CallTask {
     pub(super) call: Arc<OngoingCall>,
     outgoing: Outgoing,
     facts: CallFacts,
-    /// What is told beside the result, as far as it is known before.
-    told: JoinHandle<Option<Map<String, Value>>>,
     /// May it be sent again if it got no answer?
     is_read_only: bool,
     log: CallLog,
@@ -126,7 +125,6 @@ pub(super) fn begin(door: &Arc<Mcp>, request: &McpRequest, wanted: &WantedCall, 
         limit: Some(limit),
         sent: Some(Arc::clone(&call.sent)),
     };
-    let told = tokio::spawn(metadata::expect(Arc::clone(&door.engine), facts_of_call.clone()));
     let shown = |raw: &RawValue| raw.get().to_owned();
     let log = CallLog {
         token: Arc::clone(&call.owner.token),
@@ -135,7 +133,7 @@ pub(super) fn begin(door: &Arc<Mcp>, request: &McpRequest, wanted: &WantedCall, 
     };
     let (door, is_read_only) = (Arc::clone(door), facts.is_read_only);
     let era = request.caller.era();
-    let task = CallTask { door, call: Arc::clone(&call), outgoing, facts: facts_of_call, told, is_read_only, log, era };
+    let task = CallTask { door, call: Arc::clone(&call), outgoing, facts: facts_of_call, is_read_only, log, era };
     tokio::spawn(task.run());
     call
 }
@@ -155,26 +153,23 @@ fn limit_of(forecast: &Forecast) -> Duration {
 
 impl CallTask {
     async fn run(self) {
-        let reply = self.ask_in_rounds().await;
-        let Self { door, call, facts, mut told, log, .. } = self;
+        let (reply, metadata) = self.ask_and_expect().await;
+        let Self { door, call, facts, log, .. } = self;
         let ran_for = call.sent.get().map(std::time::Instant::elapsed);
         let (outcome, duration, queued) = match reply {
             Some(Ok(CallAnswer { outcome, duration, queued })) => {
                 (outcome.map_err(CallFailure::Error).and_then(|result| whole(&call, result)), Some(duration), queued)
             }
-            Some(Err(fault)) => (Err(CallFailure::Fault(fault)), ran_for, Duration::ZERO),
+            Some(Err(fault)) => {
+                let ran_for = ran_for.filter(|_| !matches!(fault, CallFault::Down { .. }));
+                (Err(CallFailure::Fault(fault)), ran_for, Duration::ZERO)
+            }
             None => (Err(CallFailure::Cancelled), ran_for, Duration::ZERO),
         };
         let duration = duration.map(|duration| duration.saturating_sub(call.paused()));
         // A client that is to answer first asks again: that is the call.
         let is_asked = outcome.as_ref().is_ok_and(CallResult::asks);
         let ended_as = outcome_of(&outcome);
-        let metadata = if let Ok(told) = timeout(TOLD_WITHIN, &mut told).await {
-            told.ok().flatten()
-        } else {
-            told.abort();
-            None
-        };
         let end = CallEnd { outcome, duration: duration.unwrap_or_default(), queued, at: Instant::now(), metadata };
         let server = call.tool.server.name.clone();
         if is_asked {
@@ -202,6 +197,29 @@ impl CallTask {
         if let Some(duration) = duration {
             record(&door, facts, duration, ended_as).await;
         }
+    }
+
+    /// The answer, and what is told beside it as far as that is known before: found while the server works.
+    async fn ask_and_expect(&self) -> (Option<Result<CallAnswer, CallFault>>, Option<Map<String, Value>>) {
+        let expected = async {
+            // What is sent leaves first.
+            yield_now().await;
+            metadata::expect(&self.door.engine, self.facts.clone()).await
+        };
+        let (mut asked, mut expected) = (pin!(self.ask_in_rounds()), pin!(expected));
+        let mut metadata = None;
+        let reply = loop {
+            tokio::select! {
+                biased;
+                reply = &mut asked => break reply,
+                found = &mut expected, if metadata.is_none() => metadata = Some(found),
+            }
+        };
+        let metadata = match metadata {
+            Some(metadata) => metadata,
+            None => timeout(TOLD_WITHIN, expected).await.ok().flatten(),
+        };
+        (reply, metadata)
     }
 
     /// The answer, after what its server asked of a legacy client.

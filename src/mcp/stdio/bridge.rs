@@ -12,14 +12,15 @@ use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderName};
 use hyper::{Method, Request, Response, StatusCode};
 use parking_lot::Mutex;
 use serde_json::value::RawValue;
-use tokio::sync::{RwLock, mpsc};
+use tokio::sync::RwLock;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{interval, sleep, timeout};
 
 use super::super::headers::{SESSION, VERSION};
 use super::super::http::MAX_MESSAGE_BYTES;
-use super::lines::{StdioLine, StdioOutput};
+use super::lines::{StdioLines, StdioOutput};
 use super::way::{SendError, Way};
+use crate::jsonrpc::lines::Line;
 use crate::jsonrpc::param_headers::ToolHeaders;
 use crate::jsonrpc::sse::SseReader;
 use crate::jsonrpc::{Envelope, ErrorObject, Id, Members, MessageLimits, code, wire_headers};
@@ -96,15 +97,16 @@ impl Bridge {
     }
 
     /// Until the input ends, or whoever started this does.
-    pub(super) async fn run(self: &Arc<Self>, mut lines: mpsc::Receiver<StdioLine>) {
+    pub(super) async fn run(self: &Arc<Self>, mut lines: StdioLines) {
         let mut work = JoinSet::new();
         let parent = parent_id();
         let mut looks = interval(PARENT);
         loop {
             tokio::select! {
-                line = lines.recv() => match line {
-                    Some(line) => self.take(line, &mut work),
-                    None => break,
+                line = lines.next() => match line {
+                    Ok(Some(Line::Whole(line))) if line.trim_ascii().is_empty() => {}
+                    Ok(Some(line)) => self.take(line, &mut work),
+                    Ok(None) | Err(_) => break,
                 },
                 // What has ended need not be kept.
                 Some(_) = work.join_next() => {}
@@ -126,10 +128,10 @@ impl Bridge {
         }
     }
 
-    fn take(self: &Arc<Self>, line: StdioLine, work: &mut JoinSet<()>) {
+    fn take(self: &Arc<Self>, line: Line, work: &mut JoinSet<()>) {
         let line = match line {
-            StdioLine::Message(line) => Bytes::from(line),
-            StdioLine::TooLong => {
+            Line::Whole(line) => Bytes::from(line),
+            Line::TooLong(..) => {
                 let error =
                     ErrorObject::new(code::INVALID_REQUEST, format!("a message has at most {MAX_MESSAGE_BYTES} bytes"));
                 return self.output.write(&Envelope::write_error(None, &error));

@@ -1,31 +1,94 @@
-//! Standard input and output, a message a line, on threads of their own: both may block for as long as they like.
+//! Standard input and output, a message a line. Whoever is at their other ends may let them block for as long as they
+//! like, and other processes may share them: they are never changed, and used at once only where that cannot block.
 
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc as threads;
+use std::task::{Context, Poll, ready};
 use std::thread;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use parking_lot::Mutex;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tokio::io::unix::AsyncFd;
+use tokio::io::{AsyncRead, Interest, ReadBuf};
+
+use crate::jsonrpc::lines::LineReader;
 
 /// What is read of a line, in bytes: much more than a message may have, so that one that is too long is answered by its
 /// id.
 const MAX_LINE_BYTES: usize = 64 << 20;
 
-/// Lines that wait to be read.
-const WAITING: usize = 64;
+/// What takes something takes as much at once (`PIPE_BUF` of Linux).
+const AT_ONCE_BYTES: usize = 4096;
 
-/// A line that was read.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum StdioLine {
-    /// A message, or what should be one.
-    Message(Vec<u8>),
-    /// More than is read; its end was not kept.
-    TooLong,
+/// For how long the last messages may take: whoever should read them may be gone.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Lines that are read.
+pub(super) type StdioLines = LineReader<StdioInput>;
+
+/// Standard input. Must be called within the runtime.
+pub(super) fn input() -> io::Result<StdioLines> {
+    let input = || io::stdin().as_fd().try_clone_to_owned();
+    // Its successor is `unsafe`, for what closes its descriptor behind its back, which an `OwnedFd` does not.
+    #[expect(deprecated, reason = "this file has no `unsafe`")]
+    let watched = AsyncFd::with_interest(input()?, Interest::READABLE);
+    let input = match watched {
+        Ok(input) => StdioInput::Polled(input),
+        Err(_) => StdioInput::File(input()?),
+    };
+    Ok(LineReader::new(input, MAX_LINE_BYTES))
+}
+
+/// An input that may block.
+pub(super) enum StdioInput {
+    /// Is read only while there is something.
+    Polled(AsyncFd<OwnedFd>),
+    /// Has all there is from the start, and cannot be waited for.
+    File(OwnedFd),
+}
+
+impl AsyncRead for StdioInput {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let mut take = |input: &OwnedFd| {
+            let count = rustix::io::read(input, into.initialize_unfilled())?;
+            into.advance(count);
+            Poll::Ready(Ok(()))
+        };
+        let input = match &*self {
+            Self::Polled(input) => input,
+            Self::File(input) => return take(input),
+        };
+        loop {
+            let mut readiness = ready!(input.poll_read_ready(context))?;
+            if is_ready(input.get_ref(), PollFlags::IN)? {
+                return take(input.get_ref());
+            }
+            readiness.clear_ready();
+        }
+    }
+}
+
+fn is_ready(descriptor: &impl AsFd, wanted: PollFlags) -> io::Result<bool> {
+    let mut asked = [PollFd::new(descriptor, wanted)];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    Ok(poll(&mut asked, Some(&at_once))? > 0)
 }
 
 /// Where messages are written.
 #[derive(Clone)]
-pub(super) struct StdioOutput(threads::Sender<Written>);
+pub(super) struct StdioOutput(Arc<Output>);
+
+struct Output {
+    /// To the thread that writes what may block.
+    thread: Mutex<threads::Sender<Written>>,
+    /// How much that thread has to write.
+    waiting: Arc<AtomicUsize>,
+}
 
 /// What goes to the writing thread.
 enum Written {
@@ -34,10 +97,15 @@ enum Written {
     Flush(threads::Sender<()>),
 }
 
-/// For how long the last messages may take: whoever should read them may be gone.
-const LAST_WORDS: Duration = Duration::from_secs(1);
-
 impl StdioOutput {
+    pub(super) fn open() -> Self {
+        let (thread, written) = threads::channel();
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let left = Arc::clone(&waiting);
+        thread::spawn(move || write_all(BufWriter::new(io::stdout()), &written, &left));
+        Self(Arc::new(Output { thread: Mutex::new(thread), waiting }))
+    }
+
     /// Writes a message; newlines in it are space between its tokens.
     pub(super) fn write(&self, message: &str) {
         let mut line = Vec::with_capacity(message.len() + 1);
@@ -48,62 +116,41 @@ impl StdioOutput {
             }
         }
         line.push(b'\n');
+        let thread = self.0.thread.lock();
+        if self.0.waiting.load(Ordering::Acquire) == 0 && wrote_at_once(&line) {
+            return;
+        }
+        self.0.waiting.fetch_add(1, Ordering::AcqRel);
         // If nobody reads any more, the input ends as well.
-        let _ = self.0.send(Written::Line(line));
+        let _ = thread.send(Written::Line(line));
     }
 
     /// Returns when all is written, or nobody reads.
     pub(super) fn flush(&self) {
         let (done, flushed) = threads::channel();
-        if self.0.send(Written::Flush(done)).is_ok() {
+        if self.0.thread.lock().send(Written::Flush(done)).is_ok() {
             let _ = flushed.recv_timeout(LAST_WORDS);
         }
     }
 }
 
-/// Reads from now on, and writes.
-pub(super) fn open() -> (mpsc::Receiver<StdioLine>, StdioOutput) {
-    let (read, lines) = mpsc::channel(WAITING);
-    let (output, written) = threads::channel();
-    thread::spawn(move || read_all(BufReader::new(io::stdin()), &read));
-    thread::spawn(move || write_all(BufWriter::new(io::stdout()), &written));
-    (lines, StdioOutput(output))
+/// Writes a line if that cannot block.
+fn wrote_at_once(line: &[u8]) -> bool {
+    let output = io::stdout();
+    line.len() <= AT_ONCE_BYTES
+        && is_ready(&output, PollFlags::OUT).unwrap_or(false)
+        && rustix::io::write(&output, line).is_ok_and(|count| count == line.len())
 }
 
-fn read_all(mut input: impl BufRead, read: &mpsc::Sender<StdioLine>) {
-    while let Ok(Some(line)) = next(&mut input, MAX_LINE_BYTES) {
-        if read.blocking_send(line).is_err() {
-            return;
-        }
-    }
-}
-
-/// The next line that is not empty; nothing at the end.
-fn next(input: &mut impl BufRead, most: usize) -> io::Result<Option<StdioLine>> {
-    loop {
-        let mut line = Vec::new();
-        // One byte more than is taken tells that there was more.
-        let count = input.by_ref().take(most as u64 + 1).read_until(b'\n', &mut line)?;
-        if count == 0 {
-            return Ok(None);
-        }
-        if line.last() != Some(&b'\n') && line.len() > most {
-            input.skip_until(b'\n')?;
-            return Ok(Some(StdioLine::TooLong));
-        }
-        if !line.trim_ascii().is_empty() {
-            line.truncate(line.trim_ascii_end().len());
-            return Ok(Some(StdioLine::Message(line)));
-        }
-    }
-}
-
-fn write_all(mut output: impl Write, written: &threads::Receiver<Written>) {
+fn write_all(mut output: impl Write, written: &threads::Receiver<Written>, waiting: &AtomicUsize) {
     while let Ok(first) = written.recv() {
-        let mut next = Some(first);
+        let (mut next, mut lines) = (Some(first), 0);
         while let Some(one) = next {
             let outcome = match one {
-                Written::Line(line) => output.write_all(&line),
+                Written::Line(line) => {
+                    lines += 1;
+                    output.write_all(&line)
+                }
                 Written::Flush(done) => output.flush().map(|()| {
                     let _ = done.send(());
                 }),
@@ -116,21 +163,6 @@ fn write_all(mut output: impl Write, written: &threads::Receiver<Written>) {
         if output.flush().is_err() {
             return;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_are_read_one_by_one_and_bounded() {
-        let mut input = io::Cursor::new(b"{}\r\n\n  \n0123456789\n012345678\nlast".to_vec());
-        let mut all = Vec::new();
-        while let Some(line) = next(&mut input, 9).unwrap() {
-            all.push(line);
-        }
-        let message = |text: &str| StdioLine::Message(text.as_bytes().to_vec());
-        assert_eq!(all, [message("{}"), StdioLine::TooLong, message("012345678"), message("last")]);
+        waiting.fetch_sub(lines, Ordering::AcqRel);
     }
 }

@@ -50,6 +50,9 @@ pub enum WayError {
     /// No certificates, or none that can be used.
     #[error("cannot set up TLS")]
     Tls(#[from] rustls::Error),
+    /// Standard input is none that can be waited for.
+    #[error("standard input cannot be read")]
+    Input(#[source] io::Error),
     /// A token with characters that cannot be sent.
     #[error("the token has characters that no token has")]
     Token,

@@ -66,7 +66,7 @@ fn a_found_tool_is_called_as_models_call() {
     check(json!({"name": "a_write", "arguments": {"path": 1}}), &["/path: must be string, not number"]);
     check(json!({"name": "a_write", "arguments": []}), &["/arguments must be an object"]);
     check(json!({"name": "a_fail"}), &["it failed"]);
-    check(json!({"name": "a_refuse"}), &["a answered with error -32002: not there"]);
+    check(json!({"name": "a_refuse"}), &[r#"a answered with error -32002: not there; data: {"uri":"a://x"}"#]);
     // None of what was wrong reached the server but the last two.
     wait_until("the records", || served.recorded("a_write") == 2 && served.recorded("a_fail") == 1);
     let unknown = served.ask("/mcp", "tools/call", json!({"name": "a_wriet"}));

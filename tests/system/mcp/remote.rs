@@ -185,7 +185,7 @@ fn serve_one(mut stream: &TcpStream, sessions: &AtomicUsize) -> Option<()> {
             answer("200 OK", json, &result(json!({"tools": [tool]})))
         }
         // As a stream, with something else before the answer.
-        "tools/call" if message["params"]["arguments"]["forget"] != true => {
+        "tools/call" if message["params"]["arguments"]["forget"] != true || session > 1 => {
             let told =
                 json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": 1}});
             let text = format!("hello in s{session}");
@@ -202,9 +202,9 @@ fn a_server_of_the_older_era_has_a_session_that_is_made_anew() {
     let far = Served::new(&format!("    far: {{url: '{url}'}}\n"), "  anonymous_calls: true\n");
     assert_eq!(text(&far.call("far_greet", json!({}))), "hello in s1");
     assert_eq!(sessions.load(Ordering::Relaxed), 1);
-    // It forgets the session: the call ends with an error, and the next one is in another.
-    assert_eq!(far.call("far_greet", json!({"forget": true}))["isError"], true);
-    wait_until("the other session", || sessions.load(Ordering::Relaxed) == 2);
+    // It forgets the session, and did nothing: the call is made in another.
+    assert_eq!(text(&far.call("far_greet", json!({"forget": true}))), "hello in s2");
+    assert_eq!(sessions.load(Ordering::Relaxed), 2);
     assert_eq!(text(&far.call("far_greet", json!({}))), "hello in s2");
 }
 
@@ -215,6 +215,19 @@ fn a_url_that_does_not_answer_is_said_to() {
     let far = Served::start(site, servers, "  anonymous_calls: true\n");
     let listed = || far.daemon.admin("GET", "/-/mcp", b"").text();
     wait_until("the failure", || listed().contains("it cannot be reached"));
+}
+
+#[test]
+fn a_call_that_never_reached_its_url_is_said_not_to_have_run() {
+    let near = Served::one("legacy more");
+    let far = behind(&near, "");
+    assert_eq!(text(&far.call("far_echo", json!({"text": "x"}))), "x");
+    wait_until("the record", || far.recorded("far_echo") == 1);
+    drop(near);
+    let result = far.call("far_write", json!({"path": "x"}));
+    let said = text(&result);
+    assert!(said.contains("cannot be reached") && said.contains("the call was not made"), "{said}");
+    assert_eq!((far.recorded("far_echo"), far.recorded("far_write")), (1, 0));
 }
 
 #[test]
