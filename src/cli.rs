@@ -209,8 +209,11 @@ enum CliError {
     Read { file: String, source: Box<dyn std::error::Error + Send + Sync> },
     #[error("cannot evaluate {file}")]
     Evaluate { file: String, source: Box<dyn std::error::Error + Send + Sync> },
+    /// Values of arguments that cannot be used.
     #[error("{0}")]
     Arguments(String),
+    #[error("{0}")]
+    Import(String),
     #[error("--context is a JSON object or a file with one; `{file}` cannot be read")]
     Context { file: String, source: io::Error },
     #[error("there is no tool `{tool}` in the catalog{}", near.as_ref().map(|near| format!("\n  did you mean \
@@ -244,6 +247,9 @@ impl CliError {
                 Exit::Usage
             }
             Self::Memory(error) if error.is_usage() => Exit::Usage,
+            Self::Arguments(_) | Self::Context { .. } => Exit::Usage,
+            // An argument, not a file.
+            Self::Read { file, .. } if file.starts_with("--") => Exit::Usage,
             Self::Daemon(error) if error.is_configuration() => Exit::Configuration,
             Self::Migrate(fault) if fault.is_setting() => Exit::Configuration,
             Self::Spool(error) if error.is_configuration() => Exit::Configuration,

@@ -147,8 +147,8 @@ fn look(subject: &Subject<'_>) -> Result<Found, CliError> {
     if documents == 0 && diagnostics.is_empty() {
         let configured = || subject.config().ok()?.documents().roots.first().cloned();
         let place = paths.first().cloned().or_else(configured).unwrap_or_default();
-        let warning = Diagnostic::warning(&place, "no-documents", "no document (.yaml or .yml) was found");
-        diagnostics.push(warning.with_hint("JSON is read from files that end in .json"));
+        let warning = Diagnostic::warning(&place, "no-documents", "no document (.yaml, .yml or .json) was found");
+        diagnostics.push(warning.with_hint("files with other endings are not read"));
     }
     shorten(&mut diagnostics);
     diagnostics.sort_by(|a, b| (&a.file, a.severity, a.line, a.column).cmp(&(&b.file, b.severity, b.line, b.column)));
@@ -262,6 +262,8 @@ fn configured(subject: &Subject<'_>) -> Result<(Loaded, Vec<Diagnostic>), CliErr
     }
     diagnostics.extend(config.qualifier.llm.as_ref().and_then(|settings| llm::check(settings, &file)));
     diagnostics.extend(upstream::check(&config.mcp.upstream, &file));
+    let libraries = config.plugins.troubles().into_iter();
+    diagnostics.extend(libraries.map(|trouble| Diagnostic::warning(&file, "rule-library", trouble)));
     diagnostics.extend(config.auth.file().map(|file| tokens(&file)).unwrap_or_default());
     Ok((loaded, diagnostics))
 }

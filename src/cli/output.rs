@@ -13,14 +13,21 @@ pub(super) struct Output {
     failure: Option<io::Error>,
 }
 
-/// Text without the characters that show it in another order: somebody else's name could hide what stands behind it.
-/// They are escaped as in JSON, where the text may stand.
+/// How bold text begins and ends.
+const BOLD: [&str; 2] = ["\x1b[1m", "\x1b[0m"];
+
+/// Text without the characters that show it in another order, or order the terminal about: somebody else's name could
+/// hide what stands behind it. They are escaped as in JSON, where the text may stand.
 fn in_order(text: &str) -> Cow<'_, str> {
-    let is_order = |character: char| matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let is_order = |character: char| {
+        matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+            || character.is_control() && !matches!(character, '\n' | '\t')
+    };
     if !text.contains(is_order) {
         return text.into();
     }
-    let shown = text.chars().map(|character| match character {
+    let shown = text.char_indices().map(|(at, character)| match character {
+        '\x1b' if BOLD.iter().any(|bold| text[at..].starts_with(bold)) => character.to_string(),
         order if is_order(order) => format!("\\u{:04x}", u32::from(order)),
         other => other.to_string(),
     });
@@ -88,7 +95,8 @@ impl Output {
     }
 
     pub(super) fn bold(&self, text: &str) -> String {
-        if self.colour { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
+        let [begin, end] = BOLD;
+        if self.colour { format!("{begin}{text}{end}") } else { text.to_owned() }
     }
 
     pub(super) fn is_json(&self) -> bool {
@@ -106,8 +114,9 @@ mod tests {
 
     #[test]
     fn names_cannot_turn_a_line_around() {
-        for (text, shown) in [("plain → 日本", "plain → 日本"), ("a\u{202e}b\u{2066}c", "a\\u202eb\\u2066c")] {
-            assert_eq!(in_order(text), shown);
-        }
+        let check = |text: &str, shown: &str| assert_eq!(in_order(text), shown);
+        check("plain → 日本\n\tmore", "plain → 日本\n\tmore");
+        check("a\u{202e}b\u{2066}c", "a\\u202eb\\u2066c");
+        check("\x1b[1mbold\x1b[0m \x1b[31mred\r", "\x1b[1mbold\x1b[0m \\u001b[31mred\\u000d");
     }
 }

@@ -78,7 +78,7 @@ fn with_another<T>(
     instance: &Instance,
     body: impl FnOnce(&Instance, std::ptr::NonNull<std::ffi::c_void>) -> Result<T, Flaw>,
 ) -> Result<T, Flaw> {
-    let another = instance.make("{}").map_err(|refusal| format!("a further instance: {refusal}"))?;
+    let another = instance.make(instance.settings()).map_err(|refusal| format!("a further instance: {refusal}"))?;
     let outcome = body(instance, another);
     instance.unmake(another);
     outcome

@@ -100,6 +100,11 @@ impl Instance {
     }
 
     /// The generation that was told last.
+    /// What it was made from.
+    pub(super) fn settings(&self) -> &str {
+        &self.settings
+    }
+
     pub(super) fn generation(&self) -> u64 {
         self.generation
     }

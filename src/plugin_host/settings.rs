@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::discover::discover;
 use super::process::own_program;
 use crate::strict::{At, FromNode, Node, Word};
 use crate::sum::Sum;
@@ -65,6 +66,11 @@ pub struct Launch {
 }
 
 impl Settings {
+    /// What of the paths cannot be looked at, and why.
+    pub fn troubles(&self) -> Vec<String> {
+        discover(&self.paths).troubles
+    }
+
     /// The configuration that the library of this id is given: a JSON object.
     pub(super) fn of(&self, id: &str) -> String {
         self.settings.get(id).cloned().unwrap_or_else(|| "{}".to_owned())

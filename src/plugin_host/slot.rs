@@ -126,6 +126,19 @@ impl Slot {
         [&self.library, &self.good].into_iter().flatten().find(|library| !is_put_aside(library))
     }
 
+    /// The id that its settings are found by.
+    pub(super) fn library_id(&self) -> &str {
+        self.library.as_ref().map_or(&self.id, |library| &library.identity.id)
+    }
+
+    /// Nothing is held against its contents any more.
+    pub(super) fn forgive(&mut self, records: &mut Records) {
+        for library in [&self.library, &self.good].into_iter().flatten() {
+            records.remove(&library.hash);
+        }
+        (self.retry_at, self.failures) = (None, 0);
+    }
+
     /// Takes note that the file must not be run. Said once: a refusal where nothing serves is a state of its own.
     pub(super) fn refuse(&mut self, reason: String, metrics: &Metrics) {
         if self.serving.is_some() && self.refusal.as_ref() != Some(&reason) {

@@ -12,8 +12,8 @@ pub(super) enum StartError {
     Sandbox(#[from] SandboxError),
     #[error(transparent)]
     Instance(#[from] InstanceError),
-    #[error("it did not take the catalog: {0}")]
+    #[error("it did not take the catalog")]
     Catalog(#[source] Refusal),
-    #[error("it failed at its first call: {0}")]
+    #[error("it failed at its first call")]
     FirstCall(#[source] Refusal),
 }

@@ -254,14 +254,21 @@ impl Supervisor {
         }
         // What runs in the daemon stays there until the restart.
         let isolation = self.settings.isolation;
-        self.settings = Settings { isolation, ..settings };
+        let before = std::mem::replace(&mut self.settings, Settings { isolation, ..settings });
+        // What is to run otherwise was never tried so.
+        for slot in &mut self.slots {
+            let is_other = self.settings.launch != before.launch
+                || self.settings.of(slot.library_id()) != before.of(slot.library_id());
+            if is_other {
+                slot.forgive(&mut self.records);
+            }
+        }
     }
+
     fn reset(&mut self, id: &str) -> bool {
         let Some(slot) = self.slots.iter_mut().find(|slot| slot.id == id) else { return false };
-        for library in [&slot.library, &slot.good].into_iter().flatten() {
-            self.records.remove(&library.hash);
-        }
-        (slot.retry_at, slot.failures, slot.stamp) = (None, 0, None);
+        slot.forgive(&mut self.records);
+        slot.stamp = None;
         self.last_scan = None;
         tracing::info!(plugin = id, "rule library reset");
         true
@@ -295,11 +302,26 @@ impl Supervisor {
             self.settle.send_if_modified(|settled| !std::mem::replace(settled, true));
             let ready = self.slots.iter().filter(|slot| slot.serving.is_some()).count();
             let failed: Vec<(String, String)> =
-                self.slots.iter().filter_map(|slot| Some((slot.id.clone(), slot.failure()?))).collect();
+                self.slots.iter().filter_map(|slot| Some((slot.id.clone(), self.failure(slot)?))).collect();
+            let missing = self.troubles.iter().map(|trouble| ("plugins.paths".to_owned(), trouble.clone()));
+            let failed: Vec<(String, String)> = failed.into_iter().chain(missing).collect();
             for reply in self.waiting.drain(..) {
                 let _ = reply.send(Reloaded { ready, failed: failed.clone() });
             }
         }
+    }
+
+    /// Why what the configuration and the file want does not serve, if so.
+    fn failure(&self, slot: &Slot) -> Option<String> {
+        slot.failure().or_else(|| {
+            let worker = slot.serving.as_ref().filter(|worker| worker.process.is_some())?;
+            let (launch, settings) = (&self.settings.launch, self.settings.of(&worker.library.identity.id));
+            let is_outdated = !slot.is_served(&worker.library, launch, &settings);
+            is_outdated.then(|| {
+                let why = slot.reason().unwrap_or_else(|| "it has not started yet".to_owned());
+                format!("{why}; it goes on with the settings of before")
+            })
+        })
     }
 
     /// Has what is wanted started, or failed for now?

@@ -86,15 +86,26 @@ fn a_library_is_tried_out() {
     }
     let wrong = |arguments: &[&str], part: &str| {
         let (code, out, error) = plugin(&[&["try"], arguments].concat(), &library);
-        assert!(code == 1 && out.is_empty() && error.contains(part), "{arguments:?}: {out}{error}");
+        assert!(code == 64 && out.is_empty() && error.contains(part), "{arguments:?}: {out}{error}");
     };
     wrong(&["--tool", "t", "--context", r#"{"num_output": 4}"#], "did you mean `num_outputs`?");
     wrong(&["--tool", "t", "--context", "num_outputs=4"], "--context is a JSON object or a file with one");
     wrong(&["--tool", "", "--context", "{}"], "--tool: ");
     wrong(&["--tool", "t", "--settings", "{"], "--settings is to be a JSON object");
     wrong(&["--tool", "t", "--settings", "[1]"], "--settings is to be a JSON object");
-    assert_eq!(plugin(&["check", "--settings", "1"], &library).0, 1);
+    assert_eq!(plugin(&["check", "--settings", "1"], &library).0, 64);
     assert_eq!(plugin(&["try", "--tool", "t", "--deadline", "soon"], &library).0, 64);
+}
+
+#[test]
+fn a_library_is_checked_with_its_settings_and_one_that_is_always_late_soon() {
+    let directory = tempfile::tempdir().unwrap();
+    let needs = directory.path().join("needs_table.so");
+    compile("needs_table", &[], &needs);
+    let (code, out, error) = plugin(&["check", "--settings", r#"{"table": 1}"#], &needs);
+    assert_eq!(code, 0, "{out}{error}");
+    let (code, out, _) = plugin(&["check", "--deadline", "1us"], &shipped_library(&directory));
+    assert!(code == 1 && out.contains("of 100 calls took longer than the 1µs that a host waits"), "{out}");
 }
 
 /// What an author is told of proposals that do not arrive.

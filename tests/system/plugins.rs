@@ -191,6 +191,34 @@ fn only_sums_on_the_list_are_run() {
 }
 
 #[test]
+fn settings_that_a_library_refuses_leave_it_serving_and_mended_ones_are_tried_at_once() {
+    let site = Site::new();
+    compile("needs_table", &[], &site.path("plugins/needs_table.so"));
+    let configured = |key: &str| format!("plugins: {{settings: {{test.needs-table: {{{key}: 1}}}}}}\n");
+    site.configure(&configured("table"));
+    let daemon = start(&site);
+    let pid = plugin(&daemon, "test.needs-table")["pid"].as_u64().unwrap();
+    site.configure(&configured("tabel"));
+    let (code, said) = reload(&daemon);
+    assert!(code == 1 && said.contains("goes on with the settings of before"), "{said}");
+    let item = plugin(&daemon, "test.needs-table");
+    assert_eq!((&item["state"], &item["pid"], &item["restarts"]), (&json!("ready"), &json!(pid), &json!(0)), "{item}");
+    // Those of before are those that serve.
+    site.configure(&configured("table"));
+    assert_eq!(reload(&daemon).0, 0);
+    drop(daemon);
+    site.configure(&configured("tabel"));
+    let daemon = start(&site);
+    assert_eq!(plugin(&daemon, "test.needs-table")["state"], "quarantined");
+    site.configure(&configured("table"));
+    assert_eq!(reload(&daemon).0, 0);
+    assert_eq!(plugin(&daemon, "test.needs-table")["state"], "ready");
+    fs::rename(site.path("plugins"), site.path("elsewhere")).unwrap();
+    let (code, said) = reload(&daemon);
+    assert!(code == 1 && said.contains("plugins cannot be looked at"), "{said}");
+}
+
+#[test]
 fn workers_end_with_the_daemon_and_after_its_last_answer() {
     for signal in ["TERM", "KILL"] {
         let site = Site::new();

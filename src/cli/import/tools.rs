@@ -43,7 +43,7 @@ fn server_name(command: &[String]) -> String {
 fn listed(server: &str, command: &[String]) -> Result<Arc<Listed>, CliError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(CliError::Runtime)?;
-    let metrics = Metrics::new().map_err(|error| CliError::Arguments(error.to_string()))?;
+    let metrics = Metrics::new().map_err(|error| CliError::Import(error.to_string()))?;
     let kept = std::env::temp_dir().join(format!("almanacd-import-{}", std::process::id()));
     let settings = ServerSettings { command: Some(command.to_vec()), ..ServerSettings::default() };
     let settings = Settings {
@@ -64,11 +64,11 @@ fn listed(server: &str, command: &[String]) -> Result<Arc<Listed>, CliError> {
                 }
                 if let Some(problem) = &state.problem {
                     let said = servers.logs(server).unwrap_or_default().join("\n  ");
-                    return Err(CliError::Arguments(format!("{server} does not serve: {problem}\n  {said}")));
+                    return Err(CliError::Import(format!("{server} does not serve: {problem}\n  {said}")));
                 }
             }
             if changes.changed().await.is_err() {
-                return Err(CliError::Arguments(format!("{server} was not started")));
+                return Err(CliError::Import(format!("{server} was not started")));
             }
         }
     });

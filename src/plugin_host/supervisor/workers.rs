@@ -29,9 +29,11 @@ impl Supervisor {
         let now = Instant::now();
         let (slot, launch) = (&mut self.slots[index], &self.settings.launch);
         let Some(wanted) = slot.wanted(&self.records, now).cloned() else {
-            // What may not run is not kept running, and what is put aside has ended already.
+            // What may not run is not kept running. What is put aside has ended already: what serves of the same
+            // content runs otherwise, in the way that held before.
             slot.retry_at = None;
-            let ended = slot.starting.take().into_iter().chain(slot.serving.take());
+            let serving = if slot.library.is_none() { slot.serving.take() } else { None };
+            let ended = slot.starting.take().into_iter().chain(serving);
             ended.collect::<Vec<_>>().into_iter().for_each(|worker| self.dismiss(worker));
             return;
         };
@@ -235,9 +237,10 @@ impl Supervisor {
             Verdict::Backoff(failures, time) => (slot.failures, slot.retry_at) = (failures, Some(now + time)),
             Verdict::Quarantine(_) => (slot.failures, slot.retry_at) = (0, None),
         }
-        slot.restarts += 1;
         let text = hash.to_string();
         let old_serves = slot.serving.is_some();
+        // What never served was not replaced.
+        slot.restarts += u64::from(!old_serves);
         PluginFaulted { plugin: &slot.id, kind: fault.label(), fault: &fault, hash: &text, old_serves }
             .emit(&self.metrics);
         let known = [&slot.library, &slot.good].into_iter().flatten().find(|library| library.hash == hash);

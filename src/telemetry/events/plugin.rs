@@ -103,7 +103,9 @@ impl PluginFaulted<'_> {
     /// Logs and counts it.
     pub fn emit(self, metrics: &Metrics) {
         let Self { plugin, kind, fault, hash, .. } = self;
-        metrics.plugins.restarts.with_label_values(&[plugin, kind]).inc();
+        if !self.old_serves {
+            metrics.plugins.restarts.with_label_values(&[plugin, kind]).inc();
+        }
         metrics.feed.tell(
             EventType::PluginFaulted,
             &json!({"plugin": plugin, "kind": kind, "fault": fault.to_string(), "old_serves": self.old_serves}),
