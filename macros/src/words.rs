@@ -137,7 +137,10 @@ pub(crate) fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
 
         impl crate::strict::FromNode for #name {
             fn from_node(node: crate::strict::Node, at: &mut crate::strict::At) -> ::core::option::Option<Self> {
-                let word = <::std::string::String as crate::strict::FromNode>::from_node(node, at)?;
+                let crate::strict::Node::String(word) = node else {
+                    at.no_word(#noun, &node, &Self::WORDS);
+                    return None;
+                };
                 let known = Self::parse(&word);
                 if known.is_none() {
                     at.unknown_word(#noun, &word, &Self::WORDS);

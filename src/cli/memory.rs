@@ -2,16 +2,21 @@
 
 mod remember;
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::time::Duration;
+use std::{fmt, mem};
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 use tokio::time::sleep;
+use uuid::Builder;
 
+use super::client::ClientError;
 use super::file::Replacement;
 use super::memory_door::{DatabaseMode, MemoryDoor, own_state_dir};
 use super::output::Output;
@@ -19,9 +24,9 @@ use super::{CliError, DaemonArgs, Exit, block_on};
 use crate::config::DATABASE_URL;
 use crate::daemon::StateError;
 use crate::engine::memory::{Archived, RecallError};
-use crate::memory::Kind;
 use crate::memory::field::{Moment, rfc3339};
 use crate::memory::legacy::Importer;
+use crate::memory::{Kind, StructuredId};
 use crate::store::sqlite::{backup, file_in};
 use crate::strict::decode::decode;
 use crate::strict::read::{self, Limits};
@@ -53,9 +58,15 @@ pub(super) enum MemoryCliError {
     Forgotten(String),
     #[error("`{0}` is not KEY=VALUE")]
     Pair(String),
+    /// A criterion that can hold one value only.
+    #[error("`{0}` is given twice with --where, and has one value; of `tags` all that are given must be there")]
+    Twice(String),
+    /// Not whom a memory of the kind is about.
+    #[error("--user is of messages and documents; whom a task is for is said by --set assignedTo=ID")]
+    NoUser,
     /// Not a JSON object.
     #[error("--metadata is no JSON object, such as {{\"tags\":[\"x\"]}}: {0}")]
-    Metadata(#[source] serde_json::Error),
+    Metadata(String),
     /// The metadata lacks what arguments or the environment may say.
     #[error("not kept; say {0}, or let the environment do it")]
     Unsaid(String, #[source] Box<CliError>),
@@ -69,8 +80,8 @@ pub(super) enum MemoryCliError {
     #[error("{file} is faulty; nothing was imported\n{faults}")]
     Faulty { file: String, faults: String },
     /// Some of the file was taken, then the daemon refused.
-    #[error("{file}: lines {from} to {to} were refused; {imported} memories before them were imported")]
-    Refused { file: String, from: usize, to: usize, imported: u64, source: Box<CliError> },
+    #[error("{file}: {lines} refused; {imported} memories before were imported")]
+    Refused { file: String, lines: RefusedLines, imported: u64, source: Box<CliError> },
     /// Nothing was ever kept there.
     #[error("there is no database at {}; is it the state directory that was meant?", .0.display())]
     NoDatabase(PathBuf),
@@ -86,10 +97,30 @@ pub(super) enum MemoryCliError {
     SharedDatabase,
 }
 
+/// Lines that were refused, and the word after them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RefusedLines(usize, usize);
+
+impl fmt::Display for RefusedLines {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(from, to) = self;
+        if from == to { write!(formatter, "line {from} was") } else { write!(formatter, "lines {from} to {to} were") }
+    }
+}
+
 impl MemoryCliError {
     /// Is the command line itself at fault?
     pub(super) fn is_usage(&self) -> bool {
-        matches!(self, Self::Forgotten(_) | Self::Kind(_) | Self::Pair(_) | Self::Metadata(_) | Self::NotByUrl(_))
+        matches!(
+            self,
+            Self::Forgotten(_)
+                | Self::Kind(_)
+                | Self::Pair(_)
+                | Self::Twice(_)
+                | Self::NoUser
+                | Self::Metadata(_)
+                | Self::NotByUrl(_)
+        )
     }
 }
 
@@ -201,11 +232,12 @@ enum MemoryCommand {
         state_dir: Option<PathBuf>,
     },
     /// Remove memories for good
+    #[command(group = clap::ArgGroup::new("which").required(true))]
     Purge {
         /// These memories
         #[arg(long = "id", value_name = "ID", group = "which")]
         ids: Vec<String>,
-        /// All that is known of this person, such as user:user:x
+        /// Whatever has this person as `userId`, in any version: an id, or a bare name
         #[arg(long, value_name = "ID", group = "which")]
         user: Option<String>,
         /// What was deleted softly before this, in RFC 3339
@@ -225,8 +257,24 @@ fn kind(word: &str) -> Result<Kind, MemoryCliError> {
 
 /// A pair's key and value; what is no JSON is a text.
 fn pair(text: &str) -> Result<(&str, Value), MemoryCliError> {
-    let (key, value) = text.split_once('=').ok_or_else(|| MemoryCliError::Pair(text.to_owned()))?;
+    let parts = text.split_once('=').filter(|(key, _)| key.split('.').all(|key| !key.is_empty()));
+    let (key, value) = parts.ok_or_else(|| MemoryCliError::Pair(text.to_owned()))?;
     Ok((key, serde_json::from_str(value).unwrap_or_else(|_| value.into())))
+}
+
+/// A list, or the one that is in it.
+fn listed(value: Value) -> Vec<Value> {
+    match value {
+        Value::Array(values) => values,
+        one => vec![one],
+    }
+}
+
+/// An id, from that or from a bare name of one whose namespace and type are `namespace`.
+fn id_of(name: &str, namespace: &str) -> String {
+    let is_bare = name.parse::<StructuredId>().is_err();
+    let id = StructuredId::new(namespace, namespace, name, None).ok().filter(|_| is_bare);
+    id.map_or_else(|| name.to_owned(), |id| id.to_string())
 }
 
 pub(super) fn recall(args: &RecallArgs, output: &mut Output) -> Result<Exit, CliError> {
@@ -234,7 +282,11 @@ pub(super) fn recall(args: &RecallArgs, output: &mut Output) -> Result<Exit, Cli
     let mut criteria = Map::new();
     for text in &args.criteria {
         let (key, value) = pair(text)?;
-        criteria.insert(key.to_owned(), value);
+        match (key, criteria.get_mut(key)) {
+            (_, None) => drop(criteria.insert(key.to_owned(), value)),
+            ("tags", Some(tags)) => *tags = json!([listed(tags.take()), listed(value)].concat()),
+            _ => return Err(MemoryCliError::Twice(key.to_owned()).into()),
+        }
     }
     let direction = args.sort_by.as_ref().map(|_| if args.descending { "desc" } else { "asc" });
     let body = json!({"criteria": criteria, "options": {
@@ -307,7 +359,7 @@ pub(super) fn run(args: &MemoryArgs, output: &mut Output) -> Result<Exit, CliErr
             at.for_administrators("purge")?;
             let request = PurgeRequest {
                 ids: Some(ids.clone()).filter(|ids| !ids.is_empty()),
-                user_id: user.clone(),
+                user_id: user.as_deref().map(|user| id_of(user, "user")),
                 deleted_before: deleted_before.clone(),
                 all: all.then_some(true),
             };
@@ -394,8 +446,7 @@ fn export(file: Option<&Path>, at: &Where, output: &mut Output) -> Result<Exit, 
 
 /// Lines of a file, read and checked: all faults are found before anything is sent.
 pub(super) fn read_lines(file: &Path, legacy: bool) -> Result<Vec<(usize, Value)>, CliError> {
-    let is_standard = file == Path::new("-");
-    let name = if is_standard { "standard input".to_owned() } else { file.display().to_string() };
+    let (is_standard, name) = (file == Path::new("-"), source_name(file));
     let failed = |source| CliError::from(MemoryCliError::File { file: name.clone(), source });
     let input: Box<dyn Read> =
         if is_standard { Box::new(io::stdin()) } else { Box::new(File::open(file).map_err(failed)?) };
@@ -414,6 +465,7 @@ pub(super) fn read_lines(file: &Path, legacy: bool) -> Result<Vec<(usize, Value)
     if legacy {
         modernise(&mut lines);
     }
+    identify(&mut lines);
     for (number, value) in &lines {
         if faults.len() >= SHOWN_FAULTS {
             faults.push("  …".to_owned());
@@ -432,6 +484,34 @@ const LINE_LIMITS: Limits = Limits { nodes: MAX_LINE / 64, depth: 64, ..Limits::
 /// What is wrong with a line.
 fn check(value: &Value) -> Vec<String> {
     decode::<Archived>(value.clone().into()).err().iter().flatten().map(ToString::to_string).collect()
+}
+
+/// Gives each line without an id one that it has again when it is imported again: of its text, and of how many of the
+/// same text are before it.
+fn identify(lines: &mut [(usize, Value)]) {
+    let mut before: HashMap<[u8; 16], u64> = HashMap::new();
+    for (_, value) in lines {
+        let text = value.to_string();
+        let Some(line) = value.as_object_mut().filter(|line| !line.contains_key("id")) else { continue };
+        let [text, _] = digest(&[text.as_bytes()]);
+        let count = before.entry(text).or_default();
+        let [id, _] = digest(&[&text, &count.to_be_bytes()]);
+        *count += 1;
+        line.insert("id".to_owned(), Builder::from_custom_bytes(id).into_uuid().to_string().into());
+    }
+}
+
+/// Both halves of a SHA-256.
+fn digest(parts: &[&[u8]]) -> [[u8; 16]; 2] {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update(part);
+    }
+    let whole: [u8; 32] = hash.finalize().into();
+    let (mut first, mut second) = ([0; 16], [0; 16]);
+    first.copy_from_slice(&whole[..16]);
+    second.copy_from_slice(&whole[16..]);
+    [first, second]
 }
 
 /// Brings lines from before schema versions up to date. All of them are told to the importer first: an answer may stand
@@ -498,6 +578,36 @@ fn moment(value: &Value) -> Option<Value> {
     }
 }
 
+/// Sends lines at once; one by one if they are refused so, until the one is found that is at fault.
+async fn send(door: &MemoryDoor, lines: Vec<(usize, Value)>, file: &str, before: u64) -> Result<u64, CliError> {
+    let refused = |from: usize, to: usize, imported: u64, source: CliError| MemoryCliError::Refused {
+        file: file.to_owned(),
+        lines: RefusedLines(from, to),
+        imported,
+        source: Box::new(source),
+    };
+    let (from, to) = (lines.first().map_or(0, |line| line.0), lines.last().map_or(0, |line| line.0));
+    let failed = match door.import(lines.iter().map(|(_, value)| value.clone()).collect()).await {
+        Ok(imported) => return Ok(imported),
+        Err(error) => error,
+    };
+    let is_refused = matches!(failed, CliError::Client(ClientError::Refused(_)) | CliError::Memory(_));
+    if from == to || !is_refused {
+        return Err(refused(from, to, before, failed).into());
+    }
+    let mut imported = 0;
+    for (number, value) in lines {
+        let one = door.import(vec![value]).await;
+        imported += one.map_err(|error| refused(number, number, before + imported, error))?;
+    }
+    Ok(imported)
+}
+
+/// What a file is called where it is spoken of.
+fn source_name(file: &Path) -> String {
+    if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() }
+}
+
 fn import(file: &Path, legacy: bool, at: &Where, output: &mut Output) -> Result<Exit, CliError> {
     let lines = read_lines(file, legacy)?;
     let total = lines.len();
@@ -513,17 +623,8 @@ fn import(file: &Path, legacy: bool, at: &Where, output: &mut Output) -> Result<
             if batch.len() < BATCH.0 && bytes < BATCH.1 && lines.peek().is_some() {
                 continue;
             }
-            let (from, to) = (batch.first().map_or(0, |line| line.0), batch.last().map_or(0, |line| line.0));
             sent += batch.len();
-            let memories = batch.drain(..).map(|(_, value)| value).collect();
-            let refused = |source| MemoryCliError::Refused {
-                file: file.display().to_string(),
-                from,
-                to,
-                imported,
-                source: Box::new(source),
-            };
-            imported += door.import(memories).await.map_err(refused)?;
+            imported += send(&door, mem::take(&mut batch), &source_name(file), imported).await?;
             output.progress(&format!("{sent} of {total} memories"));
             bytes = 0;
         }

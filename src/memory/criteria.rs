@@ -13,6 +13,7 @@ use super::vocabulary::{
 };
 use crate::memory::query::{FieldPath, Filter, SortBy, Wanted};
 use crate::strict::bounds::length;
+use crate::strict::spelling;
 use crate::strict::values::OneOrMany;
 use crate::strict::{At, Fields, FromNode, Node, Segment, Violation};
 use crate::text::near;
@@ -159,8 +160,20 @@ fn own_fields(kind: Kind) -> &'static [Field] {
     }
 }
 
-/// Of memories of all kinds, those that each may have.
-const ANY: &[Field] = &[id("agentId"), id("userId")];
+/// Of memories of all kinds, what several have, and what is more than a text: of another kind it is a key of the
+/// writer's own, so words are taken as they are.
+const ANY: &[Field] = &[
+    id("agentId"),
+    id("userId"),
+    id("chatId"),
+    id("senderAgentId"),
+    id("receiverAgentId"),
+    id("assignedTo"),
+    moment("creationDate"),
+    moment("lastModified"),
+    moment("dueDate"),
+    moment("completedDate"),
+];
 
 /// Fields of a kind, or of any.
 fn fields_of(kind: Option<Kind>) -> impl Iterator<Item = &'static Field> {
@@ -199,7 +212,7 @@ pub(super) fn read(kind: Option<Kind>, node: Node, at: &mut At) -> Option<Filter
         filter.from_us = from.and_then(|from| micros(from.as_str()));
         filter.to_us = to.and_then(|to| micros(to.as_str()));
         for (key, value) in fields.rest() {
-            own_field(fields, &mut filter, &key, &value);
+            own_field(kind, fields, &mut filter, &key, &value);
         }
         filter
     })
@@ -252,13 +265,33 @@ fn want(kind: Option<Kind>, filter: &mut Filter, path: &str, wanted: Wanted) {
     };
 }
 
-fn own_field(fields: &mut Fields<'_>, filter: &mut Filter, key: &str, value: &Value) {
+/// What to write instead of a key that is no criterion.
+fn instead(kind: Option<Kind>, key: &str) -> String {
+    match key {
+        "metadata" => format!("a value of the metadata is asked for as `{OWN}` and its path, such as `{OWN}project`"),
+        "id" => "one memory is read by `GET /v1/memories/{id}`".to_owned(),
+        "kind" => "a kind is searched at `/v1/memories/{kind}/search`".to_owned(),
+        "content" => "a text is looked for by `options.query`".to_owned(),
+        "createdAt" | "created_at" => "when it was added is asked for by `from` and `to`".to_owned(),
+        "is_deleted" | "isDeleted" => "what was deleted is found with `options.includeDeleted`".to_owned(),
+        _ => {
+            let owner = Kind::ALL.into_iter().find(|other| {
+                kind != Some(*other) && own_fields(*other).iter().any(|field| spelling::is_same(field.path, key))
+            });
+            let shown: String = key.chars().take(40).collect();
+            match owner {
+                Some(owner) => {
+                    format!("it is a field of the kind `{}`; a key of your own is `{OWN}{shown}`", owner.as_str())
+                }
+                None => format!("a key of your own is asked for as `{OWN}{shown}`"),
+            }
+        }
+    }
+}
+
+fn own_field(kind: Option<Kind>, fields: &mut Fields<'_>, filter: &mut Filter, key: &str, value: &Value) {
     let Some(name) = key.strip_prefix(OWN) else {
-        fields.unknown(
-            key,
-            Some(format!("a key of your own is asked for as `{OWN}{}`", key.chars().take(40).collect::<String>())),
-        );
-        return;
+        return fields.unknown(key, Some(instead(kind, key)));
     };
     let Some(path) = FieldPath::parse(name) else {
         fields.bad_value(key, PATH);
@@ -287,8 +320,8 @@ fn not_a_path() -> Violation {
 /// Reads what is sorted by: a path from the metadata, else one of the memory's own values.
 pub(super) fn sort_by(kind: Option<Kind>, text: &str) -> Result<SortBy, Violation> {
     let known = text.strip_prefix(OWN).unwrap_or(text);
-    if let Some(field) = fields_of(kind).find(|field| field.path == known) {
-        let path = FieldPath::parse(known).ok_or_else(not_a_path)?;
+    if let Some(field) = fields_of(kind).find(|field| spelling::is_same(field.path, known)) {
+        let path = FieldPath::parse(field.path).ok_or_else(not_a_path)?;
         return Ok(match field.kind {
             FieldKind::Plain => SortBy::Field(path),
             FieldKind::Moment => SortBy::Moment(path),

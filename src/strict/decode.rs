@@ -126,6 +126,12 @@ pub trait FromFields: Sized {
     fn add_keys(keys: &mut Vec<&'static str>);
 }
 
+/// A node's kind, with its value if that is short.
+fn found(node: &Node) -> String {
+    let preview = node.preview();
+    if preview.is_empty() { node.kind().to_owned() } else { format!("{} ({preview})", node.kind()) }
+}
+
 /// The keys that a mapping knows.
 pub fn keys_of<T: FromFields>() -> Vec<&'static str> {
     let mut keys = Vec::new();
@@ -151,16 +157,27 @@ impl At {
         self.fault(FaultCode::BadValue, format!("{noun} is one of {}, not `{shown}`", known.join(", ")), hint);
     }
 
+    /// Reports that `node` is no word, of a closed vocabulary.
+    pub fn no_word(&mut self, noun: &str, node: &Node, known: &[&'static str]) {
+        if self.is_file {
+            return self.wrong_type("a string", node);
+        }
+        let message = format!("{noun} is one of {}, not {}", known.join(", "), found(node));
+        self.fault(FaultCode::WrongType, message, None);
+    }
+
     /// Reports that `node` is not `expected` (with an article).
     pub fn wrong_type(&mut self, expected: &str, node: &Node) {
-        let preview = node.preview();
-        let found = if preview.is_empty() { node.kind().to_owned() } else { format!("{} ({preview})", node.kind()) };
         let hint = match node {
-            Node::Bool(_) | Node::Number(_) if expected == "a string" => Some("put the value in quotes".to_owned()),
-            Node::String(_) if expected == "a list" => Some("write it as a list, each item after a dash".to_owned()),
+            Node::Bool(_) | Node::Number(_) if expected == "a string" && self.is_file => {
+                Some("put the value in quotes".to_owned())
+            }
+            Node::String(_) if expected == "a list" && self.is_file => {
+                Some("write it as a list, each item after a dash".to_owned())
+            }
             _ => None,
         };
-        self.fault(FaultCode::WrongType, format!("expected {expected}, found {found}"), hint);
+        self.fault(FaultCode::WrongType, format!("expected {expected}, found {}", found(node)), hint);
     }
 
     /// Runs `body` one step further in.
@@ -233,7 +250,7 @@ impl Fields<'_> {
         if self.at.is_file {
             return;
         }
-        if let Some(index) = self.entries.iter().position(|(name, _)| name == alias) {
+        if let Some(index) = self.entries.iter().position(|(name, _)| spelling::is_same(name, alias)) {
             let (written, node) = self.entries.remove(index);
             if self.entries.iter().any(|(name, _)| spelling::is_same(name, key)) {
                 self.refuse_twice(&written, key);

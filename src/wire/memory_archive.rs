@@ -70,8 +70,16 @@ impl FromNode for Archived {
             let history: Vec<VersionAnswer> = fields.optional("history").unwrap_or_default();
             let history = history.into_iter().map(PastVersion::from).collect();
             let whole = whole?;
-            let Some(kind) = kind.as_deref().map_or_else(|| Kind::of_metadata(&whole), Kind::named) else {
-                fields.bad_value("kind", "a kind is message, cognitive_process, document or task");
+            let known = kind.as_deref().map_or_else(|| Kind::of_metadata(&whole), Kind::named);
+            let Some(kind) = known else {
+                let kinds = "message, cognitive_process, document or task";
+                fields.bad_value(
+                    "kind",
+                    match kind {
+                        Some(_) => format!("a kind is {kinds}"),
+                        None => format!("the metadata does not tell the kind; say {kinds}"),
+                    },
+                );
                 return None;
             };
             let deletion_time = whole.get("deletion_time").and_then(Value::as_str).map(str::to_owned);

@@ -37,9 +37,11 @@ fn the_command_line_keeps_finds_and_moves_them() {
     assert_eq!(code, 0);
     let (code, said, error) = run(&site, &["memory", "backup", "copy.db", "--state-dir", "state"]);
     assert_eq!((code, error.as_str()), (0, ""), "{said}");
-    let (_, _, faults) = run(&site, &["memory", "purge", "--user", "x"]);
+    let (_, _, faults) = run(&site, &["memory", "purge", "--user", ""]);
     assert!(faults.contains("userId") && !faults.contains("exactly one"), "{faults}");
-    let (_, said, _) = run(&site, &["memory", "purge", "--user", "user:user:x"]);
+    let (code, _, said) = run(&site, &["memory", "purge"]);
+    assert!(code == 64 && said.contains("--deleted-before"), "{said}");
+    let (_, said, _) = run(&site, &["memory", "purge", "--user", "x"]);
     assert_eq!(said, "1 memories removed for good\n");
     let (_, said, _) = run(&site, &["memory", "import", "all.jsonl"]);
     assert_eq!(said, "1 memories imported, 0 were there already\n");
@@ -173,6 +175,32 @@ fn whoever_forgets_the_kind_or_the_text_is_told_which() {
 }
 
 #[test]
+fn lines_without_ids_are_imported_once() {
+    let (site, daemon) = start();
+    let task = json!({
+        "content": "call me",
+        "metadata": {"title": "t", "status": "pending", "priority": "low", "agentId": "agent:agent:a"},
+    });
+    fs::write(site.path("tasks.jsonl"), format!("{task}\n{task}\n")).unwrap();
+    for expected in ["2 memories imported, 0 were", "0 memories imported, 2 were"] {
+        let (code, said, error) = run(&site, &["memory", "import", "tasks.jsonl"]);
+        assert!(code == 0 && said.starts_with(expected), "{said}{error}");
+    }
+    assert_eq!(search(&daemon, "tasks", &json!({}))["total"], 2);
+    fs::write(site.path("none.jsonl"), r#"{"content": "x", "metadata": {}}"#).unwrap();
+    let (_, _, error) = run(&site, &["memory", "import", "none.jsonl"]);
+    assert!(error.contains("line 1: /kind: the metadata does not tell the kind"), "{error}");
+    let check = |arguments: &[&str], part: &str| {
+        let (code, _, error) = run(&site, arguments);
+        assert!(code == 64 && error.contains(part), "{arguments:?}: {error}");
+    };
+    check(&["recall", "messages", "--where", "role=user", "--where", "role=tool"], "`role` is given twice");
+    check(&["remember", "tasks", "x", "--user", "zoe"], "--user is of messages and documents");
+    check(&["remember", "tasks", "x", "--set", ".a=5"], "`.a=5` is not KEY=VALUE");
+    check(&["remember", "tasks", "x", "--metadata", r#"{"a": 1, "a": 2}"#], "line 1 column");
+}
+
+#[test]
 fn an_import_in_parts_says_where_it_ended() {
     let (site, daemon) = start();
     let line = |id: &str, position: u64| {
@@ -185,12 +213,12 @@ fn an_import_in_parts_says_where_it_ended() {
     fs::write(site.path("all.jsonl"), &lines).unwrap();
     let (code, _, error) = run(&site, &["memory", "import", "all.jsonl"]);
     assert_eq!(code, 1);
-    assert!(error.contains("lines 401 to 451 were refused; 400 memories before them were imported"), "{error}");
+    assert!(error.contains("line 451 was refused; 450 memories before were imported"), "{error}");
     assert!(error.contains("position 7 of the thread `t` is taken"), "{error}");
-    assert_eq!(search(&daemon, "messages", &json!({}))["total"], 400);
+    assert_eq!(search(&daemon, "messages", &json!({}))["total"], 450);
     fs::write(site.path("all.jsonl"), lines.replace(&line("late", 7), &line("late", 450))).unwrap();
     let (code, said, error) = run(&site, &["memory", "import", "all.jsonl"]);
-    assert_eq!((code, said.as_str()), (0, "51 memories imported, 400 were there already\n"), "{error}");
+    assert_eq!((code, said.as_str()), (0, "1 memories imported, 450 were there already\n"), "{error}");
 }
 
 #[test]

@@ -469,3 +469,36 @@ fn what_is_purged_is_exactly_what_was_named() {
     assert_eq!(purge(json!({"all": true})).json()["purged"], 3);
     assert_eq!(search(&daemon, "messages", &json!({"options": {"includeDeleted": true}}))["total"], 0);
 }
+
+#[test]
+fn all_kinds_are_asked_for_by_what_each_of_them_means() {
+    let (_site, daemon) = start();
+    let due = |content: &str, due: &str| {
+        let metadata = json!({
+            "title": "t", "status": "pending", "priority": "low", "agentId": "agent:agent:a", "dueDate": due,
+        });
+        add(&daemon, "tasks", &body(content, &metadata));
+    };
+    due("late", "2030-11-27T06:00:00Z");
+    due("early", "2030-11-27T10:00:00+05:00");
+    add(&daemon, "messages", &message("said", "t", 0));
+    let found = |asked: Value| {
+        let reply = daemon.post("/v1/memories/search", &asked.to_string());
+        assert_eq!(reply.status, 200, "{asked}: {}", reply.text());
+        contents(&reply.json()).join(" ")
+    };
+    assert_eq!(found(json!({"options": {"sortBy": "dueDate"}})), "early late said");
+    for key in ["dueDate", "due_date", "metadata.dueDate", "metadata.due_date"] {
+        assert_eq!(found(json!({"criteria": {key: "2030-11-27T05:00:00Z"}})), "early", "{key}");
+    }
+    assert_eq!(found(json!({"criteria": {"metadata.chatId": "chat:chat:general"}})), "said");
+    let hint = |key: &str, part: &str| {
+        let reply = daemon.post("/v1/memories/search", &json!({"criteria": {key: "x"}}).to_string());
+        let said = reply.json()["errors"][0].to_string();
+        assert!(reply.status == 422 && said.contains(part), "{said}");
+    };
+    hint("role", "a field of the kind `message`");
+    hint("createdAt", "`from` and `to`");
+    hint("isDeleted", "`options.includeDeleted`");
+    hint("project", "`metadata.project`");
+}

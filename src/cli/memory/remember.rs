@@ -1,9 +1,11 @@
 //! `almanacd remember`: to keep one memory, of which arguments and the environment say what its metadata leaves open.
 
-use clap::Args;
-use serde_json::{Map, Value, json};
+use std::env;
 
-use super::{MemoryCliError, Where, kind, pair};
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::{MemoryCliError, Where, id_of, kind, pair};
 use crate::cli::client::ClientError;
 use crate::cli::memory_door::MemoryDoor;
 use crate::cli::output::Output;
@@ -12,8 +14,13 @@ use crate::engine::memory::RecallError;
 use crate::memory::merge::merge_patch;
 use crate::memory::{Kind, StructuredId};
 use crate::store::memories::MemoryError;
+use crate::strict::decode::decode;
+use crate::strict::read::{self, Limits};
 use crate::wire::memory::MemoryAnswer;
 use crate::wire::problem::Code;
+
+/// Longest metadata that are read, in bytes.
+const MAX_METADATA: usize = 16 << 20;
 
 #[derive(Debug, Args)]
 #[command(override_usage = "almanacd remember [OPTIONS] <KIND> <CONTENT>")]
@@ -28,7 +35,7 @@ pub(in crate::cli) struct RememberArgs {
     /// One value of it, such as role=user or thread.position=0; repeatable
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<String>,
-    /// Whom it is about, unless the metadata says so: an id, or a bare name
+    /// Whom a message or document is about, unless the metadata says so: an id, or a bare name
     #[arg(long, env = "ALMANAC_USER_ID", value_name = "ID")]
     user: Option<String>,
     /// Which agent it is of, likewise
@@ -56,12 +63,14 @@ pub(super) fn forgotten(given: &str) -> String {
 pub(in crate::cli) fn remember(args: &RememberArgs, output: &mut Output) -> Result<Exit, CliError> {
     let content = args.content.as_deref().ok_or_else(|| MemoryCliError::Forgotten(args.kind.clone()))?;
     let kind = kind(&args.kind)?;
-    let parsed: Map<String, Value> = serde_json::from_str(&args.metadata).map_err(MemoryCliError::Metadata)?;
-    let mut metadata = Value::Object(parsed);
+    let mut metadata = args.metadata()?;
     for text in &args.set {
         let (path, value) = pair(text)?;
         let patch = path.rsplit('.').fold(value, |value, key| json!({key: value}));
         metadata = merge_patch(metadata, patch);
+    }
+    if args.user.is_some() && !has_user(kind) && args.user != env::var("ALMANAC_USER_ID").ok() {
+        return Err(MemoryCliError::NoUser.into());
     }
     let unsaid = args.fill(kind, &mut metadata);
     let kept = block_on(async {
@@ -76,27 +85,39 @@ pub(in crate::cli) fn remember(args: &RememberArgs, output: &mut Output) -> Resu
     Ok(Exit::Success)
 }
 
+/// Is a memory of the kind about somebody?
+fn has_user(kind: Kind) -> bool {
+    matches!(kind, Kind::Message | Kind::Document)
+}
+
 impl RememberArgs {
+    fn metadata(&self) -> Result<Value, MemoryCliError> {
+        let text = self.metadata.as_bytes();
+        let read = read::json(text, &Limits::of_bytes(MAX_METADATA));
+        match Value::from(read.map_err(|error| {
+            MemoryCliError::Metadata(format!("line {} column {}: {error}", error.line, error.column))
+        })?) {
+            Value::Object(metadata) => Ok(Value::Object(metadata)),
+            _ => Err(MemoryCliError::Metadata("it is another value".to_owned())),
+        }
+    }
+
     /// Adds what the metadata leaves open and the arguments or the environment say. Returns the arguments that would
     /// have said what is missing still.
     fn fill(&self, kind: Kind, metadata: &mut Value) -> Vec<&'static str> {
         let Some(metadata) = metadata.as_object_mut() else { return Vec::new() };
         let mut fill = |key: &str, name: Option<&str>, namespace: &str| {
             let Some(name) = name.filter(|_| !metadata.contains_key(key)) else { return };
-            let is_bare = name.parse::<StructuredId>().is_err();
-            let id = StructuredId::new(namespace, namespace, name, None).map(|id| id.to_string());
-            let id = id.ok().filter(|_| is_bare).unwrap_or_else(|| name.to_owned());
-            metadata.insert(key.to_owned(), id.into());
+            metadata.insert(key.to_owned(), id_of(name, namespace).into());
         };
-        if matches!(kind, Kind::Message | Kind::Document) {
+        if has_user(kind) {
             fill("userId", self.user.as_deref(), "user");
         }
         fill("agentId", self.agent.as_deref(), "agent");
         if kind == Kind::Message {
             fill("chatId", self.chat.as_deref(), "chat");
             metadata.entry("role").or_insert_with(|| "user".into());
-            let chat =
-                metadata.get("chatId").and_then(Value::as_str).and_then(|chat| chat.parse::<StructuredId>().ok());
+            let chat = metadata.get("chatId").and_then(|chat| decode::<StructuredId>(chat.clone().into()).ok());
             let thread = metadata.entry("thread").or_insert_with(|| json!({}));
             if let (Some(thread), Some(chat)) = (thread.as_object_mut(), chat) {
                 thread.entry("id").or_insert_with(|| chat.id().into());

@@ -10,7 +10,7 @@ use crate::Engine;
 use crate::access::Grant;
 use crate::strict::Node;
 use crate::strict::decode::decode;
-use crate::wire::metadata::{MetadataRequest, SuggestionsAnswer};
+use crate::wire::metadata::{ComplexityLevel, MetadataRequest, SuggestionsAnswer};
 
 pub(super) const DESCRIPTION: &str =
     "Which tools to call next after a tool, and which presets (sequences of tools) fit, each with its duration.";
@@ -20,6 +20,7 @@ pub(super) fn schema() -> Value {
         "type": "object",
         "properties": {
             "tool_name": {"type": "string", "description": "The tool that was called last."},
+            "mode_name": {"type": "string", "description": "Its mode, if it has several."},
             "tool_history": {"type": "array", "items": {"type": "string"}, "description": "Before it, oldest first."},
             "goal": {"type": "string", "description": "What it is all for."},
             "result_context": {
@@ -27,6 +28,7 @@ pub(super) fn schema() -> Value {
                 "properties": {
                     "num_outputs": {"type": "integer"},
                     "has_branches": {"type": "boolean"},
+                    "complexity": {"enum": ComplexityLevel::WORDS, "description": "Of the result."},
                     "session_id": {"type": "string"},
                 },
             },
