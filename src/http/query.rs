@@ -11,6 +11,16 @@ use crate::wire::problem::Code;
 #[derive(Debug, Default)]
 pub(super) struct Query(Vec<(&'static str, String)>);
 
+/// Names of bodies that mean the same where a parameter is asked for.
+const ALIASES: [(&str, &str); 2] = [("tool", "tool_name"), ("session", "session_id")];
+
+/// The parameter that is meant by a name.
+fn meant(known: &[&'static str], name: &str) -> Option<&'static str> {
+    let find = |name: &str| known.iter().copied().find(|known| spelling::is_same(known, name));
+    let alias = || ALIASES.into_iter().find(|(_, alias)| spelling::is_same(alias, name));
+    find(name).or_else(|| find(alias()?.0))
+}
+
 impl Query {
     /// Parses `text`, in which only the names `known` may occur, in either spelling.
     pub(super) fn parse(text: Option<&str>, known: &[&'static str]) -> Result<Self, Problem> {
@@ -18,7 +28,7 @@ impl Query {
         for pair in text.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let (name, value) = (decode(name)?, decode(value)?);
-            let Some(name) = known.iter().copied().find(|known| spelling::is_same(known, &name)) else {
+            let Some(name) = meant(known, &name) else {
                 let near = near::nearest(&name, known.iter().copied()).map(str::to_owned).into_iter().collect();
                 let detail = match known {
                     [] => format!("unknown parameter `{name}`; this path takes none"),
@@ -108,6 +118,9 @@ mod tests {
             assert_eq!(Query::parse(Some(text), &["session_id"]).unwrap().get("session_id"), Some("s"));
             assert_eq!(Query::parse(Some(text), &["sessionId"]).unwrap().get("sessionId"), Some("s"));
         }
+        // As bodies have them.
+        let query = Query::parse(Some("tool_name=t&sessionId=s"), &["tool", "session"]).unwrap();
+        assert_eq!((query.get("tool"), query.get("session")), (Some("t"), Some("s")));
         let twice = Query::parse(Some("session_id=s&sessionId=s"), &["session_id"]).unwrap_err();
         assert_eq!(twice.code(), Code::RepeatedParameter);
     }

@@ -34,7 +34,7 @@ impl FromNode for SocketAddr {
 impl FromNode for Duration {
     fn from_node(node: Node, at: &mut At) -> Option<Self> {
         if let Node::Number(number) = &node {
-            at.bad_value(format!("`{number}` has no unit; write {number}s for seconds"));
+            at.bad_value(format!("`{number}` has no unit; write {number}s for seconds, {number}ms for milliseconds"));
             return None;
         }
         let text = String::from_node(node, at)?;

@@ -116,7 +116,7 @@ fn check_takes_several_paths_and_standard_input() {
     assert_eq!(code, Some(1));
     assert!(out.contains("<stdin>:4:1") && out.contains("4 | categry: test"), "{out}");
     let (code, _, error) = run(almanacd().args(["check", "-", "d"]).current_dir(&directory));
-    assert!(code == 1 && error.contains("stands alone"), "{error}");
+    assert!(code == 64 && error.contains("stands alone"), "{error}");
 }
 
 /// The last line of a check of a tool that ships beside one that does not: as many hints as its document says.

@@ -140,7 +140,7 @@ fn the_schema_is_brought_up_to_date_by_a_command() {
         assert!(got == code && said.contains(expected), "{arguments:?}: {got}: {said}");
     };
     let url = server.url("postgres");
-    check(&[], 1, "no database is named");
+    check(&[], 64, "no database is named");
     check(&["--to", &server.url("nowhere")], 78, "no such database");
     check(&["--to", "postgres://a:secret@localhost/b"], 78, "on the command line");
     check(&["--to", &url], 0, "brought from version 0 to ");

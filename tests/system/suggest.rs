@@ -237,8 +237,8 @@ preset bias_detection: reasoning_reflection (35s left)
     fs::write(&context, r#"{"num_outputs": 4, "complexity": "complex"}"#).unwrap();
     assert_eq!(files(&["--context", context.to_str().unwrap()]).0, 0);
     let (code, _, error) = files(&["--context", r#"{"num_output": 4}"#]);
-    assert!(code == 1 && error.contains("did you mean `num_outputs`?"), "{error}");
-    assert_eq!(files(&["--context", "/nowhere.json"]).0, 1);
+    assert!(code == 64 && error.contains("did you mean `num_outputs`?"), "{error}");
+    assert_eq!(files(&["--context", "/nowhere.json"]).0, 64);
     let misspelt = |more: &[&str]| {
         let mut command = almanacd();
         let (code, out, error) = run(command.args(["suggest", "reasoning_detct"]).args(more));

@@ -57,11 +57,20 @@ pub(super) fn told(
     found_as: impl Fn(&str) -> Option<Arc<str>>,
 ) -> String {
     let mut told = end.metadata.clone().unwrap_or_default();
-    let suggested = told.get_mut("suggestions").and_then(|suggestions| suggestions.get_mut("next_tools"));
-    if let Some(Value::Array(tools)) = suggested {
-        tools.retain_mut(|tool| {
-            let name = tool["tool"].as_str().and_then(&found_as);
-            name.map(|name| tool["tool"] = (*name).into()).is_some()
+    let renamed = |name: &mut Value| {
+        let found = name.as_str().and_then(&found_as);
+        found.map(|found| *name = (*found).into()).is_some()
+    };
+    let suggested = told.get_mut("suggestions");
+    if let Some(Value::Array(tools)) = suggested.and_then(|suggested| suggested.get_mut("next_tools")) {
+        tools.retain_mut(|tool| renamed(&mut tool["tool"]));
+    }
+    let suggested = told.get_mut("suggestions");
+    if let Some(Value::Array(presets)) = suggested.and_then(|suggested| suggested.get_mut("relevant_presets")) {
+        // One with a step that cannot be called is of no use.
+        presets.retain_mut(|preset| match &mut preset["remaining_steps"] {
+            Value::Array(steps) => steps.iter_mut().all(&renamed),
+            _ => true,
         });
     }
     let timing = told.entry("timing").or_insert_with(|| json!({}));
