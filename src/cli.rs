@@ -227,7 +227,9 @@ enum CliError {
     Plugin { file: String, source: Box<dyn std::error::Error + Send + Sync> },
     #[error("cannot start the rule libraries")]
     Plugins(#[source] io::Error),
-    #[error("`{0}` is no name for a project: a-z, 0-9 and hyphens, a letter first, 64 at most")]
+    #[error(
+        "`{0}` is no name for a project: a-z, 0-9 and hyphens, a letter first, 64 at most, and no crate of the SDK"
+    )]
     ProjectName(String),
     #[error("`{0}` is there already; choose another name, or move it away")]
     ProjectExists(String),

@@ -25,8 +25,14 @@ const KINDS: [(&str, &str, &str); 7] = [
     ("services", "a file of Compose", "keep it in another directory"),
 ];
 
-/// The one fault of a mapping that is no tool document.
+/// The one fault of a mapping, or of a list of definitions, that is no tool document.
 pub(super) fn fault(path: &Path, node: &Node) -> Option<Diagnostic> {
+    if let Node::List(items) = node {
+        return items.first().and_then(definitions).map(|(what, hint)| {
+            let message = format!("no tool document: it is a list; is this {what}?");
+            Diagnostic::error(path, "no-tool-document", message).with_hint(hint)
+        });
+    }
     let Node::Map(entries) = node else { return None };
     let known = keys_of::<ToolMetadata>();
     if entries.is_empty() || entries.iter().any(|(key, _)| known.contains(&key.as_str())) {
@@ -38,6 +44,18 @@ pub(super) fn fault(path: &Path, node: &Node) -> Option<Diagnostic> {
     let hint =
         kind.map_or("`name` and `description` are needed at least; `almanacd schema` has all keys", |kind| kind.2);
     Some(Diagnostic::error(path, "no-tool-document", message).with_hint(hint))
+}
+
+/// What a list is whose first item is this, and what can be done with it.
+fn definitions(first: &Node) -> Option<(&'static str, &'static str)> {
+    let Node::Map(entries) = first else { return None };
+    let has = |wanted: &[&str]| entries.iter().any(|(key, _)| wanted.contains(&key.as_str()));
+    let (functions, tools) = (&KINDS[4], &KINDS[3]);
+    match () {
+        () if has(&["function", "parameters"]) => Some((functions.1, functions.2)),
+        () if has(&["inputSchema", "input_schema"]) => Some((tools.1, tools.2)),
+        () => None,
+    }
 }
 
 #[cfg(test)]
@@ -59,5 +77,7 @@ mod tests {
         check("alpha: 1\nbeta: 2\ngamma: 3\n", Some("is this a document?"));
         check("nme: x\ntitle: t\n", None);
         check("- a\n", None);
+        check("[{type: function, function: {name: a}}]", Some("is this a list of functions?"));
+        check("[{name: a, inputSchema: {}}]", Some("is this a list of tools?"));
     }
 }

@@ -114,7 +114,9 @@ fn print(page: &ToolPage, out: &mut Output) {
             out.line(&format!("  {error}:{cause} → {solution}"));
         }
     }
-    if page.items.len() < page.total {
+    if page.total == 0 {
+        out.note("no tool is like that; `almanacd tools` lists all, with their categories");
+    } else if page.items.len() < page.total {
         out.note(&format!("{} of {} tools", page.items.len(), page.total));
     }
 }

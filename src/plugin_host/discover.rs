@@ -57,6 +57,10 @@ fn add(library: PathBuf, found: &mut Discovered) {
         found.troubles.push(format!("{} is one too many: {MAX_LIBRARIES} libraries at most", library.display()));
         return;
     }
+    // A link stays as it is when what it leads to is replaced.
+    if let Ok(target) = library.canonicalize() {
+        watch_name(&target, &mut found.directories);
+    }
     found.libraries.push(library);
 }
 

@@ -148,6 +148,19 @@ fn a_library_that_is_put_aside_is_forgiven_by_the_administrator_and_by_another_c
 }
 
 #[test]
+fn a_library_behind_a_link_is_replaced_when_what_it_leads_to_is() {
+    let site = Site::new();
+    fs::create_dir(site.path("out")).unwrap();
+    let library = hostile("counter", &site.path("out"));
+    std::os::unix::fs::symlink(&library, site.path("plugins/x.so")).unwrap();
+    site.configure("catalog: {poll_interval: 1h}\n");
+    let daemon = start(&site);
+    assert_eq!(plugin(&daemon, COUNTER)["version"], "1.0.0");
+    replace(&library, &patched(&fs::read(&library).unwrap(), "1.0.1"));
+    wait_until("the new version", || plugin(&daemon, COUNTER)["version"] == "1.0.1");
+}
+
+#[test]
 fn who_else_can_write_decides_nothing() {
     let site = Site::new();
     let library = hostile("counter", &site.path("plugins"));

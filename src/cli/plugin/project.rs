@@ -50,6 +50,9 @@ const C: &[File] = &[
 /// The manifest of a crate that is part of the project.
 const VENDORED: &str = include_str!("template/vendored.toml.in");
 
+/// The crates that are part of each project.
+const VENDORED_CRATES: [&str; 2] = ["almanac-plugin", "almanac-plugin-abi"];
+
 /// Longest name, in bytes; the id that is made of it has 127.
 const MAX_NAME: usize = 64;
 
@@ -57,7 +60,7 @@ const MAX_NAME: usize = 64;
 pub(super) fn write(name: &str, language: Language, output: &mut Output) -> Result<Exit, CliError> {
     let is_good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let starts_well = name.bytes().next().is_some_and(|byte| byte.is_ascii_lowercase());
-    if !starts_well || name.len() > MAX_NAME || !name.bytes().all(is_good) {
+    if VENDORED_CRATES.contains(&name) || !starts_well || name.len() > MAX_NAME || !name.bytes().all(is_good) {
         return Err(CliError::ProjectName(name.to_owned()));
     }
     let root = Path::new(name);
