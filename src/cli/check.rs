@@ -112,7 +112,8 @@ fn show(found: &Found, output: &mut Output) -> Exit {
     output.show(&report, |out| {
         for finding in diagnostics {
             let given = given.as_deref().filter(|_| finding.file == STDIN_NAME);
-            out.line(&explain::explain(finding, out.has_colour(), given));
+            // What it shows of files has no control characters left, and the rest is its own colours.
+            out.raw(format!("{}\n", explain::explain(finding, out.has_colour(), given)).as_bytes());
         }
         let count = |count: usize, what: &str| counted(count as u64, what);
         let mut counts = vec![

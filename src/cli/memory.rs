@@ -2,7 +2,7 @@
 
 mod remember;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use tokio::time::sleep;
-use uuid::Builder;
+use uuid::{Builder, Uuid, Version};
 
 use super::client::ClientError;
 use super::file::Replacement;
@@ -27,11 +27,13 @@ use crate::engine::memory::{Archived, RecallError};
 use crate::memory::field::{Moment, rfc3339};
 use crate::memory::legacy::Importer;
 use crate::memory::{Kind, StructuredId};
+use crate::store::memories::MemoryError;
 use crate::store::sqlite::{backup, file_in};
 use crate::strict::decode::decode;
 use crate::strict::read::{self, Limits};
 use crate::wire::memory::MemoryAnswer;
 use crate::wire::memory_archive::PurgeRequest;
+use crate::wire::problem::Code;
 pub(super) use remember::{RememberArgs, remember};
 
 /// Memories that are sent at once, and their size in bytes.
@@ -462,10 +464,10 @@ pub(super) fn read_lines(file: &Path, legacy: bool) -> Result<Vec<(usize, Value)
             Err(error) => faults.push(fault(number, error.to_string())),
         }
     }
+    identify(&mut lines);
     if legacy {
         modernise(&mut lines);
     }
-    identify(&mut lines);
     for (number, value) in &lines {
         if faults.len() >= SHOWN_FAULTS {
             faults.push("  …".to_owned());
@@ -491,7 +493,7 @@ fn check(value: &Value) -> Vec<String> {
 fn identify(lines: &mut [(usize, Value)]) {
     let mut before: HashMap<[u8; 16], u64> = HashMap::new();
     for (_, value) in lines {
-        let text = value.to_string();
+        let text = sorted(value).to_string();
         let Some(line) = value.as_object_mut().filter(|line| !line.contains_key("id")) else { continue };
         let [text, _] = digest(&[text.as_bytes()]);
         let count = before.entry(text).or_default();
@@ -499,6 +501,24 @@ fn identify(lines: &mut [(usize, Value)]) {
         *count += 1;
         line.insert("id".to_owned(), Builder::from_custom_bytes(id).into_uuid().to_string().into());
     }
+}
+
+/// The same with keys in order, as whoever writes the file anew may not keep theirs.
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let map: BTreeMap<&String, Value> = map.iter().map(|(key, value)| (key, sorted(value))).collect();
+            Value::Object(map.into_iter().map(|(key, value)| (key.clone(), value)).collect())
+        }
+        Value::Array(values) => Value::Array(values.iter().map(sorted).collect()),
+        other => other.clone(),
+    }
+}
+
+/// Is it an id that a line was given here?
+fn is_derived(line: &Value) -> bool {
+    let id = line.get("id").and_then(Value::as_str).and_then(|id| id.parse::<Uuid>().ok());
+    id.is_some_and(|id| id.get_version() == Some(Version::Custom))
 }
 
 /// Both halves of a SHA-256.
@@ -591,16 +611,41 @@ async fn send(door: &MemoryDoor, lines: Vec<(usize, Value)>, file: &str, before:
         Ok(imported) => return Ok(imported),
         Err(error) => error,
     };
-    let is_refused = matches!(failed, CliError::Client(ClientError::Refused(_)) | CliError::Memory(_));
-    if from == to || !is_refused {
+    if !is_of_a_line(&failed) {
         return Err(refused(from, to, before, failed).into());
     }
     let mut imported = 0;
     for (number, value) in lines {
-        let one = door.import(vec![value]).await;
-        imported += one.map_err(|error| refused(number, number, before + imported, error))?;
+        let is_derived = is_derived(&value);
+        match door.import(vec![value]).await {
+            Ok(one) => imported += one,
+            // It was changed, or deleted, since it was imported.
+            Err(error) if is_derived && is_there(&error) => {}
+            Err(error) if is_of_a_line(&error) => return Err(refused(number, number, before + imported, error).into()),
+            Err(error) => return Err(refused(number, to, before + imported, error).into()),
+        }
     }
     Ok(imported)
+}
+
+/// Is it what a line says that was refused?
+fn is_of_a_line(error: &CliError) -> bool {
+    match error {
+        CliError::Client(ClientError::Refused(problem)) => matches!(problem.status, 409 | 422),
+        CliError::Memory(MemoryCliError::Engine(error)) => {
+            matches!(error, RecallError::Faulty(_) | RecallError::Memory(_))
+        }
+        _ => false,
+    }
+}
+
+/// Is there another memory of the id?
+fn is_there(error: &CliError) -> bool {
+    match error {
+        CliError::Client(ClientError::Refused(problem)) => problem.code == Code::MemoryExists,
+        CliError::Memory(MemoryCliError::Engine(RecallError::Memory(MemoryError::Exists(_)))) => true,
+        _ => false,
+    }
 }
 
 /// What a file is called where it is spoken of.

@@ -83,8 +83,11 @@ fn wanted_moment(fields: &mut Fields<'_>, key: &'static str) -> Option<Wanted> {
 }
 
 fn wanted_id(fields: &mut Fields<'_>, key: &'static str) -> Option<Wanted> {
-    let id: StructuredId = fields.optional(key)?;
-    Some(Wanted::Id(id.namespace().to_owned(), id.entity().to_owned(), id.id().to_owned(), id.version()))
+    fields.optional(key).map(|id| wanted(&id))
+}
+
+fn wanted(id: &StructuredId) -> Wanted {
+    Wanted::Id(id.namespace().to_owned(), id.entity().to_owned(), id.id().to_owned(), id.version())
 }
 
 /// Fields of every kind.
@@ -195,7 +198,10 @@ pub(super) fn read(kind: Option<Kind>, node: Node, at: &mut At) -> Option<Filter
     at.map(node, |fields| {
         let mut filter = Filter { kind: kind.map(Kind::number), ..Filter::default() };
         for field in fields_of(kind) {
-            fields.alias(field.path, &format!("{OWN}{}", field.path));
+            // Among all kinds it is a key of the writer's own as well, which is told by what is asked for.
+            if kind.is_some() {
+                fields.alias(field.path, &format!("{OWN}{}", field.path));
+            }
             if let Some(wanted) = (field.read)(fields, field.path) {
                 want(kind, &mut filter, field.path, wanted);
             }
@@ -289,6 +295,15 @@ fn instead(kind: Option<Kind>, key: &str) -> String {
     }
 }
 
+/// What a text means to a field that is more than one, if it does.
+fn typed(field: &Field, text: &str) -> Option<Wanted> {
+    match field.kind {
+        FieldKind::Moment => micros(text).map(Wanted::Moment),
+        FieldKind::Id => text.parse().ok().map(|id| wanted(&id)),
+        FieldKind::Plain => None,
+    }
+}
+
 fn own_field(kind: Option<Kind>, fields: &mut Fields<'_>, filter: &mut Filter, key: &str, value: &Value) {
     let Some(name) = key.strip_prefix(OWN) else {
         return fields.unknown(key, Some(instead(kind, key)));
@@ -297,6 +312,15 @@ fn own_field(kind: Option<Kind>, fields: &mut Fields<'_>, filter: &mut Filter, k
         fields.bad_value(key, PATH);
         return;
     };
+    let typed = match value {
+        Value::String(text) if kind.is_none() => {
+            ANY.iter().find(|field| field.path == name).and_then(|field| typed(field, text))
+        }
+        _ => None,
+    };
+    if let Some(wanted) = typed {
+        return want(kind, filter, name, wanted);
+    }
     let wanted = match value {
         Value::String(text) => Wanted::Text(text.clone()),
         Value::Bool(truth) => Wanted::Bool(*truth),
@@ -320,7 +344,9 @@ fn not_a_path() -> Violation {
 /// Reads what is sorted by: a path from the metadata, else one of the memory's own values.
 pub(super) fn sort_by(kind: Option<Kind>, text: &str) -> Result<SortBy, Violation> {
     let known = text.strip_prefix(OWN).unwrap_or(text);
-    if let Some(field) = fields_of(kind).find(|field| spelling::is_same(field.path, known)) {
+    let is_exact = kind.is_none() && text.starts_with(OWN);
+    let is_meant = |path: &str| if is_exact { path == known } else { spelling::is_same(path, known) };
+    if let Some(field) = fields_of(kind).find(|field| is_meant(field.path)) {
         let path = FieldPath::parse(field.path).ok_or_else(not_a_path)?;
         return Ok(match field.kind {
             FieldKind::Plain => SortBy::Field(path),

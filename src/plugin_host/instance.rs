@@ -99,12 +99,12 @@ impl Instance {
         &self.about
     }
 
-    /// The generation that was told last.
     /// What it was made from.
     pub(super) fn settings(&self) -> &str {
         &self.settings
     }
 
+    /// The generation that was told last.
     pub(super) fn generation(&self) -> u64 {
         self.generation
     }

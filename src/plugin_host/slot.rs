@@ -13,7 +13,7 @@ use super::host::{HostEntry, Serving};
 use super::library::Library;
 use super::process::Process;
 use super::quarantine::Record;
-use super::settings::Launch;
+use super::settings::{Launch, Settings};
 use super::state::{CallFigures, LibraryStatus, PastFault, State};
 use super::wire::Hello;
 use crate::sum::Sum;
@@ -185,8 +185,24 @@ impl Slot {
         Some(self.reason().unwrap_or_else(|| "it has not started yet".to_owned()))
     }
 
+    /// Why what serves has other settings than these, or other limits, although those were tried.
+    pub(super) fn outdated(&self, wanted: &Settings, records: &Records, now: Instant) -> Option<String> {
+        let worker = self.serving.as_ref().filter(|worker| worker.process.is_some())?;
+        let settings = wanted.of(&worker.library.identity.id);
+        let is_wanted = worker.launch == wanted.launch && worker.settings == settings;
+        let was_tried = self.failures > 0 || self.wanted(records, now).is_none();
+        let fault = self.last_fault.as_ref().filter(|fault| fault.hash == worker.library.hash)?;
+        (!is_wanted && was_tried).then(|| format!("{}; it goes on with the settings of before", fault.message))
+    }
+
     /// As it is to be called and shown.
-    pub(super) fn entry(&self, state: State, records: &Records, now: Instant) -> Option<HostEntry> {
+    pub(super) fn entry(
+        &self,
+        state: State,
+        outdated: Option<String>,
+        records: &Records,
+        now: Instant,
+    ) -> Option<HostEntry> {
         let worker = self.serving.as_ref();
         let until = self.library.as_ref().and_then(|library| put_aside_until(library, records, now));
         Some(HostEntry {
@@ -197,7 +213,7 @@ impl Slot {
                 file: self.library.as_ref().map(|library| (library.hash, library.identity.clone())),
                 serving: worker.map(|worker| (worker.library.hash, worker.hello.clone())),
                 pid: worker.and_then(|worker| worker.process.as_ref()).map(|(process, _)| process.id()),
-                refusal: self.refusal.clone(),
+                refusal: self.refusal.clone().or(outdated),
                 last_fault: self.last_fault.clone(),
                 retry_in: until.map(|until| until - now),
                 restarts: self.restarts,

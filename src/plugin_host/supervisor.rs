@@ -294,34 +294,23 @@ impl Supervisor {
                 .emit(&self.metrics);
                 slot.announced = Some(state);
             }
-            entries.extend(slot.entry(state, &self.records, now));
+            let outdated = slot.outdated(&self.settings, &self.records, now);
+            entries.extend(slot.entry(state, outdated, &self.records, now));
         }
         let is_settled = self.last_scan.is_some() && self.slots.iter().all(|slot| self.has_settled(slot, now));
         self.table.store(Arc::new(HostTable { entries, deadline: self.settings.launch.deadline }));
         if is_settled {
             self.settle.send_if_modified(|settled| !std::mem::replace(settled, true));
             let ready = self.slots.iter().filter(|slot| slot.serving.is_some()).count();
+            let failure = |slot: &Slot| slot.failure().or_else(|| slot.outdated(&self.settings, &self.records, now));
             let failed: Vec<(String, String)> =
-                self.slots.iter().filter_map(|slot| Some((slot.id.clone(), self.failure(slot)?))).collect();
+                self.slots.iter().filter_map(|slot| Some((slot.id.clone(), failure(slot)?))).collect();
             let missing = self.troubles.iter().map(|trouble| ("plugins.paths".to_owned(), trouble.clone()));
             let failed: Vec<(String, String)> = failed.into_iter().chain(missing).collect();
             for reply in self.waiting.drain(..) {
                 let _ = reply.send(Reloaded { ready, failed: failed.clone() });
             }
         }
-    }
-
-    /// Why what the configuration and the file want does not serve, if so.
-    fn failure(&self, slot: &Slot) -> Option<String> {
-        slot.failure().or_else(|| {
-            let worker = slot.serving.as_ref().filter(|worker| worker.process.is_some())?;
-            let (launch, settings) = (&self.settings.launch, self.settings.of(&worker.library.identity.id));
-            let is_outdated = !slot.is_served(&worker.library, launch, &settings);
-            is_outdated.then(|| {
-                let why = slot.reason().unwrap_or_else(|| "it has not started yet".to_owned());
-                format!("{why}; it goes on with the settings of before")
-            })
-        })
     }
 
     /// Has what is wanted started, or failed for now?

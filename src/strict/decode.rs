@@ -250,7 +250,7 @@ impl Fields<'_> {
         if self.at.is_file {
             return;
         }
-        if let Some(index) = self.entries.iter().position(|(name, _)| spelling::is_same(name, alias)) {
+        while let Some(index) = self.entries.iter().position(|(name, _)| spelling::is_same(name, alias)) {
             let (written, node) = self.entries.remove(index);
             if self.entries.iter().any(|(name, _)| spelling::is_same(name, key)) {
                 self.refuse_twice(&written, key);

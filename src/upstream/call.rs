@@ -148,8 +148,31 @@ pub enum CallFault {
 }
 
 impl CallFault {
+    /// The same of a later question about a call that was made: that the question did not arrive says nothing of it.
+    #[must_use]
+    pub fn amid_the_call(self) -> Self {
+        match self {
+            Self::Down { server, reason } => Self::Died { server, reason },
+            fault => fault,
+        }
+    }
+
     /// May the call have had its effect?
     pub fn may_have_run(&self) -> bool {
         matches!(self, Self::Died { .. } | Self::Timeout { .. } | Self::TooLong { .. } | Self::Unreadable { .. })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_that_did_not_arrive_says_nothing_of_the_call() {
+        let server = || "a".to_owned();
+        let down = CallFault::Down { server: server(), reason: "it cannot be reached".to_owned() };
+        assert!(!down.may_have_run() && down.amid_the_call().may_have_run());
+        let busy = CallFault::Busy { server: server(), waiting: 3 };
+        assert_eq!(busy.clone().amid_the_call(), busy);
     }
 }

@@ -19,7 +19,7 @@ use super::launcher::{self, ConfinedFiles, Launcher, Program, Started};
 use super::listed::Greeting;
 use super::peer::{Notice, Peer, PeerFault};
 use super::process::ServerProcess;
-use super::remote::{self, Over, RemoteStream};
+use super::remote::{self, RemoteEnd, RemoteStream};
 use super::secret::Mask;
 use super::settings::ServerSettings;
 use super::way_in::WayIn;
@@ -93,16 +93,17 @@ impl Opener {
         let (ended, gone) = oneshot::channel();
         let (ungreeted, notices, pid) = match (&self.settings.url, &self.settings.socket) {
             (Some(url), _) => {
-                let RemoteStream { reader, writer, over } =
+                let RemoteStream { reader, writer, mut end } =
                     remote::open(url, &self.headers(caller)?, self.way_in.clone(), Arc::clone(&self.tool_headers))?;
                 let (peer, notices) = Peer::begin(reader, writer, Arc::clone(&self.journal), has_client);
                 let closing = Arc::clone(&peer);
                 tokio::spawn(async move {
-                    if let Ok(Over { why, undone }) = over.await {
-                        for number in undone {
-                            closing.undone(number, &why);
+                    while let Some(told) = end.recv().await {
+                        match told {
+                            RemoteEnd::Over(why) => closing.shut(&why),
+                            RemoteEnd::Undone(number) => closing.undone(number),
+                            RemoteEnd::Told => break,
                         }
-                        closing.close(&why);
                     }
                 });
                 tell_end(&peer, ended);
@@ -121,7 +122,7 @@ impl Opener {
             Err(StartFault::EndedAtProbe(why)) => {
                 return Err(StartFault::EndedAtProbe(with_status(why, gone).await));
             }
-            Err(StartFault::Peer(PeerFault::Closed(why))) => {
+            Err(StartFault::Peer(PeerFault::Closed(why) | PeerFault::Unasked(why))) => {
                 return Err(StartFault::Peer(PeerFault::Closed(with_status(why, gone).await)));
             }
             greeting => greeting?,

@@ -32,7 +32,7 @@ const SIGNS: Duration = Duration::from_millis(500);
 pub(super) enum PeerFault {
     #[error("it ended: {0}")]
     Closed(String),
-    #[error("{0}; it was not asked")]
+    #[error("{0}")]
     Unasked(String),
     #[error("no answer within {}", humantime::format_duration(*.0))]
     Timeout(Duration),
@@ -158,15 +158,29 @@ impl Peer {
 
     /// Closes the peer's input, after what was sent; whatever waits for an answer has none.
     pub(super) fn close(&self, why: &str) {
+        self.shut(why);
+        let why = self.why_closed();
+        let left: Vec<Pending> = self.pending.lock().drain().map(|(_, pending)| pending).collect();
+        for pending in left {
+            let _ = pending.answer.send(Err(PeerFault::Closed(why.clone())));
+        }
+    }
+
+    /// Lets nothing more be asked. What waits for an answer may still have one.
+    pub(super) fn shut(&self, why: &str) {
+        self.closed.send_if_modified(|closed| {
+            let is_first = closed.is_none();
+            closed.get_or_insert_with(|| why.to_owned());
+            is_first
+        });
         self.writer.lock().take();
-        self.end(why);
     }
 
     /// Ends a request that the peer did not do, and will not.
-    pub(super) fn undone(&self, number: u64, why: &str) {
+    pub(super) fn undone(&self, number: u64) {
         let pending = self.pending.lock().remove(&number);
         if let Some(pending) = pending {
-            let _ = pending.answer.send(Err(PeerFault::Unasked(why.to_owned())));
+            let _ = pending.answer.send(Err(PeerFault::Unasked(self.why_closed())));
         }
     }
 
@@ -191,18 +205,6 @@ impl Peer {
         let writer = self.writer.lock();
         let sent = writer.as_ref().is_some_and(|writer| writer.send(line).is_ok());
         if sent { Ok(()) } else { Err(PeerFault::Unasked(self.why_closed())) }
-    }
-
-    fn end(&self, why: &str) {
-        self.closed.send_if_modified(|closed| {
-            let is_first = closed.is_none();
-            closed.get_or_insert_with(|| why.to_owned());
-            is_first
-        });
-        let left: Vec<Pending> = self.pending.lock().drain().map(|(_, pending)| pending).collect();
-        for pending in left {
-            let _ = pending.answer.send(Err(PeerFault::Closed(why.to_owned())));
-        }
     }
 
     async fn read(self: Arc<Self>, reader: impl AsyncRead + Unpin) {

@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::value::RawValue;
 use tokio::io::{AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf, duplex, split};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
@@ -49,7 +49,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// Where a stream is to go on.
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
-/// How long the conversation may take to be closed with a reason, on a machine that is busy.
+/// How long the conversation may take to hear of its end, on a machine that is busy.
 const HEARD: Duration = Duration::from_secs(60);
 
 /// Bytes between the conversation and this.
@@ -87,8 +87,19 @@ pub(super) enum RemoteError {
 pub(super) struct RemoteStream {
     pub(super) reader: ReadHalf<DuplexStream>,
     pub(super) writer: WriteHalf<DuplexStream>,
-    /// Why the server makes it end, if it does.
-    pub(super) over: oneshot::Receiver<Over>,
+    /// How the server makes it end, if it does.
+    pub(super) end: mpsc::UnboundedReceiver<RemoteEnd>,
+}
+
+/// What is told of a conversation that a server makes end.
+#[derive(Debug)]
+pub(super) enum RemoteEnd {
+    /// Why; nothing more is to be asked.
+    Over(String),
+    /// The number of a request that was not done, and will not be.
+    Undone(u64),
+    /// Nothing more is told.
+    Told,
 }
 
 /// A server at a URL.
@@ -111,21 +122,20 @@ struct RemoteSession {
 }
 
 /// Why the conversation is over.
-#[derive(Debug)]
-pub(super) struct Over {
-    pub(super) why: String,
-    /// The numbers of the requests that were not done.
-    pub(super) undone: Vec<u64>,
+struct Over {
+    why: String,
+    /// The number of the request that showed it, if it was not done.
+    undone: Option<u64>,
 }
 
 impl Over {
     fn new(why: impl Into<String>) -> Self {
-        Self { why: why.into(), undone: Vec::new() }
+        Self { why: why.into(), undone: None }
     }
 
     /// At a request that was not done.
     fn at(id: &Id, why: impl Into<String>) -> Self {
-        Self { why: why.into(), undone: id.as_number().into_iter().collect() }
+        Self { why: why.into(), undone: id.as_number() }
     }
 }
 
@@ -174,11 +184,11 @@ pub(super) fn open(
     let (lines, told) = mpsc::channel(64);
     let client = client(uri.scheme_str() == Some("https"))?;
     let remote = Arc::new(Remote { uri, headers: map, way_in, client, tool_headers, session: Mutex::default(), lines });
-    let (ended, over) = oneshot::channel();
+    let (ended, end) = mpsc::unbounded_channel();
     let (reader, writer) = split(far);
     tokio::spawn(remote.run(reader, writer, told, ended));
     let (reader, writer) = split(near);
-    Ok(RemoteStream { reader, writer, over })
+    Ok(RemoteStream { reader, writer, end })
 }
 
 fn client(is_tls: bool) -> Result<Client<HttpsConnector<HttpConnector>, Full<Bytes>>, RemoteError> {
@@ -214,12 +224,12 @@ impl Remote {
         reader: ReadHalf<DuplexStream>,
         mut writer: WriteHalf<DuplexStream>,
         mut told: mpsc::Receiver<String>,
-        ended: oneshot::Sender<Over>,
+        ended: mpsc::UnboundedSender<RemoteEnd>,
     ) {
         let mut reader = LineReader::new(reader, MAX_MESSAGE_BYTES);
         let mut posts: JoinSet<Result<(), Over>> = JoinSet::new();
         let mut asked: HashMap<u64, AbortHandle> = HashMap::new();
-        let mut why = loop {
+        let over = loop {
             tokio::select! {
                 line = reader.next() => match line {
                     Ok(Some(Line::Whole(line))) => {
@@ -244,25 +254,39 @@ impl Remote {
                 }
             }
         };
-        if let Some(Over { undone, .. }) = &mut why {
-            // What breaks one request breaks the others at the same time.
-            let ends = async {
-                while let Some(ended) = posts.join_next().await {
-                    undone.extend(ended.ok().and_then(Result::err).map(|over| over.undone).unwrap_or_default());
+        if let Some(over) = over {
+            // If it fails, nobody waits for any answer.
+            let _ = ended.send(RemoteEnd::Over(over.why));
+            let undone = |number| drop(ended.send(RemoteEnd::Undone(number)));
+            over.undone.into_iter().for_each(undone);
+            // What breaks one request breaks the others at the same time, and what is still read here never left.
+            let rest = async {
+                let (mut is_read, mut are_done) = (false, posts.is_empty());
+                while !(is_read && are_done) {
+                    tokio::select! {
+                        line = reader.next(), if !is_read => match line {
+                            Ok(Some(Line::Whole(line))) => number_of(&line).into_iter().for_each(undone),
+                            Ok(Some(Line::TooLong(..))) => {}
+                            Ok(None) | Err(_) => is_read = true,
+                        },
+                        posted = posts.join_next(), if !are_done => match posted {
+                            Some(Ok(Err(other))) => other.undone.into_iter().for_each(undone),
+                            Some(_) => {}
+                            None => are_done = true,
+                        },
+                    }
                 }
             };
-            let _ = timeout(SAME_TIME, ends).await;
+            let _ = timeout(SAME_TIME, rest).await;
         }
         drop(posts);
         while let Ok(line) = told.try_recv() {
             // Whoever does not read it any more does not need it.
             let _ = writer.write_all(line.as_bytes()).await;
         }
-        if let Some(over) = why
-            && ended.send(over).is_ok()
-        {
-            // The conversation is closed with the reason before it sees the end of this.
-            let _ = timeout(HEARD, async { while let Ok(Some(_)) = reader.next().await {} }).await;
+        if ended.send(RemoteEnd::Told).is_ok() {
+            // All of it is heard before the conversation sees its end.
+            let _ = timeout(HEARD, ended.closed()).await;
         }
         let _ = writer.shutdown().await;
         self.bid_farewell().await;
@@ -558,6 +582,14 @@ impl Remote {
         }
         // It may not know how, or be gone.
         let _ = timeout(FAREWELL, self.send_to(Method::DELETE, Bytes::new(), HeaderMap::new())).await;
+    }
+}
+
+/// The number of a request.
+fn number_of(line: &[u8]) -> Option<u64> {
+    match Envelope::read(line, MessageLimits::of_bytes(MAX_MESSAGE_BYTES)) {
+        Ok(Envelope::Request { id, .. }) => id.as_number(),
+        _ => None,
     }
 }
 

@@ -488,10 +488,20 @@ fn all_kinds_are_asked_for_by_what_each_of_them_means() {
         contents(&reply.json()).join(" ")
     };
     assert_eq!(found(json!({"options": {"sortBy": "dueDate"}})), "early late said");
-    for key in ["dueDate", "due_date", "metadata.dueDate", "metadata.due_date"] {
+    for key in ["dueDate", "due_date", "metadata.dueDate"] {
         assert_eq!(found(json!({"criteria": {key: "2030-11-27T05:00:00Z"}})), "early", "{key}");
     }
+    let of_tasks = json!({"criteria": {"metadata.due_date": "2030-11-27T05:00:00Z"}});
+    assert_eq!(contents(&search(&daemon, "tasks", &of_tasks)), ["early"]);
+    let twice = json!({"criteria": {"metadata.due_date": "2030-11-27T05:00:00Z", "metadata.dueDate": "x"}});
+    assert_eq!(daemon.post("/v1/memories/tasks/search", &twice.to_string()).status, 422);
     assert_eq!(found(json!({"criteria": {"metadata.chatId": "chat:chat:general"}})), "said");
+    // Keys of one's own that are called like a field of another kind.
+    let own = json!({"last_modified": "a day", "assignedTo": "bob"});
+    add(&daemon, "messages", &with(message("own", "t", 1), &own));
+    assert_eq!(found(json!({"criteria": {"metadata.last_modified": "a day"}})), "own");
+    assert_eq!(found(json!({"criteria": {"metadata.assignedTo": "bob"}})), "own");
+    assert_eq!(found(json!({"options": {"sortBy": "metadata.last_modified", "limit": 1}})), "own");
     let hint = |key: &str, part: &str| {
         let reply = daemon.post("/v1/memories/search", &json!({"criteria": {key: "x"}}).to_string());
         let said = reply.json()["errors"][0].to_string();

@@ -216,6 +216,7 @@ fn settings_that_a_library_refuses_leave_it_serving_and_mended_ones_are_tried_at
     assert!(code == 1 && said.contains("goes on with the settings of before"), "{said}");
     let item = plugin(&daemon, "test.needs-table");
     assert_eq!((&item["state"], &item["pid"], &item["restarts"]), (&json!("ready"), &json!(pid), &json!(0)), "{item}");
+    assert!(item["update_refused"].as_str().unwrap().contains("the key `table` is required"), "{item}");
     // Those of before are those that serve.
     site.configure(&configured("table"));
     assert_eq!(reload(&daemon).0, 0);

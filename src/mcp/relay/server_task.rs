@@ -207,7 +207,7 @@ impl CallTask {
             let state = match self.ask_of(task, "tasks/get", (outgoing, SOON), events).await {
                 Some(Ok(CallReply { outcome: Ok(state), .. })) => state,
                 Some(Ok(CallReply { outcome: Err(error), .. })) => return Followed::Ended(Err(error), None),
-                Some(Err(fault)) => return Followed::Fault(fault),
+                Some(Err(fault)) => return Followed::Fault(fault.amid_the_call()),
                 None => return Followed::Unwanted,
             };
             (task.state, task.asked) = (state, asked);
@@ -244,7 +244,7 @@ impl CallTask {
             let took = task.standing().filter(|standing| *standing != Standing::InputRequired).and(task.took());
             return match self.ask_of(task, "tasks/result", (outgoing, left), events).await {
                 Some(Ok(reply)) => Followed::Ended(reply.outcome, took),
-                Some(Err(fault)) => Followed::Fault(fault),
+                Some(Err(fault)) => Followed::Fault(fault.amid_the_call()),
                 None => Followed::Unwanted,
             };
         }

@@ -225,14 +225,15 @@ impl CallTask {
     /// The answer, after what its server asked of a legacy client.
     async fn ask_in_rounds(&self) -> Option<Result<CallAnswer, CallFault>> {
         let (mut outgoing, mut spent, mut waited) = (self.outgoing.clone(), Duration::ZERO, Duration::ZERO);
-        for _ in 0..=MAX_ROUNDS {
-            let reply = match self.ask(&outgoing).await {
+        for round in 0..=MAX_ROUNDS {
+            let (reply, was_made) = match self.ask(&outgoing).await {
                 // Nothing came of it, and it changes nothing: it is asked once more.
-                Some(Err(CallFault::Died { .. })) if self.is_read_only => self.ask(&outgoing).await,
-                reply => reply,
+                Some(Err(CallFault::Died { .. })) if self.is_read_only => (self.ask(&outgoing).await, true),
+                reply => (reply, round > 0),
             };
             let mut reply = match reply {
                 Some(Ok(reply)) => reply,
+                Some(Err(fault)) if was_made => return Some(Err(fault.amid_the_call())),
                 other => return other,
             };
             spent += reply.duration;

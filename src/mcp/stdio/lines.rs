@@ -1,5 +1,6 @@
 //! Standard input and output, a message a line. Whoever is at their other ends may let them block for as long as they
-//! like, and other processes may share them: they are never changed, and used at once only where that cannot block.
+//! like, and other processes may share them: they are never changed, and pipes and sockets are used at once where that
+//! does not block.
 
 use std::io::{self, BufWriter, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,6 +14,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, fstat};
+use rustix::io::retry_on_intr;
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, Interest, ReadBuf};
 
@@ -39,7 +42,9 @@ pub(super) fn input() -> io::Result<StdioLines> {
     let watched = AsyncFd::with_interest(input()?, Interest::READABLE);
     let input = match watched {
         Ok(input) => StdioInput::Polled(input),
-        Err(_) => StdioInput::File(input()?),
+        // What files say to being watched.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => StdioInput::File(input()?),
+        Err(error) => return Err(error),
     };
     Ok(LineReader::new(input, MAX_LINE_BYTES))
 }
@@ -55,18 +60,22 @@ pub(super) enum StdioInput {
 impl AsyncRead for StdioInput {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let mut take = |input: &OwnedFd| {
-            let count = rustix::io::read(input, into.initialize_unfilled())?;
+            let count = retry_on_intr(|| rustix::io::read(input, into.initialize_unfilled()))?;
             into.advance(count);
-            Poll::Ready(Ok(()))
+            io::Result::Ok(())
         };
         let input = match &*self {
             Self::Polled(input) => input,
-            Self::File(input) => return take(input),
+            Self::File(input) => return Poll::Ready(take(input)),
         };
         loop {
             let mut readiness = ready!(input.poll_read_ready(context))?;
             if is_ready(input.get_ref(), PollFlags::IN)? {
-                return take(input.get_ref());
+                match take(input.get_ref()) {
+                    // Somebody who shares it was faster.
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    taken => return Poll::Ready(taken),
+                }
             }
             readiness.clear_ready();
         }
@@ -76,7 +85,7 @@ impl AsyncRead for StdioInput {
 fn is_ready(descriptor: &impl AsFd, wanted: PollFlags) -> io::Result<bool> {
     let mut asked = [PollFd::new(descriptor, wanted)];
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-    Ok(poll(&mut asked, Some(&at_once))? > 0)
+    Ok(retry_on_intr(|| poll(&mut asked, Some(&at_once)))? > 0)
 }
 
 /// Where messages are written.
@@ -88,6 +97,8 @@ struct Output {
     thread: Mutex<threads::Sender<Written>>,
     /// How much that thread has to write.
     waiting: Arc<AtomicUsize>,
+    /// Does it take a short line at once when it takes something? A terminal need not.
+    is_pipe: bool,
 }
 
 /// What goes to the writing thread.
@@ -103,7 +114,9 @@ impl StdioOutput {
         let waiting = Arc::new(AtomicUsize::new(0));
         let left = Arc::clone(&waiting);
         thread::spawn(move || write_all(BufWriter::new(io::stdout()), &written, &left));
-        Self(Arc::new(Output { thread: Mutex::new(thread), waiting }))
+        let kind = fstat(io::stdout()).map(|stat| FileType::from_raw_mode(stat.st_mode));
+        let is_pipe = kind.is_ok_and(|kind| matches!(kind, FileType::Fifo | FileType::Socket));
+        Self(Arc::new(Output { thread: Mutex::new(thread), waiting, is_pipe }))
     }
 
     /// Writes a message; newlines in it are space between its tokens.
@@ -117,7 +130,10 @@ impl StdioOutput {
         }
         line.push(b'\n');
         let thread = self.0.thread.lock();
-        if self.0.waiting.load(Ordering::Acquire) == 0 && wrote_at_once(&line) {
+        if self.0.is_pipe && self.0.waiting.load(Ordering::Acquire) == 0 {
+            line.drain(..written_at_once(&line));
+        }
+        if line.is_empty() {
             return;
         }
         self.0.waiting.fetch_add(1, Ordering::AcqRel);
@@ -134,12 +150,14 @@ impl StdioOutput {
     }
 }
 
-/// Writes a line if that cannot block.
-fn wrote_at_once(line: &[u8]) -> bool {
+/// Writes a line if that does not block; how much of it.
+fn written_at_once(line: &[u8]) -> usize {
     let output = io::stdout();
-    line.len() <= AT_ONCE_BYTES
-        && is_ready(&output, PollFlags::OUT).unwrap_or(false)
-        && rustix::io::write(&output, line).is_ok_and(|count| count == line.len())
+    if line.len() > AT_ONCE_BYTES || !is_ready(&output, PollFlags::OUT).unwrap_or(false) {
+        return 0;
+    }
+    // What is wrong with it is found again by the thread.
+    rustix::io::write(&output, line).unwrap_or(0)
 }
 
 fn write_all(mut output: impl Write, written: &threads::Receiver<Written>, waiting: &AtomicUsize) {

@@ -29,10 +29,12 @@ impl Supervisor {
         let now = Instant::now();
         let (slot, launch) = (&mut self.slots[index], &self.settings.launch);
         let Some(wanted) = slot.wanted(&self.records, now).cloned() else {
-            // What may not run is not kept running. What is put aside has ended already: what serves of the same
-            // content runs otherwise, in the way that held before.
+            // What may not run is not kept running, nor under limits that hold no more. What is put aside has ended
+            // already: what serves of the same content has the settings of before.
             slot.retry_at = None;
-            let serving = if slot.library.is_none() { slot.serving.take() } else { None };
+            let goes_on =
+                slot.library.is_some() && slot.serving.as_ref().is_some_and(|worker| worker.launch == *launch);
+            let serving = if goes_on { None } else { slot.serving.take() };
             let ended = slot.starting.take().into_iter().chain(serving);
             ended.collect::<Vec<_>>().into_iter().for_each(|worker| self.dismiss(worker));
             return;
