@@ -39,6 +39,7 @@ mod peer;
 mod pins;
 mod process;
 mod reaper;
+mod redirect;
 mod remote;
 mod secret;
 mod server;

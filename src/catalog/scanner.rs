@@ -16,7 +16,6 @@ use super::load::{Documents, LoadOptions, Loaded, claimed_name, digest, parse, s
 use super::offer::{Offer, Offers};
 use super::relations::{self, RelationFinding};
 use super::{Diagnostic, Entry};
-use crate::strict::decode::MAX_FAULTS as MAX_READ_FAULTS;
 use crate::strict::locate::locate;
 use crate::strict::{FileStamp, file, load};
 use crate::watch::Directories;
@@ -341,8 +340,7 @@ impl Scanner {
         if faults.len() > MAX_FAULTS {
             let rest = faults.len() - MAX_FAULTS;
             faults.truncate(MAX_FAULTS);
-            let least = if rest + MAX_FAULTS < MAX_READ_FAULTS { "" } else { "at least " };
-            let message = format!("{least}{rest} further faults are not shown");
+            let message = format!("at least {rest} further faults are not shown");
             faults.push(Diagnostic::error(&place.path, "more-faults", message));
         }
         faults

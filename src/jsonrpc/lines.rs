@@ -13,7 +13,7 @@ const CHUNK: usize = 64 << 10;
 
 /// What was read.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Line {
+pub(crate) enum MessageLine {
     /// A line without its end.
     Whole(Vec<u8>),
     /// One that is too long, and the begin and end of it.
@@ -40,7 +40,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 
     /// The next line; nothing at the end. The last one need not be ended. Dropping the future loses nothing.
-    pub(crate) async fn next(&mut self) -> io::Result<Option<Line>> {
+    pub(crate) async fn next(&mut self) -> io::Result<Option<MessageLine>> {
         loop {
             let chunk = self.reader.fill_buf().await?;
             if chunk.is_empty() {
@@ -68,15 +68,15 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
-    fn finish(&mut self) -> Line {
+    fn finish(&mut self) -> MessageLine {
         let mut line = mem::take(&mut self.line);
         if let Some(tail) = self.tail.take() {
-            return Line::TooLong(line, tail);
+            return MessageLine::TooLong(line, tail);
         }
         if line.last() == Some(&b'\r') {
             line.pop();
         }
-        Line::Whole(line)
+        MessageLine::Whole(line)
     }
 }
 
@@ -90,7 +90,7 @@ mod tests {
 
     use super::*;
 
-    fn read(bytes: &[u8], chunk: usize, limit: usize) -> Vec<Line> {
+    fn read(bytes: &[u8], chunk: usize, limit: usize) -> Vec<MessageLine> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let (mut reader, mut lines) = (LineReader::with_chunks(bytes, limit, chunk), Vec::new());
@@ -101,15 +101,15 @@ mod tests {
         })
     }
 
-    fn whole(text: &str) -> Line {
-        Line::Whole(text.as_bytes().to_vec())
+    fn whole(text: &str) -> MessageLine {
+        MessageLine::Whole(text.as_bytes().to_vec())
     }
 
     #[test]
     fn bytes_become_lines() {
         assert_eq!(read(b"a\n\nbc\r\nd", 2, 10), [whole("a"), whole(""), whole("bc"), whole("d")]);
         let long = format!("{}{}\nx\n", "a".repeat(300), "b".repeat(300));
-        let cut = Line::TooLong("a".repeat(256).into(), "b".repeat(256).into());
+        let cut = MessageLine::TooLong("a".repeat(256).into(), "b".repeat(256).into());
         assert_eq!(read(long.as_bytes(), 1000, 400), [cut, whole("x")]);
     }
 
@@ -131,8 +131,8 @@ mod tests {
         #[test]
         fn no_byte_is_lost(text in "[a-c\\n]{0,200}", chunk in 1_usize..50) {
             let lines: Vec<u8> = read(text.as_bytes(), chunk, 1000).into_iter().flat_map(|line| match line {
-                Line::Whole(line) => [line, b"\n".to_vec()].concat(),
-                Line::TooLong(..) => Vec::new(),
+                MessageLine::Whole(line) => [line, b"\n".to_vec()].concat(),
+                MessageLine::TooLong(..) => Vec::new(),
             }).collect();
             let expected = if text.is_empty() || text.ends_with('\n') { text } else { text + "\n" };
             prop_assert_eq!(String::from_utf8(lines).unwrap(), expected);

@@ -287,7 +287,8 @@ fn instead(kind: Option<Kind>, key: &str) -> String {
             let shown: String = key.chars().take(40).collect();
             match owner {
                 Some(owner) => {
-                    format!("it is a field of the kind `{}`; a key of your own is `{OWN}{shown}`", owner.as_str())
+                    let or = if kind.is_none() { "search that, or ask for" } else { "a key of your own is" };
+                    format!("it is a field of the kind `{}`; {or} `{OWN}{shown}`", owner.as_str())
                 }
                 None => format!("a key of your own is asked for as `{OWN}{shown}`"),
             }

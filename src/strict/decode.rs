@@ -87,7 +87,7 @@ pub struct At {
 }
 
 /// A value of no more than this many faults is reported in full; beyond it, more would not help.
-pub const MAX_FAULTS: usize = 100;
+const MAX_FAULTS: usize = 100;
 
 /// Decodes a whole input. The value is there only if it has no fault.
 pub fn decode<T: FromNode>(node: Node) -> Result<T, Vec<Fault>> {

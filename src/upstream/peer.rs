@@ -15,7 +15,7 @@ use tokio::time::{Instant, interval, sleep_until};
 use super::call::ServerEvent;
 use super::journal::ServerLog;
 use super::lines::{self, MAX_MESSAGE_BYTES};
-use crate::jsonrpc::lines::{Line, LineReader};
+use crate::jsonrpc::lines::{LineReader, MessageLine};
 use crate::jsonrpc::{Envelope, ErrorObject, Id, Members, MessageError, MessageLimits, code, members, meta};
 
 /// Lines in a row that are no messages, after which a server is given up.
@@ -212,7 +212,7 @@ impl Peer {
         let mut noise = 0;
         let why = loop {
             match reader.next().await {
-                Ok(Some(Line::Whole(line))) => {
+                Ok(Some(MessageLine::Whole(line))) => {
                     let Err(why) = self.take(&line) else {
                         noise = 0;
                         continue;
@@ -230,7 +230,7 @@ impl Peer {
                         break format!("{MAX_NOISE} lines in a row that are no messages");
                     }
                 }
-                Ok(Some(Line::TooLong(begin, end))) => self.too_long(&begin, &end),
+                Ok(Some(MessageLine::TooLong(begin, end))) => self.too_long(&begin, &end),
                 Ok(None) => break "it closed its output".to_owned(),
                 Err(error) => break error.to_string(),
             }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
-use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
@@ -26,9 +26,10 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use super::lines::MAX_MESSAGE_BYTES;
+use super::redirect;
 use super::token::NoToken;
 use super::way_in::WayIn;
-use crate::jsonrpc::lines::{Line, LineReader};
+use crate::jsonrpc::lines::{LineReader, MessageLine};
 use crate::jsonrpc::param_headers::ToolHeaders;
 use crate::jsonrpc::sse::{EventPlace, SseReader};
 use crate::jsonrpc::wire_headers::{self, SESSION, VERSION};
@@ -232,13 +233,13 @@ impl Remote {
         let over = loop {
             tokio::select! {
                 line = reader.next() => match line {
-                    Ok(Some(Line::Whole(line))) => {
+                    Ok(Some(MessageLine::Whole(line))) => {
                         if let Err(over) = self.take(line, &mut posts, &mut asked).await {
                             break Some(over);
                         }
                     }
                     // No message of ours is that long.
-                    Ok(Some(Line::TooLong(..))) => {}
+                    Ok(Some(MessageLine::TooLong(..))) => {}
                     Ok(None) | Err(_) => break None,
                 },
                 Some(line) = told.recv() => {
@@ -265,8 +266,8 @@ impl Remote {
                 while !(is_read && are_done) {
                     tokio::select! {
                         line = reader.next(), if !is_read => match line {
-                            Ok(Some(Line::Whole(line))) => number_of(&line).into_iter().for_each(undone),
-                            Ok(Some(Line::TooLong(..))) => {}
+                            Ok(Some(MessageLine::Whole(line))) => number_of(&line).into_iter().for_each(undone),
+                            Ok(Some(MessageLine::TooLong(..))) => {}
                             Ok(None) | Err(_) => is_read = true,
                         },
                         posted = posts.join_next(), if !are_done => match posted {
@@ -375,7 +376,7 @@ impl Remote {
         for _ in 0..MAX_REDIRECTS {
             let request = self.request(method.clone(), &uri, Full::new(body.clone()), more.clone());
             let response = self.client.request(request).await?;
-            match redirect(&uri, &response) {
+            match redirect::target(&uri, &response) {
                 Some(next) => uri = next,
                 None => return Ok(response),
             }
@@ -591,32 +592,4 @@ fn number_of(line: &[u8]) -> Option<u64> {
         Ok(Envelope::Request { id, .. }) => id.as_number(),
         _ => None,
     }
-}
-
-/// Where the server sends the request to, if it is the same one and of the same origin.
-fn redirect(from: &Uri, response: &Response<Incoming>) -> Option<Uri> {
-    // The others make a GET of it.
-    if ![StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT].contains(&response.status()) {
-        return None;
-    }
-    let location = response.headers().get(LOCATION)?.to_str().ok()?;
-    let to: Uri = location.parse().ok()?;
-    if to.authority().is_none() {
-        return location.starts_with('/').then(|| with_path(from, &to)).flatten();
-    }
-    let port = |uri: &Uri| {
-        uri.port_u16().or(match uri.scheme_str() {
-            Some("https") => Some(443),
-            _ => Some(80),
-        })
-    };
-    let is_same = to.scheme() == from.scheme() && to.host() == from.host() && port(&to) == port(from);
-    // The authority of the configuration: another one may hold a name and a password.
-    is_same.then(|| with_path(from, &to)).flatten()
-}
-
-fn with_path(origin: &Uri, path: &Uri) -> Option<Uri> {
-    let mut parts = origin.clone().into_parts();
-    parts.path_and_query = path.path_and_query().cloned();
-    Uri::from_parts(parts).ok()
 }

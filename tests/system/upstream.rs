@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
-use crate::daemon::{Site, wait_for, wait_until};
+use crate::daemon::{Site, almanacd, wait_for, wait_until};
 use crate::mcp_fixture::server;
 
 /// Servers without a daemon around them.
@@ -359,6 +359,8 @@ fn an_idle_server_is_neither_down_nor_there_for_ever() {
     wait_until("the stop", || daemon.admin("GET", "/-/mcp", b"").json()["items"][0]["state"] == "idle");
     let up = r#"almanac_mcp_upstream_up{server="a"}"#;
     assert_eq!(daemon.metric(up), Some(1.0));
+    let listed = almanacd().args(["ctl", "mcp", "list", "--socket"]).arg(&daemon.admin).output().unwrap();
+    assert_eq!(listed.status.code(), Some(0), "{}", String::from_utf8_lossy(&listed.stdout));
     configure(" {}");
     assert_eq!(daemon.admin("POST", "/-/reload", b"").status, 200);
     wait_until("its end", || daemon.metric(up).is_none());
@@ -371,7 +373,8 @@ fn an_idle_server_is_neither_down_nor_there_for_ever() {
 fn the_command_line_shows_and_restarts_servers() {
     let site = Site::new();
     site.configure(&format!(
-        "mcp:\n  directory: {}\n  servers:\n    good: {}}}\n    bad: {{command: [/nonexistent/x]}}\n",
+        "mcp:\n  directory: {}\n  servers:\n    good: {}}}\n    bad: {{command: [/nonexistent/x]}}\n    \
+         dies: {{command: [/bin/sh, -c, 'exit 7']}}\n",
         site.path("mcp.d").display(),
         server("legacy")
     ));
@@ -383,6 +386,8 @@ fn the_command_line_shows_and_restarts_servers() {
     assert_eq!((&good["tools"], &good["version"]), (&json!(6), &json!("2025-11-25")));
     let bad = wait_for("the failure", || of(&list(), "bad").filter(|item| item["state"] == "down"));
     assert!(bad["problem"].as_str().unwrap().contains("/nonexistent/x is not there"), "{bad}");
+    let dies = wait_for("its death", || of(&list(), "dies").filter(|item| item["state"] == "down"));
+    assert!(dies["problem"].as_str().unwrap().contains("exit status: 7"), "{dies}");
     assert_eq!(daemon.metric(r#"almanac_mcp_upstream_up{server="good"}"#), Some(1.0));
     assert_eq!(daemon.admin("POST", "/-/mcp/good/restart", b"").status, 200);
     wait_until("the restart", || of(&list(), "good").is_some_and(|item| item["starts"] == 2 && item["state"] == "up"));

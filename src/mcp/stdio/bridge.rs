@@ -20,7 +20,7 @@ use super::super::headers::{SESSION, VERSION};
 use super::super::http::MAX_MESSAGE_BYTES;
 use super::lines::{StdioLines, StdioOutput};
 use super::way::{SendError, Way};
-use crate::jsonrpc::lines::Line;
+use crate::jsonrpc::lines::MessageLine;
 use crate::jsonrpc::param_headers::ToolHeaders;
 use crate::jsonrpc::sse::SseReader;
 use crate::jsonrpc::{Envelope, ErrorObject, Id, Members, MessageLimits, code, wire_headers};
@@ -104,7 +104,7 @@ impl Bridge {
         loop {
             tokio::select! {
                 line = lines.next() => match line {
-                    Ok(Some(Line::Whole(line))) if line.trim_ascii().is_empty() => {}
+                    Ok(Some(MessageLine::Whole(line))) if line.trim_ascii().is_empty() => {}
                     Ok(Some(line)) => self.take(line, &mut work),
                     Ok(None) | Err(_) => break,
                 },
@@ -128,10 +128,10 @@ impl Bridge {
         }
     }
 
-    fn take(self: &Arc<Self>, line: Line, work: &mut JoinSet<()>) {
+    fn take(self: &Arc<Self>, line: MessageLine, work: &mut JoinSet<()>) {
         let line = match line {
-            Line::Whole(line) => Bytes::from(line),
-            Line::TooLong(..) => {
+            MessageLine::Whole(line) => Bytes::from(line),
+            MessageLine::TooLong(..) => {
                 let error =
                     ErrorObject::new(code::INVALID_REQUEST, format!("a message has at most {MAX_MESSAGE_BYTES} bytes"));
                 return self.output.write(&Envelope::write_error(None, &error));
