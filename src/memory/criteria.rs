@@ -13,6 +13,7 @@ use super::vocabulary::{
 };
 use crate::memory::query::{FieldPath, Filter, SortBy, Wanted};
 use crate::strict::bounds::length;
+use crate::strict::decode::decode;
 use crate::strict::spelling;
 use crate::strict::values::OneOrMany;
 use crate::strict::{At, Fields, FromNode, Node, Segment, Violation};
@@ -178,6 +179,9 @@ const ANY: &[Field] = &[
     moment("completedDate"),
 ];
 
+/// Of these, what is the same field wherever it is asked for.
+const OF_MOST: [&str; 2] = ["agentId", "userId"];
+
 /// Fields of a kind, or of any.
 fn fields_of(kind: Option<Kind>) -> impl Iterator<Item = &'static Field> {
     kind.map_or(ANY, own_fields).iter().chain(BASE)
@@ -198,8 +202,8 @@ pub(super) fn read(kind: Option<Kind>, node: Node, at: &mut At) -> Option<Filter
     at.map(node, |fields| {
         let mut filter = Filter { kind: kind.map(Kind::number), ..Filter::default() };
         for field in fields_of(kind) {
-            // Among all kinds it is a key of the writer's own as well, which is told by what is asked for.
-            if kind.is_some() {
+            // Among all kinds others are keys of the writer's own as well, which is told by what is asked for.
+            if kind.is_some() || OF_MOST.contains(&field.path) {
                 fields.alias(field.path, &format!("{OWN}{}", field.path));
             }
             if let Some(wanted) = (field.read)(fields, field.path) {
@@ -296,11 +300,11 @@ fn instead(kind: Option<Kind>, key: &str) -> String {
     }
 }
 
-/// What a text means to a field that is more than one, if it does.
-fn typed(field: &Field, text: &str) -> Option<Wanted> {
+/// What a value means to a field that is more than a text, if it does.
+fn typed(field: &Field, value: &Value) -> Option<Wanted> {
     match field.kind {
-        FieldKind::Moment => micros(text).map(Wanted::Moment),
-        FieldKind::Id => text.parse().ok().map(|id| wanted(&id)),
+        FieldKind::Moment => value.as_str().and_then(micros).map(Wanted::Moment),
+        FieldKind::Id => decode(value.clone().into()).ok().map(|id| wanted(&id)),
         FieldKind::Plain => None,
     }
 }
@@ -313,13 +317,8 @@ fn own_field(kind: Option<Kind>, fields: &mut Fields<'_>, filter: &mut Filter, k
         fields.bad_value(key, PATH);
         return;
     };
-    let typed = match value {
-        Value::String(text) if kind.is_none() => {
-            ANY.iter().find(|field| field.path == name).and_then(|field| typed(field, text))
-        }
-        _ => None,
-    };
-    if let Some(wanted) = typed {
+    let known = ANY.iter().find(|field| kind.is_none() && field.path == name);
+    if let Some(wanted) = known.and_then(|field| typed(field, value)) {
         return want(kind, filter, name, wanted);
     }
     let wanted = match value {

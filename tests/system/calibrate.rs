@@ -83,6 +83,8 @@ fn a_history_becomes_defaults_once() {
                     measured:\n  b: 1\n  a: 20\n\ntools:\n  a: 5\n  z: 6\n";
     assert_eq!(written(&site), expected);
     assert_eq!(daemon.json("/v1/timing/a")["total"], 2, "its calls and its failures");
+    let other = daemon.get("/v1/timing/a?mode=other");
+    assert!(other.status == 404 && other.text().contains("in the mode `other`; in "), "{}", other.text());
     let (code, out, _) = from();
     assert!(code == 0 && out.ends_with(" 0 samples recorded.\n"), "known already: {out}");
 

@@ -496,6 +496,12 @@ fn all_kinds_are_asked_for_by_what_each_of_them_means() {
     let twice = json!({"criteria": {"metadata.due_date": "2030-11-27T05:00:00Z", "metadata.dueDate": "x"}});
     assert_eq!(daemon.post("/v1/memories/tasks/search", &twice.to_string()).status, 422);
     assert_eq!(found(json!({"criteria": {"metadata.chatId": "chat:chat:general"}})), "said");
+    let chat = json!({"namespace": "chat", "type": "chat", "id": "general"});
+    assert_eq!(found(json!({"criteria": {"metadata.chatId": chat}})), "said");
+    let person = json!({"namespace": "user", "type": "user", "id": "john-doe"});
+    assert_eq!(found(json!({"criteria": {"metadata.userId": person}})), "said");
+    let nobody = json!({"criteria": {"metadata.userId": "john"}}).to_string();
+    assert_eq!(daemon.post("/v1/memories/search", &nobody).status, 422);
     // Keys of one's own that are called like a field of another kind.
     let own = json!({"last_modified": "a day", "assignedTo": "bob"});
     add(&daemon, "messages", &with(message("own", "t", 1), &own));

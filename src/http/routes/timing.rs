@@ -156,10 +156,10 @@ pub(super) fn tool(context: &Context, request: &mut Request) -> Result<Answer, P
     let (name, mode) = (request.parameter()?, query.get("mode"));
     let wanted = |key: &Key<'_>| key.tool == name && mode.is_none_or(|mode| key.shown_mode() == mode);
     let page = page(context, &request.generation, wanted, 0, usize::MAX);
-    if page.items.is_empty() && mode.is_some() {
+    if let (true, Some(mode)) = (page.items.is_empty(), mode) {
         let all = self::page(context, &request.generation, |key| key.tool == name, 0, usize::MAX);
         let modes: Vec<&str> = all.items.iter().map(|item| item.mode.as_str()).collect();
-        if let (Some(mode), false) = (mode, modes.is_empty()) {
+        if !modes.is_empty() {
             let detail =
                 format!("nothing was recorded of `{name}` in the mode `{mode}`; in {} it was", modes.join(", "));
             return Err(Problem::not_found(Code::NoHistory, detail));
