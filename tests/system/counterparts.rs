@@ -92,7 +92,10 @@ fn prometheus_scrapes_and_answers() {
     let scrapes = || query("almanac_http_requests_total{route=\"/metrics\"}");
     wait_for("a second scrape", || scrapes().filter(|count| count != "1"));
     wait_for("an exemplar", || {
-        daemon.send("GET", "/v1/tools/a", &[("x-request-id", "a-slow-one")], b"");
+        // Of so many routes that the answer comes in chunks.
+        for path in ["/v1/tools", "/v1/plugins", "/ready", "/nowhere", "/v1/tools/a"] {
+            daemon.send("GET", path, &[("x-request-id", "a-slow-one")], b"");
+        }
         let mut prometheus = Connection::open(port);
         let path = "/api/v1/query_exemplars?start=0&end=9999999999&query=almanac_http_request_duration_seconds_bucket";
         prometheus.request("GET", path, &[], b"");

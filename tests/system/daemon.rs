@@ -361,8 +361,15 @@ impl<S: Read + Write> Connection<S> {
     /// An answer, or nothing if the peer closed.
     pub fn try_reply(&mut self, method: &str) -> Option<Reply> {
         let mut reply = self.try_head()?;
-        let length: usize = reply.header("content-length").map_or(0, |length| length.parse().unwrap());
-        if method != "HEAD" && reply.status != 304 {
+        if method == "HEAD" || reply.status == 304 {
+            return Some(reply);
+        }
+        if reply.header("transfer-encoding") == Some("chunked") {
+            while let Some(chunk) = self.try_chunk() {
+                reply.body.extend(chunk);
+            }
+        } else {
+            let length: usize = reply.header("content-length").map_or(0, |length| length.parse().unwrap());
             reply.body = vec![0; length];
             self.stream.read_exact(&mut reply.body).ok()?;
         }
@@ -370,14 +377,14 @@ impl<S: Read + Write> Connection<S> {
     }
 
     /// The next chunk of a body that comes in chunks; nothing at its end.
-    pub fn try_chunk(&mut self) -> Option<String> {
+    pub fn try_chunk(&mut self) -> Option<Vec<u8>> {
         let mut line = String::new();
         self.stream.read_line(&mut line).ok()?;
         let length = usize::from_str_radix(line.trim_end(), 16).ok().filter(|length| *length > 0)?;
         let mut chunk = vec![0; length + 2];
         self.stream.read_exact(&mut chunk).ok()?;
         chunk.truncate(length);
-        String::from_utf8(chunk).ok()
+        Some(chunk)
     }
 
     /// The head of an answer, or nothing if the peer closed.

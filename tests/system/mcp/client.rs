@@ -130,7 +130,7 @@ impl<S: Read + Write> Stream<S> {
                     None => continue,
                 }
             }
-            self.text.push_str(&self.chunks.try_chunk()?);
+            self.text.push_str(std::str::from_utf8(&self.chunks.try_chunk()?).unwrap());
         }
     }
 }

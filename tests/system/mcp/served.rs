@@ -136,13 +136,7 @@ pub fn ask_with(daemon: &Daemon, path: &str, method: &str, mut params: Value, mo
 pub fn whole_reply(daemon: &Daemon, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
     let mut connection = daemon.connect();
     connection.request("POST", path, headers, body.as_bytes());
-    let mut reply = connection.try_reply("POST").expect("an answer");
-    if reply.header("content-type") == Some("text/event-stream") {
-        while let Some(chunk) = connection.try_chunk() {
-            reply.body.extend(chunk.into_bytes());
-        }
-    }
-    reply
+    connection.reply_to("POST")
 }
 
 /// The messages of an answer: one as JSON, or all of a stream.
