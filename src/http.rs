@@ -8,6 +8,7 @@ mod answer;
 mod etag;
 mod framing;
 mod handler;
+mod json_body;
 mod openapi;
 mod operation;
 mod problem;

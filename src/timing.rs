@@ -25,7 +25,6 @@ mod settings;
 mod table;
 mod timed_call;
 
-pub(crate) use complexity::COVARIATES;
 pub use complexity::{Complexity, Covariates};
 pub use defaults::Defaults;
 pub(crate) use estimator::correction::features::Features;

@@ -2,6 +2,7 @@
 
 pub mod audit;
 pub mod catalog;
+pub mod enrich;
 pub mod fleet;
 pub mod memory;
 pub mod memory_archive;

@@ -174,7 +174,11 @@ impl Generation {
         let message = Message::new(query);
         let mut ranking = Ranking::new(index, &message, usage);
         let found = ranking.matching().into_iter().map(|number| number as usize);
-        let current = found.filter_map(|number| Some((self.tool(index.entry(number).name())?, number)));
+        let is_current = Arc::ptr_eq(index.catalog(), &self.loaded.catalog);
+        let current = found.filter_map(|number| {
+            let indexed = index.entry(number);
+            Some((if is_current { indexed } else { self.tool(indexed.name())? }, number))
+        });
         let ranked: Vec<_> = current.filter(|(entry, _)| passes(entry)).collect();
         let start = match filter.cursor {
             Some(Cursor::Rank(start)) => start.min(ranked.len()),

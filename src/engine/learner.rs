@@ -286,8 +286,10 @@ impl Learner {
     /// What a call will take, as far as `learnt` tells.
     pub fn forecast(&self, learnt: &Learnt, catalog: &Catalog, key: Key<'_>, complexity: &Complexity) -> Arc<Forecast> {
         let hint = catalog.get(key.tool).and_then(|entry| entry.hint_ms());
-        let question = question(&self.defaults, key.tool, Some(key.mode), hint, complexity);
-        learnt.forecasts.of(&learnt.model, &Question { key, fleet: learnt.fleet.get(key), ..question })
+        learnt.forecasts.of(key, complexity, hint, || {
+            let question = question(&self.defaults, key.tool, Some(key.mode), hint, complexity);
+            learnt.model.forecast(&Question { key, fleet: learnt.fleet.get(key), ..question })
+        })
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::slice;
 
 use super::proposer::{Degraded, RuleAnswers};
-use super::{Asked, Engine, Generation};
+use super::{Engine, Generation};
 use crate::catalog::next;
 use crate::engine::learner::Learnt;
 use crate::plugin_host::Ask;
@@ -14,7 +14,7 @@ use crate::suggest::blend::{self, Known, MIN_SUGGESTIONS};
 use crate::suggest::predict::predict;
 use crate::suggest::presets::matching;
 use crate::telemetry::events::ToolsSuggested;
-use crate::timing::Plan;
+use crate::timing::{Complexity, Key, Plan};
 
 /// Calls of a session that stand in for a history that is not given.
 pub const HISTORY: usize = 20;
@@ -170,9 +170,9 @@ impl Engine {
 
     /// How long these calls will take, one after the other, in ms.
     pub fn expected(&self, generation: &Generation, learnt: &Learnt, tools: &[String]) -> u64 {
-        let asked = tools.iter().map(|tool| Asked { tool: tool.clone(), ..Asked::default() });
-        let forecasts: Vec<_> = asked.map(|asked| self.estimate(generation, learnt, &asked).forecast).collect();
-        Plan::estimate_of(&forecasts)
+        let forecast =
+            |tool: &String| self.forecast_key(generation, learnt, Key::new(tool, ""), &Complexity::default());
+        Plan::estimate_of(&tools.iter().map(forecast).collect::<Vec<_>>())
     }
 }
 

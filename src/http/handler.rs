@@ -10,6 +10,7 @@ use hyper::{HeaderMap, Method};
 use tokio::sync::watch;
 
 use super::answer::Answer;
+use super::json_body::JsonBody;
 use super::operation::Operation;
 use super::problem::Problem;
 use super::query::Query;
@@ -19,8 +20,8 @@ use crate::blocking;
 use crate::control::Control;
 use crate::engine::{Engine, Generation};
 use crate::mcp::Mcp;
+use crate::strict::FromNode;
 use crate::strict::decode::decode;
-use crate::strict::{FromNode, Node};
 use crate::telemetry::Metrics;
 use crate::wire::problem::Code;
 
@@ -57,8 +58,7 @@ pub(super) struct Request {
     pub(super) query: Query,
     /// Is the console shown to the sender? Told of open routes only.
     pub(super) has_console: bool,
-    /// Null if the route takes none.
-    pub(super) body: Node,
+    pub(super) body: JsonBody,
 }
 
 impl Request {
@@ -74,7 +74,7 @@ impl Request {
 
     /// The body as a `T`, once. All faults of it are told.
     pub(super) fn take_body<T: FromNode>(&mut self) -> Result<T, Problem> {
-        decode(std::mem::replace(&mut self.body, Node::Null)).map_err(|faults| Problem::faulty(&faults))
+        decode(std::mem::take(&mut self.body).read()?).map_err(|faults| Problem::faulty(&faults))
     }
 }
 

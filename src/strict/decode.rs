@@ -463,13 +463,12 @@ impl FromNode for Map<String, Value> {
         if at.takes_nothing(&node) {
             return Some(Self::new());
         }
+        if !matches!(node, Node::Map(_)) {
+            at.wrong_type("a mapping", &node);
+        }
         match Value::from(node) {
             Value::Object(map) => Some(map),
-            other => {
-                let kind = if other.is_array() { Node::List(Vec::new()) } else { Node::Null };
-                at.wrong_type("a mapping", &kind);
-                None
-            }
+            _ => None,
         }
     }
 }

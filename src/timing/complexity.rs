@@ -68,9 +68,4 @@ impl Covariates {
     pub(crate) fn values(&self) -> [Option<f32>; COVARIATES] {
         self.0
     }
-
-    /// The same, to be looked up by.
-    pub(crate) fn bits(&self) -> [Option<u32>; COVARIATES] {
-        self.0.map(|value| value.map(f32::to_bits))
-    }
 }

@@ -2,7 +2,6 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use super::timing::{MeasuresBody, Timing, measures, milliseconds};
 use crate::catalog::document::{MAX_NAME, check_name};
@@ -226,19 +225,4 @@ pub struct CallContext {
     pub thinking_budget: Option<ThinkingBudget>,
     /// As it was given.
     pub session_state: Option<String>,
-}
-
-/// Body of `POST /v1/enrich`.
-#[derive(Debug, Default, JsonSchema, FromNode)]
-#[schemars(deny_unknown_fields)]
-pub struct EnrichRequest {
-    /// The call.
-    pub request: MetadataRequest,
-    /// The tool's response, to which `metadata` is added.
-    #[node(check = check_unenriched)]
-    pub response: Map<String, Value>,
-}
-
-fn check_unenriched(response: &Map<String, Value>) -> Result<(), &'static str> {
-    if response.contains_key("metadata") { Err("the response has a `metadata` already") } else { Ok(()) }
 }

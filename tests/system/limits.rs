@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::daemon::{Daemon, Site, document, wait_until};
+use crate::daemon::{Daemon, Site, almanacd, document, wait_until};
 
 fn start(http: &str) -> (Site, Daemon) {
     start_with(http, |_| ())
@@ -176,6 +176,9 @@ fn a_full_admin_socket_says_so() {
     let (_site, daemon) = start("");
     let idle: Vec<_> = (0..64).map(|_| std::os::unix::net::UnixStream::connect(&daemon.admin).unwrap()).collect();
     wait_until("all places to be taken", || daemon.admin("GET", "/-/status", b"").status == 503);
+    let ctl = almanacd().args(["ctl", "status", "--socket"]).arg(&daemon.admin).output().unwrap();
+    let said = String::from_utf8(ctl.stderr).unwrap();
+    assert!(said.contains("as many connections as the daemon takes"), "{said}");
     drop(idle);
     wait_until("a place", || daemon.admin("GET", "/-/status", b"").status == 200);
 }

@@ -93,7 +93,8 @@ fn render(listed: &ListedTools, error: Option<&str>) -> Vec<u8> {
         }
         body.extend_from_slice(entry.summary());
         if let Some(score) = score {
-            body.extend_from_slice(format!(",\"score\":{}", Value::from(*score)).as_bytes());
+            body.extend_from_slice(b",\"score\":");
+            serde_json::to_writer(&mut body, score).expect("a score is a number, and a vector grows");
         }
         if let Some(message) = error {
             let document = entry.document();

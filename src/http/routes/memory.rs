@@ -127,7 +127,7 @@ fn add<const KIND: u8>(context: Arc<Context>, request: Request) -> Answering {
     observed(context, concerned(&request), "add", async move {
         let tenant = tenant(&request)?;
         let key = idempotency_key(request.headers())?;
-        let added = read_addition(kind::<KIND>(), request.body);
+        let added = read_addition(kind::<KIND>(), request.body.read()?);
         let (content, metadata) = added.map_err(|faults| Problem::faulty(&faults))?;
         let (memory, is_new) = engine.remember(&tenant, content, &metadata, key).await?;
         Ok(shown(memory, if is_new { StatusCode::CREATED } else { StatusCode::OK }))
@@ -166,7 +166,7 @@ fn search_kind(context: Arc<Context>, request: Request, kind: Option<Kind>) -> A
     let engine = Arc::clone(&context.engine);
     observed(context, concerned(&request), "search", async move {
         let tenant = tenant(&request)?;
-        let recall = decode_with(request.body, |node, at| Recall::read(kind, node, at));
+        let recall = decode_with(request.body.read()?, |node, at| Recall::read(kind, node, at));
         let recall = recall.map_err(|faults| Problem::faulty(&faults))?;
         let page = engine.recall(&tenant, &recall).await?;
         Ok(answer::json(&SearchAnswer {

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use hyper::StatusCode;
 use serde_json::{Map, Value};
 
 use crate::engine::proposer::RuleAnswers;
 use crate::http::answer;
 use crate::http::handler::{Answering, Context, Request};
 use crate::http::operation::Operation;
+use crate::http::problem::Problem;
 use crate::plugin_host::Ask;
-use crate::wire::metadata::{CallMetadata, EnrichRequest, MetadataRequest};
+use crate::wire::enrich::{EnrichRequest, WrittenEnrichRequest};
+use crate::wire::metadata::{CallMetadata, MetadataRequest};
 
 pub(super) fn metadata_operation() -> Operation {
     Operation::new("getMetadata", "The metadata object for a call.")
@@ -26,14 +28,6 @@ pub(super) fn metadata(context: Arc<Context>, mut request: Request) -> Answering
     })
 }
 
-/// A tool's response with what was added.
-#[derive(Debug, Serialize)]
-struct Enriched {
-    #[serde(flatten)]
-    response: Map<String, Value>,
-    metadata: CallMetadata,
-}
-
 pub(super) fn enrich_operation() -> Operation {
     Operation::new("enrich", "A tool's response with the metadata object added.")
         .with_body::<EnrichRequest>()
@@ -42,11 +36,21 @@ pub(super) fn enrich_operation() -> Operation {
 
 pub(super) fn enrich(context: Arc<Context>, mut request: Request) -> Answering {
     Box::pin(async move {
-        let EnrichRequest { request: call, response } = request.take_body()?;
+        let WrittenEnrichRequest { request: call, response } = read_enrich(&mut request)?;
         let (ask, proposals) = propose(&context, &request, &call).await;
         let metadata = CallMetadata::of(&context.engine, &request.grant.tenant, call, &ask, proposals);
-        Ok(answer::json(&Enriched { response, metadata }))
+        let mut enriched = Vec::new();
+        response.write_with(&metadata, &mut enriched).expect("a vector grows");
+        Ok(answer::bytes(StatusCode::OK, answer::JSON, enriched))
     })
+}
+
+fn read_enrich(request: &mut Request) -> Result<WrittenEnrichRequest, Problem> {
+    if let Some(written) = WrittenEnrichRequest::read(request.body.text(), &request.body.limits()) {
+        return Ok(written);
+    }
+    let EnrichRequest { request, response } = request.take_body()?;
+    Ok(WrittenEnrichRequest { request, response: response.into() })
 }
 
 async fn propose(context: &Context, request: &Request, body: &MetadataRequest) -> (Ask, RuleAnswers) {

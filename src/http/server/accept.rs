@@ -31,6 +31,9 @@ const REFUSALS: usize = 64;
 /// How long one of them may take to read that.
 const REFUSAL_TIME: Duration = Duration::from_secs(1);
 
+/// How long its request is waited for first.
+const FIRST_BYTES: Duration = Duration::from_millis(500);
+
 /// After a failed accept, usually for want of file descriptors.
 const BREATHER: Duration = Duration::from_millis(50);
 
@@ -168,10 +171,12 @@ where
     let Ok(turn) = Arc::clone(&shared.refusals).try_acquire_owned() else { return };
     tokio::spawn(async move {
         let tell = async {
+            let mut nowhere = [0; 4096];
+            // Many clients take what comes before their request for a fault of the connection, and do not read it.
+            let _ = timeout(FIRST_BYTES, stream.read(&mut nowhere)).await;
             let problem = Problem::unavailable(Code::TooManyConnections, none.to_string());
             stream.write_all(&problem.and_close().to_http()).await?;
             stream.shutdown().await?;
-            let mut nowhere = [0; 4096];
             while stream.read(&mut nowhere).await? > 0 {}
             Ok::<(), io::Error>(())
         };

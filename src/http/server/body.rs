@@ -9,12 +9,7 @@ use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 
 use crate::http::problem::Problem;
-use crate::strict::Node;
-use crate::strict::read::{self, Limits};
 use crate::wire::problem::Code;
-
-/// Values in one body: a batch of a thousand records has tens of thousands.
-const MAX_NODES: usize = 200_000;
 
 /// Largest body that the admin socket takes, in bytes: whoever may open it may restore an archive.
 pub(super) const ADMIN_BYTES: usize = 64 << 20;
@@ -28,13 +23,6 @@ pub(super) async fn collect(
 ) -> Result<Bytes, Problem> {
     check_type(headers)?;
     bytes(headers, body, most, within).await
-}
-
-/// The body as JSON.
-pub(super) fn parse(bytes: &[u8], most: usize) -> Result<Node, Problem> {
-    let nodes = MAX_NODES.max(most / 64);
-    let limits = Limits { nodes, depth: 64, ..Limits::of_bytes(most) };
-    read::json(bytes, &limits).map_err(|error| Problem::malformed(&error))
 }
 
 /// Reads the body as it is.
@@ -90,34 +78,4 @@ async fn frames(mut body: Incoming, most: usize) -> Result<Bytes, Problem> {
         collected.extend_from_slice(&data);
     }
     Ok(collected.freeze())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Any bytes are a request, or are refused with a reason.
-    #[test]
-    fn fuzz_requests() {
-        use crate::strict::FromNode;
-        use crate::strict::decode::decode;
-        use crate::wire::{metadata, plan, qualify, timing, usage};
-
-        fn read<T: FromNode>(node: &Node) {
-            if let Err(faults) = decode::<T>(node.clone()) {
-                assert!(!faults.is_empty() && faults.iter().all(|fault| !fault.message.is_empty()));
-            }
-        }
-        crate::text::edits::fuzz("requests", |bytes| {
-            let Ok(node) = parse(bytes, 1 << 16) else { return };
-            read::<qualify::QualifyRequest>(&node);
-            read::<qualify::MissRequest>(&node);
-            read::<timing::EstimateRequest>(&node);
-            read::<metadata::MetadataRequest>(&node);
-            read::<metadata::EnrichRequest>(&node);
-            read::<plan::PlanRequest>(&node);
-            read::<usage::UsageRequest>(&node);
-            read::<crate::engine::memory::MemoryPatch>(&node);
-        });
-    }
 }

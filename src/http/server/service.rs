@@ -8,7 +8,6 @@ use std::sync::{Arc, OnceLock};
 use std::task::{self, Poll};
 use std::time::{Duration, Instant, SystemTime};
 
-use bytes::Bytes;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{AUTHORIZATION, CONNECTION, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
@@ -28,11 +27,11 @@ use crate::blocking::NoThread;
 use crate::engine::Generation;
 use crate::http::answer::Answer;
 use crate::http::handler::{Access, Context, Handler, Request, Revoked, Route, Upload, blocking};
+use crate::http::json_body::JsonBody;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::routes::{self, TOOL, catalog};
 use crate::http::settings::Settings;
-use crate::strict::Node;
 use crate::telemetry::{Metrics, SeriesExemplars};
 use crate::wire::problem::Code;
 
@@ -400,14 +399,15 @@ impl Service {
                 }
             };
             progress.set_unread(false);
-            if bytes.len() >= LARGE_BODY {
+            let is_large = bytes.len() >= LARGE_BODY;
+            request.body = JsonBody::new(bytes, most);
+            if is_large {
                 let turn = self.large.acquire().await.map_err(|_| NoThread)?;
-                let answer = Self::handle_large(context, route.handler, request, bytes, most);
+                let answer = Self::handle_large(context, route.handler, request);
                 let answer = self.waited_for(route.access, progress, answer).await;
                 drop(turn);
                 return answer;
             }
-            request.body = body::parse(&bytes, most)?;
         }
         let mut answer = match route.handler {
             Handler::Now(handler) => handler(&context, &mut request),
@@ -431,21 +431,12 @@ impl Service {
     }
 
     /// Reads and answers on a thread that may block, from the text of the body to the answer's.
-    async fn handle_large(
-        context: Arc<Context>,
-        handler: Handler,
-        mut request: Request,
-        bytes: Bytes,
-        most: usize,
-    ) -> Result<Answer, Problem> {
+    async fn handle_large(context: Arc<Context>, handler: Handler, mut request: Request) -> Result<Answer, Problem> {
         let runtime = Handle::current();
-        blocking(move || {
-            request.body = body::parse(&bytes, most)?;
-            match handler {
-                Handler::Now(handler) | Handler::Blocking(handler) => handler(&context, &mut request),
-                Handler::Async(handler) => runtime.block_on(handler(context, request)),
-                Handler::Upload(_) => unreachable!("it reads its body itself"),
-            }
+        blocking(move || match handler {
+            Handler::Now(handler) | Handler::Blocking(handler) => handler(&context, &mut request),
+            Handler::Async(handler) => runtime.block_on(handler(context, request)),
+            Handler::Upload(_) => unreachable!("it reads its body itself"),
         })
         .await
     }
@@ -509,7 +500,15 @@ fn too_many_streams() -> Problem {
 
 fn request_of(parts: Parts, routed: Routed, generation: &Arc<Generation>) -> Request {
     let Routed { grant, parameter, query, has_console, .. } = routed;
-    Request { parts, grant, parameter, generation: Arc::clone(generation), query, has_console, body: Node::Null }
+    Request {
+        parts,
+        grant,
+        parameter,
+        generation: Arc::clone(generation),
+        query,
+        has_console,
+        body: JsonBody::default(),
+    }
 }
 
 fn decode(raw: &str) -> Option<String> {

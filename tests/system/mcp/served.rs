@@ -136,7 +136,13 @@ pub fn ask_with(daemon: &Daemon, path: &str, method: &str, mut params: Value, mo
 pub fn whole_reply(daemon: &Daemon, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
     let mut connection = daemon.connect();
     connection.request("POST", path, headers, body.as_bytes());
-    connection.reply_to("POST")
+    let mut reply = connection.reply_to("POST");
+    if reply.header("content-type") == Some("text/event-stream") {
+        while let Some(chunk) = connection.try_chunk() {
+            reply.body.extend(chunk);
+        }
+    }
+    reply
 }
 
 /// The messages of an answer: one as JSON, or all of a stream.
