@@ -33,22 +33,42 @@ type Name = Arc<(String, String)>;
 struct Session {
     last: u64,
     tools: Arc<[Arc<str>]>,
+    /// When each of them ended, ms since the epoch.
+    moments: Arc<[i64]>,
 }
 
 impl Sessions {
-    /// Takes note of a call.
-    pub fn called(&mut self, tenant: &str, session: &str, tool: &str) {
+    /// Takes note of a call, which comes after all that are known of the session. It ended at `at_ms`, in ms since the
+    /// epoch.
+    pub fn called(&mut self, tenant: &str, session: &str, tool: &str, at_ms: i64) {
+        self.put(tenant, session, tool, at_ms, <[i64]>::len);
+    }
+
+    /// Takes note of a call that another daemon was told. It is heard of late, and comes before those that ended after
+    /// it.
+    pub fn heard(&mut self, tenant: &str, session: &str, tool: &str, at_ms: i64) {
+        self.put(tenant, session, tool, at_ms, |moments| {
+            moments.iter().rposition(|moment| *moment <= at_ms).map_or(0, |before| before + 1)
+        });
+    }
+
+    fn put(&mut self, tenant: &str, session: &str, tool: &str, at_ms: i64, place: impl FnOnce(&[i64]) -> usize) {
         self.calls += 1;
         let name: Name = Arc::new((tenant.to_owned(), session.to_owned()));
-        let mut tools: Vec<Arc<str>> = Vec::new();
+        let (mut tools, mut moments) = (Vec::<Arc<str>>::new(), Vec::new());
         if let Some(known) = self.by_name.get(&name) {
             self.by_age.remove(tenant, known.last);
-            let kept = known.tools.len().saturating_sub(MAX_CALLS - 1);
-            tools.extend_from_slice(&known.tools[kept..]);
+            tools.extend_from_slice(&known.tools);
+            moments.extend_from_slice(&known.moments);
         }
-        tools.push(tool.into());
+        let place = place(&moments);
+        tools.insert(place, tool.into());
+        moments.insert(place, at_ms);
+        let beyond = tools.len().saturating_sub(MAX_CALLS);
+        tools.drain(..beyond);
+        moments.drain(..beyond);
         self.by_age.insert(self.calls, Arc::clone(&name));
-        self.by_name.insert(name, Session { last: self.calls, tools: tools.into() });
+        self.by_name.insert(name, Session { last: self.calls, tools: tools.into(), moments: moments.into() });
         while self.by_name.len() > MAX_SESSIONS {
             let Some(oldest) = self.by_age.remove_quietest() else { break };
             self.by_name.remove(&oldest);
@@ -126,25 +146,42 @@ mod tests {
     fn order_and_repeats_are_kept_and_tenants_apart() {
         let mut sessions = Sessions::default();
         for tool in ["a", "b", "a"] {
-            sessions.called("t", "s", tool);
+            sessions.called("t", "s", tool, 0);
         }
         let before = sessions.clone();
-        sessions.called("u", "s", "c");
+        sessions.called("u", "s", "c", 0);
         assert_eq!(history(&sessions, "t", "s"), ["a", "b", "a"]);
         assert_eq!(history(&sessions, "u", "s"), ["c"]);
         assert!(before.history("u", "s").is_none(), "a published state is unmoved");
     }
 
     #[test]
+    fn what_is_heard_late_stands_at_its_moment() {
+        let mut sessions = Sessions::default();
+        let mut check = |is_own: bool, tool: &str, at_ms: i64, expected: &str| {
+            let note = if is_own { Sessions::called } else { Sessions::heard };
+            note(&mut sessions, "t", "s", tool, at_ms);
+            assert_eq!(history(&sessions, "t", "s").concat(), expected, "{tool} at {at_ms}");
+        };
+        check(false, "a", 10, "a");
+        check(true, "c", 30, "ac");
+        check(false, "b", 20, "abc");
+        check(false, "d", 30, "abcd");
+        check(true, "e", 5, "abcde");
+        check(false, "f", 31, "abcdef");
+        check(false, "g", 1, "gabcdef");
+    }
+
+    #[test]
     fn both_bounds_hold() {
         let mut sessions = Sessions::default();
         for call in 0..MAX_CALLS + 5 {
-            sessions.called("t", "long", &call.to_string());
+            sessions.called("t", "long", &call.to_string(), 0);
         }
         assert_eq!(history(&sessions, "t", "long").len(), MAX_CALLS);
         assert_eq!(history(&sessions, "t", "long")[0], "5");
         for session in 0..MAX_SESSIONS {
-            sessions.called("t", &session.to_string(), "x");
+            sessions.called("t", &session.to_string(), "x", 0);
         }
         assert_eq!(sessions.len(), MAX_SESSIONS);
         assert!(sessions.history("t", "long").is_none(), "the quietest is gone");
@@ -154,10 +191,10 @@ mod tests {
     fn a_tenant_cannot_take_the_sessions_of_another() {
         let mut sessions = Sessions::default();
         for session in 0..100 {
-            sessions.called("small", &session.to_string(), "x");
+            sessions.called("small", &session.to_string(), "x", 0);
         }
         for session in 0..2 * MAX_SESSIONS {
-            sessions.called("large", &session.to_string(), "x");
+            sessions.called("large", &session.to_string(), "x", 0);
         }
         assert_eq!((sessions.len(), sessions.by_age.len()), (MAX_SESSIONS, MAX_SESSIONS));
         assert!((0..100).all(|session| sessions.history("small", &session.to_string()).is_some()));

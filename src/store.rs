@@ -105,6 +105,8 @@ pub struct SessionCall {
     pub session: String,
     /// The tool that was called.
     pub tool: String,
+    /// When the call ended, in ms since the epoch.
+    pub at_ms: i64,
 }
 
 /// What an acknowledgement is worth.

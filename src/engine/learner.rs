@@ -42,7 +42,7 @@ impl Learnt {
     fn follow(&mut self, executions: &[Execution], transitions: &[Transition]) {
         for execution in executions {
             if let Some(session) = &execution.session {
-                self.sessions.called(&execution.tenant, session, &execution.tool);
+                self.sessions.called(&execution.tenant, session, &execution.tool, execution.at_ms);
             }
         }
         for transition in transitions {
@@ -179,7 +179,7 @@ impl Learner {
             learnt.transitions.put(transition);
         }
         for call in &history.calls {
-            learnt.sessions.called(&call.tenant, &call.session, &call.tool);
+            learnt.sessions.called(&call.tenant, &call.session, &call.tool, call.at_ms);
         }
         for count in &history.counts {
             learnt.model.set_samples(counted(count), count.samples);
@@ -231,7 +231,7 @@ impl Learner {
                 learnt.model.set_samples(counted(count), samples);
             }
             for call in calls {
-                learnt.sessions.called(&call.tenant, &call.session, &call.tool);
+                learnt.sessions.heard(&call.tenant, &call.session, &call.tool, call.at_ms);
             }
             for transition in transitions {
                 learnt.transitions.put(transition);

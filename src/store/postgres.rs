@@ -17,6 +17,7 @@ mod learnt;
 mod learnt_rows;
 mod memories;
 pub mod migrations;
+mod moved_sessions;
 pub mod moving;
 pub mod moving_back;
 mod notes;

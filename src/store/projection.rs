@@ -202,6 +202,14 @@ impl Projection {
         Ok(())
     }
 
+    /// Forgets a session's last calls, which are looked up again.
+    pub(super) fn forget_session(&mut self, tenant: &str, session: &str) {
+        let sessions = self.sessions.get_mut(tenant);
+        if sessions.is_some_and(|sessions| sessions.remove(session).is_some()) {
+            self.held_sessions -= 1;
+        }
+    }
+
     /// Are a session's last calls held?
     pub(super) fn knows(&self, tenant: &str, session: &str) -> bool {
         self.sessions.get(tenant).is_some_and(|sessions| sessions.contains_key(session))

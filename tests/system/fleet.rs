@@ -60,6 +60,46 @@ fn daemons_share_what_they_keep() {
     assert_eq!(memory::contents(&memory::search(&one, "messages", &looked_for)), [""; 0]);
 }
 
+/// Each call of the session goes to the other daemon, which knows of the one before.
+#[test]
+fn a_session_that_moves_teaches_what_it_called() {
+    let Some(server) = DatabaseServer::start() else { return };
+    let (here, there) = (Site::new(), Site::new());
+    for site in [&here, &there] {
+        for tool in ["p", "q", "r"] {
+            site.save(&format!("{tool}.yaml"), &document(tool, "t"));
+        }
+    }
+    let url = server.url("postgres");
+    let daemons = [start(&here, &url), start(&there, &url)];
+    let mut called = Vec::new();
+    for round in 0..9 {
+        let tool = ["p", "q", "r"][round % 3];
+        assert_eq!(daemons[round % 2].post("/v1/executions", &call(tool, "s")).status, 201);
+        called.push(tool);
+        for daemon in &daemons {
+            wait_until("the call to be heard of", || {
+                let session = daemon.get("/v1/sessions/s");
+                session.status == 200 && session.json()["toolHistory"] == json!(called)
+            });
+        }
+    }
+    for daemon in &daemons {
+        for (tool, expected) in [("p", "q: observed 3 times"), ("q", "r: observed 3 times"), ("r", "p: observed twice")]
+        {
+            let observed = || -> Vec<String> {
+                let answer = daemon.post("/v1/metadata", &json!({"tool_name": tool}).to_string()).json();
+                let next = answer["suggestions"]["next_tools"].as_array().unwrap().iter();
+                let next =
+                    next.map(|next| [&next["tool"], &next["reason"]].map(|text| text.as_str().unwrap()).join(": "));
+                next.filter(|next| !next.contains("never observed")).collect()
+            };
+            let is_learnt = |observed: &[String]| observed.len() == 1 && observed[0].starts_with(expected);
+            wait_until("what was learnt to be heard of", || is_learnt(&observed()));
+        }
+    }
+}
+
 #[test]
 fn a_database_that_goes_away_is_said_and_waited_for() {
     let Some(mut server) = DatabaseServer::start() else { return };

@@ -17,6 +17,7 @@ use tokio_postgres::types::Type;
 use super::fault::DatabaseFault;
 use super::group::Incarnation;
 use super::learnt::{self, LearningDaemon};
+use super::moved_sessions::MovedSessions;
 use super::notes;
 use super::other_hosts::OtherHosts;
 use super::purges::{Purges, PurgesReached};
@@ -66,6 +67,7 @@ pub(super) struct Following {
     /// Nothing until the history is read.
     cursors: Mutex<Option<Cursors>>,
     purges: Purges,
+    moved_sessions: MovedSessions,
     lag: ArcSwap<Option<FollowingLag>>,
 }
 
@@ -79,6 +81,7 @@ impl Following {
             other_hosts: OtherHosts::default(),
             cursors: Mutex::default(),
             purges: Purges::new(own),
+            moved_sessions: MovedSessions::default(),
             lag: ArcSwap::default(),
         }
     }
@@ -93,6 +96,10 @@ impl Following {
 
     pub(super) fn purges(&self) -> &Purges {
         &self.purges
+    }
+
+    pub(super) fn moved_sessions(&self) -> &MovedSessions {
+        &self.moved_sessions
     }
 
     pub(super) fn learning(&self) -> &LearningDaemon {
@@ -143,6 +150,7 @@ impl Following {
             cursors.folded.extend(reached.folded);
         }
         self.purges.reached(purges);
+        self.moved_sessions.hear(&followed.calls);
         if !followed.is_partial {
             self.say(0);
         }
@@ -246,7 +254,7 @@ async fn read_calls(
     moved: &mut [Moved],
     followed: &mut Followed,
 ) -> Result<(), DatabaseFault> {
-    let query = "SELECT tenant, session, tool, sequence FROM almanac.executions
+    let query = "SELECT tenant, session, tool, at_ms, sequence FROM almanac.executions
         WHERE incarnation = $1 AND sequence > $2 AND sequence <= $3 AND session IS NOT NULL
         ORDER BY sequence LIMIT $4";
     for moved in moved.iter_mut().filter(|moved| moved.from.through < moved.to.through) {
@@ -257,10 +265,11 @@ async fn read_calls(
             (&AT_ONCE as _, Type::INT8),
         ];
         let rows = session.query(query, &values).await?;
-        let call = |row: &Row| SessionCall { tenant: row.get(0), session: row.get(1), tool: row.get(2) };
+        let call =
+            |row: &Row| SessionCall { tenant: row.get(0), session: row.get(1), tool: row.get(2), at_ms: row.get(3) };
         followed.calls.extend(rows.iter().map(call));
         if let Some(last) = rows.last().filter(|_| rows.len() as i64 == AT_ONCE) {
-            moved.to.through = last.get(3);
+            moved.to.through = last.get(4);
             followed.is_partial = true;
         }
     }

@@ -450,14 +450,14 @@ const SPARSITY: i64 = 10;
 
 /// The latest calls of sessions, whichever daemon recorded them, oldest first.
 pub(super) async fn session_calls(session: &DatabaseSession, most: u32) -> Result<Vec<SessionCall>, DatabaseFault> {
-    let query = "SELECT tenant, session, tool FROM (
-            SELECT id, tenant, session, tool FROM almanac.executions
+    let query = "SELECT tenant, session, tool, at_ms FROM (
+            SELECT id, tenant, session, tool, at_ms FROM almanac.executions
             WHERE session IS NOT NULL AND id > (SELECT last_value FROM almanac.execution_ids) - $2
             ORDER BY id DESC LIMIT $1
         ) AS latest ORDER BY id";
     let (most, looked_at) = (i64::from(most), i64::from(most) * SPARSITY);
     let rows = session.query(query, &[(&most as _, Type::INT8), (&looked_at as _, Type::INT8)]).await?;
-    let call = |row: &Row| SessionCall { tenant: row.get(0), session: row.get(1), tool: row.get(2) };
+    let call = |row: &Row| SessionCall { tenant: row.get(0), session: row.get(1), tool: row.get(2), at_ms: row.get(3) };
     Ok(rows.iter().map(call).collect())
 }
 

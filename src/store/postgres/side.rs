@@ -241,9 +241,13 @@ impl PostgresSide {
         let keys: BTreeSet<(&str, &str)> = records()
             .filter_map(|record| Some((record.tenant.as_str(), record.idempotency_key.as_ref()?.name.as_str())))
             .collect();
+        // What waits here is in no answer, so what is held of it stands.
+        let (moved, is_all_there) = (self.following.moved_sessions(), self.outbox.waiting() == 0);
         let sessions: BTreeSet<(String, String)> = records()
             .filter_map(|record| Some((&record.tenant, record.session.as_ref()?)))
-            .filter(|(tenant, session)| !self.learnt.projection.knows(tenant, session))
+            .filter(|(tenant, session)| {
+                !self.learnt.projection.knows(tenant, session) || is_all_there && moved.has(tenant, session)
+            })
             .map(|(tenant, session)| (tenant.clone(), session.clone()))
             .collect();
         if !self.is_reached() || keys.is_empty() && sessions.is_empty() {
@@ -259,6 +263,11 @@ impl PostgresSide {
             };
             timeout(patience, look).await.unwrap_or(Err(DatabaseFault::Late(patience)))
         });
+        if looked.is_ok() {
+            for (tenant, session) in &sessions {
+                self.learnt.projection.forget_session(tenant, session);
+            }
+        }
         looked.unwrap_or_else(|fault: DatabaseFault| {
             self.fail(&fault);
             Default::default()

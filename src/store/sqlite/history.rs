@@ -102,12 +102,12 @@ fn measure(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<u64>> {
 
 fn calls(connection: &Connection, limit: u32) -> rusqlite::Result<Vec<SessionCall>> {
     let mut select = connection.prepare(
-        "SELECT tenant, session, tool FROM executions
+        "SELECT tenant, session, tool, at_ms FROM executions
          WHERE id > (SELECT coalesce(max(id), 0) FROM executions) - ?2 AND session IS NOT NULL
          ORDER BY id DESC LIMIT ?1",
     )?;
     let rows = select.query_map([limit, limit.saturating_mul(SPARSITY)], |row| {
-        Ok(SessionCall { tenant: row.get(0)?, session: row.get(1)?, tool: row.get(2)? })
+        Ok(SessionCall { tenant: row.get(0)?, session: row.get(1)?, tool: row.get(2)?, at_ms: row.get(3)? })
     })?;
     let mut calls: Vec<SessionCall> = rows.collect::<rusqlite::Result<_>>()?;
     calls.reverse();
