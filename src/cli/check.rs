@@ -3,11 +3,11 @@
 mod explain;
 mod lint;
 
-use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
+use std::{env, fs};
 
 use clap::Args;
 use serde_json::json;
@@ -19,8 +19,8 @@ use crate::access::issue::service_group;
 use crate::catalog::load::{self as documents, Documents, LoadOptions, Loaded};
 use crate::catalog::reload::{Reloader, Sources};
 use crate::catalog::{self, Settings};
-use crate::config::{self, DaemonOverrides, HomelessError, Overrides, UserFiles};
-use crate::daemon::{Config, DaemonError, SocketError, check_sockets};
+use crate::config::{self, DATABASE_URL, DaemonOverrides, HomelessError, Overrides, UserFiles};
+use crate::daemon::{Config, DaemonError, SocketError, check_sockets, database_options};
 use crate::qualify::categories::file::CategoryFile;
 use crate::strict::diagnostic::{self, Diagnostic};
 use crate::strict::{LoadError, Severity, load};
@@ -263,6 +263,10 @@ fn configured(subject: &Subject<'_>) -> Result<(Loaded, Vec<Diagnostic>), CliErr
     }
     diagnostics.extend(config.qualifier.llm.as_ref().and_then(|settings| llm::check(settings, &file)));
     diagnostics.extend(upstream::check(&config.mcp.upstream, &file));
+    let overrides = DaemonOverrides { database_url: env::var(DATABASE_URL).ok(), ..DaemonOverrides::default() };
+    if let Err(error) = database_options(&config, &overrides) {
+        diagnostics.push(Diagnostic::error(Path::new(DATABASE_URL), "bad-value", error.to_string()));
+    }
     let libraries = config.plugins.troubles().into_iter();
     diagnostics.extend(libraries.map(|trouble| Diagnostic::warning(&file, "rule-library", trouble)));
     diagnostics.extend(config.auth.file().map(|file| tokens(&file)).unwrap_or_default());

@@ -69,6 +69,9 @@ pub(super) enum MemoryCliError {
     /// Nothing was ever kept there.
     #[error("there is no database at {}; is it the state directory that was meant?", .0.display())]
     NoDatabase(PathBuf),
+    /// It is somebody else's.
+    #[error("{} cannot be read; do this as the daemon's user", path.display())]
+    Unreadable { path: PathBuf, source: io::Error },
     /// Not readable or writable.
     #[error("cannot use {file}")]
     File { file: String, source: io::Error },

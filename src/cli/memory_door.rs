@@ -1,9 +1,10 @@
 //! The way to memories: the running daemon, or the database itself where none runs.
 
-use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::Builder;
 use std::time::Duration;
+use std::{env, thread};
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
@@ -20,7 +21,7 @@ use crate::engine::memory::RecallError;
 use crate::memory::Kind;
 use crate::memory::search::Recall;
 use crate::store::sqlite::{self, file_in};
-use crate::store::{Postgres, Sqlite, Store};
+use crate::store::{Postgres, PostgresOptions, Sqlite, Store};
 use crate::strict::decode::{decode, decode_with};
 use crate::wire::memory::{MemoryAnswer, SearchAnswer, read_addition};
 use crate::wire::memory_archive::{ArchivedMemory, ExportAnswer, ImportAnswer, ImportBody, PurgeAnswer, PurgeBody};
@@ -68,15 +69,36 @@ fn overrides(state: Option<&Path>) -> DaemonOverrides {
     DaemonOverrides { state_dir: state.map(Path::to_owned), database_url, ..DaemonOverrides::default() }
 }
 
-/// What a daemon of this state directory keeps memories in.
+fn find_database(file: PathBuf) -> Result<(), MemoryCliError> {
+    match sqlite::is_there(&file) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(MemoryCliError::NoDatabase(file)),
+        Err(source) => Err(MemoryCliError::Unreadable { path: file, source }),
+    }
+}
+
+/// What a daemon of this state directory keeps memories in. Nothing is removed for its age, whatever configuration was
+/// found.
 fn open_store(config: &Config, overrides: &DaemonOverrides) -> Result<Arc<dyn Store>, CliError> {
     if let Some(options) = database_options(config, overrides).map_err(DaemonError::from)? {
+        let options = PostgresOptions { retention: None, ..options };
         return Ok(Arc::new(Postgres::start(options, Box::new(|_, _| ())).map_err(DaemonError::from)?));
     }
-    // What is to be kept for longer than by default is not removed by a command.
-    let options =
-        sqlite::Options { settings: config.store.clone(), ..sqlite::Options::file(file_in(&config.state_dir)) };
+    let file = sqlite::Options::file(file_in(&config.state_dir));
+    let options = sqlite::Options { settings: config.store.clone(), is_pruned: false, ..file };
     Ok(Arc::new(Sqlite::start(options, Box::new(|_, _| ())).map_err(CliError::Runtime)?))
+}
+
+/// Among daemons that share a database it was one for a moment, and is not to be missed.
+impl Drop for MemoryDoor {
+    fn drop(&mut self) {
+        if let Way::Files(engine, _) = &self.way {
+            // It waits for the database, which a thread of a runtime may not.
+            thread::scope(|scope| {
+                let _ = Builder::new().spawn_scoped(scope, || engine.store().take_leave());
+            });
+        }
+    }
 }
 
 impl MemoryDoor {
@@ -100,8 +122,8 @@ impl MemoryDoor {
         let config = Config::load(&named(), &overrides)?;
         let file = file_in(&config.state_dir);
         let is_files = database_options(&config, &overrides).map_err(DaemonError::from)?.is_none();
-        if mode == DatabaseMode::Existing && is_files && !file.is_file() {
-            return Err(MemoryCliError::NoDatabase(file).into());
+        if mode == DatabaseMode::Existing && is_files {
+            find_database(file)?;
         }
         let lock = lock_state(&config.state_dir).map_err(not_ours)?;
         let engine = Engine::on(open_store(&config, &overrides)?);

@@ -134,6 +134,7 @@ fn copy(path: &Path, settings: Settings, options: &PostgresOptions, output: &mut
     });
     output.progress("");
     let moved = moved?;
+    output.note(&format!("what was learnt is that of the host {} (store.host of the configuration)", options.host));
     let (is_last, said) = match pass {
         Pass::Last(_) => {
             (true, format!("all of it is there; start the daemon with that URL in {DATABASE_URL} or store.url"))
@@ -162,7 +163,7 @@ enum Pass {
 impl Pass {
     fn of(path: &Path) -> Result<Self, MigrateCliError> {
         // Nobody works on a file that is not there, and no directory is made for it.
-        if !path.is_file() {
+        if !sqlite::is_there(path).unwrap_or_default() {
             return Ok(Self::Beside);
         }
         match lock_state(path.parent().unwrap_or_else(|| Path::new(""))) {
@@ -176,7 +177,7 @@ impl Pass {
 
 /// Has the database take over what only its journal has, with its schema brought up to date.
 fn take_journal_over(path: &Path, settings: Settings) -> Result<(), CliError> {
-    let options = sqlite::Options { settings, ..sqlite::Options::file(path) };
+    let options = sqlite::Options { settings, is_pruned: false, ..sqlite::Options::file(path) };
     let store = Sqlite::start(options, Box::new(|_, _| ())).map_err(CliError::Runtime)?;
     store.trouble().map_or(Ok(()), |trouble| Err(MigrateCliError::Unusable(trouble).into()))
 }

@@ -27,7 +27,7 @@ pub(crate) fn options(config: &Config, overrides: &DaemonOverrides) -> Result<Op
         outbox: config.store.outbox(),
         migration: config.store.migrate,
         host: config.store.host.clone().unwrap_or_else(machine),
-        retention: config.store.retention,
+        retention: Some(config.store.retention),
         max_queue: config.store.max_queue,
     }))
 }

@@ -85,8 +85,9 @@ pub struct PostgresOptions {
     pub migration: Migration,
     /// Daemons of one host share its durations.
     pub host: String,
-    /// Months of records that ended longer ago are removed.
-    pub retention: Duration,
+    /// Months of records that ended longer ago are removed. None are by a command, which may not know for how long they
+    /// are to be kept.
+    pub retention: Option<Duration>,
     /// Batches that may wait to be written; more are refused.
     pub max_queue: usize,
 }

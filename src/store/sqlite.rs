@@ -26,10 +26,10 @@ pub mod target;
 mod writer;
 
 use std::fs::Permissions;
-use std::io;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fs, io};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -56,12 +56,14 @@ pub struct Options {
     pub settings: Settings,
     /// Largest size of the file in pages of 4 KiB; 0 for no limit but the disk's.
     pub max_pages: u32,
+    /// Is what is too old removed? Not by a command, which may not know for how long it is to be kept.
+    pub is_pruned: bool,
 }
 
 impl Options {
     /// A file with defaults: power-safe.
     pub fn file(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), settings: Settings::default(), max_pages: 0 }
+        Self { path: path.into(), settings: Settings::default(), max_pages: 0, is_pruned: true }
     }
 }
 
@@ -217,6 +219,18 @@ fn planned_once(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }
 
+/// Is there a database at `path`?
+///
+/// # Errors
+/// If that cannot be looked for, as in a directory of somebody else's.
+pub fn is_there(path: &Path) -> io::Result<bool> {
+    match fs::metadata(path) {
+        Ok(found) => Ok(found.is_file()),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// The file where a state directory keeps the database.
 pub fn file_in(state_dir: &Path) -> PathBuf {
     state_dir.join("almanac.db")
@@ -331,6 +345,10 @@ mod tests {
         ageing::let_pass(&path, day(181));
         assert_eq!(left(), ["a", "b"]);
         ageing::let_pass(&path, day(1));
+        let by_command = Options { is_pruned: false, ..options.clone() };
+        append(&start(by_command), Vec::new()).unwrap();
+        let kept = Connection::open(&path).unwrap().query_row("SELECT count(*) FROM executions", [], |row| row.get(0));
+        assert_eq!(kept, Ok(2), "a command removes nothing");
         assert_eq!(left(), ["b"]);
         ageing::let_pass(&path, day(1));
         assert_eq!(left(), [""; 0]);

@@ -63,6 +63,17 @@ fn check_finds_authorities_that_are_none() {
 }
 
 #[test]
+fn check_reads_the_environments_database() {
+    let directory = TempDir::new().unwrap();
+    fs::write(directory.path().join("almanac.yaml"), "").unwrap();
+    let mut command = almanacd();
+    command.args(["check", "--config", "almanac.yaml"]).env("ALMANAC_DATABASE_URL", "mysql://x");
+    let (code, out, _) = run(command.current_dir(&directory));
+    assert!(code == 1 && out.contains("does not begin with `postgres://`"), "{out}");
+    assert!(out.contains("ALMANAC_DATABASE_URL"), "{out}");
+}
+
+#[test]
 fn check_of_what_ships_finds_nothing() {
     let (code, out, _) = run(almanacd().arg("check").arg(shipped()));
     assert_eq!((code, out.as_str()), (0, "210 documents, 210 tools, 0 errors, 0 warnings\n"));

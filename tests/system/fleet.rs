@@ -58,6 +58,16 @@ fn daemons_share_what_they_keep() {
     assert_eq!(other.admin("POST", "/-/memories/purge", br#"{"all":true}"#).json()["purged"], 1);
     assert_eq!(one.get(&format!("/v1/memories/{}", memory::id(&added))).status, 404);
     assert_eq!(memory::contents(&memory::search(&one, "messages", &looked_for)), [""; 0]);
+    // A command is a daemon for a moment, whose end is nothing to look after.
+    let command = Site::new();
+    let mut recall = almanacd();
+    recall.args(["recall", "messages", "kettle", "--state-dir"]).arg(command.path("state"));
+    let recalled = recall.env("ALMANAC_DATABASE_URL", &url).output().unwrap();
+    assert!(recalled.status.success(), "{}", String::from_utf8_lossy(&recalled.stderr));
+    let fleet = other.json("/v1/fleet")["items"].clone();
+    let mut states: Vec<&str> = fleet.as_array().unwrap().iter().map(|it| it["state"].as_str().unwrap()).collect();
+    states.sort_unstable();
+    assert_eq!(states, ["alive", "alive", "stopped"], "{fleet}");
 }
 
 /// Each call of the session goes to the other daemon, which knows of the one before.

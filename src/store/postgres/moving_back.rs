@@ -36,7 +36,7 @@ pub enum MoveBackError {
     InUse(i64),
 }
 
-/// Copies the shared database to a new one at `path`, with the retention of these settings.
+/// Copies the shared database to a new one at `path`, which is as durable as these settings say.
 ///
 /// # Errors
 /// If it was not made; then nothing stands at `path`.

@@ -20,7 +20,7 @@ pub(super) fn options(address: DatabaseAddress, directory: &TempDir) -> Postgres
         outbox: OutboxSettings { commit_within: Duration::from_secs(30), ..OutboxSettings::default() },
         migration: Migration::Auto,
         host: "here".into(),
-        retention: Duration::from_secs(183 * 24 * 60 * 60),
+        retention: Some(Duration::from_secs(183 * 24 * 60 * 60)),
         max_queue: 1024,
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rusqlite::backup::Backup;
 use rusqlite::{Connection, OpenFlags};
 
-use super::database;
+use super::{database, is_there};
 use crate::store::journal::JournalError;
 use crate::timing::Execution;
 
@@ -22,6 +22,9 @@ pub enum BackupError {
     /// There is nothing to copy.
     #[error("there is no database at {0}")]
     Missing(PathBuf),
+    /// It is somebody else's.
+    #[error("{path} cannot be read; do this as the daemon's user")]
+    Unreadable { path: PathBuf, source: io::Error },
     /// Something stands there already, and is not written over.
     #[error("{0} is there already")]
     Exists(PathBuf),
@@ -37,7 +40,7 @@ pub enum BackupError {
 
 /// Copies the database at `from` to the new file `to`. Returns its size in bytes.
 pub fn backup(from: &Path, to: &Path) -> Result<u64, BackupError> {
-    if !from.is_file() {
+    if !is_there(from).map_err(|source| BackupError::Unreadable { path: from.to_owned(), source })? {
         return Err(BackupError::Missing(from.to_owned()));
     }
     // Before the copy: what the database takes over meanwhile is in one of the two at least.

@@ -1,11 +1,13 @@
 //! What a database of one machine has, as whoever copies it to another store reads it: in pages, each of one state, so
 //! that the daemon beside it is not held up.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, Row, Statement, params};
 
 use super::history::execution;
+use super::is_there;
 use super::migrations::{STEPS, version};
 use super::queries::{self, COLUMNS, memory};
 use crate::memory::kind::Relation;
@@ -19,6 +21,8 @@ use crate::timing::{Execution, Predicted};
 pub enum SourceError {
     #[error("there is no database at {}", .0.display())]
     Missing(PathBuf),
+    #[error("{} cannot be read; do this as the daemon's user", path.display())]
+    Unreadable { path: PathBuf, source: io::Error },
     #[error(
         "{} has schema {found}, and this almanacd copies {known}; stop the daemon that works on it, or start this \
          version on it once",
@@ -107,7 +111,7 @@ pub(in crate::store) struct SqliteSource {
 
 impl SqliteSource {
     pub(in crate::store) fn open(path: &Path) -> Result<Self, SourceError> {
-        if !path.is_file() {
+        if !is_there(path).map_err(|source| SourceError::Unreadable { path: path.to_owned(), source })? {
             return Err(SourceError::Missing(path.to_owned()));
         }
         let failed = |source| SourceError::Sqlite { path: path.to_owned(), source };

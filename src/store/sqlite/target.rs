@@ -70,7 +70,7 @@ impl SqliteTarget {
             _ => {}
         }
         DirBuilder::new().recursive(true).mode(0o700).create(&scratch).map_err(failed)?;
-        let options = Options { settings, ..Options::file(super::file_in(&scratch)) };
+        let options = Options { settings, is_pruned: false, ..Options::file(super::file_in(&scratch)) };
         let (connection, _) = open(&options)?;
         Ok(Self { path: path.to_owned(), scratch, options, connection })
     }

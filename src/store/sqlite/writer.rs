@@ -71,7 +71,8 @@ pub(super) struct SqliteSide {
     tried: Instant,
     /// When the files were seen to be where they were.
     looked: Option<Instant>,
-    prune_at: Instant,
+    /// Nothing if nothing is removed for its age.
+    prune_at: Option<Instant>,
     kept: Arc<KeptFiles>,
     shared: WriterShared,
     /// What is to be removed, one after the other.
@@ -104,7 +105,7 @@ impl DatabaseSide for SqliteSide {
             Some(database) if database.is_projection_unwritten() => QUIET,
             Some(_) | None => PRUNE,
         };
-        pause.min(self.prune_at.saturating_duration_since(Instant::now()))
+        self.prune_at.map_or(pause, |at| pause.min(at.saturating_duration_since(Instant::now())))
     }
 
     fn prepare(&mut self) {
@@ -139,7 +140,7 @@ impl DatabaseSide for SqliteSide {
 
     fn turn(&mut self) {
         self.go_on_erasing();
-        if self.prune_at <= Instant::now() {
+        if self.prune_at.is_some_and(|at| at <= Instant::now()) {
             self.prune();
         }
     }
@@ -153,13 +154,14 @@ impl DatabaseSide for SqliteSide {
 impl SqliteSide {
     pub(super) fn new(options: Options, kept: Arc<KeptFiles>, shared: WriterShared) -> Self {
         let now = Instant::now();
+        let prune_at = options.is_pruned.then_some(now);
         Self {
             options,
             database: None,
             clock: Clock::default(),
             tried: now,
             looked: None,
-            prune_at: now,
+            prune_at,
             kept,
             shared,
             erasures: VecDeque::new(),
@@ -223,7 +225,7 @@ impl SqliteSide {
             is_rest = database.prune(retention)?;
             Ok(())
         });
-        self.prune_at = Instant::now() + if is_rest { REST } else { PRUNE };
+        self.prune_at = Some(Instant::now() + if is_rest { REST } else { PRUNE });
     }
 
     /// Opens the database if it is not, now and then.

@@ -61,7 +61,8 @@ impl PostgresSide {
         if self.retaining.as_ref().is_some_and(|retaining| !retaining.is_finished()) {
             return;
         }
-        let (address, daemon, retention) = (self.options.address.clone(), self.learning.daemon, self.options.retention);
+        let Some(retention) = self.options.retention else { return };
+        let (address, daemon) = (self.options.address.clone(), self.learning.daemon);
         self.retaining = Some(self.runtime.spawn(async move {
             if let Err(fault) = retention::retain(&address, daemon, retention).await {
                 tracing::warn!(%fault, "a month of records before the retention is removed later");
