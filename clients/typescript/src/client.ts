@@ -16,7 +16,11 @@ export type AlmanacClient = Described & {
     (request: { query: { stream: 'data-v1' | 'ui-v1' }; body: QualifyRequest } & CallOptions): Promise<QualifyEvent[]>;
     (request: { query?: { stream?: undefined }; body: QualifyRequest } & CallOptions): Promise<QualifyAnswer>;
   };
-  /** Listen to an agent's chat stream: what a ReadableStream gives is passed on as it arrives. */
+  /**
+   * Listen to an agent's chat stream: what a ReadableStream gives is passed on as it arrives. The call's `timeoutMs` runs from
+   * the stream's end on; a stream that fails ends the call with its own error, and one whose call fails is cancelled. The
+   * promise of a ReadableStream may be awaited late: until then its rejection harms nobody.
+   */
   readonly readStream: (
     request: Omit<Operations['readStream']['request'], 'body'> & {
       body: string | ReadableStream<Uint8Array> | ReadableStream<string>;
@@ -53,7 +57,12 @@ interface Place {
 export function createAlmanacClient(options?: ConnectionOptions): AlmanacClient {
   const connection = new Connection(options);
   const methods = Object.entries<Place>(OPERATIONS).map(([name, place]) => {
-    const method = (request: AnyRequest = {}) => call(connection, place, request);
+    const method = (request: AnyRequest = {}) => {
+      const answer = call(connection, place, request);
+      // It is awaited only when the stream went to its user, and Node ends a process over a rejection that nobody awaits yet.
+      if (request.body instanceof ReadableStream) answer.catch(() => {});
+      return answer;
+    };
     return [name, method];
   });
   return Object.freeze(Object.fromEntries(methods)) as AlmanacClient;
@@ -65,22 +74,9 @@ async function call(connection: Connection, place: Place, { path, query, body, s
     path: place.path.replace(/\{(\w+)\}/g, (_, name: string) => segment(path?.[name], name)),
     query,
     headers: { 'content-type': place.sends },
-    body: place.sends?.includes('json') ? JSON.stringify(body) : plain(body),
+    body: place.sends?.includes('json') ? JSON.stringify(body) : (body as NonNullable<Request['body']> | undefined),
     ...(signal && { signal }),
   };
   if (query?.['stream'] !== undefined) return eventsOf(await connection.text(request));
   return place.isText ? connection.text(request) : connection.json(request);
-}
-
-/** A body that is no JSON. */
-function plain(body: unknown): NonNullable<Request['body']> | undefined {
-  if (!(body instanceof ReadableStream)) return body as string | undefined;
-  const encoder = new TextEncoder();
-  return (body as ReadableStream<string | Uint8Array>).pipeThrough(
-    new TransformStream<string | Uint8Array, Uint8Array>({
-      transform(chunk, controller) {
-        controller.enqueue(typeof chunk === 'string' ? encoder.encode(chunk) : chunk);
-      },
-    }),
-  );
 }

@@ -7,7 +7,9 @@
 
 import type { IncomingMessage } from 'node:http';
 
+import { Deadline } from './deadline.js';
 import { AlmanacError, type ProblemDocument } from './error.js';
+import { SourceStream } from './source-stream.js';
 
 /** Where the daemon is, and how it is talked to. */
 export interface ConnectionOptions {
@@ -39,8 +41,8 @@ export interface Request extends CallOptions {
   query?: Readonly<Record<string, string | number | boolean | undefined>> | undefined;
   /** Header fields, in lower case; what is undefined is left out. */
   headers?: Readonly<Record<string, string | undefined>>;
-  /** The body, as it is sent. One that is read while it is sent can take as long as it wants. */
-  body?: string | ReadableStream<Uint8Array> | undefined;
+  /** The body, as it is sent. A stream can take as long as it wants: the call's time runs from its end on. */
+  body?: string | ReadableStream<string | Uint8Array> | undefined;
   /** May it be done twice? By default only a `GET` may. */
   isRepeatable?: boolean;
 }
@@ -51,7 +53,16 @@ interface Reply {
   text: string;
 }
 
-type Send = (path: string, request: Request, headers: Record<string, string>, signal: AbortSignal) => Promise<Reply>;
+/** A call, as it is sent. */
+interface Sent {
+  method: string;
+  path: string;
+  headers: Record<string, string>;
+  body: string | ReadableStream<Uint8Array> | undefined;
+  signal: AbortSignal;
+}
+
+type Send = (sent: Sent) => Promise<Reply>;
 
 /** What the daemon listens on unless it is told otherwise. */
 const DEFAULT_URL = 'http://127.0.0.1:7311';
@@ -81,32 +92,43 @@ export class Connection {
     this.#retries = retries;
   }
 
-  /** The text of a good answer; throws an AlmanacError for any other, and the signal's reason if that ended it. */
+  /**
+   * The text of a good answer; throws an AlmanacError for any other, and the signal's reason or the body's own error if that
+   * ended it.
+   */
   async text(request: Request): Promise<string> {
     request.signal?.throwIfAborted();
-    const controller = new AbortController();
-    const end = () => controller.abort();
-    // A stream goes on for as long as its writer does.
-    const timer = request.body instanceof ReadableStream ? undefined : setTimeout(end, this.#timeoutMs);
-    request.signal?.addEventListener('abort', end);
+    const deadline = new Deadline(this.#timeoutMs, request.signal);
     try {
-      return await this.#attempts(request, controller.signal);
+      if (!(request.body instanceof ReadableStream)) {
+        deadline.start();
+        return await this.#attempts(request, request.body, deadline.signal);
+      }
+      const source = new SourceStream(request.body, () => deadline.start());
+      return await this.#attempts(request, source, deadline.signal).finally(() => source.cancel());
     } finally {
-      clearTimeout(timer);
-      request.signal?.removeEventListener('abort', end);
+      deadline.clear();
     }
   }
 
   /** Tries until there is a good answer, or no hope of one. `ended` says that time is up, or that the caller gave up. */
-  async #attempts(request: Request, ended: AbortSignal): Promise<string> {
-    const headers = this.#headers(request);
-    const path = request.path + search(request.query);
-    const attempts = (request.isRepeatable ?? request.method === 'GET') ? this.#retries + 1 : 1;
+  async #attempts(request: Request, body: string | SourceStream | undefined, ended: AbortSignal): Promise<string> {
+    const source = body instanceof SourceStream ? body : undefined;
+    const sent: Sent = {
+      method: request.method,
+      path: request.path + search(request.query),
+      headers: this.#headers(request),
+      body: body instanceof SourceStream ? body.readable : body,
+      signal: ended,
+    };
+    const isRepeatable = source === undefined && (request.isRepeatable ?? request.method === 'GET');
+    const attempts = isRepeatable ? this.#retries + 1 : 1;
     for (let attempt = 1; ; attempt += 1) {
-      const outcome = await this.#send(path, request, headers, ended).catch((cause: unknown) => new Unanswered(cause));
+      const outcome = await this.#send(sent).catch((cause: unknown) => new Unanswered(cause));
       // First, because an acknowledgement that came too late is one nevertheless.
       if (!(outcome instanceof Unanswered) && outcome.status < 300) return outcome.text;
       request.signal?.throwIfAborted();
+      source?.throwIfFailed();
       if (ended.aborted) throw AlmanacError.local('timeout', `no answer within ${this.#timeoutMs} ms`);
       const wait = attempt < attempts ? pause(outcome, attempt) : undefined;
       if (wait === undefined) throw failure(outcome);
@@ -217,11 +239,11 @@ function search(query: Request['query']): string {
 
 function overTcp(base: URL): Send {
   const root = base.href.replace(/[?#].*$/, '').replace(/\/$/, '');
-  return async (path, { method, body }, headers, signal) => {
-    const init = { method, headers, signal, redirect: 'manual' } as const;
+  return async ({ path, body, ...sent }) => {
+    const init = { ...sent, redirect: 'manual' } as const;
     // Without `duplex` a stream is not sent; the platform's types do not know it yet.
-    const sent = body === undefined ? init : { ...init, body, ...(typeof body !== 'string' && { duplex: 'half' }) };
-    const response = await fetch(root + path, sent as RequestInit);
+    const whole = body === undefined ? init : { ...init, body, ...(typeof body !== 'string' && { duplex: 'half' }) };
+    const response = await fetch(root + path, whole as RequestInit);
     return { status: response.status, header: (name) => response.headers.get(name), text: await response.text() };
   };
 }
@@ -231,10 +253,10 @@ function throughSocket(socketPath: string): Send {
   const loaded = Promise.all([import('node:http'), import('node:stream')]).then(([http, { Readable }]) => {
     return { http, Readable, agent: new http.Agent({ keepAlive: true }) };
   });
-  return async (path, { method, body }, headers, signal) => {
+  return async ({ body, headers, ...sent }) => {
     const { http, Readable, agent } = await loaded;
     return new Promise((done, failed) => {
-      const options = { socketPath, agent, method, path, headers: { host: 'localhost', ...headers }, signal };
+      const options = { ...sent, socketPath, agent, headers: { host: 'localhost', ...headers } };
       const request = http.request(options, (message) => read(message).then(done, failed));
       request.once('error', failed);
       if (typeof body !== 'object') return void request.end(body);

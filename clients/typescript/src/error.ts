@@ -29,7 +29,10 @@ export interface PointedError {
 /** Codes of this client: nobody answered, nobody answered in time, or something that is no daemon did. */
 export type LocalCode = 'unreachable' | 'timeout' | 'not-almanac';
 
-/** A call that failed. Only a caller's own `signal` makes it fail with anything else: with that signal's reason. */
+/**
+ * A call that failed. Only what is the caller's own makes it fail with anything else: a `signal` with its reason, and a stream
+ * that is sent with its error.
+ */
 export class AlmanacError extends Error {
   override readonly name = 'AlmanacError';
   /** The HTTP status; 0 if there was no answer. */

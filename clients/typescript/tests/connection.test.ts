@@ -1,46 +1,15 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
+import { getEventListeners, once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, type RequestListener } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 
 import { type ConnectionOptions, createAlmanacClient, createMemoryService } from '../src/index.js';
 import { failure } from './failure.js';
+import { broken, busy, json, serving, silent } from './serving.js';
 
-/** A server that answers as it is told, once per request, and what it was asked. */
-async function serving(...answers: RequestListener[]): Promise<{ url: string; asked: IncomingMessage[] }> {
-  const asked: IncomingMessage[] = [];
-  const server = createServer((request, response) => {
-    asked.push(request);
-    request.resume();
-    (answers.shift() ?? ((_, response) => response.writeHead(500).end()))(request, response);
-  });
-  server.listen(0, '127.0.0.1');
-  after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  await once(server, 'listening');
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
-}
-
-const json =
-  (status: number, body: unknown, headers: Record<string, string> = {}) =>
-  (_: IncomingMessage, response: ServerResponse) => {
-    const type = status < 300 ? 'application/json' : 'application/problem+json';
-    response.writeHead(status, { 'content-type': type, ...headers }).end(JSON.stringify(body));
-  };
-const broken: RequestListener = (request) => request.socket.destroy();
-const silent: RequestListener = () => {};
-const busy = (wait: string) =>
-  json(
-    503,
-    { title: 'Service Unavailable', status: 503, code: 'store-unavailable', detail: 'busy' },
-    { 'retry-after': wait },
-  );
 const memory = { id: 'm', kind: 'document', content: 'c', metadata: {}, version: 1, createdAt: '', updatedAt: '' };
 
 test('an add is repeated under one key, until it is acknowledged', async () => {
@@ -89,6 +58,23 @@ test('a caller may end a call, with a reason of its own', async () => {
     );
     assert.equal(asked.length, before, 'what is ended already is not sent');
   }
+});
+
+test('one signal ends any number of calls', async () => {
+  const { url, asked } = await serving(...Array<RequestListener>(20).fill(silent));
+  const warnings: Error[] = [];
+  const warned = (warning: Error) => warnings.push(warning);
+  process.on('warning', warned);
+  const controller = new AbortController();
+  const { signal } = controller;
+  const service = createMemoryService({ url });
+  const calls = Array.from({ length: 20 }, () => service.get('m', { signal }));
+  const ends = calls.map((call) => assert.rejects(call, { name: 'AbortError' }));
+  while (asked.length < calls.length) await new Promise(setImmediate);
+  controller.abort();
+  await Promise.all(ends);
+  process.off('warning', warned);
+  assert.deepEqual([warnings, getEventListeners(signal, 'abort')], [[], []]);
 });
 
 test('a problem document is carried whole', async () => {
