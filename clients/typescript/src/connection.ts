@@ -7,7 +7,7 @@
 
 import type { IncomingMessage } from 'node:http';
 
-import { Deadline } from './deadline.js';
+import { checkTimeout, Deadline } from './deadline.js';
 import { AlmanacError, type ProblemDocument } from './error.js';
 import { SourceStream } from './source-stream.js';
 
@@ -19,7 +19,7 @@ export interface ConnectionOptions {
   socket?: string;
   /** A token of the daemon's file of tokens. */
   token?: string;
-  /** How long a call may take, repetitions included, in ms; 30000 by default. */
+  /** How long a call may take, repetitions included, in ms, 1 to 2147483647; 30000 by default. */
   timeoutMs?: number;
   /** How often a call that may be repeated is; 2 by default. */
   retries?: number;
@@ -66,8 +66,6 @@ type Send = (sent: Sent) => Promise<Reply>;
 
 /** What the daemon listens on unless it is told otherwise. */
 const DEFAULT_URL = 'http://127.0.0.1:7311';
-/** Longest `timeoutMs`, in ms: what timers can wait. */
-const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 /** Longest wait before a call is repeated, whatever the daemon asks for, in ms. */
 const LONGEST_WAIT_MS = 5_000;
 
@@ -80,11 +78,11 @@ export class Connection {
 
   /**
    * Throws a TypeError if the URL is none or there is a socket as well, and a RangeError if `timeoutMs` is not 1 to
-   * {@link LONGEST_TIMEOUT_MS} or `retries` is no whole number.
+   * 2147483647 or `retries` is no whole number.
    */
   constructor({ url, socket, token, timeoutMs = 30_000, retries = 2 }: ConnectionOptions = {}) {
     if (url !== undefined && socket !== undefined) throw new TypeError('either url or socket says where the daemon is');
-    if (!(timeoutMs >= 1 && timeoutMs <= LONGEST_TIMEOUT_MS)) throw new RangeError(`timeoutMs cannot be ${timeoutMs}`);
+    checkTimeout('timeoutMs', timeoutMs);
     if (!Number.isSafeInteger(retries) || retries < 0) throw new RangeError(`retries cannot be ${retries}`);
     this.#send = socket === undefined ? overTcp(new URL(url ?? DEFAULT_URL)) : throughSocket(socket);
     this.#token = token;

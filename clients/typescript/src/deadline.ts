@@ -2,6 +2,14 @@
 
 type Listener = () => void;
 
+/** Longest timeout, in ms: what timers can wait. */
+export const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
+
+/** Throws a RangeError if `ms` is not 1 to {@link LONGEST_TIMEOUT_MS}. */
+export function checkTimeout(name: string, ms: number): void {
+  if (!(ms >= 1 && ms <= LONGEST_TIMEOUT_MS)) throw new RangeError(`${name} cannot be ${ms}`);
+}
+
 /** Many calls may share a signal, and Node warns of more than ten listeners of one: all of them listen through one. */
 const listening = new WeakMap<AbortSignal, { listeners: Set<Listener>; tell: Listener }>();
 

@@ -1,7 +1,9 @@
 /** Tools of the AI SDK (5 and later) that Almanac chooses from and learns from. */
 
 import type { AlmanacClient } from './client.js';
-import type { ExecutionBody } from './openapi.js';
+import { checkTimeout } from './deadline.js';
+import { ExecutionRecorder, type Outcome } from './execution-recorder.js';
+import { within } from './within.js';
 
 /** As much of a tool of the AI SDK as matters here, so that no release of it is needed. */
 interface AnyTool {
@@ -15,90 +17,114 @@ export interface WrapOptions {
   sessionId?: string;
   /** At most so many tools for a message; by default as many as fit. */
   maxTools?: number;
-  /** Called with what went wrong with Almanac, which never keeps a tool from running; logged as a warning by default. */
+  /** How long `forMessage` may take, in ms, 1 to 2147483647; 3000 by default. After that all tools are offered. */
+  choiceTimeoutMs?: number;
+  /**
+   * Called with what went wrong with Almanac, which never keeps a tool from running; logged as a warning by default. What it
+   * throws itself is logged.
+   */
   onError?: (error: unknown) => void;
 }
 
 /** Tools that record their calls. */
 export interface WrappedTools<T extends Record<string, AnyTool>> {
-  /** All of them. */
+  /** All of them. A call is recorded beside it: its result does not wait for the daemon. */
   readonly tools: T;
   /**
    * The names that fit a message, for `activeTools`. Tools that Almanac has no document of are always among them, and if
-   * it does not answer, all are.
+   * it does not answer within `choiceTimeoutMs`, all are. Calls before it are recorded first, so that they count for the
+   * message before.
    */
   forMessage(message: string): Promise<(keyof T & string)[]>;
+  /**
+   * Fulfilled when all calls that ended are recorded, or given up and told to `onError`. A process that ends by itself
+   * waits for its records; one that is ended, as by `process.exit()`, loses those under way.
+   */
+  settled(): Promise<void>;
 }
 
-/** Wraps the tools of `generateText` or `streamText`: each call is recorded, and each message gets those that fit. */
+/**
+ * Wraps the tools of `generateText` or `streamText`: each call is recorded, and each message gets those that fit. Throws a
+ * RangeError for a `choiceTimeoutMs` out of its range.
+ */
 export function wrapTools<T extends Record<string, AnyTool>>(
   tools: T,
   almanac: Pick<AlmanacClient, 'checkTools' | 'qualify' | 'recordExecutions'>,
-  { sessionId, maxTools, onError = (error) => console.warn('almanac:', error) }: WrapOptions = {},
+  { sessionId, maxTools, choiceTimeoutMs = 3_000, onError = warn }: WrapOptions = {},
 ): WrappedTools<T> {
-  const record = async (name: string, started: number, outcome: Outcome, callId: unknown) => {
-    const execution: ExecutionBody = {
-      tool_name: name,
-      duration_ms: Math.round(performance.now() - started),
-      outcome,
-      ...(sessionId !== undefined && { session_id: sessionId }),
-      ...(typeof callId === 'string' && { idempotency_key: `${sessionId ?? ''}/${callId}`.slice(-256) }),
-    };
-    await almanac.recordExecutions({ body: execution }).catch(onError);
+  checkTimeout('choiceTimeoutMs', choiceTimeoutMs);
+  const report = (error: unknown) => {
+    try {
+      onError(error);
+    } catch (own) {
+      warn(own);
+    }
   };
+  const recorder = new ExecutionRecorder(almanac, sessionId, report);
   const names = Object.keys(tools) as (keyof T & string)[];
+  const fitting = async (message: string, signal: AbortSignal) => {
+    await recorder.settled();
+    // Others of the catalog must not crowd out those that are here.
+    const body = { message, maxTools: 10_000, ...(sessionId !== undefined && { sessionId }) };
+    const [fit, { unknown }] = await Promise.all([
+      almanac.qualify({ body, signal }),
+      almanac.checkTools({ body: { tools: names }, signal }),
+    ]);
+    const foreign = new Set(unknown.map(({ tool }) => tool));
+    const known = fit.availableTools.filter((name) => names.includes(name)).slice(0, maxTools);
+    return [...known, ...names.filter((name) => foreign.has(name))];
+  };
   return {
-    tools: Object.fromEntries(names.map((name) => [name, timed(name, tools[name]!, record)])) as T,
+    tools: Object.fromEntries(names.map((name) => [name, timed(name, tools[name]!, recorder)])) as T,
     async forMessage(message) {
       try {
-        // Others of the catalog must not crowd out those that are here.
-        const body = { message, maxTools: 10_000, ...(sessionId !== undefined && { sessionId }) };
-        const [fit, { unknown }] = await Promise.all([
-          almanac.qualify({ body }),
-          almanac.checkTools({ body: { tools: names } }),
-        ]);
-        const foreign = new Set(unknown.map(({ tool }) => tool));
-        const fitting = fit.availableTools.filter((name) => names.includes(name)).slice(0, maxTools);
-        return [...fitting, ...names.filter((name) => foreign.has(name))];
+        return await within(choiceTimeoutMs, (signal) => fitting(message, signal));
       } catch (error) {
-        onError(error);
+        report(error);
         return names;
       }
     },
+    settled: () => recorder.settled(),
   };
 }
 
-type Outcome = NonNullable<ExecutionBody['outcome']>;
-type Recorder = (name: string, started: number, outcome: Outcome, callId: unknown) => Promise<void>;
+function warn(error: unknown): void {
+  console.warn('almanac:', error);
+}
 
-function timed(name: string, tool: AnyTool, record: Recorder): AnyTool {
+function timed(name: string, tool: AnyTool, recorder: ExecutionRecorder): AnyTool {
   const { execute } = tool;
   // Without one, the call is answered elsewhere, and nobody here knows when.
   if (execute === undefined) return tool;
   return {
     ...tool,
-    execute(input: unknown, options: { toolCallId?: unknown } | undefined) {
+    execute(input: unknown, options: unknown) {
       const started = performance.now();
-      const end = (outcome: Outcome) => record(name, started, outcome, options?.toolCallId);
-      const answer: unknown = execute.call(tool, input, options);
-      return isStream(answer) ? toItsEnd(answer, end) : awaited(answer, end);
+      const end = (outcome: Outcome) => recorder.record(name, started, outcome);
+      try {
+        const answer: unknown = execute.call(tool, input, options);
+        return isStream(answer) ? toItsEnd(answer, end) : awaited(answer, end);
+      } catch (error) {
+        end(outcomeOf(error));
+        throw error;
+      }
     },
   };
 }
 
-async function awaited(answer: unknown, end: (outcome: Outcome) => Promise<void>): Promise<unknown> {
+async function awaited(answer: unknown, end: (outcome: Outcome) => void): Promise<unknown> {
   try {
     const result = await answer;
-    await end('success');
+    end('success');
     return result;
   } catch (error) {
-    await end(outcomeOf(error));
+    end(outcomeOf(error));
     throw error;
   }
 }
 
 /** A tool that answers bit by bit. */
-async function* toItsEnd(answer: AsyncIterable<unknown>, end: (outcome: Outcome) => Promise<void>) {
+async function* toItsEnd(answer: AsyncIterable<unknown>, end: (outcome: Outcome) => void) {
   let outcome: Outcome = 'cancelled';
   try {
     yield* answer;
@@ -107,7 +133,7 @@ async function* toItsEnd(answer: AsyncIterable<unknown>, end: (outcome: Outcome)
     outcome = outcomeOf(error);
     throw error;
   } finally {
-    await end(outcome);
+    end(outcome);
   }
 }
 

@@ -25,6 +25,15 @@ export async function servingSocket(
   return { socket, asked, server };
 }
 
+/** Where nobody listens. */
+export async function nobody(): Promise<string> {
+  const server = createServer();
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
+  await once(server.close(), 'close');
+  return `http://127.0.0.1:${port}`;
+}
+
 function answering(answers: RequestListener[]): { server: Server; asked: IncomingMessage[] } {
   const asked: IncomingMessage[] = [];
   const server = createServer((request, response) => {

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 
 import { createAlmanacClient } from '../src/index.js';
 import { failure } from './failure.js';
-import { json, serving, servingSocket, silent } from './serving.js';
+import { json, nobody, serving, servingSocket, silent } from './serving.js';
 
 const forbidden = json(403, { title: 'Forbidden', status: 403, code: 'missing-scope', detail: 'no' });
 
@@ -23,13 +23,13 @@ test('a stream whose call fails ends no process', async () => {
   const { url, asked } = await serving(forbidden);
   await listenAndLeave({ url });
   assert.equal(asked.length, 1);
-  for (const away of [{ url: 'http://127.0.0.1:9' }, { socket: '/nowhere/almanac.sock' }]) await listenAndLeave(away);
+  for (const away of [{ url: await nobody() }, { socket: '/nowhere/almanac.sock' }]) await listenAndLeave(away);
 });
 
 test('a stream whose call fails is cancelled, and its promise still says why', { timeout: 10_000 }, async () => {
   const refusing = await serving(forbidden);
   for (const [way, code] of [
-    [{ url: 'http://127.0.0.1:9' }, 'unreachable'],
+    [{ url: await nobody() }, 'unreachable'],
     [{ socket: '/nowhere/almanac.sock' }, 'unreachable'],
     [{ url: refusing.url }, 'missing-scope'],
   ] as const) {
