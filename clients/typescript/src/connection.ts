@@ -5,11 +5,10 @@
  * others fail at once, because nobody knows whether they were done.
  */
 
-import type { IncomingMessage } from 'node:http';
-
 import { checkTimeout, Deadline } from './deadline.js';
 import { AlmanacError, type ProblemDocument } from './error.js';
 import { SourceStream } from './source-stream.js';
+import { overTcp, type Reply, type Send, type Sent, throughSocket } from './transport.js';
 
 /** Where the daemon is, and how it is talked to. */
 export interface ConnectionOptions {
@@ -46,23 +45,6 @@ export interface Request extends CallOptions {
   /** May it be done twice? By default only a `GET` may. */
   isRepeatable?: boolean;
 }
-
-interface Reply {
-  status: number;
-  header(name: string): string | null | undefined;
-  text: string;
-}
-
-/** A call, as it is sent. */
-interface Sent {
-  method: string;
-  path: string;
-  headers: Record<string, string>;
-  body: string | ReadableStream<Uint8Array> | undefined;
-  signal: AbortSignal;
-}
-
-type Send = (sent: Sent) => Promise<Reply>;
 
 /** What the daemon listens on unless it is told otherwise. */
 const DEFAULT_URL = 'http://127.0.0.1:7311';
@@ -233,40 +215,4 @@ function search(query: Request['query']): string {
   const given = new URLSearchParams();
   for (const [name, value] of Object.entries(query ?? {})) if (value !== undefined) given.append(name, String(value));
   return given.size === 0 ? '' : `?${given}`;
-}
-
-function overTcp(base: URL): Send {
-  const root = base.href.replace(/[?#].*$/, '').replace(/\/$/, '');
-  return async ({ path, body, ...sent }) => {
-    const init = { ...sent, redirect: 'manual' } as const;
-    // Without `duplex` a stream is not sent; the platform's types do not know it yet.
-    const whole = body === undefined ? init : { ...init, body, ...(typeof body !== 'string' && { duplex: 'half' }) };
-    const response = await fetch(root + path, whole as RequestInit);
-    return { status: response.status, header: (name) => response.headers.get(name), text: await response.text() };
-  };
-}
-
-/** The platform's fetch knows no unix sockets; Node's own client does, and is loaded only for them. */
-function throughSocket(socketPath: string): Send {
-  const loaded = Promise.all([import('node:http'), import('node:stream')]).then(([http, { Readable }]) => {
-    return { http, Readable, agent: new http.Agent({ keepAlive: true }) };
-  });
-  return async ({ body, headers, ...sent }) => {
-    const { http, Readable, agent } = await loaded;
-    return new Promise((done, failed) => {
-      const options = { ...sent, socketPath, agent, headers: { host: 'localhost', ...headers } };
-      const request = http.request(options, (message) => read(message).then(done, failed));
-      request.once('error', failed);
-      if (typeof body !== 'object') return void request.end(body);
-      const source = Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]);
-      source.once('error', (error) => request.destroy(error)).pipe(request);
-    });
-  };
-}
-
-async function read(message: IncomingMessage): Promise<Reply> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of message) chunks.push(chunk as Buffer);
-  const header = (name: string) => [message.headers[name]].flat()[0];
-  return { status: message.statusCode ?? 0, header, text: Buffer.concat(chunks).toString('utf8') };
 }

@@ -1,14 +1,11 @@
 import assert from 'node:assert/strict';
 import { getEventListeners, once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer, type RequestListener } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import type { RequestListener } from 'node:http';
 import { test } from 'node:test';
 
 import { type ConnectionOptions, createAlmanacClient, createMemoryService } from '../src/index.js';
 import { failure } from './failure.js';
-import { broken, busy, json, serving, silent } from './serving.js';
+import { broken, busy, json, serving, servingSocket, silent } from './serving.js';
 
 const memory = { id: 'm', kind: 'document', content: 'c', metadata: {}, version: 1, createdAt: '', updatedAt: '' };
 
@@ -150,23 +147,41 @@ test('a service is somewhere', () => {
 });
 
 test('a unix socket carries requests and answers whole', async () => {
-  const root = await mkdtemp(join(tmpdir(), 'almanac-'));
-  const socket = join(root, 's.sock');
   const bodies: string[] = [];
-  const server = createServer(async (request, response) => {
+  const { socket } = await servingSocket(async (request, response) => {
     const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    await once(request, 'end');
     bodies.push(Buffer.concat(chunks).toString());
     json(201, { ...memory, content: 'é'.repeat(100_000) })(request, response);
-  }).listen(socket);
-  await once(server, 'listening');
-  try {
-    const added = await createMemoryService({ socket }).add('documents', 'ü', {});
-    assert.equal(added.content.length, 100_000);
-    assert.deepEqual(bodies, ['{"content":"ü","metadata":{}}']);
-  } finally {
-    server.closeAllConnections();
-    server.close();
-    await rm(root, { recursive: true });
-  }
+  });
+  const added = await createMemoryService({ socket }).add('documents', 'ü', {});
+  assert.equal(added.content.length, 100_000);
+  assert.deepEqual(bodies, ['{"content":"ü","metadata":{}}']);
+});
+
+test('a unix socket has connections left for others, and for calls beside streams', { timeout: 10_000 }, async () => {
+  const heardOut: RequestListener = (request, response) =>
+    request.once('end', () => json(200, memory)(request, response));
+  const { socket, asked, server } = await servingSocket(...Array<RequestListener>(200).fill(heardOut));
+  // Whatever is closed is by the client.
+  server.keepAliveTimeout = 0;
+  let opened = 0;
+  let closed = 0;
+  server.on('connection', (connection) => {
+    opened += 1;
+    connection.once('close', () => (closed += 1));
+  });
+  const service = createMemoryService({ socket });
+  await Promise.all(Array.from({ length: 100 }, () => service.get('m')));
+  assert.ok(opened <= 8, `${opened} connections`);
+  while (opened - closed > 2) await new Promise(setImmediate);
+  const client = createAlmanacClient({ socket });
+  const streams = Array.from({ length: 20 }, () => new TransformStream<string, string>());
+  const heard = streams.map(({ readable }) => client.readStream({ body: readable }));
+  const writers = streams.map(({ writable }) => writable.getWriter());
+  const written = writers.map((writer) => writer.write('0:"hi"\n'));
+  while (asked.length < 120) await new Promise(setImmediate);
+  await client.getMemory({ path: { id: 'm' } });
+  await Promise.all([...written, ...writers.map((writer) => writer.close()), ...heard]);
 });
