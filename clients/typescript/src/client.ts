@@ -2,12 +2,23 @@
  * Every call of the daemon, typed by what the daemon says of itself.
  *
  * There is one method per operation of `GET /openapi.json`, under its `operationId`. It takes `{path, query, body}`, as far as
- * the operation has them, and answers with what the operation answers.
+ * the operation has them, and answers with what the operation answers. What changes nothing is repeated, and so are adds and
+ * records, which are sent under a key.
  */
 
-import { type CallOptions, Connection, type ConnectionOptions, type Request, segment } from './connection.js';
+import {
+  type CallOptions,
+  Connection,
+  type ConnectionOptions,
+  ifMatch,
+  type KeyOptions,
+  type Request,
+  segment,
+  type VersionOptions,
+} from './connection.js';
 import { eventsOf, type QualifyEvent } from './events.js';
 import { OPERATIONS, type Operations, type QualifyAnswer, type QualifyRequest } from './openapi.js';
+import { CONDITIONAL, KEYED, READING } from './repetition.js';
 
 /** A method for each operation. */
 export type AlmanacClient = Described & {
@@ -31,13 +42,19 @@ export type AlmanacClient = Described & {
 type Described = {
   readonly [Name in Exclude<keyof Operations, 'qualify' | 'readStream'>]: (
     ...request: Record<never, never> extends Operations[Name]['request']
-      ? [request?: Operations[Name]['request'] & CallOptions]
-      : [request: Operations[Name]['request'] & CallOptions]
+      ? [request?: Operations[Name]['request'] & OptionsOf<Name>]
+      : [request: Operations[Name]['request'] & OptionsOf<Name>]
   ) => Promise<Operations[Name]['answer']>;
 };
 
+type OptionsOf<Name> = Name extends (typeof KEYED)[number]
+  ? KeyOptions
+  : Name extends (typeof CONDITIONAL)[number]
+    ? VersionOptions
+    : CallOptions;
+
 /** What any of the methods may be given. */
-interface AnyRequest extends CallOptions {
+interface AnyRequest extends KeyOptions, VersionOptions {
   path?: Record<string, string>;
   query?: NonNullable<Request['query']>;
   body?: unknown;
@@ -58,7 +75,7 @@ export function createAlmanacClient(options?: ConnectionOptions): AlmanacClient 
   const connection = new Connection(options);
   const methods = Object.entries<Place>(OPERATIONS).map(([name, place]) => {
     const method = (request: AnyRequest = {}) => {
-      const answer = call(connection, place, request);
+      const answer = call(connection, name, place, request);
       // It is awaited only when the stream went to its user, and Node ends a process over a rejection that nobody awaits yet.
       if (request.body instanceof ReadableStream) answer.catch(() => {});
       return answer;
@@ -68,15 +85,26 @@ export function createAlmanacClient(options?: ConnectionOptions): AlmanacClient 
   return Object.freeze(Object.fromEntries(methods)) as AlmanacClient;
 }
 
-async function call(connection: Connection, place: Place, { path, query, body, signal }: AnyRequest): Promise<unknown> {
-  const request: Request = {
+async function call(connection: Connection, name: string, place: Place, request: AnyRequest): Promise<unknown> {
+  const { path, query, body, idempotencyKey, ifVersion, ...options } = request;
+  const isKeyed = isAmong(KEYED, name);
+  const sent: Request = {
+    ...options,
     method: place.method,
-    path: place.path.replace(/\{(\w+)\}/g, (_, name: string) => segment(path?.[name], name)),
+    path: place.path.replace(/\{(\w+)\}/g, (_, part: string) => segment(path?.[part], part)),
     query,
-    headers: { 'content-type': place.sends },
-    body: place.sends?.includes('json') ? JSON.stringify(body) : (body as NonNullable<Request['body']> | undefined),
-    ...(signal && { signal }),
+    headers: {
+      'content-type': place.sends,
+      'idempotency-key': isKeyed ? (idempotencyKey ?? globalThis.crypto.randomUUID()) : undefined,
+      'if-match': isAmong(CONDITIONAL, name) ? ifMatch(ifVersion) : undefined,
+    },
+    body: place.sends?.includes('json') ? JSON.stringify(body) : (body as Request['body']),
+    isRepeatable: place.method === 'GET' || isKeyed || isAmong(READING, name),
   };
-  if (query?.['stream'] !== undefined) return eventsOf(await connection.text(request));
-  return place.isText ? connection.text(request) : connection.json(request);
+  if (query?.['stream'] !== undefined) return eventsOf(await connection.text(sent));
+  return place.isText ? connection.text(sent) : connection.json(sent);
+}
+
+function isAmong(names: readonly string[], name: string): boolean {
+  return names.includes(name);
 }

@@ -20,7 +20,7 @@ export interface ConnectionOptions {
   token?: string;
   /** How long a call may take, repetitions included, in ms, 1 to 2147483647; 30000 by default. */
   timeoutMs?: number;
-  /** How often a call that may be repeated is; 2 by default. */
+  /** How often a call that may be repeated is; 5 by default, with growing pauses of about 4 s in all. */
   retries?: number;
 }
 
@@ -28,6 +28,25 @@ export interface ConnectionOptions {
 export interface CallOptions {
   /** Ends the call. */
   signal?: AbortSignal;
+  /** How often the call is repeated, if it may be; that of the connection by default. */
+  retries?: number;
+}
+
+/** What can be said with what is done once under one key. */
+export interface KeyOptions extends CallOptions {
+  /** Under one key it is done once, however often it is asked for; a random one by default. 1 to 256 printable characters. */
+  idempotencyKey?: string;
+}
+
+/** What can be said when a memory is changed. */
+export interface VersionOptions extends CallOptions {
+  /** Only if it is still at this version; refused with status 412 otherwise. */
+  ifVersion?: number;
+}
+
+/** The header for a version. */
+export function ifMatch(version: number | undefined): string | undefined {
+  return version === undefined ? undefined : `"${version}"`;
 }
 
 /** A call. */
@@ -62,10 +81,10 @@ export class Connection {
    * Throws a TypeError if the URL is none or there is a socket as well, and a RangeError if `timeoutMs` is not 1 to
    * 2147483647 or `retries` is no whole number.
    */
-  constructor({ url, socket, token, timeoutMs = 30_000, retries = 2 }: ConnectionOptions = {}) {
+  constructor({ url, socket, token, timeoutMs = 30_000, retries = 5 }: ConnectionOptions = {}) {
     if (url !== undefined && socket !== undefined) throw new TypeError('either url or socket says where the daemon is');
     checkTimeout('timeoutMs', timeoutMs);
-    if (!Number.isSafeInteger(retries) || retries < 0) throw new RangeError(`retries cannot be ${retries}`);
+    checkRetries(retries);
     this.#send = socket === undefined ? overTcp(new URL(url ?? DEFAULT_URL)) : throughSocket(socket);
     this.#token = token;
     this.#timeoutMs = timeoutMs;
@@ -78,6 +97,7 @@ export class Connection {
    */
   async text(request: Request): Promise<string> {
     request.signal?.throwIfAborted();
+    if (request.retries !== undefined) checkRetries(request.retries);
     const deadline = new Deadline(this.#timeoutMs, request.signal);
     try {
       if (!(request.body instanceof ReadableStream)) {
@@ -102,7 +122,7 @@ export class Connection {
       signal: ended,
     };
     const isRepeatable = source === undefined && (request.isRepeatable ?? request.method === 'GET');
-    const attempts = isRepeatable ? this.#retries + 1 : 1;
+    const attempts = isRepeatable ? (request.retries ?? this.#retries) + 1 : 1;
     for (let attempt = 1; ; attempt += 1) {
       const outcome = await this.#send(sent).catch((cause: unknown) => new Unanswered(cause));
       // First, because an acknowledgement that came too late is one nevertheless.
@@ -140,6 +160,10 @@ export class Connection {
   }
 }
 
+function checkRetries(retries: number): void {
+  if (!Number.isSafeInteger(retries) || retries < 0) throw new RangeError(`retries cannot be ${retries}`);
+}
+
 /** There was no answer. */
 class Unanswered {
   readonly cause: unknown;
@@ -165,7 +189,8 @@ function sleep(ms: number, signal: AbortSignal): Promise<void> {
 
 /** How long to wait before the call is repeated, in ms; undefined if it should not be. */
 function pause(outcome: Reply | Unanswered, attempt: number): number | undefined {
-  const usual = 50 * 2 ** attempt;
+  // Not all clients of a daemon that starts again at the same moment.
+  const usual = 50 * 2 ** attempt * (1 + Math.random() / 2);
   if (outcome instanceof Unanswered) return usual;
   if (outcome.status !== 429 && outcome.status !== 503) return undefined;
   const asked = Number(outcome.header('retry-after') ?? Number.NaN) * 1000;

@@ -1,6 +1,15 @@
 /** The service that keeps memories and finds them again: the daemon, seen through its HTTP door. */
 
-import { type CallOptions, Connection, type ConnectionOptions, type Request, segment } from './connection.js';
+import {
+  type CallOptions,
+  Connection,
+  type ConnectionOptions,
+  ifMatch,
+  type KeyOptions,
+  type Request,
+  segment,
+  type VersionOptions,
+} from './connection.js';
 import type {
   CommonCriteria,
   CriteriaOf,
@@ -19,16 +28,10 @@ import type {
 import { type StructuredId, type StructuredIdLike, structuredIdToString } from './structured-id.js';
 
 /** What can be said when a memory is added. */
-export interface AddOptions extends CallOptions {
-  /** Under one key a memory is added once, however often that is asked for; a random one by default. */
-  idempotencyKey?: string;
-}
+export interface AddOptions extends KeyOptions {}
 
 /** What can be said when a memory is changed. */
-export interface ChangeOptions extends CallOptions {
-  /** Only if it is still at this version; refused with status 412 otherwise. */
-  ifVersion?: number;
-}
+export interface ChangeOptions extends VersionOptions {}
 
 /** Which page of a list. */
 export interface PageOptions extends CallOptions {
@@ -199,15 +202,14 @@ class DaemonMemoryService implements MemoryService {
   }
 
   #change(method: string, path: string, { ifVersion, ...call }: ChangeOptions, body?: string): Promise<Memory> {
-    const headers = { 'if-match': ifVersion === undefined ? undefined : `"${ifVersion}"` };
-    return this.#call(method, path, call, { headers, body });
+    return this.#call(method, path, call, { headers: { 'if-match': ifMatch(ifVersion) }, body });
   }
 
   #call<T>(
     method: string,
     path: string,
     call: CallOptions,
-    request: Omit<Request, 'method' | 'path' | 'signal'>,
+    request: Omit<Request, 'method' | 'path' | keyof CallOptions>,
   ): Promise<T> {
     return this.#connection.json({ method, path: `/v1/${path}`, ...request, ...call });
   }

@@ -64,11 +64,13 @@ export function wrapTools<T extends Record<string, AnyTool>>(
   const names = Object.keys(tools) as (keyof T & string)[];
   const fitting = async (message: string, signal: AbortSignal) => {
     await recorder.settled();
+    // A broken connection is replaced, and a daemon that is away is not waited for.
+    const call = { signal, retries: 1 };
     // Others of the catalog must not crowd out those that are here.
     const body = { message, maxTools: 10_000, ...(sessionId !== undefined && { sessionId }) };
     const [fit, { unknown }] = await Promise.all([
-      almanac.qualify({ body, signal }),
-      almanac.checkTools({ body: { tools: names }, signal }),
+      almanac.qualify({ body, ...call }),
+      almanac.checkTools({ body: { tools: names }, ...call }),
     ]);
     const foreign = new Set(unknown.map(({ tool }) => tool));
     const known = fit.availableTools.filter((name) => names.includes(name)).slice(0, maxTools);

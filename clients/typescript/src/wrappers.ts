@@ -184,20 +184,20 @@ function add<C extends MemoryCollection>(
   collection: C,
   content: string,
   required: object,
-  { metadata, idempotencyKey, signal, ...explicit }: AnyMemoryOptions,
+  { metadata, idempotencyKey, signal, retries, ...explicit }: AnyMemoryOptions,
 ) {
   const beside: Record<string, unknown> = { ...metadata };
   // The level that is said explicitly wins over a score as well: one is derived from the other.
   if (explicit.importance !== undefined) delete beside['importance_score'];
   const whole = { schemaVersion: SCHEMA_VERSION, ...beside, ...defined(explicit), ...required };
-  return memoryService.add(collection, content, whole, defined({ idempotencyKey, signal }) as AddOptions);
+  return memoryService.add(collection, content, whole, defined({ idempotencyKey, signal, retries }) as AddOptions);
 }
 
 function search<C extends MemoryCollection>(
   memoryService: MemorySearcher,
   collection: C,
   criteria: CriteriaOf[C],
-  { signal, ...options }: WrapperSearchOptions = {},
+  { signal, retries, ...options }: WrapperSearchOptions = {},
 ) {
-  return memoryService.search(collection, criteria, options, signal && { signal });
+  return memoryService.search(collection, criteria, options, defined({ signal, retries }) as CallOptions);
 }

@@ -26,9 +26,11 @@ test('what might be done twice is not repeated', async () => {
 });
 
 test('patience ends, after so many attempts or so long', async () => {
-  const busyOnes = await serving(busy('0'), busy('0'), busy('0'), busy('0'));
+  const busyOnes = await serving(...Array<RequestListener>(9).fill(busy('0')));
   const refused = await failure(createMemoryService({ url: busyOnes.url }).search('documents'));
-  assert.deepEqual([refused.code, refused.status, busyOnes.asked.length], ['store-unavailable', 503, 3]);
+  assert.deepEqual([refused.code, refused.status, busyOnes.asked.length], ['store-unavailable', 503, 6]);
+  await failure(createMemoryService({ url: busyOnes.url }).search('documents', {}, {}, { retries: 1 }));
+  assert.equal(busyOnes.asked.length, 8);
   const deaf = await serving(silent);
   const timeout = await failure(createMemoryService({ url: deaf.url, timeoutMs: 50 }).get('m'));
   assert.deepEqual([timeout.code, timeout.status], ['timeout', 0]);
@@ -136,14 +138,17 @@ test('what no header can have is not sent', async () => {
   assert.equal(asked.length, 0);
 });
 
-test('a service is somewhere', () => {
+test('a service is somewhere', async () => {
   const both: ConnectionOptions = { url: 'http://127.0.0.1:9', socket: '/x' };
   assert.throws(() => createMemoryService(both), TypeError);
   assert.throws(() => createMemoryService({ url: 'no url' }), TypeError);
   for (const timeoutMs of [0, -1, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 31]) {
     assert.throws(() => createMemoryService({ timeoutMs }), RangeError, `${timeoutMs}`);
   }
-  for (const retries of [-1, 0.5]) assert.throws(() => createMemoryService({ retries }), RangeError);
+  for (const retries of [-1, 0.5]) {
+    assert.throws(() => createMemoryService({ retries }), RangeError);
+    await assert.rejects(createMemoryService().get('m', { retries }), RangeError);
+  }
 });
 
 test('a unix socket carries requests and answers whole', async () => {
