@@ -45,6 +45,8 @@ export function render(document: OpenApi): string {
   const schemas = sorted(document.components.schemas).map(([name, schema]) => declaration(name, schema));
   const operations = Object.entries(document.paths)
     .flatMap(([path, methods]) => Object.entries(methods).map(([method, operation]) => ({ path, method, operation })))
+    // A page for people: no program has a use for where it leads.
+    .filter(({ operation }) => !('302' in operation.responses))
     .sort((a, b) => compare(a.operation.operationId, b.operation.operationId));
   const types = operations.map(({ operation }) =>
     described(operation, `  ${operation.operationId}: ${exchange(operation)};`, '  '),
@@ -52,8 +54,9 @@ export function render(document: OpenApi): string {
   const table = operations.map(({ path, method, operation }) => {
     const sends = Object.keys(operation.requestBody?.content ?? {})[0];
     const type = sends === undefined ? '' : `, sends: '${sends}'`;
-    const text = answer(operation) === 'string' ? ', isText: true' : '';
-    return `  ${operation.operationId}: { method: '${method.toUpperCase()}', path: '${path}'${type}${text} },`;
+    const also = furtherAnswers(operation);
+    const further = also.length === 0 ? '' : `, answers: [${also.join(', ')}]`;
+    return `  ${operation.operationId}: { method: '${method.toUpperCase()}', path: '${path}'${type}${form(operation)}${further} },`;
   });
   return [
     HEAD,
@@ -75,7 +78,10 @@ function exchange(operation: Operation): string {
     if (parameters.length === 0) return [];
     const optional = parameters.some((parameter) => parameter.required) ? '' : '?';
     const members = parameters.map((parameter) => {
-      const text = `${key(parameter.name)}${parameter.required ? '' : '?'}: ${typeOf(parameter.schema, '        ')};`;
+      const type = typeOf(parameter.schema, '        ');
+      // As cursors come: null and undefined are left out.
+      const isLeftOut = place === 'query' && !parameter.required;
+      const text = `${key(parameter.name)}${parameter.required ? '' : '?'}: ${type}${isLeftOut ? ' | null | undefined' : ''};`;
       return described(parameter, `        ${text}`, '        ');
     });
     return [`      ${place}${optional}: {\n${members.join('\n')}\n      };`];
@@ -84,6 +90,22 @@ function exchange(operation: Operation): string {
   if (sent !== undefined) fields.push(`      body: ${typeOf(sent.schema ?? {}, '      ')};`);
   const request = fields.length === 0 ? 'Record<never, never>' : `{\n${fields.join('\n')}\n    }`;
   return `{\n    request: ${request};\n    answer: ${answer(operation)};\n  }`;
+}
+
+/** How the answer is read, if it is no JSON. */
+function form(operation: Operation): string {
+  const isStream = Object.keys(operation.responses['200']?.content ?? {})[0] === 'text/event-stream';
+  if (isStream) return ', isEvents: true';
+  return answer(operation) === 'string' ? ', isText: true' : '';
+}
+
+/** Statuses beside 2xx with an answer instead of a problem. */
+function furtherAnswers({ responses }: Operation): string[] {
+  const isAnswer = ([status, { content }]: [string, Content]) =>
+    /^[45]\d\d$/.test(status) && content?.['application/json'];
+  return Object.entries(responses)
+    .filter(isAnswer)
+    .map(([status]) => status);
 }
 
 /** What the operation answers if all goes well: JSON of a schema, or text. */

@@ -16,7 +16,7 @@ import {
   segment,
   type VersionOptions,
 } from './connection.js';
-import { eventsOf, type QualifyEvent } from './events.js';
+import { type DaemonEvent, daemonEvents, eventsOf, type QualifyEvent } from './events.js';
 import { OPERATIONS, type Operations, type QualifyAnswer, type QualifyRequest } from './openapi.js';
 import { CONDITIONAL, KEYED, READING } from './repetition.js';
 
@@ -25,8 +25,15 @@ export type AlmanacClient = Described & {
   /** Which tools fit this message, and why; as the events of a chat stream if a stream is named. */
   readonly qualify: {
     (request: { query: { stream: 'data-v1' | 'ui-v1' }; body: QualifyRequest } & CallOptions): Promise<QualifyEvent[]>;
-    (request: { query?: { stream?: undefined }; body: QualifyRequest } & CallOptions): Promise<QualifyAnswer>;
+    (request: { query?: { stream?: null | undefined }; body: QualifyRequest } & CallOptions): Promise<QualifyAnswer>;
   };
+  /**
+   * What happens, from now on, until `signal` or a `break` ends it: for await (const event of client.listenToEvents()). It
+   * throws when the connection breaks, and does not begin anew by itself.
+   */
+  readonly listenToEvents: (
+    request?: Operations['listenToEvents']['request'] & CallOptions,
+  ) => AsyncIterableIterator<DaemonEvent>;
   /**
    * Listen to an agent's chat stream: what a ReadableStream gives is passed on as it arrives. The call's `timeoutMs` runs from
    * the stream's end on; a stream that fails ends the call with its own error, and one whose call fails is cancelled. The
@@ -40,7 +47,7 @@ export type AlmanacClient = Described & {
 };
 
 type Described = {
-  readonly [Name in Exclude<keyof Operations, 'qualify' | 'readStream'>]: (
+  readonly [Name in Exclude<keyof Operations, 'listenToEvents' | 'qualify' | 'readStream'>]: (
     ...request: Record<never, never> extends Operations[Name]['request']
       ? [request?: Operations[Name]['request'] & OptionsOf<Name>]
       : [request: Operations[Name]['request'] & OptionsOf<Name>]
@@ -68,6 +75,10 @@ interface Place {
   sends?: string;
   /** Is the answer text, not JSON? */
   isText?: boolean;
+  /** Is it a stream of events that does not end by itself? */
+  isEvents?: boolean;
+  /** Statuses of 300 and more that are answers as well. */
+  answers?: readonly number[];
 }
 
 /** A client of the daemon at `options`. Operations of the admin socket answer through `socket` only. */
@@ -75,6 +86,8 @@ export function createAlmanacClient(options?: ConnectionOptions): AlmanacClient 
   const connection = new Connection(options);
   const methods = Object.entries<Place>(OPERATIONS).map(([name, place]) => {
     const method = (request: AnyRequest = {}) => {
+      if (place.isEvents)
+        return daemonEvents(connection.lines({ ...requestOf(name, place, request), body: undefined }));
       const answer = call(connection, name, place, request);
       // It is awaited only when the stream went to its user, and Node ends a process over a rejection that nobody awaits yet.
       if (request.body instanceof ReadableStream) answer.catch(() => {});
@@ -86,9 +99,15 @@ export function createAlmanacClient(options?: ConnectionOptions): AlmanacClient 
 }
 
 async function call(connection: Connection, name: string, place: Place, request: AnyRequest): Promise<unknown> {
+  const sent = requestOf(name, place, request);
+  if (request.query?.['stream'] != null) return eventsOf(await connection.text(sent));
+  return place.isText ? connection.text(sent) : connection.json(sent);
+}
+
+function requestOf(name: string, place: Place, request: AnyRequest): Request {
   const { path, query, body, idempotencyKey, ifVersion, ...options } = request;
   const isKeyed = isAmong(KEYED, name);
-  const sent: Request = {
+  return {
     ...options,
     method: place.method,
     path: place.path.replace(/\{(\w+)\}/g, (_, part: string) => segment(path?.[part], part)),
@@ -100,9 +119,8 @@ async function call(connection: Connection, name: string, place: Place, request:
     },
     body: place.sends?.includes('json') ? JSON.stringify(body) : (body as Request['body']),
     isRepeatable: place.method === 'GET' || isKeyed || isAmong(READING, name),
+    answers: place.answers,
   };
-  if (query?.['stream'] !== undefined) return eventsOf(await connection.text(sent));
-  return place.isText ? connection.text(sent) : connection.json(sent);
 }
 
 function isAmong(names: readonly string[], name: string): boolean {

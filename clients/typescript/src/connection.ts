@@ -55,18 +55,22 @@ export interface Request extends CallOptions {
   method: string;
   /** The path, percent-encoded. */
   path: string;
-  /** The query; what is undefined is left out. */
-  query?: Readonly<Record<string, string | number | boolean | undefined>> | undefined;
+  /** The query; what is null or undefined is left out. */
+  query?: Readonly<Record<string, string | number | boolean | null | undefined>> | undefined;
   /** Header fields, in lower case; what is undefined is left out. */
   headers?: Readonly<Record<string, string | undefined>>;
   /** The body, as it is sent. A stream can take as long as it wants: the call's time runs from its end on. */
   body?: string | ReadableStream<string | Uint8Array> | undefined;
   /** May it be done twice? By default only a `GET` may. */
   isRepeatable?: boolean;
+  /** Statuses of 300 and more whose JSON is an answer as well. */
+  answers?: readonly number[] | undefined;
 }
 
 /** What the daemon listens on unless it is told otherwise. */
 const DEFAULT_URL = 'http://127.0.0.1:7311';
+/** Longest silence of what does not end by itself, in ms: the daemon says something every 15 s. */
+const LONGEST_SILENCE_MS = 45_000;
 /** Longest wait before a call is repeated, whatever the daemon asks for, in ms. */
 const LONGEST_WAIT_MS = 5_000;
 
@@ -102,17 +106,46 @@ export class Connection {
     try {
       if (!(request.body instanceof ReadableStream)) {
         deadline.start();
-        return await this.#attempts(request, request.body, deadline.signal);
+        return (await this.#attempts(request, request.body, deadline.signal)).text;
       }
       const source = new SourceStream(request.body, () => deadline.start());
-      return await this.#attempts(request, source, deadline.signal).finally(() => source.cancel());
+      return (await this.#attempts(request, source, deadline.signal).finally(() => source.cancel())).text;
+    } finally {
+      deadline.clear();
+    }
+  }
+
+  /**
+   * The lines of an answer that does not end by itself, as they come. Throws as {@link text} does, also later: when the
+   * connection breaks, and when nothing comes for `timeoutMs` or {@link LONGEST_SILENCE_MS}, whichever is longer.
+   */
+  async *lines(request: Request & { body?: undefined }): AsyncIterableIterator<string> {
+    request.signal?.throwIfAborted();
+    const silence = Math.max(this.#timeoutMs, LONGEST_SILENCE_MS);
+    const deadline = new Deadline(this.#timeoutMs, request.signal);
+    deadline.start();
+    try {
+      const { chunks = [] } = await this.#attempts(request, undefined, deadline.signal, true);
+      deadline.start(silence);
+      try {
+        for await (const line of linesOf(chunks, () => deadline.start(silence))) yield line;
+      } catch (cause) {
+        request.signal?.throwIfAborted();
+        if (deadline.signal.aborted) throw AlmanacError.local('timeout', `nothing came for ${silence} ms`);
+        throw failure(new Unanswered(cause));
+      }
     } finally {
       deadline.clear();
     }
   }
 
   /** Tries until there is a good answer, or no hope of one. `ended` says that time is up, or that the caller gave up. */
-  async #attempts(request: Request, body: string | SourceStream | undefined, ended: AbortSignal): Promise<string> {
+  async #attempts(
+    request: Request,
+    body: string | SourceStream | undefined,
+    ended: AbortSignal,
+    isOpen = false,
+  ): Promise<Reply> {
     const source = body instanceof SourceStream ? body : undefined;
     const sent: Sent = {
       method: request.method,
@@ -120,13 +153,14 @@ export class Connection {
       headers: this.#headers(request),
       body: body instanceof SourceStream ? body.readable : body,
       signal: ended,
+      isOpen,
     };
     const isRepeatable = source === undefined && (request.isRepeatable ?? request.method === 'GET');
     const attempts = isRepeatable ? (request.retries ?? this.#retries) + 1 : 1;
     for (let attempt = 1; ; attempt += 1) {
       const outcome = await this.#send(sent).catch((cause: unknown) => new Unanswered(cause));
       // First, because an acknowledgement that came too late is one nevertheless.
-      if (!(outcome instanceof Unanswered) && outcome.status < 300) return outcome.text;
+      if (!(outcome instanceof Unanswered) && isAnswer(outcome, request)) return outcome;
       request.signal?.throwIfAborted();
       source?.throwIfFailed();
       if (ended.aborted) throw AlmanacError.local('timeout', `no answer within ${this.#timeoutMs} ms`);
@@ -157,6 +191,22 @@ export class Connection {
     const given = new Headers();
     for (const [name, value] of Object.entries(all)) if (value !== undefined) given.set(name, value);
     return Object.fromEntries(given);
+  }
+}
+
+function isAnswer({ status, header }: Reply, { answers }: Request): boolean {
+  if (status < 300) return true;
+  return answers?.includes(status) === true && header('content-type')?.startsWith('application/json') === true;
+}
+
+async function* linesOf(chunks: Iterable<Uint8Array> | AsyncIterable<Uint8Array>, heard: () => void) {
+  const decoder = new TextDecoder();
+  let rest = '';
+  for await (const chunk of chunks) {
+    heard();
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n');
+    rest = lines.pop() ?? '';
+    yield* lines;
   }
 }
 
@@ -238,6 +288,6 @@ export function segment(name: string | undefined, what: string): string {
 
 function search(query: Request['query']): string {
   const given = new URLSearchParams();
-  for (const [name, value] of Object.entries(query ?? {})) if (value !== undefined) given.append(name, String(value));
+  for (const [name, value] of Object.entries(query ?? {})) if (value != null) given.append(name, String(value));
   return given.size === 0 ? '' : `?${given}`;
 }

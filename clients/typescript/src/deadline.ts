@@ -52,10 +52,10 @@ export class Deadline {
     return this.#controller.signal;
   }
 
-  /** The time runs from now on. */
-  start(): void {
+  /** The time runs from now on: that of the call, unless `ms` are given. */
+  start(ms = this.#ms): void {
     clearTimeout(this.#timer);
-    if (!this.#isOver) this.#timer = setTimeout(this.#end, this.#ms);
+    if (!this.#isOver) this.#timer = setTimeout(this.#end, ms);
   }
 
   /** The call is over: nothing ends it any more. */

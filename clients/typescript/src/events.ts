@@ -1,4 +1,4 @@
-/** The events of a chat stream that answers `qualify`, of either protocol. */
+/** The events of a chat stream that answers `qualify`, of either protocol, and those of the daemon. */
 
 /** What a client of a chat shows: why, the intent, and which tools there are. */
 export interface QualifyEvent {
@@ -16,4 +16,21 @@ export function eventsOf(text: string): QualifyEvent[] {
     const { type, data } = JSON.parse(line.slice('data: '.length)) as { type: string; data?: QualifyEvent };
     return type.startsWith('data-') && data !== undefined ? [data] : [];
   });
+}
+
+/** Something that happened. */
+export interface DaemonEvent {
+  /** Such as `execution_recorded`; `missed` says that the listener was too slow, and how many it missed. */
+  type: string;
+  /** When, in RFC 3339. */
+  at: string;
+  /** Whatever that type has. */
+  [key: string]: unknown;
+}
+
+/** The events in the lines of `GET /v1/events`, as they come. */
+export async function* daemonEvents(lines: AsyncIterable<string>): AsyncIterableIterator<DaemonEvent> {
+  for await (const line of lines) {
+    if (line.startsWith('data: ')) yield JSON.parse(line.slice('data: '.length)) as DaemonEvent;
+  }
 }

@@ -45,6 +45,6 @@ export {
 } from './factories.js';
 export type { CallOptions, ConnectionOptions } from './connection.js';
 export { type AlmanacClient, createAlmanacClient } from './client.js';
-export type { QualifyEvent } from './events.js';
+export type { DaemonEvent, QualifyEvent } from './events.js';
 export { type WrappedTools, type WrapOptions, wrapTools } from './wrap-tools.js';
 export type * as wire from './openapi.js';

@@ -2435,7 +2435,7 @@ export interface Operations {
     request: {
       query?: {
         /** Whose memories; for the admin socket only. */
-        tenant?: string;
+        tenant?: string | null | undefined;
       };
       body: NewMemoryWithCognitiveProcessMetadata;
     };
@@ -2446,7 +2446,7 @@ export interface Operations {
     request: {
       query?: {
         /** Whose memories; for the admin socket only. */
-        tenant?: string;
+        tenant?: string | null | undefined;
       };
       body: NewMemoryWithDocumentMetadata;
     };
@@ -2457,7 +2457,7 @@ export interface Operations {
     request: {
       query?: {
         /** Whose memories; for the admin socket only. */
-        tenant?: string;
+        tenant?: string | null | undefined;
       };
       body: NewMemoryWithMessageMetadata;
     };
@@ -2468,7 +2468,7 @@ export interface Operations {
     request: {
       query?: {
         /** Whose memories; for the admin socket only. */
-        tenant?: string;
+        tenant?: string | null | undefined;
       };
       body: NewMemoryWithTaskMetadata;
     };
@@ -2483,7 +2483,7 @@ export interface Operations {
       };
       query?: {
         /** One tool. Default: all that wait. */
-        tool?: string;
+        tool?: string | null | undefined;
       };
     };
     answer: McpServerApproved;
@@ -2497,7 +2497,7 @@ export interface Operations {
       };
       query?: {
         /** One tool. Default: all that wait. */
-        tool?: string;
+        tool?: string | null | undefined;
       };
     };
     answer: McpServerApproved;
@@ -2525,7 +2525,7 @@ export interface Operations {
       };
       query?: {
         /** Whose memories; for the admin socket only. */
-        tenant?: string;
+        tenant?: string | null | undefined;
       };
     };
     answer: MemoryAnswer;
@@ -2559,11 +2559,11 @@ export interface Operations {
     request: {
       query?: {
         /** At most so many, 1 to 1000; 200 by default. */
-        limit?: number;
+        limit?: number | null | undefined;
         /** `nextCursor` of the page before. */
-        cursor?: string;
+        cursor?: string | null | undefined;
         /** Whose memories; `default` by default. */
-        tenant?: string;
+        tenant?: string | null | undefined;
       };
     };
     answer: ExportAnswer;
@@ -2573,9 +2573,9 @@ export interface Operations {
     request: {
       query?: {
         /** At most so many diagnostics, 1 to 1000; 100 by default. */
-        limit?: number;
+        limit?: number | null | undefined;
         /** `next_cursor` of the page before. After a reload between the two, findings of unchanged files are still listed once each. */
-        cursor?: string;
+        cursor?: string | null | undefined;
       };
     };
     answer: CatalogReport;
@@ -2584,11 +2584,6 @@ export interface Operations {
   getFleet: {
     request: Record<never, never>;
     answer: FleetAnswer;
-  };
-  /** A page for people: the console, or where it is not served one with links. */
-  getLanding: {
-    request: Record<never, never>;
-    answer: string;
   };
   /** Whether the process answers. */
   getLive: {
@@ -2604,9 +2599,9 @@ export interface Operations {
       };
       query?: {
         /** Also if it was deleted softly. */
-        includeDeleted?: boolean;
+        includeDeleted?: boolean | null | undefined;
         /** Whose memories; for the admin socket only. */
-        tenant?: string;
+        tenant?: string | null | undefined;
       };
     };
     answer: MemoryAnswer;
@@ -2620,13 +2615,13 @@ export interface Operations {
       };
       query?: {
         /** At most so many, 1 to 200; 100 by default. */
-        limit?: number;
+        limit?: number | null | undefined;
         /** `nextCursor` of the page before. */
-        cursor?: string;
+        cursor?: string | null | undefined;
         /** Also if it was deleted softly. */
-        includeDeleted?: boolean;
+        includeDeleted?: boolean | null | undefined;
         /** Whose memories; for the admin socket only. */
-        tenant?: string;
+        tenant?: string | null | undefined;
       };
     };
     answer: HistoryAnswer;
@@ -2640,9 +2635,9 @@ export interface Operations {
       };
       query?: {
         /** So many references far, 1 to 10; 1 by default. */
-        depth?: number;
+        depth?: number | null | undefined;
         /** Whose memories; for the admin socket only. */
-        tenant?: string;
+        tenant?: string | null | undefined;
       };
     };
     answer: RelationsAnswer;
@@ -2713,13 +2708,13 @@ export interface Operations {
       };
       query?: {
         /** The chat it is in, as namespace:type:id; needed if several have one of that name. */
-        chatId?: string;
+        chatId?: string | null | undefined;
         /** At most so many, 1 to 200; 100 by default. */
-        limit?: number;
+        limit?: number | null | undefined;
         /** `nextCursor` of the page before. */
-        cursor?: string;
+        cursor?: string | null | undefined;
         /** Whose memories; for the admin socket only. */
-        tenant?: string;
+        tenant?: string | null | undefined;
       };
     };
     answer: ThreadAnswer;
@@ -2733,7 +2728,7 @@ export interface Operations {
       };
       query?: {
         /** One mode only. */
-        mode?: string;
+        mode?: string | null | undefined;
       };
     };
     answer: TimingPage;
@@ -2768,7 +2763,7 @@ export interface Operations {
     request: {
       query?: {
         /** Whose memories; `default` by default. */
-        tenant?: string;
+        tenant?: string | null | undefined;
       };
       body: ImportRequest;
     };
@@ -2779,19 +2774,19 @@ export interface Operations {
     request: {
       query?: {
         /** Calls of this tool only. */
-        tool?: string;
+        tool?: string | null | undefined;
         /** Calls of this session only. */
-        session?: string;
+        session?: string | null | undefined;
         /** Calls that ended so only. */
-        outcome?: 'success' | 'error' | 'timeout' | 'cancelled';
+        outcome?: 'success' | 'error' | 'timeout' | 'cancelled' | null | undefined;
         /** Calls that ended then or later: RFC 3339, or milliseconds since the epoch. */
-        since?: string;
+        since?: string | null | undefined;
         /** Calls that ended before then, written likewise. */
-        until?: string;
+        until?: string | null | undefined;
         /** At most so many, 1 to 1000; 100 by default. */
-        limit?: number;
+        limit?: number | null | undefined;
         /** `next_cursor` of the page before. */
-        cursor?: string;
+        cursor?: string | null | undefined;
       };
     };
     answer: ExecutionList;
@@ -2811,9 +2806,9 @@ export interface Operations {
     request: {
       query?: {
         /** At most so many, 1 to 1000; 100 by default. */
-        limit?: number;
+        limit?: number | null | undefined;
         /** `next_cursor` of the page before. */
-        cursor?: string;
+        cursor?: string | null | undefined;
       };
     };
     answer: PresetPage;
@@ -2848,9 +2843,9 @@ export interface Operations {
     request: {
       query?: {
         /** At most so many, 1 to 1000; 100 by default. */
-        limit?: number;
+        limit?: number | null | undefined;
         /** `nextCursor` of the page before. */
-        cursor?: string;
+        cursor?: string | null | undefined;
       };
     };
     answer: SessionList;
@@ -2864,7 +2859,7 @@ export interface Operations {
       };
       query?: {
         /** The mode as `getTiming` names it, `#error` at its end for calls that failed; none if absent. */
-        mode?: string;
+        mode?: string | null | undefined;
       };
     };
     answer: CallPoints;
@@ -2874,9 +2869,9 @@ export interface Operations {
     request: {
       query?: {
         /** At most so many, 1 to 1000; 100 by default. */
-        limit?: number;
+        limit?: number | null | undefined;
         /** `next_cursor` of the page before. */
-        cursor?: string;
+        cursor?: string | null | undefined;
       };
     };
     answer: TimingPage;
@@ -2890,7 +2885,7 @@ export interface Operations {
       };
       query?: {
         /** At most so many, 1 to 1000; 100 by default. */
-        limit?: number;
+        limit?: number | null | undefined;
       };
     };
     answer: ChoiceList;
@@ -2900,23 +2895,23 @@ export interface Operations {
     request: {
       query?: {
         /** Tools of this category. */
-        category?: string;
+        category?: string | null | undefined;
         /** Tools with this capability. */
-        capability?: string;
+        capability?: string | null | undefined;
         /** Tools with this keyword. */
-        keyword?: string;
+        keyword?: string | null | undefined;
         /** Tools with this provider. */
-        provider?: string;
+        provider?: string | null | undefined;
         /** Tools with a prerequisite in this environment variable. */
-        env_var?: string;
+        env_var?: string | null | undefined;
         /** Tools with a common error that this message, or a part of one, goes with. */
-        error?: string;
+        error?: string | null | undefined;
         /** Rank by this message as `POST /v1/qualify` does, and list only what may be meant. */
-        q?: string;
+        q?: string | null | undefined;
         /** At most so many, 1 to 1000; 100 by default. */
-        limit?: number;
+        limit?: number | null | undefined;
         /** `next_cursor` of the page before. */
-        cursor?: string;
+        cursor?: string | null | undefined;
       };
     };
     answer: ToolPage;
@@ -2926,9 +2921,9 @@ export interface Operations {
     request: {
       query?: {
         /** Events of these types only, separated by commas. Default: all. */
-        types?: string;
+        types?: string | null | undefined;
         /** First so many of those that are kept, 0 to 2000. Default: 0. */
-        last?: number;
+        last?: number | null | undefined;
       };
     };
     answer: string;
@@ -2945,7 +2940,7 @@ export interface Operations {
     request: {
       query?: {
         /** Whose memories; `default` by default. */
-        tenant?: string;
+        tenant?: string | null | undefined;
       };
       body: PurgeRequest;
     };
@@ -2956,7 +2951,7 @@ export interface Operations {
     request: {
       query?: {
         /** data-v1 or ui-v1: answer as the events of that chat stream; also by `Accept: text/event-stream`. */
-        stream?: 'data-v1' | 'ui-v1';
+        stream?: 'data-v1' | 'ui-v1' | null | undefined;
       };
       body: QualifyRequest;
     };
@@ -2967,9 +2962,9 @@ export interface Operations {
     request: {
       query?: {
         /** data-v1 or ui-v1; may be left out with the protocol's header. */
-        protocol?: 'data-v1' | 'ui-v1';
+        protocol?: 'data-v1' | 'ui-v1' | null | undefined;
         /** The session to which the calls belong. */
-        session_id?: string;
+        session_id?: string | null | undefined;
       };
       body: string;
     };
@@ -2987,7 +2982,7 @@ export interface Operations {
     request: {
       query?: {
         /** false: do not wait for the outcome. Default: true. */
-        wait?: boolean;
+        wait?: boolean | null | undefined;
       };
     };
     answer: ReloadAnswer | ReloadStarted;
@@ -2997,7 +2992,7 @@ export interface Operations {
     request: {
       query?: {
         /** data-v1 or ui-v1: answer as the events of that chat stream; also by `Accept: text/event-stream`. */
-        stream?: 'data-v1' | 'ui-v1';
+        stream?: 'data-v1' | 'ui-v1' | null | undefined;
       };
       body: MissRequest;
     };
@@ -3008,7 +3003,7 @@ export interface Operations {
     request: {
       query?: {
         /** data-v1 or ui-v1: answer as the events of that chat stream; also by `Accept: text/event-stream`. */
-        stream?: 'data-v1' | 'ui-v1';
+        stream?: 'data-v1' | 'ui-v1' | null | undefined;
       };
       body: UsageRequest;
     };
@@ -3043,7 +3038,7 @@ export interface Operations {
       };
       query?: {
         /** Whose memories; for the admin socket only. */
-        tenant?: string;
+        tenant?: string | null | undefined;
       };
     };
     answer: MemoryAnswer;
@@ -3053,7 +3048,7 @@ export interface Operations {
     request: {
       query?: {
         /** Whose memories; for the admin socket only. */
-        tenant?: string;
+        tenant?: string | null | undefined;
       };
       body: SearchRequest;
     };
@@ -3064,7 +3059,7 @@ export interface Operations {
     request: {
       query?: {
         /** Whose memories; for the admin socket only. */
-        tenant?: string;
+        tenant?: string | null | undefined;
       };
       body: SearchRequest;
     };
@@ -3075,7 +3070,7 @@ export interface Operations {
     request: {
       query?: {
         /** Whose memories; for the admin socket only. */
-        tenant?: string;
+        tenant?: string | null | undefined;
       };
       body: SearchRequest;
     };
@@ -3086,7 +3081,7 @@ export interface Operations {
     request: {
       query?: {
         /** Whose memories; for the admin socket only. */
-        tenant?: string;
+        tenant?: string | null | undefined;
       };
       body: SearchRequest;
     };
@@ -3097,7 +3092,7 @@ export interface Operations {
     request: {
       query?: {
         /** Whose memories; for the admin socket only. */
-        tenant?: string;
+        tenant?: string | null | undefined;
       };
       body: SearchRequest;
     };
@@ -3129,7 +3124,7 @@ export interface Operations {
       };
       query?: {
         /** Whose memories; for the admin socket only. */
-        tenant?: string;
+        tenant?: string | null | undefined;
       };
       body: PatchRequest;
     };
@@ -3154,7 +3149,6 @@ export const OPERATIONS = {
   exportMemories: { method: 'GET', path: '/-/memories/export' },
   getCatalog: { method: 'GET', path: '/v1/catalog' },
   getFleet: { method: 'GET', path: '/v1/fleet' },
-  getLanding: { method: 'GET', path: '/', isText: true },
   getLive: { method: 'GET', path: '/live' },
   getMemory: { method: 'GET', path: '/v1/memories/{id}' },
   getMemoryHistory: { method: 'GET', path: '/v1/memories/{id}/history' },
@@ -3164,7 +3158,7 @@ export const OPERATIONS = {
   getOpenapi: { method: 'GET', path: '/openapi.json' },
   getOverview: { method: 'GET', path: '/v1/overview' },
   getPreset: { method: 'GET', path: '/v1/presets/{name}' },
-  getReady: { method: 'GET', path: '/ready' },
+  getReady: { method: 'GET', path: '/ready', answers: [503] },
   getRelations: { method: 'GET', path: '/v1/relations' },
   getSession: { method: 'GET', path: '/v1/sessions/{name}' },
   getStatus: { method: 'GET', path: '/-/status' },
@@ -3186,7 +3180,7 @@ export const OPERATIONS = {
   listTiming: { method: 'GET', path: '/v1/timing' },
   listToolChoices: { method: 'GET', path: '/v1/tools/{name}/choices' },
   listTools: { method: 'GET', path: '/v1/tools' },
-  listenToEvents: { method: 'GET', path: '/v1/events', isText: true },
+  listenToEvents: { method: 'GET', path: '/v1/events', isEvents: true },
   matchPresets: { method: 'POST', path: '/v1/presets/match', sends: 'application/json' },
   purgeMemories: { method: 'POST', path: '/-/memories/purge', sends: 'application/json' },
   qualify: { method: 'POST', path: '/v1/qualify', sends: 'application/json' },

@@ -9,15 +9,20 @@ export interface Sent {
   path: string;
   headers: Record<string, string>;
   body: string | ReadableStream<Uint8Array> | undefined;
-  /** Ends it. */
+  /** Ends it, and a good answer's `chunks`. */
   signal: AbortSignal;
+  /** Does a good answer come bit by bit? */
+  isOpen: boolean;
 }
 
 /** An answer. */
 export interface Reply {
   status: number;
   header(name: string): string | null | undefined;
+  /** All of it; empty if it comes bit by bit. */
   text: string;
+  /** What comes bit by bit. */
+  chunks?: AsyncIterable<Uint8Array>;
 }
 
 /** Sends a request; throws whatever kept it from an answer. */
@@ -31,12 +36,14 @@ const MOST_IDLE_SOCKETS = 2;
 /** To a daemon at an URL, whose path is a prefix of all paths. */
 export function overTcp(base: URL): Send {
   const root = base.href.replace(/[?#].*$/, '').replace(/\/$/, '');
-  return async ({ path, body, ...sent }) => {
+  return async ({ path, body, isOpen, ...sent }) => {
     const init = { ...sent, redirect: 'manual' } as const;
     // Without `duplex` a stream is not sent; the platform's types do not know it yet.
     const whole = body === undefined ? init : { ...init, body, ...(typeof body !== 'string' && { duplex: 'half' }) };
     const response = await fetch(root + path, whole as RequestInit);
-    return { status: response.status, header: (name) => response.headers.get(name), text: await response.text() };
+    const head = { status: response.status, header: (name: string) => response.headers.get(name) };
+    if (isOpen && response.ok && response.body !== null) return { ...head, text: '', chunks: response.body };
+    return { ...head, text: await response.text() };
   };
 }
 
@@ -46,14 +53,14 @@ export function throughSocket(socketPath: string): Send {
     const agent = new http.Agent({ keepAlive: true, maxSockets: MOST_SOCKETS, maxFreeSockets: MOST_IDLE_SOCKETS });
     return { http, Readable, agent };
   });
-  return async ({ body, headers, ...sent }) => {
+  return async ({ body, headers, isOpen, ...sent }) => {
     const { http, Readable, agent } = await loaded;
     const isStream = typeof body === 'object';
     return new Promise((done, failed) => {
-      // A stream may go on for long, and must not take a connection that others wait for.
-      const way = { socketPath, agent: isStream ? false : agent };
+      // What goes on for long must not take a connection that others wait for.
+      const way = { socketPath, agent: isStream || isOpen ? false : agent };
       const request = http.request({ ...sent, ...way, headers: { host: 'localhost', ...headers } }, (message) =>
-        read(message).then(done, failed),
+        read(message, isOpen).then(done, failed),
       );
       request.once('error', failed);
       if (!isStream) return void request.end(body);
@@ -63,9 +70,11 @@ export function throughSocket(socketPath: string): Send {
   };
 }
 
-async function read(message: IncomingMessage): Promise<Reply> {
+async function read(message: IncomingMessage, isOpen: boolean): Promise<Reply> {
+  const status = message.statusCode ?? 0;
+  const head = { status, header: (name: string) => [message.headers[name]].flat()[0] };
+  if (isOpen && status >= 200 && status < 300) return { ...head, text: '', chunks: message };
   const chunks: Buffer[] = [];
   for await (const chunk of message) chunks.push(chunk as Buffer);
-  const header = (name: string) => [message.headers[name]].flat()[0];
-  return { status: message.statusCode ?? 0, header, text: Buffer.concat(chunks).toString('utf8') };
+  return { ...head, text: Buffer.concat(chunks).toString('utf8') };
 }

@@ -111,6 +111,38 @@ test('what is no daemon is told', async () => {
   assert.match(nobody.message, /ENOENT/);
 });
 
+test('a daemon that is not ready says what is missing', async () => {
+  const answer = { ready: false, missing: ['catalog'] };
+  const starting: RequestListener = (_, response) =>
+    response.writeHead(503, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
+  const { url } = await serving(starting, busy('0'), starting);
+  const client = createAlmanacClient({ url });
+  assert.deepEqual(await client.getReady(), answer);
+  assert.deepEqual(await client.getReady(), answer, 'after a problem');
+  const elsewhere = await serving(starting);
+  const error = await failure(createAlmanacClient({ url: elsewhere.url, retries: 0 }).getLive());
+  assert.deepEqual([error.code, error.status], ['not-almanac', 503]);
+});
+
+test('events that nobody sends, or that break off, are told', { timeout: 10_000 }, async () => {
+  const cut: RequestListener = (request, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: {"type":"a"}\n\ndata: {"ty');
+    setImmediate(() => request.socket.destroy());
+  };
+  for (const [answer, code] of [
+    [silent, 'timeout'],
+    [cut, 'unreachable'],
+    [json(403, { title: '', status: 403, code: 'missing-scope', detail: 'no' }), 'missing-scope'],
+  ] as const) {
+    const { url } = await serving(answer);
+    const events = createAlmanacClient({ url, timeoutMs: 100, retries: 0 }).listenToEvents();
+    const all = async () => {
+      for await (const { type } of events) assert.equal(type, 'a');
+    };
+    assert.equal((await failure(all())).code, code);
+  }
+});
+
 test('the token, the prefix and the query arrive', async () => {
   const { url, asked } = await serving(json(200, memory), json(200, { items: [], total: 0 }));
   await createMemoryService({ url: `${url}/prefix/`, token: 'secret' }).get('a/b c', { includeDeleted: true });

@@ -104,18 +104,55 @@ test('a selection is read as events from either stream', async () => {
 
 test('a stream is passed on as it arrives', async () => {
   for (const way of [{ url: daemon.url }, { socket: daemon.socket }]) {
-    const client = createAlmanacClient({ ...way, timeoutMs: 50 });
+    const client = createAlmanacClient({ ...way, timeoutMs: 500 });
     const { readable, writable } = new TransformStream<string, string>();
     const session_id = `live-${Object.keys(way)}`;
     const answer = client.readStream({ query: { protocol: 'data-v1', session_id }, body: readable });
     const writer = writable.getWriter();
     await writer.write('9:{"toolCallId":"c","toolName":"web_search","args":{}}\n');
     // Longer than a call may take, and long enough for the daemon to see two arrivals.
-    await new Promise((done) => setTimeout(done, 120));
+    await new Promise((done) => setTimeout(done, 600));
     await writer.write('a:{"toolCallId":"c","result":1}\n');
     await writer.close();
     const read = await answer;
     assert.deepEqual([read.recorded, read.calls[0]?.tool_name], [1, 'web_search'], JSON.stringify(read));
     assert.ok((read.calls[0]?.duration_ms ?? 0) >= 50, JSON.stringify(read));
   }
+});
+
+test('what happens is heard as it happens', { timeout: 20_000 }, async () => {
+  for (const way of [{ url: daemon.url }, { socket: daemon.socket }]) {
+    const client = createAlmanacClient(way);
+    const tell = (tool_name: string) => client.recordExecutions({ body: { tool_name, duration_ms: 1 } });
+    await tell('first');
+    const controller = new AbortController();
+    const query = { types: 'execution_recorded', last: 1 };
+    const events = client.listenToEvents({ query, signal: controller.signal });
+    const tools: unknown[] = [];
+    for await (const { tool } of events) {
+      tools.push(tool);
+      if (tools.length === 2) break;
+      await tell('second');
+    }
+    assert.deepEqual(tools, ['first', 'second'], JSON.stringify(way));
+    assert.equal((await events.next()).done, true);
+    const reason = new Error('enough');
+    const others = client.listenToEvents({ query, signal: controller.signal });
+    assert.equal((await others.next()).value.type, 'execution_recorded');
+    const next = others.next();
+    controller.abort(reason);
+    await assert.rejects(next, (error) => error === reason);
+  }
+});
+
+test('a list is walked by its cursors', async () => {
+  const client = createAlmanacClient({ url: daemon.url });
+  const names: string[] = [];
+  let cursor: string | null | undefined;
+  do {
+    const page = await client.listTools({ query: { limit: 200, cursor, category: null } });
+    names.push(...page.items.map(({ name }) => name));
+    cursor = page.next_cursor;
+  } while (cursor);
+  assert.equal(new Set(names).size, (await client.listTools()).total);
 });
