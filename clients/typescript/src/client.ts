@@ -18,6 +18,7 @@ import {
 } from './connection.js';
 import { type DaemonEvent, daemonEvents, eventsOf, type QualifyEvent } from './events.js';
 import { OPERATIONS, type Operations, type QualifyAnswer, type QualifyRequest } from './openapi.js';
+import { toJson } from './json.js';
 import { CONDITIONAL, KEYED, READING } from './repetition.js';
 
 /** A method for each operation. */
@@ -117,7 +118,7 @@ function requestOf(name: string, place: Place, request: AnyRequest): Request {
       'idempotency-key': isKeyed ? (idempotencyKey ?? globalThis.crypto.randomUUID()) : undefined,
       'if-match': isAmong(CONDITIONAL, name) ? ifMatch(ifVersion) : undefined,
     },
-    body: place.sends?.includes('json') ? JSON.stringify(body) : (body as Request['body']),
+    body: place.sends?.includes('json') ? toJson(body) : (body as Request['body']),
     isRepeatable: place.method === 'GET' || isKeyed || isAmong(READING, name),
     answers: place.answers,
   };

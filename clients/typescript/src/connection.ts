@@ -283,7 +283,7 @@ export function segment(name: string | undefined, what: string): string {
   if (name === undefined || name === '' || name === '.' || name === '..') {
     throw new RangeError(`${what} cannot be ${JSON.stringify(name)}`);
   }
-  return encodeURIComponent(name);
+  return encodeURIComponent(name.toWellFormed());
 }
 
 function search(query: Request['query']): string {

@@ -42,7 +42,7 @@ interface MemoryOf<C extends MemoryCollection> {
   kind: KindOf[C];
   /** The text. */
   content: string;
-  /** The typed metadata, and the writer's own keys as they were given. */
+  /** The typed metadata, and the writer's own keys as they were given; whole numbers beyond ±(2^53 − 1) are rounded. */
   metadata: MetadataOf[C] & { [key: string]: unknown };
   /** 1 when it is added, one more with each change. */
   version: number;

@@ -15,7 +15,11 @@ import type {
 /** The version of the metadata's format. */
 export const SCHEMA_VERSION = '1.0.0';
 
-/** What all metadata has. Keys beside those of a kind are the writer's own: they are kept and come back as they were. */
+/**
+ * What all metadata has. Keys beside those of a kind are the writer's own: they are kept and come back as they were. Only whole
+ * numbers beyond ±(2^53 − 1), such as ids that another program wrote, are rounded when they are read, as all of JavaScript's
+ * are; writing one is refused with a RangeError. As strings they are kept.
+ */
 export interface BaseMetadata {
   /** How much it matters; derived from the score if only that is given. */
   importance?: ImportanceLevel;

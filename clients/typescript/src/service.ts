@@ -10,6 +10,7 @@ import {
   segment,
   type VersionOptions,
 } from './connection.js';
+import { toJson } from './json.js';
 import type {
   CommonCriteria,
   CriteriaOf,
@@ -110,7 +111,7 @@ class DaemonMemoryService implements MemoryService {
     const { idempotencyKey = globalThis.crypto.randomUUID(), ...call } = options;
     return this.#call('POST', `memories/${segment(collection, 'a collection')}`, call, {
       headers: { 'idempotency-key': idempotencyKey },
-      body: JSON.stringify({ content, metadata }),
+      body: toJson({ content, metadata }),
       isRepeatable: true,
     });
   }
@@ -138,7 +139,7 @@ class DaemonMemoryService implements MemoryService {
     options: SearchOptions | undefined,
     call: CallOptions,
   ): Promise<SearchResults<Found<C>>> {
-    const request = { body: JSON.stringify({ criteria: whole(criteria), options }), isRepeatable: true };
+    const request = { body: toJson({ criteria: whole(criteria), options }), isRepeatable: true };
     type Answer = { memories: Found<C>[]; total: number; nextCursor?: string };
     const found = await this.#call<Answer>('POST', path, call, request);
     return page(found.memories, found.total, found.nextCursor);
@@ -163,7 +164,7 @@ class DaemonMemoryService implements MemoryService {
   }
 
   async update(id: string, patch: MemoryPatch, options: ChangeOptions = {}): Promise<Memory> {
-    return this.#change('PATCH', memory(id), options, JSON.stringify(patch));
+    return this.#change('PATCH', memory(id), options, toJson(patch));
   }
 
   async delete(id: string, options: ChangeOptions = {}): Promise<Memory> {

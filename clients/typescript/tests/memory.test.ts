@@ -424,3 +424,9 @@ test('a service through the socket sees the same', async () => {
   const client = createAlmanacClient({ url: daemon.url });
   assert.equal((await client.getMemory({ path: { id } })).id, id);
 });
+
+test('a text that was cut inside a character is kept', async () => {
+  const service = createMemoryService({ url: daemon.url });
+  const { id } = await service.add('documents', 'whale 🐳'.slice(0, 7), { source: 'user', agentId: 'agent:a:b' });
+  assert.equal((await service.get(id)).content, 'whale \ufffd');
+});
