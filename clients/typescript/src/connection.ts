@@ -12,11 +12,14 @@ import { overTcp, type Reply, type Send, type Sent, throughSocket } from './tran
 
 /** Where the daemon is, and how it is talked to. */
 export interface ConnectionOptions {
-  /** Where it listens; `http://127.0.0.1:7311` by default. A path is a prefix of all paths, as behind a proxy. */
+  /**
+   * Where it listens; by default `ALMANAC_URL` of the environment, else `http://127.0.0.1:7311`. A path is a prefix of all
+   * paths, as behind a proxy.
+   */
   url?: string | URL;
   /** Path of a unix socket of the daemon, instead of `url`. */
   socket?: string;
-  /** A token of the daemon's file of tokens. */
+  /** A token of the daemon's file of tokens; `ALMANAC_TOKEN` of the environment by default. */
   token?: string;
   /** How long a call may take, repetitions included, in ms, 1 to 2147483647; 30000 by default. */
   timeoutMs?: number;
@@ -82,15 +85,15 @@ export class Connection {
   readonly #retries: number;
 
   /**
-   * Throws a TypeError if the URL is none or there is a socket as well, and a RangeError if `timeoutMs` is not 1 to
+   * Throws a TypeError if the URL is none, has credentials, or there is a socket as well, and a RangeError if `timeoutMs` is not 1 to
    * 2147483647 or `retries` is no whole number.
    */
   constructor({ url, socket, token, timeoutMs = 30_000, retries = 5 }: ConnectionOptions = {}) {
     if (url !== undefined && socket !== undefined) throw new TypeError('either url or socket says where the daemon is');
     checkTimeout('timeoutMs', timeoutMs);
     checkRetries(retries);
-    this.#send = socket === undefined ? overTcp(new URL(url ?? DEFAULT_URL)) : throughSocket(socket);
-    this.#token = token;
+    this.#send = socket === undefined ? overTcp(locator(url)) : throughSocket(socket);
+    this.#token = token ?? fromEnvironment('ALMANAC_TOKEN');
     this.#timeoutMs = timeoutMs;
     this.#retries = retries;
   }
@@ -189,8 +192,30 @@ export class Connection {
       'content-type': body === undefined ? undefined : (headers?.['content-type'] ?? 'application/json'),
     };
     const given = new Headers();
-    for (const [name, value] of Object.entries(all)) if (value !== undefined) given.set(name, value);
+    for (const [name, value] of Object.entries(all)) if (value !== undefined) setHeader(given, name, value);
     return Object.fromEntries(given);
+  }
+}
+
+/** Where a daemon listens. */
+function locator(url: string | URL | undefined): URL {
+  const whole = new URL(url ?? fromEnvironment('ALMANAC_URL') ?? DEFAULT_URL);
+  // fetch refuses them as well, and shows them.
+  if (whole.username || whole.password) throw new TypeError('a URL has no credentials here; give a token');
+  return whole;
+}
+
+/** What a variable of the environment says; there may be no environment, and an empty variable says nothing. */
+function fromEnvironment(name: string): string | undefined {
+  return globalThis.process?.env[name] || undefined;
+}
+
+/** Sets a header; the platform's error would show the value, which may be a token. */
+function setHeader(headers: Headers, name: string, value: string): void {
+  try {
+    headers.set(name, value);
+  } catch {
+    throw new TypeError(`${name} has a character that no header can have`);
   }
 }
 

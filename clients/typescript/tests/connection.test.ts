@@ -2,10 +2,14 @@ import assert from 'node:assert/strict';
 import { getEventListeners, once } from 'node:events';
 import type { RequestListener } from 'node:http';
 import { test } from 'node:test';
+import { inspect } from 'node:util';
 
 import { type ConnectionOptions, createAlmanacClient, createMemoryService } from '../src/index.js';
 import { failure } from './failure.js';
 import { broken, busy, json, serving, servingSocket, silent } from './serving.js';
+
+// None of the developer's own.
+delete process.env['ALMANAC_TOKEN'];
 
 const memory = { id: 'm', kind: 'document', content: 'c', metadata: {}, version: 1, createdAt: '', updatedAt: '' };
 
@@ -163,9 +167,31 @@ test('a name that no path can have is refused before it is sent', async () => {
   await assert.rejects(client.getTool({ path: { name: '' } }), RangeError);
 });
 
+test('the environment says where the daemon is, and who asks, unless it is said', async () => {
+  const here = await serving(json(200, memory), json(200, memory), json(200, memory));
+  const there = await serving(json(200, memory));
+  try {
+    process.env['ALMANAC_URL'] = here.url;
+    process.env['ALMANAC_TOKEN'] = 'secret';
+    await createMemoryService().get('m');
+    await createMemoryService({ token: 'own' }).get('m');
+    await createMemoryService({ url: there.url }).get('m');
+    process.env['ALMANAC_TOKEN'] = '';
+    await createMemoryService().get('m');
+  } finally {
+    delete process.env['ALMANAC_URL'];
+    delete process.env['ALMANAC_TOKEN'];
+  }
+  const tokens = [...here.asked, ...there.asked].map(({ headers }) => headers.authorization);
+  assert.deepEqual(tokens, ['Bearer secret', 'Bearer own', undefined, 'Bearer secret']);
+});
+
 test('what no header can have is not sent', async () => {
   const { url, asked } = await serving();
-  await assert.rejects(createMemoryService({ url, token: 'a\nb' }).get('m'), TypeError);
+  await assert.rejects(
+    createMemoryService({ url, token: 'qq\nzz' }).get('m'),
+    (error) => error instanceof TypeError && !/qq|zz/.test(inspect(error)),
+  );
   await assert.rejects(createMemoryService({ url }).add('documents', 'c', {}, { idempotencyKey: '東' }), TypeError);
   assert.equal(asked.length, 0);
 });
@@ -174,6 +200,10 @@ test('a service is somewhere', async () => {
   const both: ConnectionOptions = { url: 'http://127.0.0.1:9', socket: '/x' };
   assert.throws(() => createMemoryService(both), TypeError);
   assert.throws(() => createMemoryService({ url: 'no url' }), TypeError);
+  assert.throws(
+    () => createMemoryService({ url: 'http://a:secret@127.0.0.1' }),
+    (error) => error instanceof TypeError && !/secret/.test(inspect(error)),
+  );
   for (const timeoutMs of [0, -1, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 31]) {
     assert.throws(() => createMemoryService({ timeoutMs }), RangeError, `${timeoutMs}`);
   }
