@@ -17,7 +17,7 @@ export interface ConnectionOptions {
    * paths, as behind a proxy.
    */
   url?: string | URL;
-  /** Path of a unix socket of the daemon, instead of `url`. */
+  /** Path of a unix socket of the daemon, instead of `url`. At most 8 calls go through it at once, beside streams. */
   socket?: string;
   /** A token of the daemon's file of tokens; `ALMANAC_TOKEN` of the environment by default. */
   token?: string;
@@ -85,8 +85,8 @@ export class Connection {
   readonly #retries: number;
 
   /**
-   * Throws a TypeError if the URL is none, has credentials, or there is a socket as well, and a RangeError if `timeoutMs` is not 1 to
-   * 2147483647 or `retries` is no whole number.
+   * Throws a TypeError if the URL is none, has credentials, or there is a socket as well, and a RangeError if `timeoutMs` is
+   * not 1 to 2147483647 or `retries` is no whole number.
    */
   constructor({ url, socket, token, timeoutMs = 30_000, retries = 5 }: ConnectionOptions = {}) {
     if (url !== undefined && socket !== undefined) throw new TypeError('either url or socket says where the daemon is');
@@ -104,7 +104,6 @@ export class Connection {
    */
   async text(request: Request): Promise<string> {
     request.signal?.throwIfAborted();
-    if (request.retries !== undefined) checkRetries(request.retries);
     const deadline = new Deadline(this.#timeoutMs, request.signal);
     try {
       if (!(request.body instanceof ReadableStream)) {
@@ -131,7 +130,12 @@ export class Connection {
       const { chunks = [] } = await this.#attempts(request, undefined, deadline.signal, true);
       deadline.start(silence);
       try {
-        for await (const line of linesOf(chunks, () => deadline.start(silence))) yield line;
+        for await (const line of linesOf(chunks, () => deadline.start(silence))) {
+          // What its reader does with a line may take as long as it wants.
+          deadline.pause();
+          yield line;
+          deadline.start(silence);
+        }
       } catch (cause) {
         request.signal?.throwIfAborted();
         if (deadline.signal.aborted) throw AlmanacError.local('timeout', `nothing came for ${silence} ms`);
@@ -149,6 +153,8 @@ export class Connection {
     ended: AbortSignal,
     isOpen = false,
   ): Promise<Reply> {
+    const { retries = this.#retries } = request;
+    checkRetries(retries);
     const source = body instanceof SourceStream ? body : undefined;
     const sent: Sent = {
       method: request.method,
@@ -159,7 +165,7 @@ export class Connection {
       isOpen,
     };
     const isRepeatable = source === undefined && (request.isRepeatable ?? request.method === 'GET');
-    const attempts = isRepeatable ? (request.retries ?? this.#retries) + 1 : 1;
+    const attempts = isRepeatable ? retries + 1 : 1;
     for (let attempt = 1; ; attempt += 1) {
       const outcome = await this.#send(sent).catch((cause: unknown) => new Unanswered(cause));
       // First, because an acknowledgement that came too late is one nevertheless.

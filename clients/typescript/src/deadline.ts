@@ -58,6 +58,11 @@ export class Deadline {
     if (!this.#isOver) this.#timer = setTimeout(this.#end, ms);
   }
 
+  /** The time does not run until the next {@link start}. */
+  pause(): void {
+    clearTimeout(this.#timer);
+  }
+
   /** The call is over: nothing ends it any more. */
   clear(): void {
     this.#isOver = true;

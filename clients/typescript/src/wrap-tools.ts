@@ -11,6 +11,9 @@ interface AnyTool {
   execute?: ((input: any, options: any) => any) | undefined;
 }
 
+/** How long a message waits for the records of calls before it, in ms. */
+const RECORDS_WAIT_MS = 250;
+
 /** How tools are wrapped. */
 export interface WrapOptions {
   /** The conversation: its calls make up its history, and its context is kept. */
@@ -32,8 +35,8 @@ export interface WrappedTools<T extends Record<string, AnyTool>> {
   readonly tools: T;
   /**
    * The names that fit a message, for `activeTools`. Tools that Almanac has no document of are always among them, and if
-   * it does not answer within `choiceTimeoutMs`, all are. Calls before it are recorded first, so that they count for the
-   * message before.
+   * it does not answer within `choiceTimeoutMs`, all are. Records of calls before it are waited for, for 250 ms, so that
+   * they count for the message before.
    */
   forMessage(message: string): Promise<(keyof T & string)[]>;
   /**
@@ -63,7 +66,7 @@ export function wrapTools<T extends Record<string, AnyTool>>(
   const recorder = new ExecutionRecorder(almanac, sessionId, report);
   const names = Object.keys(tools) as (keyof T & string)[];
   const fitting = async (message: string, signal: AbortSignal) => {
-    await recorder.settled();
+    await within(RECORDS_WAIT_MS, () => recorder.settled()).catch(() => {});
     // A broken connection is replaced, and a daemon that is away is not waited for.
     const call = { signal, retries: 1 };
     // Others of the catalog must not crowd out those that are here.

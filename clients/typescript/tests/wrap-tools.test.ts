@@ -197,6 +197,17 @@ test('a call counts for the message before it', async () => {
   assert.deepEqual(order, ['recorded', 'qualified']);
 });
 
+test('a message does not wait long for records', { timeout: 10_000 }, async () => {
+  const { almanac } = recording(() => new Promise(() => {}));
+  const errors: unknown[] = [];
+  const { tools, forMessage } = wrapTools({ web_search: { execute: async () => 1 } }, almanac, {
+    onError: (error) => errors.push(error),
+  });
+  await tools.web_search.execute();
+  assert.deepEqual(await forMessage('search the web for news'), ['web_search']);
+  assert.deepEqual(errors, []);
+});
+
 test('a daemon that hangs holds no message for longer than it may', { timeout: 10_000 }, async () => {
   const { url } = await serving(silent, silent);
   const errors: unknown[] = [];
