@@ -4,10 +4,11 @@ from ._aio import AsyncAlmanac
 from ._call import Retry
 from ._sync import Almanac
 from ._timed import OngoingCall
-from .errors import AlmanacError, AlmanacRefusedError, AlmanacUnreachableError
+from .errors import AlmanacAnswerError, AlmanacError, AlmanacRefusedError, AlmanacUnreachableError
 
 __all__ = [
     "Almanac",
+    "AlmanacAnswerError",
     "AlmanacError",
     "AlmanacRefusedError",
     "AlmanacUnreachableError",

@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 import httpx
 
 from . import _call
+from ._bookkeeping import AsyncBookkeeper
 from ._call import Call, Retry
 from ._timed import AsyncTimed
-from .errors import AlmanacUnreachableError
+from .errors import AlmanacAnswerError, AlmanacUnreachableError
 from .types import (
     CallMetadata,
     Complexity,
@@ -42,7 +43,7 @@ class AsyncConnection:
         self._retry = retry
 
     async def send(self, call: Call[T]) -> T:
-        """The answer; raises `AlmanacRefusedError` or `AlmanacUnreachableError`."""
+        """The answer; raises `AlmanacRefusedError`, `AlmanacUnreachableError` or `AlmanacAnswerError`."""
         attempt = 0
         while True:
             response: httpx.Response | None = None
@@ -53,6 +54,8 @@ class AsyncConnection:
                 if not _call.may_repeat(call, error):
                     raise AlmanacUnreachableError(f"{call.method} {call.path}: {error!r}") from error
                 failure = error
+            except httpx.RequestError as error:
+                raise AlmanacAnswerError(f"{call.method} {call.path}: {error!r}") from error
             if response is not None and response.is_success:
                 return call.read(response)
             pause = self._retry.pause_after(attempt, response)
@@ -206,7 +209,8 @@ class AsyncAlmanac:
         self.tools = AsyncToolService(self._connection)
         self.timing = AsyncTimingService(self._connection)
         self.memory = AsyncMemoryService(self._connection)
-        timed = AsyncTimed(self.timing)
+        self._bookkeeper = AsyncBookkeeper(self.timing)
+        timed = AsyncTimed(self._bookkeeper)
         #: Decorates a function that is a tool: each call of it is recorded.
         self.timed = timed.decorate
         #: A context around a call: asks before, records after.
@@ -230,16 +234,13 @@ class AsyncAlmanac:
 
     async def session_turns(self, session_id: str) -> list[SessionTurn]:
         """What the session's last turns were about, the latest first: suggestions made and taken."""
-        found = await self._connection.send(_call.session_turns(session_id))
-        return found["items"]
+        return await self._connection.send(_call.session_turns(session_id))
 
     async def record(
         self, tool_name: str, duration_ms: float, *, outcome: Outcome = "success", **more: Any
     ) -> Recorded:
         """Records one call that ended. More: mode_name, complexity, session_id, timestamp, idempotency_key."""
-        given = {name: value for name, value in more.items() if value is not None}
-        execution: Any = {"tool_name": tool_name, "duration_ms": round(duration_ms), "outcome": outcome, **given}
-        return await self.timing.record(execution)
+        return await self.timing.record(_call.execution(tool_name, duration_ms, outcome, more))
 
     async def aclose(self) -> None:
         """Closes the connections."""

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import httpx
 
-from .errors import AlmanacRefusedError
+from .errors import AlmanacAnswerError, AlmanacRefusedError
 from .types import (
     CallMetadata,
     Complexity,
@@ -21,10 +21,11 @@ from .types import (
     MemoryKind,
     MemoryPage,
     MemoryPast,
+    Outcome,
     Qualification,
     Recorded,
     Session,
-    SessionTurns,
+    SessionTurn,
     Thread,
     Timing,
     ToolPage,
@@ -54,14 +55,26 @@ class Call(Generic[T]):
 
     def read(self, response: httpx.Response) -> T:
         """The answer, or the problem that it tells."""
-        if response.is_success:
-            answer = response.json()
-            return cast(T, answer if self.part is None else answer[self.part])
-        try:
-            problem = response.json()
-        except ValueError:
-            problem = {"title": response.reason_phrase, "detail": response.text[:200]}
-        raise AlmanacRefusedError(response.status_code, problem if isinstance(problem, dict) else {})
+        document = _document(response)
+        if not response.is_success:
+            told = {"title": response.reason_phrase, "detail": response.text[:200]}
+            raise AlmanacRefusedError(response.status_code, told if document is None else document)
+        if document is None:
+            raise AlmanacAnswerError("the answer is no JSON object", response.status_code)
+        if self.part is None:
+            return cast(T, document)
+        part = document.get(self.part)
+        if not isinstance(part, (dict, list)):
+            raise AlmanacAnswerError(f"the answer has no `{self.part}`", response.status_code)
+        return cast(T, part)
+
+
+def _document(response: httpx.Response) -> dict[str, Any] | None:
+    try:
+        found = response.json()
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
 
 
 @dataclass(frozen=True)
@@ -160,6 +173,14 @@ def estimate_plan(steps: Sequence[str | Mapping[str, Any]], timeout_ms: int | No
     return Call("POST", "/v1/estimate", body=_given(steps=list(steps), timeout_ms=timeout_ms), part="timing")
 
 
+def execution(
+    tool_name: str, duration_ms: float, outcome: Outcome | None = None, more: Mapping[str, Any] | None = None
+) -> Execution:
+    """A call that ended, as it is recorded."""
+    told: Any = _given(tool_name=tool_name, duration_ms=round(duration_ms), outcome=outcome, **(more or {}))
+    return cast(Execution, told)
+
+
 def record(executions: Sequence[Execution]) -> Call[Recorded]:
     """Calls that ended; each gets an idempotency key, so that sending it again counts it once."""
     keyed = [{"idempotency_key": str(uuid.uuid4()), **execution} for execution in executions]
@@ -191,9 +212,9 @@ def session(session_id: str) -> Call[Session]:
     return Call("GET", f"/v1/sessions/{_name(session_id)}")
 
 
-def session_turns(session_id: str) -> Call[SessionTurns]:
+def session_turns(session_id: str) -> Call[list[SessionTurn]]:
     """What a session's last turns were about."""
-    return Call("GET", f"/v1/sessions/{_name(session_id)}/turns")
+    return Call("GET", f"/v1/sessions/{_name(session_id)}/turns", part="items")
 
 
 def add_memory(

@@ -1,6 +1,7 @@
 """Around a call of a tool: what it will take is asked before, what it took is recorded after.
 
-A daemon that does not answer keeps no tool from running: it is logged, and the estimate is None.
+A daemon that does not answer keeps no tool from running, nor does anything else that goes wrong with that: it is
+logged, and the estimate is None.
 """
 
 from __future__ import annotations
@@ -8,21 +9,15 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
-import logging
 import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import Any, TypeVar, overload
 
-from .errors import AlmanacError
+from . import _call
+from ._bookkeeping import AsyncBookkeeper, Bookkeeper, logger
 from .types import Complexity, Execution, Outcome, Timing
-
-if TYPE_CHECKING:
-    from ._aio import AsyncTimingService as AsyncTiming
-    from ._sync import TimingService as SyncTiming
-
-logger = logging.getLogger("almanac_client")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -56,73 +51,57 @@ class OngoingCall:
         self._session_id = session_id
         self._started = 0.0
 
-    def _question(self) -> dict[str, Any]:
-        return {"tool_name": self.tool_name, **self._asked}
-
     def _begin(self) -> None:
         self._started = time.perf_counter()
 
     def _end(self, error: BaseException | None) -> Execution:
         self.duration_ms = (time.perf_counter() - self._started) * 1000
-        told: Any = {
-            "tool_name": self.tool_name,
-            "duration_ms": round(self.duration_ms),
-            "outcome": self.outcome or outcome_of(error),
-        }
-        for name in ("mode_name", "complexity"):
-            if name in self._asked:
-                told[name] = self._asked[name]
-        if self._session_id is not None:
-            told["session_id"] = self._session_id
-        execution: Execution = told
-        return execution
+        about = {name: self._asked.get(name) for name in ("mode_name", "complexity")}
+        outcome = self.outcome or outcome_of(error)
+        return _call.execution(self.tool_name, self.duration_ms, outcome, {**about, "session_id": self._session_id})
 
 
 class _Context(AbstractContextManager[OngoingCall]):
-    def __init__(self, timing: SyncTiming, call: OngoingCall) -> None:
-        self._timing = timing
+    def __init__(self, bookkeeper: Bookkeeper, call: OngoingCall) -> None:
+        self._bookkeeper = bookkeeper
         self._call = call
 
     def __enter__(self) -> OngoingCall:
-        try:
-            self._call.timing = self._timing.estimate(**self._call._question())
-        except AlmanacError as error:
-            logger.warning("no estimate of %s: %s", self._call.tool_name, error)
+        self._call.timing = self._bookkeeper.estimate(self._call.tool_name, **self._call._asked)
         self._call._begin()
         return self._call
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        execution = self._call._end(error)
-        try:
-            self._timing.record(execution)
-        except AlmanacError as failure:
-            logger.warning("a call of %s is not recorded: %s", self._call.tool_name, failure)
+        self._bookkeeper.record(self._call._end(error))
 
 
 class _AsyncContext(AbstractAsyncContextManager[OngoingCall]):
-    def __init__(self, timing: AsyncTiming, call: OngoingCall) -> None:
-        self._timing = timing
+    def __init__(self, bookkeeper: AsyncBookkeeper, call: OngoingCall) -> None:
+        self._bookkeeper = bookkeeper
         self._call = call
 
     async def __aenter__(self) -> OngoingCall:
-        try:
-            self._call.timing = await self._timing.estimate(**self._call._question())
-        except AlmanacError as error:
-            logger.warning("no estimate of %s: %s", self._call.tool_name, error)
+        self._call.timing = await self._bookkeeper.estimate(self._call.tool_name, **self._call._asked)
         self._call._begin()
         return self._call
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        execution = self._call._end(error)
-        try:
-            # A call that was cancelled is recorded all the same.
-            await asyncio.shield(self._timing.record(execution))
-        except AlmanacError as failure:
-            logger.warning("a call of %s is not recorded: %s", self._call.tool_name, failure)
+        # A call that was cancelled is recorded all the same.
+        await asyncio.shield(self._bookkeeper.record(self._call._end(error)))
+
+
+def _sized(tool_name: str, measure: Measure | None, args: Any, kwargs: Any) -> dict[str, Complexity]:
+    if measure is None:
+        return {}
+    try:
+        return {"complexity": measure(*args, **kwargs)}
+    except Exception as error:
+        logger.warning("a call of %s is not measured: %r", tool_name, error)
+        return {}
 
 
 def _ongoing(
@@ -139,12 +118,12 @@ def _ongoing(
 class Timed:
     """The decorator and the context of a client without an event loop."""
 
-    def __init__(self, timing: SyncTiming) -> None:
-        self._timing = timing
+    def __init__(self, bookkeeper: Bookkeeper) -> None:
+        self._bookkeeper = bookkeeper
 
     def call(self, tool_name: str, **about: Any) -> AbstractContextManager[OngoingCall]:
         """A context around a call. About: mode_name, complexity, timeout_ms, session_id."""
-        return _Context(self._timing, _ongoing(tool_name, **about))
+        return _Context(self._bookkeeper, _ongoing(tool_name, **about))
 
     @overload
     def decorate(self, function: F, /) -> F: ...
@@ -183,11 +162,12 @@ class Timed:
     ) -> Any:
         if inspect.iscoroutinefunction(function):
             raise TypeError(f"{function.__qualname__} is async: decorate it by an AsyncAlmanac")
+        name = tool or function.__name__
 
         @functools.wraps(function)
         def timed(*args: Any, **kwargs: Any) -> Any:
-            sized = {"complexity": measure(*args, **kwargs)} if measure is not None else {}
-            with self.call(tool or function.__name__, **{**about, **sized}) as ongoing:
+            sized = _sized(name, measure, args, kwargs)
+            with self.call(name, **{**about, **sized}) as ongoing:
                 if on_estimate is not None:
                     on_estimate(ongoing)
                 return function(*args, **kwargs)
@@ -198,12 +178,12 @@ class Timed:
 class AsyncTimed:
     """The same with an event loop."""
 
-    def __init__(self, timing: AsyncTiming) -> None:
-        self._timing = timing
+    def __init__(self, bookkeeper: AsyncBookkeeper) -> None:
+        self._bookkeeper = bookkeeper
 
     def call(self, tool_name: str, **about: Any) -> AbstractAsyncContextManager[OngoingCall]:
         """A context around a call. About: mode_name, complexity, timeout_ms, session_id."""
-        return _AsyncContext(self._timing, _ongoing(tool_name, **about))
+        return _AsyncContext(self._bookkeeper, _ongoing(tool_name, **about))
 
     @overload
     def decorate(self, function: F, /) -> F: ...
@@ -242,11 +222,12 @@ class AsyncTimed:
     ) -> Any:
         if not inspect.iscoroutinefunction(function):
             raise TypeError(f"{function.__qualname__} is not async: decorate it by an Almanac")
+        name = tool or function.__name__
 
         @functools.wraps(function)
         async def timed(*args: Any, **kwargs: Any) -> Any:
-            sized = {"complexity": measure(*args, **kwargs)} if measure is not None else {}
-            async with self.call(tool or function.__name__, **{**about, **sized}) as ongoing:
+            sized = _sized(name, measure, args, kwargs)
+            async with self.call(name, **{**about, **sized}) as ongoing:
                 if on_estimate is not None:
                     on_estimate(ongoing)
                 return await function(*args, **kwargs)

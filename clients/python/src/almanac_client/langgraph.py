@@ -9,9 +9,9 @@ import time
 from typing import Any
 from uuid import UUID
 
+from . import _call
 from ._sync import Almanac
-from ._timed import logger, outcome_of
-from .errors import AlmanacError
+from ._timed import outcome_of
 from .types import Outcome
 
 try:
@@ -59,10 +59,7 @@ class AlmanacCallbackHandler(BaseCallbackHandler):  # type: ignore[misc,unused-i
             return
         name, started, session = running
         took_ms = (time.perf_counter() - started) * 1000
-        try:
-            self._almanac.record(name, took_ms, outcome=outcome, session_id=session)
-        except AlmanacError as failure:
-            logger.warning("a call of %s is not recorded: %s", name, failure)
+        self._almanac._bookkeeper.record(_call.execution(name, took_ms, outcome, {"session_id": session}))
 
 
 __all__ = ["AlmanacCallbackHandler"]

@@ -8,9 +8,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from . import _call
 from ._aio import AsyncAlmanac
-from ._timed import logger
-from .errors import AlmanacError
 
 try:
     from agents import RunHooks
@@ -37,10 +36,8 @@ class AlmanacRunHooks(RunHooks):  # type: ignore[misc,type-arg,unused-ignore]
         if started is None:
             return
         took_ms = (time.perf_counter() - started) * 1000
-        try:
-            await self._almanac.record(tool.name, took_ms, session_id=self._session_id)
-        except AlmanacError as failure:
-            logger.warning("a call of %s is not recorded: %s", tool.name, failure)
+        execution = _call.execution(tool.name, took_ms, "success", {"session_id": self._session_id})
+        await self._almanac._bookkeeper.record(execution)
 
 
 def _key(context: Any, tool: Any) -> Any:
