@@ -19,7 +19,7 @@ WORDS = [
     (r"\bimport asyncio\b", "import time"),
     (r"\bawait ", ""),
     (r"httpx\.AsyncClient", "httpx.Client"),
-    (r"\bAsync(Almanac|Connection|ToolService|TimingService|MemoryService|Bookkeeper|Timed)\b", r"\1"),
+    (r"\bAsync(Almanac|Connection|Http|ToolService|TimingService|MemoryService|Bookkeeper|Timed)\b", r"\1"),
     (r"\baclose\b", "close"),
     (r"__aenter__", "__enter__"),
     (r"__aexit__", "__exit__"),

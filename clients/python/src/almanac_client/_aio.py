@@ -12,6 +12,7 @@ import httpx
 from . import _call
 from ._bookkeeping import AsyncBookkeeper
 from ._call import Call, Retry
+from ._http import AsyncHttp
 from ._timed import AsyncTimed
 from .errors import AlmanacAnswerError, AlmanacUnreachableError
 from .types import (
@@ -38,7 +39,7 @@ T = TypeVar("T")
 class AsyncConnection:
     """Sends calls, again where that is safe."""
 
-    def __init__(self, http: httpx.AsyncClient, retry: Retry) -> None:
+    def __init__(self, http: AsyncHttp, retry: Retry) -> None:
         self._http = http
         self._retry = retry
 
@@ -49,7 +50,7 @@ class AsyncConnection:
             response: httpx.Response | None = None
             failure: httpx.TransportError | None = None
             try:
-                response = await self._http.request(**_call.request(call))
+                response = await self._http.client().request(**_call.request(call))
             except httpx.TransportError as error:
                 if not _call.may_repeat(call, error):
                     raise AlmanacUnreachableError(f"{call.method} {call.path}: {error!r}") from error
@@ -203,8 +204,7 @@ class AsyncAlmanac:
         http: httpx.AsyncClient | None = None,
     ) -> None:
         """`timeout` is in seconds. A client of httpx that is given is used as it is, and is left open."""
-        self._owns = http is None
-        self._http = http if http is not None else httpx.AsyncClient(**_call.options(url, token, timeout))
+        self._http = AsyncHttp(http, _call.options(url, token, timeout))
         self._connection = AsyncConnection(self._http, retry if retry is not None else Retry())
         self.tools = AsyncToolService(self._connection)
         self.timing = AsyncTimingService(self._connection)
@@ -244,8 +244,7 @@ class AsyncAlmanac:
 
     async def aclose(self) -> None:
         """Closes the connections."""
-        if self._owns:
-            await self._http.aclose()
+        await self._http.aclose()
 
     async def __aenter__(self) -> AsyncAlmanac:
         return self

@@ -12,6 +12,7 @@ import httpx
 from . import _call
 from ._bookkeeping import Bookkeeper
 from ._call import Call, Retry
+from ._http import Http
 from ._timed import Timed
 from .errors import AlmanacAnswerError, AlmanacUnreachableError
 from .types import (
@@ -38,7 +39,7 @@ T = TypeVar("T")
 class Connection:
     """Sends calls, again where that is safe."""
 
-    def __init__(self, http: httpx.Client, retry: Retry) -> None:
+    def __init__(self, http: Http, retry: Retry) -> None:
         self._http = http
         self._retry = retry
 
@@ -49,7 +50,7 @@ class Connection:
             response: httpx.Response | None = None
             failure: httpx.TransportError | None = None
             try:
-                response = self._http.request(**_call.request(call))
+                response = self._http.client().request(**_call.request(call))
             except httpx.TransportError as error:
                 if not _call.may_repeat(call, error):
                     raise AlmanacUnreachableError(f"{call.method} {call.path}: {error!r}") from error
@@ -203,8 +204,7 @@ class Almanac:
         http: httpx.Client | None = None,
     ) -> None:
         """`timeout` is in seconds. A client of httpx that is given is used as it is, and is left open."""
-        self._owns = http is None
-        self._http = http if http is not None else httpx.Client(**_call.options(url, token, timeout))
+        self._http = Http(http, _call.options(url, token, timeout))
         self._connection = Connection(self._http, retry if retry is not None else Retry())
         self.tools = ToolService(self._connection)
         self.timing = TimingService(self._connection)
@@ -242,8 +242,7 @@ class Almanac:
 
     def close(self) -> None:
         """Closes the connections."""
-        if self._owns:
-            self._http.close()
+        self._http.close()
 
     def __enter__(self) -> Almanac:
         return self
