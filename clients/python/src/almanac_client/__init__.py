@@ -1,18 +1,21 @@
 """Client of Almanac, the metadata daemon for AI agents."""
 
 from ._aio import AsyncAlmanac
-from ._call import Retry
+from ._budget import Budget
+from ._retry import Retry
 from ._sync import Almanac
 from ._timed import OngoingCall
-from .errors import AlmanacAnswerError, AlmanacError, AlmanacRefusedError, AlmanacUnreachableError
+from .errors import AlmanacAnswerError, AlmanacError, AlmanacRefusedError, AlmanacTimeoutError, AlmanacUnreachableError
 
 __all__ = [
     "Almanac",
     "AlmanacAnswerError",
     "AlmanacError",
     "AlmanacRefusedError",
+    "AlmanacTimeoutError",
     "AlmanacUnreachableError",
     "AsyncAlmanac",
+    "Budget",
     "OngoingCall",
     "Retry",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
@@ -31,13 +32,14 @@ def _reason(error: Exception) -> str:
 class Bookkeeper:
     """Estimates and records that never fail."""
 
-    def __init__(self, timing: TimingService) -> None:
-        self._timing = timing
+    def __init__(self, estimates: TimingService, records: TimingService) -> None:
+        self._estimates = estimates
+        self._records = records
 
     def estimate(self, tool_name: str, **asked: Any) -> Timing | None:
         """How long the call will take; None if that cannot be learnt."""
         try:
-            return self._timing.estimate(tool_name, **asked)
+            return self._estimates.estimate(tool_name, **asked)
         except Exception as error:
             no_estimate(tool_name, error)
             return None
@@ -45,28 +47,50 @@ class Bookkeeper:
     def record(self, execution: Execution) -> None:
         """Records a call that ended, if that can be done."""
         try:
-            self._timing.record(execution)
+            self._records.record(execution)
         except Exception as error:
             not_recorded(execution["tool_name"], error)
+
+    def close(self) -> None:
+        """Nothing is left to wait for."""
 
 
 class AsyncBookkeeper:
     """The same with an event loop."""
 
-    def __init__(self, timing: AsyncTimingService) -> None:
-        self._timing = timing
+    def __init__(self, estimates: AsyncTimingService, records: AsyncTimingService) -> None:
+        self._estimates = estimates
+        self._records = records
+        self._recording: set[asyncio.Task[None]] = set()
 
     async def estimate(self, tool_name: str, **asked: Any) -> Timing | None:
         """How long the call will take; None if that cannot be learnt."""
         try:
-            return await self._timing.estimate(tool_name, **asked)
+            return await self._estimates.estimate(tool_name, **asked)
         except Exception as error:
             no_estimate(tool_name, error)
             return None
 
-    async def record(self, execution: Execution) -> None:
-        """Records a call that ended, if that can be done."""
+    async def record(self, execution: Execution, *, is_awaited: bool = True) -> None:
+        """Records a call that ended, if that can be done. It is done all the same if the wait for it is cancelled."""
+        recording = asyncio.create_task(self._record(execution))
+        # A loop keeps no task from being collected.
+        self._recording.add(recording)
+        recording.add_done_callback(self._recording.discard)
+        if is_awaited:
+            await asyncio.shield(recording)
+
+    async def _record(self, execution: Execution) -> None:
         try:
-            await self._timing.record(execution)
+            await self._records.record(execution)
         except Exception as error:
             not_recorded(execution["tool_name"], error)
+        except asyncio.CancelledError:
+            logger.warning("a call of %s is not recorded: the event loop ends", execution["tool_name"])
+            raise
+
+    async def aclose(self) -> None:
+        """Waits for what is being recorded in this loop."""
+        if self._recording:
+            loop = asyncio.get_running_loop()
+            await asyncio.gather(*(own for own in self._recording if own.get_loop() is loop), return_exceptions=True)

@@ -1,9 +1,8 @@
-"""What is sent, how an answer is read, and when it is sent again: all that the two clients share."""
+"""What is sent, and how an answer is read: the same for the two clients."""
 
 from __future__ import annotations
 
 import os
-import random
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from urllib.parse import quote
 
 import httpx
 
-from .errors import AlmanacAnswerError, AlmanacRefusedError
+from .errors import AlmanacAnswerError, AlmanacRefusedError, AlmanacTimeoutError, AlmanacUnreachableError
 from .types import (
     CallMetadata,
     Complexity,
@@ -35,8 +34,8 @@ T = TypeVar("T")
 
 DEFAULT_URL = "http://127.0.0.1:7311"
 
-#: Answers that say the request was not done, and may be sent again.
-_TRY_AGAIN = (429, 503)
+#: How long a call may take, in seconds.
+DEFAULT_TIMEOUT = 30.0
 
 
 @dataclass(frozen=True)
@@ -52,6 +51,14 @@ class Call(Generic[T]):
     is_safe: bool = True
     #: The key of the answer that is wanted; all of it by default.
     part: str | None = None
+
+    def result(self, outcome: httpx.Response | httpx.TransportError) -> T:
+        """What came of it in the end; raises an `AlmanacError`."""
+        if isinstance(outcome, httpx.TimeoutException):
+            raise AlmanacTimeoutError(f"{self.method} {self.path}: {outcome!r}") from outcome
+        if isinstance(outcome, httpx.TransportError):
+            raise AlmanacUnreachableError(f"{self.method} {self.path}: {outcome!r}") from outcome
+        return self.read(outcome)
 
     def read(self, response: httpx.Response) -> T:
         """The answer, or the problem that it tells."""
@@ -77,25 +84,6 @@ def _document(response: httpx.Response) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-@dataclass(frozen=True)
-class Retry:
-    """How often, and after which pauses, a call is sent again."""
-
-    attempts: int = 3
-    #: The first pause in seconds; each further one is twice as long.
-    pause: float = 0.1
-
-    def pause_after(self, attempt: int, response: httpx.Response | None) -> float | None:
-        """Seconds to wait after the attempt, 0-based; None if there is no further one."""
-        if attempt + 1 >= self.attempts:
-            return None
-        if response is not None and response.status_code not in _TRY_AGAIN:
-            return None
-        pause: float = self.pause * 2.0**attempt * (1 + random.random() / 2)
-        named = response.headers.get("retry-after", "") if response is not None else ""
-        return max(pause, float(named)) if named.isdigit() else pause
-
-
 def options(url: str | None, token: str | None, timeout: float) -> dict[str, Any]:
     """What httpx needs to know."""
     token = token if token is not None else os.environ.get("ALMANAC_TOKEN")
@@ -114,11 +102,6 @@ def request(call: Call[Any]) -> dict[str, Any]:
     if call.body is not None:
         sent["json"] = call.body
     return sent
-
-
-def may_repeat(call: Call[Any], error: httpx.TransportError) -> bool:
-    """Can the call be sent again after the connection failed?"""
-    return call.is_safe or isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout))
 
 
 def _given(**fields: Any) -> dict[str, Any]:

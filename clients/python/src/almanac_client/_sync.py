@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -11,10 +12,13 @@ import httpx
 
 from . import _call
 from ._bookkeeping import Bookkeeper
-from ._call import Call, Retry
+from ._budget import Budget
+from ._call import Call
+from ._deadline import Deadline
 from ._http import Http
+from ._retry import Retry
 from ._timed import Timed
-from .errors import AlmanacAnswerError, AlmanacUnreachableError
+from .errors import AlmanacAnswerError
 from .types import (
     CallMetadata,
     Complexity,
@@ -39,34 +43,37 @@ T = TypeVar("T")
 class Connection:
     """Sends calls, again where that is safe."""
 
-    def __init__(self, http: Http, retry: Retry) -> None:
+    def __init__(self, http: Http, retry: Retry, timeout: float | None) -> None:
+        """`timeout` is in seconds, for a call with its repetitions."""
         self._http = http
         self._retry = retry
+        self._timeout = timeout
+
+    def for_bookkeeping(self, timeout: float) -> Connection:
+        """The same, but nothing waits longer than this, nor for a daemon that does not listen."""
+        own = timeout if self._timeout is None else min(timeout, self._timeout)
+        return Connection(self._http, replace(self._retry, connecting=0.0), own)
 
     def send(self, call: Call[T]) -> T:
         """The answer; raises `AlmanacRefusedError`, `AlmanacUnreachableError` or `AlmanacAnswerError`."""
+        deadline = Deadline(self._timeout)
         attempt = 0
         while True:
-            response: httpx.Response | None = None
-            failure: httpx.TransportError | None = None
-            try:
-                response = self._http.client().request(**_call.request(call))
-            except httpx.TransportError as error:
-                if not _call.may_repeat(call, error):
-                    raise AlmanacUnreachableError(f"{call.method} {call.path}: {error!r}") from error
-                failure = error
-            except httpx.RequestError as error:
-                raise AlmanacAnswerError(f"{call.method} {call.path}: {error!r}") from error
-            if response is not None and response.is_success:
-                return call.read(response)
-            pause = self._retry.pause_after(attempt, response)
-            if pause is not None:
-                time.sleep(pause)
-                attempt += 1
-            elif response is not None:
-                return call.read(response)
-            else:
-                raise AlmanacUnreachableError(f"{call.method} {call.path}: {failure!r}") from failure
+            outcome = self._outcome(call, deadline)
+            pause = self._retry.next_pause(attempt, deadline.elapsed(), call.is_safe, outcome)
+            if pause is None or pause >= deadline.left():
+                return call.result(outcome)
+            time.sleep(pause)
+            attempt += 1
+
+    def _outcome(self, call: Call[Any], deadline: Deadline) -> httpx.Response | httpx.TransportError:
+        http = self._http.client()
+        try:
+            return http.request(**_call.request(call), timeout=deadline.limit(http.timeout))
+        except httpx.TransportError as error:
+            return error
+        except httpx.RequestError as error:
+            raise AlmanacAnswerError(f"{call.method} {call.path}: {error!r}") from error
 
 
 class ToolService:
@@ -199,17 +206,27 @@ class Almanac:
         url: str | None = None,
         *,
         token: str | None = None,
-        timeout: float = 30.0,
+        timeout: float | None = None,
         retry: Retry | None = None,
+        budget: Budget | None = None,
         http: httpx.Client | None = None,
     ) -> None:
-        """`timeout` is in seconds. A client of httpx that is given is used as it is, and is left open."""
-        self._http = Http(http, _call.options(url, token, timeout))
-        self._connection = Connection(self._http, retry if retry is not None else Retry())
+        """`timeout` is in seconds, for a call with its repetitions; 30 by default. `budget` is for `timed` and `call`.
+
+        A client of httpx that is given is used as it is, with its own timeouts unless one is given, and is left open.
+        """
+        own_timeout = timeout if timeout is not None else _call.DEFAULT_TIMEOUT
+        self._http = Http(http, _call.options(url, token, own_timeout))
+        whole = timeout if http is not None else own_timeout
+        self._connection = Connection(self._http, retry if retry is not None else Retry(), whole)
         self.tools = ToolService(self._connection)
         self.timing = TimingService(self._connection)
         self.memory = MemoryService(self._connection)
-        self._bookkeeper = Bookkeeper(self.timing)
+        budget = budget if budget is not None else Budget()
+        self._bookkeeper = Bookkeeper(
+            TimingService(self._connection.for_bookkeeping(budget.estimate)),
+            TimingService(self._connection.for_bookkeeping(budget.record)),
+        )
         timed = Timed(self._bookkeeper)
         #: Decorates a function that is a tool: each call of it is recorded.
         self.timed = timed.decorate
@@ -241,7 +258,8 @@ class Almanac:
         return self.timing.record(_call.execution(tool_name, duration_ms, outcome, more))
 
     def close(self) -> None:
-        """Closes the connections."""
+        """Closes the connections, after what is still being recorded."""
+        self._bookkeeper.close()
         self._http.close()
 
     def __enter__(self) -> Almanac:

@@ -90,8 +90,9 @@ class _AsyncContext(AbstractAsyncContextManager[OngoingCall]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # A call that was cancelled is recorded all the same.
-        await asyncio.shield(self._bookkeeper.record(self._call._end(error)))
+        # A cancellation goes on at once.
+        is_awaited = error is None or isinstance(error, Exception)
+        await self._bookkeeper.record(self._call._end(error), is_awaited=is_awaited)
 
 
 def _sized(tool_name: str, measure: Measure | None, args: Any, kwargs: Any) -> dict[str, Complexity]:

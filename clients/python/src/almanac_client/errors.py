@@ -19,6 +19,12 @@ class AlmanacUnreachableError(AlmanacError):
     code = "unreachable"
 
 
+class AlmanacTimeoutError(AlmanacUnreachableError):
+    """No answer came in time."""
+
+    code = "timeout"
+
+
 class AlmanacAnswerError(AlmanacError):
     """An answer that the daemon cannot have given, such as a proxy's page."""
 

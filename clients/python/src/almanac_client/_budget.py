@@ -1,0 +1,15 @@
+"""How long a tool waits for what is asked before it and told after it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long a daemon that does not answer may delay a tool, in seconds of more than 0, repetitions included."""
+
+    #: For the estimate before a call.
+    estimate: float = 1.0
+    #: For the record after it.
+    record: float = 2.0

@@ -1,0 +1,36 @@
+"""When a call has to have ended."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import httpx
+
+#: The shortest wait, in seconds: httpx takes none of 0.
+_SHORTEST = 0.001
+
+
+class Deadline:
+    """Some seconds from now, or never."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._begun = time.monotonic()
+        self._seconds = math.inf if seconds is None else seconds
+
+    def elapsed(self) -> float:
+        """Seconds since the call began."""
+        return time.monotonic() - self._begun
+
+    def left(self) -> float:
+        """Seconds until the call has to have ended; below 0 afterwards."""
+        return self._seconds - self.elapsed()
+
+    def limit(self, timeout: httpx.Timeout) -> httpx.Timeout:
+        """These timeouts, but none that ends later."""
+        if self._seconds == math.inf:
+            return timeout
+        left = max(self.left(), _SHORTEST)
+        return httpx.Timeout(
+            **{what: left if seconds is None else min(seconds, left) for what, seconds in timeout.as_dict().items()}
+        )

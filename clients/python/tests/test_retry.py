@@ -1,0 +1,170 @@
+"""When a call is sent again, and for how long."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from typing import Any
+
+import httpx
+import pytest
+
+from almanac_client import (
+    Almanac,
+    AlmanacError,
+    AlmanacRefusedError,
+    AlmanacTimeoutError,
+    AlmanacUnreachableError,
+    Budget,
+    Retry,
+)
+
+REFUSED = httpx.ConnectError("refused")
+
+
+def busy(seconds: str) -> httpx.Response:
+    """The answer of a daemon that names a pause."""
+    return httpx.Response(503, headers={"retry-after": seconds})
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses that are made; they take no time."""
+    made: list[float] = []
+    monkeypatch.setattr(time, "sleep", made.append)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("named", "shortest", "longest"),
+    [
+        ("3600", 5.0, 5.0),
+        ("9" * 400, 5.0, 5.0),
+        ("3", 3.0, 3.0),
+        ("0", 0.1, 0.15),
+        ("soon", 0.1, 0.15),
+        ("²", 0.1, 0.15),
+    ],
+)
+def test_a_pause_that_is_asked_for_is_bounded(named: str, shortest: float, longest: float) -> None:
+    pause = Retry().pause_after(0, httpx.Response(503, headers=[(b"retry-after", named.encode("latin-1"))]))
+    assert pause is not None
+    assert shortest <= pause <= longest
+
+
+@pytest.mark.parametrize(
+    ("is_safe", "outcome", "is_repeated"),
+    [
+        (True, httpx.ReadError("broken"), True),
+        (False, httpx.ReadError("broken"), False),
+        (False, httpx.ConnectTimeout("late"), True),
+        (False, httpx.PoolTimeout("late"), True),
+        (False, httpx.ReadTimeout("late"), False),
+        (False, REFUSED, True),
+        (True, httpx.LocalProtocolError("a bad header"), False),
+        (True, httpx.UnsupportedProtocol("no scheme"), False),
+        (False, httpx.Response(503), True),
+        (True, httpx.Response(500), False),
+    ],
+)
+def test_what_is_sent_again(is_safe: bool, outcome: Any, is_repeated: bool) -> None:
+    assert (Retry().next_pause(0, 0.0, is_safe, outcome) is not None) == is_repeated
+
+
+@pytest.mark.parametrize(
+    ("retry", "shortest", "longest"),
+    [
+        (Retry(), 3.0, 4.0),
+        (Retry(pause=0.0), 3.0, 4.0),
+        (Retry(connecting=1.0), 0.3, 1.0),
+        (Retry(connecting=0.0), 0.3, 0.45),
+        (Retry(attempts=1), 0.0, 0.0),
+    ],
+)
+def test_a_daemon_that_does_not_listen_is_looked_for(retry: Retry, shortest: float, longest: float) -> None:
+    elapsed = 0.0
+    for attempt in itertools.count():
+        pause = retry.next_pause(attempt, elapsed, False, REFUSED)
+        if pause is None:
+            break
+        elapsed += pause
+    assert shortest <= elapsed <= longest
+
+
+def client(*outcomes: Any, **options: Any) -> tuple[Almanac, list[httpx.Request]]:
+    """A client of a daemon that answers so, one after the other, and the last one from then on."""
+    sent: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(request)
+        outcome = outcomes[min(len(sent), len(outcomes)) - 1]
+        if isinstance(outcome, Exception):
+            raise outcome
+        assert isinstance(outcome, httpx.Response)
+        return httpx.Response(outcome.status_code, headers=outcome.headers, json={"timing": {}, "recorded": 1})
+
+    http = httpx.Client(transport=httpx.MockTransport(answer), base_url="http://x")
+    return Almanac(http=http, **options), sent
+
+
+def test_a_restart_is_outlasted(pauses: list[float]) -> None:
+    almanac, sent = client(*[REFUSED] * 6, httpx.Response(200))
+    almanac.timing.estimate("x")
+    assert (len(sent), len(pauses)) == (7, 6)
+
+
+@pytest.mark.parametrize("outcome", [busy("3600"), REFUSED, httpx.ReadError("broken")])
+def test_no_pause_ends_after_the_timeout(outcome: Any, pauses: list[float]) -> None:
+    almanac, sent = client(outcome, timeout=0.05)
+    with pytest.raises(AlmanacError):
+        almanac.timing.estimate("x")
+    assert (len(sent), pauses) == (1, [])
+
+
+def test_a_whole_call_has_one_timeout() -> None:
+    almanac, sent = client(busy("0"), httpx.Response(200), timeout=5.0, retry=Retry(pause=0.01))
+    almanac.timing.estimate("x")
+    first, second = (request.extensions["timeout"]["read"] for request in sent)
+    assert 0 < second < first <= 5.0
+
+
+def test_a_client_that_is_given_keeps_its_timeouts() -> None:
+    sent: list[float] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(request.extensions["timeout"]["read"])
+        return httpx.Response(200, json={"timing": {}})
+
+    http = httpx.Client(transport=httpx.MockTransport(answer), base_url="http://x", timeout=120.0)
+    Almanac(http=http).timing.estimate("x")
+    assert sent == [120.0]
+
+
+def test_what_surrounds_a_tool_has_a_budget() -> None:
+    almanac, sent = client(httpx.Response(200), budget=Budget(estimate=0.5, record=0.25))
+    almanac.timed(tool="x")(int)()
+    estimate, record = (request.extensions["timeout"]["read"] for request in sent)
+    assert 0.25 < estimate <= 0.5
+    assert 0 < record <= 0.25
+
+
+def test_a_tool_does_not_wait_for_a_daemon_to_listen(pauses: list[float]) -> None:
+    almanac, sent = client(REFUSED)
+    almanac.timed(tool="x")(int)()
+    assert len(sent) == 2 * Retry().attempts
+    assert sum(pauses) < 1.0
+
+
+def test_no_answer_in_time_is_told_as_such() -> None:
+    almanac, _ = client(httpx.ReadTimeout("late"), retry=Retry(attempts=1))
+    with pytest.raises(AlmanacUnreachableError) as late:
+        almanac.timing.estimate("x")
+    assert isinstance(late.value, AlmanacTimeoutError)
+    assert late.value.code == "timeout"
+
+
+def test_a_daemon_that_asks_for_an_hour_is_asked_again(pauses: list[float]) -> None:
+    almanac, sent = client(busy("3600"), timeout=60.0)
+    with pytest.raises(AlmanacRefusedError):
+        almanac.timing.estimate("x")
+    assert (len(sent), pauses) == (3, [5.0, 5.0])
