@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,17 @@ from almanac_client import Almanac
 ROOT = Path(__file__).resolve().parents[3]
 
 
+@dataclass(frozen=True)
+class Daemon:
+    """Where the daemon listens."""
+
+    url: str
+    socket: str
+
+
 @pytest.fixture(scope="session")
-def url() -> Iterator[str]:
-    """Where the daemon listens, on the shipped documents."""
+def daemon() -> Iterator[Daemon]:
+    """A daemon on the shipped documents."""
     target = os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target"))
     binary = os.environ.get("ALMANACD", f"{target}/debug/almanacd")
     # Short, because a socket's path is limited to 107 bytes.
@@ -30,10 +39,10 @@ def url() -> Iterator[str]:
     arguments += ["--state-dir", f"{root}/state", "--admin-socket", f"{root}/a.sock"]
     arguments += ["--tool-metadata", str(ROOT / "tool_metadata")]
     with open(f"{root}/log", "w+") as log:
-        daemon = subprocess.Popen([binary, *arguments], stderr=subprocess.PIPE, stdout=log, env=own, text=True)
-        assert daemon.stderr is not None
+        process = subprocess.Popen([binary, *arguments], stderr=subprocess.PIPE, stdout=log, env=own, text=True)
+        assert process.stderr is not None
         found = None
-        for line in daemon.stderr:
+        for line in process.stderr:
             told = json.loads(line)
             fields = told.get("fields", told)
             if fields.get("message") == "listening" and fields.get("http"):
@@ -41,11 +50,17 @@ def url() -> Iterator[str]:
                 break
         assert found is not None, "the daemon ended"
         try:
-            yield found
+            yield Daemon(found, f"{root}/a.sock")
         finally:
-            daemon.kill()
-            daemon.wait()
+            process.kill()
+            process.wait()
             shutil.rmtree(root, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def url(daemon: Daemon) -> str:
+    """Its address."""
+    return daemon.url
 
 
 @pytest.fixture

@@ -5,11 +5,19 @@ from ._budget import Budget
 from ._retry import Retry
 from ._sync import Almanac
 from ._timed import OngoingCall
-from .errors import AlmanacAnswerError, AlmanacError, AlmanacRefusedError, AlmanacTimeoutError, AlmanacUnreachableError
+from .errors import (
+    AlmanacAnswerError,
+    AlmanacArgumentError,
+    AlmanacError,
+    AlmanacRefusedError,
+    AlmanacTimeoutError,
+    AlmanacUnreachableError,
+)
 
 __all__ = [
     "Almanac",
     "AlmanacAnswerError",
+    "AlmanacArgumentError",
     "AlmanacError",
     "AlmanacRefusedError",
     "AlmanacTimeoutError",

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from os import PathLike
 from types import TracebackType
 from typing import Any, TypeVar
 
 import httpx
 
 from . import _call
+from ._address import address
 from ._bookkeeping import AsyncBookkeeper
 from ._budget import Budget
 from ._call import Call
@@ -205,6 +207,7 @@ class AsyncAlmanac:
         self,
         url: str | None = None,
         *,
+        socket: str | PathLike[str] | None = None,
         token: str | None = None,
         timeout: float | None = None,
         retry: Retry | None = None,
@@ -213,10 +216,12 @@ class AsyncAlmanac:
     ) -> None:
         """`timeout` is in seconds, for a call with its repetitions; 30 by default. `budget` is for `timed` and `call`.
 
-        A client of httpx that is given is used as it is, with its own timeouts unless one is given, and is left open.
+        `socket` is the path of a unix socket of the daemon, instead of `url`. A client of httpx that is given is
+        used as it is, with its own timeouts unless one is given, and is left open. Raises a TypeError for a URL and a
+        socket, and a ValueError for a token that cannot be sent.
         """
         own_timeout = timeout if timeout is not None else _call.DEFAULT_TIMEOUT
-        self._http = AsyncHttp(http, _call.options(url, token, own_timeout))
+        self._http = AsyncHttp(http if http is not None else address(url, socket, token), own_timeout)
         whole = timeout if http is not None else own_timeout
         self._connection = AsyncConnection(self._http, retry if retry is not None else Retry(), whole)
         self.tools = AsyncToolService(self._connection)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +10,13 @@ from urllib.parse import quote
 
 import httpx
 
-from .errors import AlmanacAnswerError, AlmanacRefusedError, AlmanacTimeoutError, AlmanacUnreachableError
+from .errors import (
+    AlmanacAnswerError,
+    AlmanacArgumentError,
+    AlmanacRefusedError,
+    AlmanacTimeoutError,
+    AlmanacUnreachableError,
+)
 from .types import (
     CallMetadata,
     Complexity,
@@ -31,8 +36,6 @@ from .types import (
 )
 
 T = TypeVar("T")
-
-DEFAULT_URL = "http://127.0.0.1:7311"
 
 #: How long a call may take, in seconds.
 DEFAULT_TIMEOUT = 30.0
@@ -56,6 +59,9 @@ class Call(Generic[T]):
         """What came of it in the end; raises an `AlmanacError`."""
         if isinstance(outcome, httpx.TimeoutException):
             raise AlmanacTimeoutError(f"{self.method} {self.path}: {outcome!r}") from outcome
+        if isinstance(outcome, httpx.LocalProtocolError):
+            # What it says, and so what it stems from, may show a token.
+            raise AlmanacArgumentError(f"{self.method} {self.path}: a header field has what none can have") from None
         if isinstance(outcome, httpx.TransportError):
             raise AlmanacUnreachableError(f"{self.method} {self.path}: {outcome!r}") from outcome
         return self.read(outcome)
@@ -82,16 +88,6 @@ def _document(response: httpx.Response) -> dict[str, Any] | None:
     except ValueError:
         return None
     return found if isinstance(found, dict) else None
-
-
-def options(url: str | None, token: str | None, timeout: float) -> dict[str, Any]:
-    """What httpx needs to know."""
-    token = token if token is not None else os.environ.get("ALMANAC_TOKEN")
-    return {
-        "base_url": url if url is not None else os.environ.get("ALMANAC_URL", DEFAULT_URL),
-        "headers": {"authorization": f"Bearer {token}"} if token else {},
-        "timeout": timeout,
-    }
 
 
 def request(call: Call[Any]) -> dict[str, Any]:

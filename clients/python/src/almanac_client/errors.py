@@ -13,6 +13,12 @@ class AlmanacError(Exception):
     code = ""
 
 
+class AlmanacArgumentError(AlmanacError, ValueError):
+    """What was to be sent cannot be."""
+
+    code = "argument"
+
+
 class AlmanacUnreachableError(AlmanacError):
     """No answer came: nothing listens, or the connection broke."""
 
