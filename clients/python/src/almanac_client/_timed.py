@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import inspect
 import time
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclosing
 from types import TracebackType
 from typing import Any, TypeVar, overload
 
-from . import _call
+from . import _call, _callee
 from ._bookkeeping import AsyncBookkeeper, Bookkeeper, logger
 from .types import Complexity, Execution, Outcome, Timing
 
@@ -147,7 +146,7 @@ class Timed:
         on_estimate: Callable[[OngoingCall], None] | None = None,
         **about: Any,
     ) -> Any:
-        """Times each call of a function; the tool is named like the function by default."""
+        """Times each call of a function, of a generator until its end; the tool is named like it by default."""
         if function is None:
             return functools.partial(self._wrap, tool=tool, measure=measure, on_estimate=on_estimate, **about)
         return self._wrap(function)
@@ -161,19 +160,35 @@ class Timed:
         on_estimate: Callable[[OngoingCall], None] | None = None,
         **about: Any,
     ) -> Any:
-        if inspect.iscoroutinefunction(function):
-            raise TypeError(f"{function.__qualname__} is async: decorate it by an AsyncAlmanac")
-        name = tool or function.__name__
+        if _callee.is_tool_of_langchain(function):
+            name = tool or function.name
+            wrap = functools.partial(self._wrap, tool=name, measure=measure, on_estimate=on_estimate, **about)
+            return _callee.with_function(function, "func", wrap)
+        _callee.check_callable(function)
+        name = tool or _callee.name_of(function)
+        if _callee.is_async(function):
+            raise TypeError(f"{name} is async: decorate it by an AsyncAlmanac")
+        # What is wrong with it is said here, not by each call.
+        _ongoing(name, **about)
+
+        def begin(args: Any, kwargs: Any) -> AbstractContextManager[OngoingCall]:
+            return self.call(name, **{**about, **_sized(name, measure, args, kwargs)})
 
         @functools.wraps(function)
         def timed(*args: Any, **kwargs: Any) -> Any:
-            sized = _sized(name, measure, args, kwargs)
-            with self.call(name, **{**about, **sized}) as ongoing:
+            with begin(args, kwargs) as ongoing:
                 if on_estimate is not None:
                     on_estimate(ongoing)
                 return function(*args, **kwargs)
 
-        return timed
+        @functools.wraps(function)
+        def timed_generator(*args: Any, **kwargs: Any) -> Any:
+            with begin(args, kwargs) as ongoing:
+                if on_estimate is not None:
+                    on_estimate(ongoing)
+                return (yield from function(*args, **kwargs))
+
+        return timed_generator if _callee.is_generator(function) else timed
 
 
 class AsyncTimed:
@@ -207,7 +222,7 @@ class AsyncTimed:
         on_estimate: Callable[[OngoingCall], None] | None = None,
         **about: Any,
     ) -> Any:
-        """Times each call of an async function; the tool is named like the function by default."""
+        """Times each call of an async function, of a generator until its end; the tool is named like it by default."""
         if function is None:
             return functools.partial(self._wrap, tool=tool, measure=measure, on_estimate=on_estimate, **about)
         return self._wrap(function)
@@ -221,16 +236,45 @@ class AsyncTimed:
         on_estimate: Callable[[OngoingCall], None] | None = None,
         **about: Any,
     ) -> Any:
-        if not inspect.iscoroutinefunction(function):
-            raise TypeError(f"{function.__qualname__} is not async: decorate it by an Almanac")
-        name = tool or function.__name__
+        if _callee.is_tool_of_langchain(function):
+            name = tool or function.name
+            wrap = functools.partial(self._wrap, tool=name, measure=measure, on_estimate=on_estimate, **about)
+            return _callee.with_function(function, "coroutine", wrap)
+        _callee.check_callable(function)
+        name = tool or _callee.name_of(function)
+        if not _callee.is_async(function):
+            raise TypeError(f"{name} is not async: decorate it by an Almanac")
+        # What is wrong with it is said here, not by each call.
+        _ongoing(name, **about)
+
+        def begin(args: Any, kwargs: Any) -> AbstractAsyncContextManager[OngoingCall]:
+            return self.call(name, **{**about, **_sized(name, measure, args, kwargs)})
 
         @functools.wraps(function)
         async def timed(*args: Any, **kwargs: Any) -> Any:
-            sized = _sized(name, measure, args, kwargs)
-            async with self.call(name, **{**about, **sized}) as ongoing:
+            async with begin(args, kwargs) as ongoing:
                 if on_estimate is not None:
                     on_estimate(ongoing)
                 return await function(*args, **kwargs)
 
-        return timed
+        @functools.wraps(function)
+        async def timed_generator(*args: Any, **kwargs: Any) -> Any:
+            async with begin(args, kwargs) as ongoing:
+                if on_estimate is not None:
+                    on_estimate(ongoing)
+                async with aclosing(function(*args, **kwargs)) as items:
+                    # As `yield from`, which async generators do not have.
+                    step = items.asend(None)
+                    while True:
+                        try:
+                            item = await step
+                        except StopAsyncIteration:
+                            return
+                        try:
+                            step = items.asend((yield item))
+                        except GeneratorExit:
+                            raise
+                        except BaseException as error:
+                            step = items.athrow(error)
+
+        return timed_generator if _callee.is_async_generator(function) else timed
