@@ -238,13 +238,15 @@ class AsyncAlmanac:
         #: A context around a call: asks before, records after.
         self.call = timed.call
 
-    async def metadata(self, tool_name: str, **more: Any) -> CallMetadata:
+    async def metadata(self, tool_name: str, *, session_id: str | None = None, **more: Any) -> CallMetadata:
         """Timing, suggestions and context of a call. More: mode_name, complexity, result_context, goal and so on."""
-        return await self._connection.send(_call.metadata(tool_name, more))
+        return await self._connection.send(_call.metadata(tool_name, session_id, more))
 
-    async def enrich(self, tool_name: str, response: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-        """A tool's response with `metadata` added."""
-        return await self._connection.send(_call.enrich(tool_name, response, more))
+    async def enrich(
+        self, tool_name: str, response: Mapping[str, Any], *, session_id: str | None = None, **more: Any
+    ) -> dict[str, Any]:
+        """A tool's response, which is a mapping, with `metadata` added. More is that of `metadata`."""
+        return await self._connection.send(_call.enrich(tool_name, response, session_id, more))
 
     async def check_plan(self, steps: Sequence[str | Mapping[str, Any]], **more: Any) -> dict[str, Any]:
         """Whether the calls are a good plan, and what would be better. More: goal, session_id, timeout_ms."""

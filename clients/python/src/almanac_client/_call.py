@@ -6,10 +6,10 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
-from urllib.parse import quote
 
 import httpx
 
+from . import _text
 from .errors import (
     AlmanacAnswerError,
     AlmanacArgumentError,
@@ -91,21 +91,23 @@ def _document(response: httpx.Response) -> dict[str, Any] | None:
 
 
 def request(call: Call[Any]) -> dict[str, Any]:
-    """The call as httpx sends it."""
-    sent: dict[str, Any] = {"method": call.method, "url": call.path, "headers": dict(call.headers)}
-    query = {name: str(value).lower() if isinstance(value, bool) else value for name, value in call.query.items()}
-    sent["params"] = {name: value for name, value in query.items() if value is not None}
-    if call.body is not None:
-        sent["json"] = call.body
-    return sent
+    """The call as httpx sends it; raises an `AlmanacArgumentError` if it cannot be."""
+    query = {name: _parameter(name, value) for name, value in call.query.items() if value is not None}
+    headers = {name: _text.header(value, name) for name, value in call.headers.items()}
+    sent = {"method": call.method, "url": call.path, "headers": headers, "params": query}
+    if call.body is None:
+        return sent
+    return {**sent, "headers": {**headers, "content-type": "application/json"}, "content": _text.encoded(call.body)}
+
+
+def _parameter(name: str, value: Any) -> Any:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return _text.checked(value, name) if isinstance(value, str) else value
 
 
 def _given(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
-
-
-def _name(name: str) -> str:
-    return quote(name, safe="")
 
 
 def tools(query: str | None, limit: int, cursor: str | None, facets: Mapping[str, str | None]) -> Call[ToolPage]:
@@ -115,12 +117,12 @@ def tools(query: str | None, limit: int, cursor: str | None, facets: Mapping[str
 
 def tool(name: str) -> Call[dict[str, Any]]:
     """A tool's document."""
-    return Call("GET", f"/v1/tools/{_name(name)}")
+    return Call("GET", f"/v1/tools/{_text.segment(name)}")
 
 
 def tool_relations(name: str) -> Call[dict[str, Any]]:
     """What goes with a tool."""
-    return Call("GET", f"/v1/tools/{_name(name)}/relations")
+    return Call("GET", f"/v1/tools/{_text.segment(name)}/relations")
 
 
 def check_tools(names: Sequence[str], env_vars: Iterable[str]) -> Call[dict[str, Any]]:
@@ -168,17 +170,27 @@ def record(executions: Sequence[Execution]) -> Call[Recorded]:
 
 def timing(tool_name: str, mode: str | None) -> Call[dict[str, Any]]:
     """What was learnt of a tool."""
-    return Call("GET", f"/v1/timing/{_name(tool_name)}", {"mode": mode})
+    return Call("GET", f"/v1/timing/{_text.segment(tool_name)}", {"mode": mode})
 
 
-def metadata(tool_name: str, more: Mapping[str, Any]) -> Call[CallMetadata]:
+def metadata(tool_name: str, session_id: str | None, more: Mapping[str, Any]) -> Call[CallMetadata]:
     """Timing, suggestions and context of a call."""
-    return Call("POST", "/v1/metadata", body=_given(tool_name=tool_name, **more))
+    return Call("POST", "/v1/metadata", body=_about(tool_name, session_id, more))
 
 
-def enrich(tool_name: str, response: Mapping[str, Any], more: Mapping[str, Any]) -> Call[dict[str, Any]]:
+def enrich(
+    tool_name: str, response: Mapping[str, Any], session_id: str | None, more: Mapping[str, Any]
+) -> Call[dict[str, Any]]:
     """A tool's response with the metadata added."""
-    return Call("POST", "/v1/enrich", body={"request": _given(tool_name=tool_name, **more), "response": dict(response)})
+    body = {"request": _about(tool_name, session_id, more), "response": _text.mapping(response, "the response")}
+    return Call("POST", "/v1/enrich", body=body)
+
+
+def _about(tool_name: str, session_id: str | None, more: Mapping[str, Any]) -> dict[str, Any]:
+    asked = _given(tool_name=tool_name, **more)
+    if session_id is not None:
+        asked["result_context"] = {**asked.get("result_context", {}), "session_id": session_id}
+    return asked
 
 
 def check_plan(steps: Sequence[str | Mapping[str, Any]], more: Mapping[str, Any]) -> Call[dict[str, Any]]:
@@ -188,12 +200,12 @@ def check_plan(steps: Sequence[str | Mapping[str, Any]], more: Mapping[str, Any]
 
 def session(session_id: str) -> Call[Session]:
     """What a session did."""
-    return Call("GET", f"/v1/sessions/{_name(session_id)}")
+    return Call("GET", f"/v1/sessions/{_text.segment(session_id)}")
 
 
 def session_turns(session_id: str) -> Call[list[SessionTurn]]:
     """What a session's last turns were about."""
-    return Call("GET", f"/v1/sessions/{_name(session_id)}/turns", part="items")
+    return Call("GET", f"/v1/sessions/{_text.segment(session_id)}/turns", part="items")
 
 
 def add_memory(
@@ -201,12 +213,17 @@ def add_memory(
 ) -> Call[Memory]:
     """A new memory; sent again, it is kept once."""
     headers = {"idempotency-key": idempotency_key or str(uuid.uuid4())}
-    return Call("POST", f"/v1/memories/{kind}", body={"content": content, "metadata": dict(metadata)}, headers=headers)
+    return Call(
+        "POST",
+        f"/v1/memories/{kind}",
+        body={"content": content, "metadata": _text.mapping(metadata, "the metadata")},
+        headers=headers,
+    )
 
 
 def memory(memory_id: str, include_deleted: bool) -> Call[Memory]:
     """A memory."""
-    return Call("GET", f"/v1/memories/{_name(memory_id)}", {"includeDeleted": include_deleted})
+    return Call("GET", f"/v1/memories/{_text.segment(memory_id)}", {"includeDeleted": include_deleted})
 
 
 def update_memory(
@@ -214,31 +231,31 @@ def update_memory(
 ) -> Call[Memory]:
     """A merge patch; with a version, only of that one."""
     headers = {"if-match": f'"{version}"'} if version is not None else {}
-    body = _given(content=content, metadata=None if metadata is None else dict(metadata))
-    return Call("PATCH", f"/v1/memories/{_name(memory_id)}", body=body, headers=headers, is_safe=False)
+    body = _given(content=content, metadata=None if metadata is None else _text.mapping(metadata, "the metadata"))
+    return Call("PATCH", f"/v1/memories/{_text.segment(memory_id)}", body=body, headers=headers, is_safe=False)
 
 
 def delete_memory(memory_id: str) -> Call[Memory]:
     """A soft delete."""
-    return Call("DELETE", f"/v1/memories/{_name(memory_id)}", is_safe=False)
+    return Call("DELETE", f"/v1/memories/{_text.segment(memory_id)}", is_safe=False)
 
 
 def restore_memory(memory_id: str) -> Call[Memory]:
     """The reverse of a soft delete."""
-    return Call("POST", f"/v1/memories/{_name(memory_id)}/restore")
+    return Call("POST", f"/v1/memories/{_text.segment(memory_id)}/restore")
 
 
 def search_memories(kind: MemoryKind | None, criteria: Mapping[str, Any], more: Mapping[str, Any]) -> Call[MemoryPage]:
     """Memories of a kind, or of all, that are looked for."""
     path = "/v1/memories/search" if kind is None else f"/v1/memories/{kind}/search"
-    return Call("POST", path, body={"criteria": dict(criteria), "options": _given(**more)})
+    return Call("POST", path, body={"criteria": _text.mapping(criteria, "the criteria"), "options": _given(**more)})
 
 
 def memory_history(memory_id: str, limit: int, cursor: str | None) -> Call[MemoryPast]:
     """A memory's earlier versions."""
-    return Call("GET", f"/v1/memories/{_name(memory_id)}/history", {"limit": limit, "cursor": cursor})
+    return Call("GET", f"/v1/memories/{_text.segment(memory_id)}/history", {"limit": limit, "cursor": cursor})
 
 
 def thread(thread_id: str, chat_id: str | None, limit: int, cursor: str | None) -> Call[Thread]:
     """A thread's messages."""
-    return Call("GET", f"/v1/threads/{_name(thread_id)}", {"chatId": chat_id, "limit": limit, "cursor": cursor})
+    return Call("GET", f"/v1/threads/{_text.segment(thread_id)}", {"chatId": chat_id, "limit": limit, "cursor": cursor})

@@ -238,13 +238,15 @@ class Almanac:
         #: A context around a call: asks before, records after.
         self.call = timed.call
 
-    def metadata(self, tool_name: str, **more: Any) -> CallMetadata:
+    def metadata(self, tool_name: str, *, session_id: str | None = None, **more: Any) -> CallMetadata:
         """Timing, suggestions and context of a call. More: mode_name, complexity, result_context, goal and so on."""
-        return self._connection.send(_call.metadata(tool_name, more))
+        return self._connection.send(_call.metadata(tool_name, session_id, more))
 
-    def enrich(self, tool_name: str, response: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-        """A tool's response with `metadata` added."""
-        return self._connection.send(_call.enrich(tool_name, response, more))
+    def enrich(
+        self, tool_name: str, response: Mapping[str, Any], *, session_id: str | None = None, **more: Any
+    ) -> dict[str, Any]:
+        """A tool's response, which is a mapping, with `metadata` added. More is that of `metadata`."""
+        return self._connection.send(_call.enrich(tool_name, response, session_id, more))
 
     def check_plan(self, steps: Sequence[str | Mapping[str, Any]], **more: Any) -> dict[str, Any]:
         """Whether the calls are a good plan, and what would be better. More: goal, session_id, timeout_ms."""

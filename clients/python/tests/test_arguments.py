@@ -1,0 +1,91 @@
+"""What cannot be sent, and arguments that are put where the daemon takes them."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from almanac_client import Almanac, AlmanacArgumentError, AlmanacError
+
+HALF = "half \ud83d"
+
+
+def client() -> tuple[Almanac, list[httpx.Request]]:
+    """A client of a daemon that keeps what it is asked."""
+    sent: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(request)
+        return httpx.Response(200, json={"timing": {}, "recorded": 1})
+
+    return Almanac(http=httpx.Client(transport=httpx.MockTransport(answer), base_url="http://x")), sent
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda to: to.memory.add("messages", HALF, {}), "/content has half of a character, U+D83D at 5"),
+        (lambda to: to.memory.add("messages", "x", {"a": [{"b": HALF}]}), "/metadata/a/0/b has half"),
+        (lambda to: to.memory.add("messages", "x", {HALF: 1}), "a key of /metadata has half"),
+        (lambda to: to.tools.qualify(HALF), "/message has half"),
+        (lambda to: to.tools.get(HALF), "the name has half"),
+        (lambda to: to.tools.list(HALF), "q has half"),
+        (lambda to: to.memory.add("messages", "x", {}, idempotency_key="ключ"), "idempotency-key has characters"),
+        (lambda to: to.memory.add("messages", "x", {}, idempotency_key="a\n"), "idempotency-key has characters"),
+        (lambda to: to.memory.add("messages", "x", {"a": float("nan")}), "cannot be sent as JSON"),
+        (lambda to: to.memory.add("messages", "x", "about"), "the metadata is a mapping, not a str"),
+        (lambda to: to.memory.update("x", metadata=[1]), "the metadata is a mapping, not a list"),
+        (lambda to: to.memory.search("messages", criteria="x"), "the criteria is a mapping, not a str"),
+        (lambda to: to.enrich("x", "hello"), "the response is a mapping, not a str"),
+        (lambda to: to.enrich("x", None), "the response is a mapping, not a NoneType"),
+        (lambda to: to.enrich("x", [("a", 1)]), "the response is a mapping, not a list"),
+    ],
+)
+def test_what_cannot_be_sent_is_told_before(ask: Callable[[Any], Any], said: str) -> None:
+    almanac, sent = client()
+    with pytest.raises(AlmanacArgumentError) as told:
+        ask(almanac)
+    assert said in str(told.value)
+    assert isinstance(told.value, AlmanacError)
+    assert isinstance(told.value, ValueError)
+    assert sent == []
+
+
+def test_the_mend_that_is_told_mends() -> None:
+    pair = "a \ud83d\ude00 and half \ud83d"
+    assert pair.encode("utf-16", "surrogatepass").decode("utf-16", "replace") == "a \U0001f600 and half \ufffd"
+
+
+def test_text_is_sent_as_it_is() -> None:
+    almanac, sent = client()
+    almanac.tools.qualify("Größe \U0001f600")
+    assert json.loads(sent[0].content) == {"message": "Größe \U0001f600"}
+    assert sent[0].headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize(
+    ("more", "context"),
+    [
+        ({"session_id": "s1"}, {"session_id": "s1"}),
+        ({"session_id": "s1", "result_context": {"num_outputs": 2}}, {"num_outputs": 2, "session_id": "s1"}),
+        ({"result_context": {"session_id": "s2"}}, {"session_id": "s2"}),
+        ({"session_id": "s1", "result_context": None}, {"session_id": "s1"}),
+    ],
+)
+def test_a_session_is_named_as_everywhere(more: dict[str, Any], context: dict[str, Any]) -> None:
+    almanac, sent = client()
+    almanac.metadata("x", **more)
+    almanac.enrich("x", {}, **more)
+    asked, enriched = (json.loads(request.content) for request in sent)
+    assert asked["result_context"] == enriched["request"]["result_context"] == context
+
+
+def test_the_daemon_takes_the_session(almanac: Almanac) -> None:
+    session = str(uuid.uuid4())
+    assert almanac.metadata("web_search", session_id=session)["timing"]
+    assert almanac.enrich("web_search", {"a": 1}, session_id=session)["metadata"]
