@@ -3,13 +3,16 @@
 Durations are in milliseconds, probabilities are 0 to 1, moments are RFC 3339.
 """
 
-from __future__ import annotations
-
+# Without postponed annotations: a type could not tell then which of its keys are required.
+import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from typing_extensions import NotRequired
+if sys.version_info >= (3, 11):
+    from typing import NotRequired, TypedDict
+else:
+    # It comes with httpx.
+    from typing_extensions import NotRequired, TypedDict
 
 Confidence = Literal["low", "medium", "high"]
 Outcome = Literal["success", "error", "timeout", "cancelled"]
@@ -53,6 +56,7 @@ class Timing(TypedDict):
     known: bool
     near: NotRequired[list[str]]
     remaining: NotRequired[Remaining]
+    degraded: NotRequired[str]
 
 
 class ToolSuggestion(TypedDict):
@@ -61,6 +65,7 @@ class ToolSuggestion(TypedDict):
     tool: str
     reason: str
     estimated_duration_ms: int
+    confidence: NotRequired[float]
 
 
 class PresetSuggestion(TypedDict):
@@ -114,6 +119,15 @@ class Recorded(TypedDict):
     """How many records were new."""
 
     recorded: int
+    degraded: NotRequired[list[str]]
+
+
+class CommonError(TypedDict):
+    """An error that a tool is often met with."""
+
+    error: str
+    cause: NotRequired[str]
+    solution: str
 
 
 class ToolSummary(TypedDict):
@@ -126,6 +140,7 @@ class ToolSummary(TypedDict):
     capabilities: list[str]
     keywords: list[str]
     score: NotRequired[float]
+    common_errors: NotRequired[list[CommonError]]
 
 
 class ToolPage(TypedDict):
@@ -134,6 +149,16 @@ class ToolPage(TypedDict):
     items: list[ToolSummary]
     total: int
     next_cursor: NotRequired[str]
+
+
+class ToolExplanation(TypedDict):
+    """What a tool's score is made of."""
+
+    words: float
+    name: float
+    meaning: float
+    usage: float
+    context: float
 
 
 class Qualification(TypedDict):
@@ -147,6 +172,8 @@ class Qualification(TypedDict):
     intentContext: dict[str, Any]
     availableTools: list[str]
     scores: NotRequired[list[float]]
+    explanations: NotRequired[list[ToolExplanation]]
+    cutTools: NotRequired[list[str]]
     activeIntent: NotRequired[str]
     toolCount: int
     toolsTotal: int
@@ -161,6 +188,7 @@ class Session(TypedDict):
 
     sessionId: str
     toolHistory: list[str]
+    turnTools: NotRequired[list[str]]
     intentContext: NotRequired[dict[str, Any]]
     usage: NotRequired[dict[str, Any]]
 
@@ -183,6 +211,15 @@ class SessionTurns(TypedDict):
     items: list[SessionTurn]
 
 
+class ScoreExplanation(TypedDict):
+    """What a memory's score is made of."""
+
+    words: float
+    meaning: float
+    nearWords: float
+    nearMeaning: float
+
+
 class Memory(TypedDict):
     """Something that was said, thought, read or planned."""
 
@@ -195,6 +232,7 @@ class Memory(TypedDict):
     updatedAt: str
     score: NotRequired[float]
     matched: NotRequired[list[str]]
+    explanation: NotRequired[ScoreExplanation]
 
 
 class MemoryPage(TypedDict):
