@@ -35,6 +35,11 @@ def outcome_of(error: BaseException | None) -> Outcome:
     return "error"
 
 
+def is_cancellation(error: BaseException | None) -> bool:
+    """Has what is ended by this to end at once?"""
+    return error is not None and not isinstance(error, Exception)
+
+
 class OngoingCall:
     """A call that is being made."""
 
@@ -89,9 +94,7 @@ class _AsyncContext(AbstractAsyncContextManager[OngoingCall]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # A cancellation goes on at once.
-        is_awaited = error is None or isinstance(error, Exception)
-        await self._bookkeeper.record(self._call._end(error), is_awaited=is_awaited)
+        await self._bookkeeper.record(self._call._end(error), is_awaited=not is_cancellation(error))
 
 
 def _sized(tool_name: str, measure: Measure | None, args: Any, kwargs: Any) -> dict[str, Complexity]:

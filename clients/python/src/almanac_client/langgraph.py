@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from . import _call
+from ._aio import AsyncAlmanac
 from ._sync import Almanac
 from ._timed import outcome_of
 from .types import Outcome
@@ -24,8 +25,13 @@ class AlmanacCallbackHandler(BaseCallbackHandler):  # type: ignore[misc,unused-i
     """Tells Almanac how long each tool took and how it came out."""
 
     def __init__(self, almanac: Almanac, *, session_id: str | None = None) -> None:
-        """Without a session the run's `thread_id` is the session, if its metadata has one."""
+        """Without a session the run's `thread_id` is the session, if its metadata has one.
+
+        Raises a TypeError for a client with an event loop.
+        """
         super().__init__()
+        if isinstance(almanac, AsyncAlmanac):
+            raise TypeError("the handler takes an Almanac, also in a program with an event loop")
         self._almanac = almanac
         self._session_id = session_id
         self._running: dict[UUID, tuple[str, float, str | None]] = {}
