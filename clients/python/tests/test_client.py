@@ -6,6 +6,7 @@ import asyncio
 import re
 import runpy
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,50 @@ def test_memories_are_kept_found_and_changed(almanac: Almanac) -> None:
     assert almanac.memory.thread(thread)["items"][0]["id"] == kept["id"]
 
 
+def test_each_memory_comes_once_from_all_pages(almanac: Almanac, url: str) -> None:
+    thread = str(uuid.uuid4())
+    for position in range(5):
+        almanac.memory.add("messages", f"whale {position}", about(thread, position))
+    found: dict[str, Any] = {"criteria": {"threadId": thread}, "sortBy": "thread.position", "limit": 2, "offset": 1}
+    contents = [memory["content"] for memory in almanac.memory.each("messages", **found)]
+    assert contents == [f"whale {position}" for position in range(1, 5)]
+
+    async def later() -> list[str]:
+        async with AsyncAlmanac(url) as other:
+            return [memory["content"] async for memory in other.memory.each("messages", **found)]
+
+    assert asyncio.run(later()) == contents
+    assert list(almanac.memory.each(None, criteria={"userId": "user:user:nobody"})) == []
+
+
+def test_a_memory_is_deleted_and_restored_at_the_version_that_is_known(almanac: Almanac) -> None:
+    kept = almanac.memory.add("messages", "whales sing", about(str(uuid.uuid4()), 0))
+    almanac.memory.update(kept["id"], content="whales sing at night")
+    with pytest.raises(AlmanacRefusedError, match="version-changed"):
+        almanac.memory.delete(kept["id"], version=1)
+    deleted = almanac.memory.delete(kept["id"], version=2)
+    with pytest.raises(AlmanacRefusedError, match="version-changed"):
+        almanac.memory.restore(kept["id"], version=1)
+    with pytest.raises(AlmanacRefusedError):
+        almanac.memory.history(kept["id"])
+    assert almanac.memory.history(kept["id"], include_deleted=True)["total"] >= 1
+    almanac.memory.restore(kept["id"], version=deleted["version"])
+    assert almanac.memory.history(kept["id"])["total"] >= 1
+
+
+def test_sessions_what_they_used_and_missed(almanac: Almanac) -> None:
+    session = str(uuid.uuid4())
+    almanac.record("web_search", 12, session_id=session)
+    assert session in [found["sessionId"] for found in almanac.sessions(limit=1000)["items"]]
+    assert len(almanac.sessions(limit=1)["items"]) == 1
+    assert almanac.report_usage(session_id=session, tokensIn=5, tokensOut=2)["totalTokens"] == 7
+    assert session in [found["sessionId"] for found in almanac.usage()["sessions"]]
+    events = almanac.tools.report_miss("web_search", session_id=session, message="search the web")["events"]
+    assert [event["type"] for event in events] == ["missing_tool", "auto_retry"]
+    assert almanac.match_presets(goal="research")["total"] >= 1
+    assert almanac.match_presets(session_id=session, tool_history=("web_search",))["items"] is not None
+
+
 def test_with_an_event_loop_it_is_the_same(url: str) -> None:
     async def run() -> None:
         async with AsyncAlmanac(url) as almanac:
@@ -192,6 +237,16 @@ def test_what_may_have_been_done_is_not_sent_again() -> None:
     with pytest.raises(AlmanacUnreachableError):
         almanac.memory.update("x", content="y")
     assert len(sent) == 1
+    reports: list[Callable[[Almanac], Any]] = [
+        lambda to: to.report_usage(),
+        lambda to: to.tools.report_miss("x"),
+        lambda to: to.memory.restore("x", version=1),
+    ]
+    for report in reports:
+        almanac, sent = answers(httpx.ReadError("broken"))
+        with pytest.raises(AlmanacUnreachableError):
+            report(almanac)
+        assert len(sent) == 1
     almanac, sent = answers(httpx.ConnectError("refused"), 200)
     almanac.memory.update("x", content="y")
     assert len(sent) == 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from types import TracebackType
@@ -29,14 +29,19 @@ from .types import (
     MemoryKind,
     MemoryPage,
     MemoryPast,
+    Miss,
     Outcome,
+    PresetMatches,
     Qualification,
     Recorded,
     Session,
+    SessionPage,
     SessionTurn,
     Thread,
     Timing,
     ToolPage,
+    UsageEvent,
+    UsageReport,
 )
 
 T = TypeVar("T")
@@ -106,6 +111,13 @@ class AsyncToolService:
         """Which tools fit the message. More: networks, max_tools, min_confidence, scores, excluded_tools and so on."""
         return await self._connection.send(_call.qualify(message, session_id, more))
 
+    async def report_miss(self, tool_name: str, *, session_id: str | None = None, message: str | None = None) -> Miss:
+        """Tells that a tool was needed and not offered: its category is added to the session, and the choice is learnt.
+
+        The message is the session's last one by default.
+        """
+        return await self._connection.send(_call.report_miss(tool_name, session_id, message))
+
 
 class AsyncTimingService:
     """How long calls take."""
@@ -165,13 +177,13 @@ class AsyncMemoryService:
         """Changes a memory by a merge patch: None removes a key. With a version, only if it is still the latest."""
         return await self._connection.send(_call.update_memory(memory_id, content, metadata, version))
 
-    async def delete(self, memory_id: str) -> Memory:
-        """Deletes softly."""
-        return await self._connection.send(_call.delete_memory(memory_id))
+    async def delete(self, memory_id: str, *, version: int | None = None) -> Memory:
+        """Deletes softly. With a version, only if it is still the latest."""
+        return await self._connection.send(_call.delete_memory(memory_id, version))
 
-    async def restore(self, memory_id: str) -> Memory:
-        """Takes a soft delete back."""
-        return await self._connection.send(_call.restore_memory(memory_id))
+    async def restore(self, memory_id: str, *, version: int | None = None) -> Memory:
+        """Takes a soft delete back. With a version, only if it is still the latest."""
+        return await self._connection.send(_call.restore_memory(memory_id, version))
 
     async def search(
         self,
@@ -189,9 +201,29 @@ class AsyncMemoryService:
             _call.search_memories(kind, criteria if criteria is not None else {}, {"query": query, **more})
         )
 
-    async def history(self, memory_id: str, *, limit: int = 100, cursor: str | None = None) -> MemoryPast:
+    async def each(
+        self,
+        kind: MemoryKind | None,
+        query: str | None = None,
+        *,
+        criteria: Mapping[str, Any] | None = None,
+        **more: Any,
+    ) -> AsyncIterator[Memory]:
+        """All that `search` finds, a page at a time as they are taken. `limit` is that of a page, 100 by default."""
+        more = {"limit": 100, **more}
+        while True:
+            page = await self.search(kind, query, criteria=criteria, **more)
+            for memory in page["memories"]:
+                yield memory
+            if page.get("nextCursor") is None:
+                return
+            more = {**more, "cursor": page["nextCursor"], "offset": None}
+
+    async def history(
+        self, memory_id: str, *, limit: int = 100, cursor: str | None = None, include_deleted: bool = False
+    ) -> MemoryPast:
         """Earlier versions, latest first."""
-        return await self._connection.send(_call.memory_history(memory_id, limit, cursor))
+        return await self._connection.send(_call.memory_history(memory_id, limit, cursor, include_deleted))
 
     async def thread(
         self, thread_id: str, *, chat_id: str | None = None, limit: int = 100, cursor: str | None = None
@@ -251,6 +283,24 @@ class AsyncAlmanac:
     async def check_plan(self, steps: Sequence[str | Mapping[str, Any]], **more: Any) -> dict[str, Any]:
         """Whether the calls are a good plan, and what would be better. More: goal, session_id, timeout_ms."""
         return await self._connection.send(_call.check_plan(steps, more))
+
+    async def match_presets(
+        self, *, tool_history: Sequence[str] | None = None, goal: str | None = None, session_id: str | None = None
+    ) -> PresetMatches:
+        """Workflows that were begun, or that a goal calls for. The session's calls stand in for `tool_history`."""
+        return await self._connection.send(_call.match_presets(tool_history, goal, session_id))
+
+    async def usage(self) -> UsageReport:
+        """What turns used and cost, by day and by session."""
+        return await self._connection.send(_call.usage())
+
+    async def report_usage(self, *, session_id: str | None = None, **more: Any) -> UsageEvent:
+        """Tells what a turn used; never sent again. More: tokensIn, tokensOut, costUsd, model and so on."""
+        return await self._connection.send(_call.report_usage(session_id, more))
+
+    async def sessions(self, *, limit: int = 100, cursor: str | None = None) -> SessionPage:
+        """A page of the sessions of late."""
+        return await self._connection.send(_call.sessions(limit, cursor))
 
     async def session(self, session_id: str) -> Session:
         """What a session did."""

@@ -25,14 +25,19 @@ from .types import (
     MemoryKind,
     MemoryPage,
     MemoryPast,
+    Miss,
     Outcome,
+    PresetMatches,
     Qualification,
     Recorded,
     Session,
+    SessionPage,
     SessionTurn,
     Thread,
     Timing,
     ToolPage,
+    UsageEvent,
+    UsageReport,
 )
 
 T = TypeVar("T")
@@ -135,6 +140,28 @@ def qualify(message: str, session_id: str | None, more: Mapping[str, Any]) -> Ca
     return Call("POST", "/v1/qualify", body=_given(message=message, session_id=session_id, **more))
 
 
+def report_miss(tool_name: str, session_id: str | None, message: str | None) -> Call[Miss]:
+    """A tool that was needed and not offered."""
+    body = _given(toolName=tool_name, sessionId=session_id, message=message)
+    return Call("POST", "/v1/qualify/miss", body=body, is_safe=False)
+
+
+def report_usage(session_id: str | None, more: Mapping[str, Any]) -> Call[UsageEvent]:
+    """What a turn used."""
+    return Call("POST", "/v1/usage", body=_given(sessionId=session_id, **more), is_safe=False)
+
+
+def usage() -> Call[UsageReport]:
+    """What was used."""
+    return Call("GET", "/v1/usage")
+
+
+def match_presets(tool_history: Sequence[str] | None, goal: str | None, session_id: str | None) -> Call[PresetMatches]:
+    """Workflows that were begun, or that a goal calls for."""
+    history = None if tool_history is None else list(tool_history)
+    return Call("POST", "/v1/presets/match", body=_given(tool_history=history, goal=goal, session_id=session_id))
+
+
 def estimate(
     tool_name: str,
     mode_name: str | None,
@@ -198,6 +225,11 @@ def check_plan(steps: Sequence[str | Mapping[str, Any]], more: Mapping[str, Any]
     return Call("POST", "/v1/plans/check", body=_given(steps=list(steps), **more))
 
 
+def sessions(limit: int, cursor: str | None) -> Call[SessionPage]:
+    """A page of sessions."""
+    return Call("GET", "/v1/sessions", {"limit": limit, "cursor": cursor})
+
+
 def session(session_id: str) -> Call[Session]:
     """What a session did."""
     return Call("GET", f"/v1/sessions/{_text.segment(session_id)}")
@@ -230,19 +262,24 @@ def update_memory(
     memory_id: str, content: str | None, metadata: Mapping[str, Any] | None, version: int | None
 ) -> Call[Memory]:
     """A merge patch; with a version, only of that one."""
-    headers = {"if-match": f'"{version}"'} if version is not None else {}
-    body = _given(content=content, metadata=None if metadata is None else _text.mapping(metadata, "the metadata"))
-    return Call("PATCH", f"/v1/memories/{_text.segment(memory_id)}", body=body, headers=headers, is_safe=False)
+    changes = None if metadata is None else _text.mapping(metadata, "the metadata")
+    body = _given(content=content, metadata=changes)
+    return Call("PATCH", f"/v1/memories/{_text.segment(memory_id)}", body=body, headers=_of(version), is_safe=False)
 
 
-def delete_memory(memory_id: str) -> Call[Memory]:
-    """A soft delete."""
-    return Call("DELETE", f"/v1/memories/{_text.segment(memory_id)}", is_safe=False)
+def delete_memory(memory_id: str, version: int | None) -> Call[Memory]:
+    """A soft delete; with a version, only of that one."""
+    return Call("DELETE", f"/v1/memories/{_text.segment(memory_id)}", headers=_of(version), is_safe=False)
 
 
-def restore_memory(memory_id: str) -> Call[Memory]:
-    """The reverse of a soft delete."""
-    return Call("POST", f"/v1/memories/{_text.segment(memory_id)}/restore")
+def restore_memory(memory_id: str, version: int | None) -> Call[Memory]:
+    """The reverse of a soft delete; with a version, only of that one, which it is no more afterwards."""
+    path = f"/v1/memories/{_text.segment(memory_id)}/restore"
+    return Call("POST", path, headers=_of(version), is_safe=version is None)
+
+
+def _of(version: int | None) -> dict[str, str]:
+    return {} if version is None else {"if-match": f'"{version}"'}
 
 
 def search_memories(kind: MemoryKind | None, criteria: Mapping[str, Any], more: Mapping[str, Any]) -> Call[MemoryPage]:
@@ -251,9 +288,10 @@ def search_memories(kind: MemoryKind | None, criteria: Mapping[str, Any], more: 
     return Call("POST", path, body={"criteria": _text.mapping(criteria, "the criteria"), "options": _given(**more)})
 
 
-def memory_history(memory_id: str, limit: int, cursor: str | None) -> Call[MemoryPast]:
+def memory_history(memory_id: str, limit: int, cursor: str | None, include_deleted: bool) -> Call[MemoryPast]:
     """A memory's earlier versions."""
-    return Call("GET", f"/v1/memories/{_text.segment(memory_id)}/history", {"limit": limit, "cursor": cursor})
+    query = {"limit": limit, "cursor": cursor, "includeDeleted": include_deleted}
+    return Call("GET", f"/v1/memories/{_text.segment(memory_id)}/history", query)
 
 
 def thread(thread_id: str, chat_id: str | None, limit: int, cursor: str | None) -> Call[Thread]:

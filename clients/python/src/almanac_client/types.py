@@ -86,6 +86,13 @@ class Suggestions(TypedDict):
     degraded: NotRequired[list[dict[str, str]]]
 
 
+class PresetMatches(TypedDict):
+    """Workflows that fit and are not finished, the best first."""
+
+    items: list[PresetSuggestion]
+    total: int
+
+
 class CallContext(TypedDict):
     """What the call was."""
 
@@ -181,6 +188,101 @@ class Qualification(TypedDict):
     noToolProbability: float
     stickyFallbackApplied: bool
     timestamp: str
+
+
+class MissEvent(TypedDict):
+    """A tool was missed, or its category was added."""
+
+    type: Literal["missing_tool", "auto_retry"]
+    toolName: str
+    categoryId: NotRequired[str]
+    addedCategory: NotRequired[str]
+    retryCount: NotRequired[int]
+    message: str
+    timestamp: str
+
+
+class Miss(TypedDict):
+    """What came of a tool that was needed and not offered."""
+
+    events: list[MissEvent]
+    intentContext: NotRequired[dict[str, Any]]
+    degraded: NotRequired[str]
+
+
+class UsageEvent(TypedDict):
+    """What a turn used, as it is shown to a user."""
+
+    type: Literal["token_usage", "path_info"]
+    message: str
+    path: str
+    tokensIn: int
+    tokensOut: int
+    cachedTokens: int
+    cacheWriteTokens: NotRequired[int]
+    totalTokens: int
+    threshold: int
+    thresholdReached: bool
+    messageRetentionCount: NotRequired[int]
+    costUsd: NotRequired[float]
+    toolsExecuted: NotRequired[int]
+    maxSteps: NotRequired[int]
+    maxToolsReached: NotRequired[bool]
+    timedOut: NotRequired[bool]
+    timestamp: str
+    reasoning: NotRequired[str]
+
+
+class Used(TypedDict):
+    """What turns used in all; the cost in US dollars, of those that told it."""
+
+    turns: int
+    tokensIn: int
+    tokensOut: int
+    cachedTokens: int
+    costUsd: NotRequired[float]
+
+
+class DayOfUsage(TypedDict):
+    """What a day's turns used, by UTC."""
+
+    day: str
+    overThreshold: int
+    used: Used
+
+
+class SessionUsage(TypedDict):
+    """What a session used."""
+
+    sessionId: str
+    used: Used
+
+
+class UsageReport(TypedDict):
+    """What was used since the daemon's start, oldest day first, and by sessions, the latest first."""
+
+    since: str
+    threshold: int
+    days: list[DayOfUsage]
+    sessions: list[SessionUsage]
+
+
+class SessionSummary(TypedDict):
+    """A session by its calls of late."""
+
+    sessionId: str
+    calls: int
+    errors: int
+    timeouts: int
+    firstAt: str
+    lastAt: str
+
+
+class SessionPage(TypedDict):
+    """A page of sessions, those that called last first."""
+
+    items: list[SessionSummary]
+    nextCursor: NotRequired[str]
 
 
 class Session(TypedDict):
