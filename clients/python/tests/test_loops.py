@@ -22,6 +22,7 @@ def test_a_client_serves_one_loop_after_the_other(url: str) -> None:
 
     assert [asyncio.run(py_loops()) for _ in range(3)] == [7, 7, 7]
     assert asyncio.run(samples()) == 3
+    assert len(almanac._http._clients) == 1
     asyncio.run(almanac.aclose())
 
 

@@ -188,6 +188,7 @@ def test_what_has_no_name_is_given_one(records: Records) -> None:
     ("function", "match"),
     [
         (Later(), "AsyncAlmanac"),
+        (functools.partial(Later(), "x"), "AsyncAlmanac"),
         (counting_later, "AsyncAlmanac"),
         (functools.partial(greet_later, "x"), "AsyncAlmanac"),
     ],

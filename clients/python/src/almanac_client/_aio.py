@@ -56,10 +56,11 @@ class AsyncConnection:
         self._retry = retry
         self._timeout = timeout
 
-    def for_bookkeeping(self, timeout: float) -> AsyncConnection:
+    def for_bookkeeping(self, timeout: float, *, is_repeated: bool) -> AsyncConnection:
         """The same, but nothing waits longer than this, nor for a daemon that does not listen."""
         own = timeout if self._timeout is None else min(timeout, self._timeout)
-        return AsyncConnection(self._http, replace(self._retry, connecting=0.0), own)
+        attempts = self._retry.attempts if is_repeated else 1
+        return AsyncConnection(self._http, replace(self._retry, attempts=attempts, connecting=0.0), own)
 
     async def send(self, call: Call[T]) -> T:
         """The answer; raises `AlmanacRefusedError`, `AlmanacUnreachableError` or `AlmanacAnswerError`."""
@@ -76,7 +77,12 @@ class AsyncConnection:
     async def _outcome(self, call: Call[Any], deadline: Deadline) -> httpx.Response | httpx.TransportError:
         http = self._http.client()
         try:
-            return await http.request(**_call.request(call), timeout=deadline.limit(http.timeout))
+            async with http.stream(**_call.request(call), timeout=deadline.limit(http.timeout)) as response:
+                parts = []
+                async for part in response.aiter_bytes():
+                    parts.append(part)
+                    deadline.check()
+                return _call.whole(response, parts)
         except httpx.TransportError as error:
             return error
         except httpx.RequestError as error:
@@ -261,8 +267,8 @@ class AsyncAlmanac:
         self.memory = AsyncMemoryService(self._connection)
         budget = budget if budget is not None else Budget()
         self._bookkeeper = AsyncBookkeeper(
-            AsyncTimingService(self._connection.for_bookkeeping(budget.estimate)),
-            AsyncTimingService(self._connection.for_bookkeeping(budget.record)),
+            AsyncTimingService(self._connection.for_bookkeeping(budget.estimate, is_repeated=False)),
+            AsyncTimingService(self._connection.for_bookkeeping(budget.record, is_repeated=True)),
         )
         timed = AsyncTimed(self._bookkeeper)
         #: Decorates a function that is a tool: each call of it is recorded.

@@ -42,6 +42,9 @@ from .types import (
 
 T = TypeVar("T")
 
+#: Headers that are none of the body any more when it was unpacked.
+_OF_PACKED_BODIES = ("content-encoding", "content-length", "transfer-encoding")
+
 #: How long a call may take, in seconds.
 DEFAULT_TIMEOUT = 30.0
 
@@ -103,6 +106,14 @@ def request(call: Call[Any]) -> dict[str, Any]:
     if call.body is None:
         return sent
     return {**sent, "headers": {**headers, "content-type": "application/json"}, "content": _text.encoded(call.body)}
+
+
+def whole(response: httpx.Response, parts: Iterable[bytes]) -> httpx.Response:
+    """A response with its body, which is unpacked."""
+    headers = {name: value for name, value in response.headers.items() if name not in _OF_PACKED_BODIES}
+    return httpx.Response(
+        response.status_code, headers=headers, content=b"".join(parts), extensions=response.extensions
+    )
 
 
 def _parameter(name: str, value: Any) -> Any:

@@ -26,6 +26,11 @@ class Deadline:
         """Seconds until the call has to have ended; below 0 afterwards."""
         return self._seconds - self.elapsed()
 
+    def check(self) -> None:
+        """Raises httpx's ReadTimeout afterwards: what comes in drops ends none of its waits."""
+        if self.left() < 0:
+            raise httpx.ReadTimeout("the answer takes too long")
+
     def limit(self, timeout: httpx.Timeout) -> httpx.Timeout:
         """These timeouts, but none that ends later."""
         if self._seconds == math.inf:

@@ -56,10 +56,11 @@ class Connection:
         self._retry = retry
         self._timeout = timeout
 
-    def for_bookkeeping(self, timeout: float) -> Connection:
+    def for_bookkeeping(self, timeout: float, *, is_repeated: bool) -> Connection:
         """The same, but nothing waits longer than this, nor for a daemon that does not listen."""
         own = timeout if self._timeout is None else min(timeout, self._timeout)
-        return Connection(self._http, replace(self._retry, connecting=0.0), own)
+        attempts = self._retry.attempts if is_repeated else 1
+        return Connection(self._http, replace(self._retry, attempts=attempts, connecting=0.0), own)
 
     def send(self, call: Call[T]) -> T:
         """The answer; raises `AlmanacRefusedError`, `AlmanacUnreachableError` or `AlmanacAnswerError`."""
@@ -76,7 +77,12 @@ class Connection:
     def _outcome(self, call: Call[Any], deadline: Deadline) -> httpx.Response | httpx.TransportError:
         http = self._http.client()
         try:
-            return http.request(**_call.request(call), timeout=deadline.limit(http.timeout))
+            with http.stream(**_call.request(call), timeout=deadline.limit(http.timeout)) as response:
+                parts = []
+                for part in response.iter_bytes():
+                    parts.append(part)
+                    deadline.check()
+                return _call.whole(response, parts)
         except httpx.TransportError as error:
             return error
         except httpx.RequestError as error:
@@ -260,8 +266,8 @@ class Almanac:
         self.memory = MemoryService(self._connection)
         budget = budget if budget is not None else Budget()
         self._bookkeeper = Bookkeeper(
-            TimingService(self._connection.for_bookkeeping(budget.estimate)),
-            TimingService(self._connection.for_bookkeeping(budget.record)),
+            TimingService(self._connection.for_bookkeeping(budget.estimate, is_repeated=False)),
+            TimingService(self._connection.for_bookkeeping(budget.record, is_repeated=True)),
         )
         timed = Timed(self._bookkeeper)
         #: Decorates a function that is a tool: each call of it is recorded.
