@@ -264,6 +264,7 @@ fn start_store(
         let metrics = Arc::clone(metrics);
         Box::new(move |took, records| GroupCommitted { took, records }.emit(&metrics))
     };
+    database::tell_of_another(&config.state_dir, database.is_some());
     if let Some(options) = database {
         return Ok(Arc::new(Postgres::start(options, on_commit)?));
     }

@@ -1,7 +1,7 @@
 //! The database that several daemons share, as the configuration, the environment and the command line name it.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
@@ -9,6 +9,8 @@ use super::Config;
 use crate::config::{DATABASE_URL, DaemonOverrides};
 use crate::store::PostgresOptions;
 use crate::store::postgres::address::{AddressError, DatabaseAddress, Origin};
+use crate::store::postgres::daemon_id;
+use crate::store::sqlite::{file_in, is_there};
 
 /// The database that several daemons share, if one is named: on the command line, in the environment or in the
 /// configuration.
@@ -30,6 +32,25 @@ pub(crate) fn options(config: &Config, overrides: &DaemonOverrides) -> Result<Op
         retention: Some(config.store.retention),
         max_queue: config.store.max_queue,
     }))
+}
+
+/// Says which store is used where the state directory tells of another one.
+pub(super) fn tell_of_another(state_dir: &Path, is_shared: bool) {
+    let own = file_in(state_dir);
+    let has_own = is_there(&own).unwrap_or_default();
+    if is_shared && has_own {
+        tracing::info!(
+            database = %own.display(),
+            "the database that daemons share is used, and not this one: what this one has is there only if \
+             `almanacd migrate` copied it"
+        );
+    }
+    if !is_shared && !has_own && daemon_id::is_in(state_dir) {
+        tracing::warn!(
+            database = %own.display(),
+            "a daemon of this directory shared a database with others, and none is named: a new one is made here"
+        );
+    }
 }
 
 /// The file of passwords that the environment names, or else the service manager's credential.

@@ -6,7 +6,7 @@
 
 pub mod address;
 pub mod audit;
-mod daemon_id;
+pub mod daemon_id;
 mod daemon_states;
 pub mod fault;
 mod following;
@@ -102,7 +102,7 @@ impl PostgresOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum PostgresStartError {
     /// Something that only the operator can mend.
-    #[error("store.url: {0}")]
+    #[error("the database that daemons share (store.url, or ALMANAC_DATABASE_URL): {0}")]
     Setting(String),
     /// Records cannot be kept on this machine.
     #[error(transparent)]

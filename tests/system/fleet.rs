@@ -35,7 +35,7 @@ fn daemons_share_what_they_keep() {
         site.save("b.yaml", &document("b", "Beta"));
     }
     let url = server.url("postgres");
-    let (mut one, other) = (start(&here, &url), start(&there, &url));
+    let (mut one, mut other) = (start(&here, &url), start(&there, &url));
     assert_eq!(database(&one)["reachable"], true);
     for tool in ["a", "b", "a", "b"] {
         let reply = one.post("/v1/executions", &call(tool, "s"));
@@ -58,6 +58,14 @@ fn daemons_share_what_they_keep() {
     assert_eq!(other.admin("POST", "/-/memories/purge", br#"{"all":true}"#).json()["purged"], 1);
     assert_eq!(one.get(&format!("/v1/memories/{}", memory::id(&added))).status, 404);
     assert_eq!(memory::contents(&memory::search(&one, "messages", &looked_for)), [""; 0]);
+    // Another store than before is not begun in silence.
+    other.signal("TERM");
+    other.wait();
+    let alone = there.start();
+    alone.log.wait_for("a daemon of this directory shared a database with others");
+    drop(alone);
+    let other = start(&there, &url);
+    other.log.wait_for("what this one has is there only if");
     // A command is a daemon for a moment, whose end is nothing to look after.
     let command = Site::new();
     let mut recall = almanacd();

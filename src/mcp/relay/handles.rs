@@ -46,8 +46,9 @@ impl Mcp {
         let caller = &request.caller;
         let owner = CallOwner::of(caller);
         let Some(call) = self.relay.calls.get(&fetch.handle, &owner) else {
-            let text = "there is no call with this handle: results are kept for an hour, and not over a restart of \
-                        the daemon; call the tool anew";
+            let text = "there is no call with this handle: results are kept for an hour, by the daemon that made the \
+                        call, and not over its restart; the tool may have run, so see what it did before you call it \
+                        anew";
             return complete(caller, ToolResult::error(text).into_json(caller.version));
         };
         if fetch.cancels && call.end().is_none() {

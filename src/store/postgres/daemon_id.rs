@@ -9,6 +9,11 @@ use super::spool::SpoolError;
 /// Where a directory keeps which daemon it is.
 const NAME: &str = "daemon.id";
 
+/// Was a state directory that of a daemon that shares a database?
+pub fn is_in(directory: &Path) -> bool {
+    directory.join(NAME).exists()
+}
+
 /// Which daemon a state directory is of: 128 random bits, made once.
 pub(super) fn daemon_of(directory: &Path) -> Result<Incarnation, SpoolError> {
     let path = directory.join(NAME);
