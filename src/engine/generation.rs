@@ -173,18 +173,20 @@ impl Generation {
         let passes = filter.predicate();
         let message = Message::new(query);
         let mut ranking = Ranking::new(index, &message, usage);
-        let found = ranking.matching().into_iter().map(|number| number as usize);
         let is_current = Arc::ptr_eq(index.catalog(), &self.loaded.catalog);
-        let current = found.filter_map(|number| {
-            let indexed = index.entry(number);
-            Some((if is_current { indexed } else { self.tool(indexed.name())? }, number))
-        });
-        let ranked: Vec<_> = current.filter(|(entry, _)| passes(entry)).collect();
+        let matching = ranking.matching();
+        let mut ranked = Vec::with_capacity(matching.len());
+        ranked.extend(matching.into_iter().filter_map(|number| {
+            let indexed = index.entry(number as usize);
+            let entry = if is_current { indexed } else { self.tool(indexed.name())? };
+            passes(entry).then_some((entry, number as usize))
+        }));
         let start = match filter.cursor {
             Some(Cursor::Rank(start)) => start.min(ranked.len()),
             _ => 0,
         };
         let mut page = Page::new(filter);
+        page.items.reserve(filter.limit.min(ranked.len() - start));
         for &(entry, number) in &ranked[start..] {
             if !page.has_room_for(entry) {
                 break;

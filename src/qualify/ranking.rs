@@ -54,6 +54,29 @@ const FIELD: usize = 10;
 /// Tools that are put in order at once where it is not known how many are wanted.
 const SORTED_AT_ONCE: usize = 32;
 
+/// Puts the best `count` of the tools first, in order; ties break by number, which is by name.
+fn put_first(scores: &[f32], numbers: &mut [u32], count: usize) {
+    // Each is one number to compare: its score, upside down, before its own number.
+    let mut places: Vec<u64> = numbers
+        .iter()
+        .map(|&number| u64::from(!ordered(scores[number as usize])) << u32::BITS | u64::from(number))
+        .collect();
+    if count < places.len() {
+        places.select_nth_unstable(count);
+    }
+    places[..count].sort_unstable();
+    for (number, place) in numbers.iter_mut().zip(places) {
+        *number = place as u32;
+    }
+}
+
+/// In the order of [`f32::total_cmp`].
+fn ordered(score: f32) -> u32 {
+    const SIGN: u32 = 1 << 31;
+    let bits = score.to_bits();
+    if bits & SIGN == 0 { bits | SIGN } else { !bits }
+}
+
 /// The tools of an index, ranked for a message.
 #[derive(Debug)]
 pub struct Ranking<'i> {
@@ -179,14 +202,7 @@ impl<'i> Ranking<'i> {
         if count <= self.sorted {
             return;
         }
-        let scores = &self.scores;
-        // Numbers follow the names, so ties break by name.
-        let compare = |a: &u32, b: &u32| scores[*b as usize].total_cmp(&scores[*a as usize]).then_with(|| a.cmp(b));
-        let (rest, wanted) = (&mut self.order[self.sorted..], count - self.sorted);
-        if wanted < rest.len() {
-            rest.select_nth_unstable_by(wanted, compare);
-        }
-        rest[..wanted].sort_unstable_by(compare);
+        put_first(&self.scores, &mut self.order[self.sorted..], count - self.sorted);
         self.sorted = count;
     }
 
@@ -260,8 +276,8 @@ impl<'i> Ranking<'i> {
         let (likely, rest) = self.order.split_at(likely);
         let mut sharing: Vec<u32> = rest.to_vec();
         sharing.retain(|&number| self.observations.of(COVER)[number as usize] >= LEAST_COVER);
-        let score = |number: &u32| self.scores[*number as usize];
-        sharing.sort_unstable_by(|a, b| score(b).total_cmp(&score(a)).then_with(|| a.cmp(b)));
+        let count = sharing.len();
+        put_first(&self.scores, &mut sharing, count);
         [likely, &sharing].concat()
     }
 

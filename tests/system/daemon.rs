@@ -358,14 +358,17 @@ impl<S: Read + Write> Connection<S> {
         self.try_reply(method).expect("the connection was closed without an answer")
     }
 
-    /// An answer, or nothing if the peer closed. Of events, which may never end, only the head is read.
+    /// An answer, or nothing if the peer closed. Of events that come one by one, and may never end, only the head is
+    /// read.
     pub fn try_reply(&mut self, method: &str) -> Option<Reply> {
         let mut reply = self.try_head()?;
-        let is_events = reply.header("content-type") == Some("text/event-stream");
-        if method == "HEAD" || reply.status == 304 || is_events {
+        if method == "HEAD" || reply.status == 304 {
             return Some(reply);
         }
         if reply.header("transfer-encoding") == Some("chunked") {
+            if reply.header("content-type") == Some("text/event-stream") {
+                return Some(reply);
+            }
             while let Some(chunk) = self.try_chunk() {
                 reply.body.extend(chunk);
             }

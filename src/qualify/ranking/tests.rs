@@ -181,3 +181,23 @@ proptest! {
         prop_assert!(ranking.confidence_of(0..TOOLS.len()) >= all[0].confidence);
     }
 }
+
+proptest! {
+    #[test]
+    fn the_best_come_first(scores in prop::collection::vec(score(), 0..40), share in 0.0..=1.0_f64) {
+        let compare = |a: &u32, b: &u32| scores[*b as usize].total_cmp(&scores[*a as usize]).then_with(|| a.cmp(b));
+        let mut expected: Vec<u32> = (0..scores.len() as u32).collect();
+        expected.sort_by(compare);
+        let mut order: Vec<u32> = (0..scores.len() as u32).rev().collect();
+        let count = (share * scores.len() as f64) as usize;
+        put_first(&scores, &mut order, count);
+        prop_assert_eq!(&order[..count], &expected[..count]);
+        order.sort_by(compare);
+        prop_assert_eq!(order, expected, "all are there");
+    }
+}
+
+/// Any float, and few that are equal.
+fn score() -> impl Strategy<Value = f32> {
+    prop_oneof![any::<f32>(), prop::sample::select(vec![0.0, -0.0, 1.0, -1.0, f32::INFINITY, f32::NAN])]
+}
