@@ -29,6 +29,7 @@ mod purges;
 mod readers;
 mod retention;
 mod revision;
+mod server_trouble;
 pub mod session;
 mod shared_counts;
 mod side;
@@ -41,6 +42,7 @@ mod test_pooler;
 #[cfg(test)]
 mod test_server;
 mod tls;
+mod told_trouble;
 mod trails;
 mod unfollowed;
 
@@ -151,7 +153,7 @@ impl Postgres {
     fn start_on(runtime: &Handle, options: PostgresOptions, on_commit: OnCommit) -> Result<Self, PostgresStartError> {
         let learning = LearningDaemon { daemon: daemon_id::daemon_of(&options.directory)?, host: options.host.clone() };
         let (shared, standing) = (WriterShared::default(), Standing::default());
-        let readers = Arc::new(DatabaseReaders::of(runtime.clone(), options.address.clone()));
+        let readers = Arc::new(DatabaseReaders::of(runtime.clone(), options.address.clone(), standing.clone()));
         let max_queue = options.max_queue;
         let handle = runtime.clone();
         let side = PostgresSide::new(options, learning, handle, shared.clone(), standing.clone())?;
@@ -218,7 +220,7 @@ impl Store for Postgres {
     }
 
     fn follow(&self) -> Result<Followed, StoreError> {
-        self.readers.read(async |session| self.following.follow(session).await)
+        self.readers.follow(async |session| self.following.follow(session).await)
     }
 
     fn has_forgotten(&self) {
@@ -265,7 +267,7 @@ impl Store for Postgres {
     }
 
     fn unreadable(&self) -> Option<String> {
-        self.front.trouble().or_else(|| self.standing.now().trouble.clone())
+        self.front.trouble().or_else(|| self.standing.writing_trouble())
     }
 
     fn standings(&self) -> Option<Arc<Standings>> {

@@ -88,6 +88,11 @@ impl DatabaseServer {
         run(&mut ask).trim().to_owned()
     }
 
+    /// Says who is let in from its next start on, as `pg_hba.conf` does.
+    pub fn admit(&self, rules: &str) {
+        fs::write(self.data().join("pg_hba.conf"), rules).unwrap();
+    }
+
     fn data(&self) -> PathBuf {
         self.directory.path().join("data")
     }

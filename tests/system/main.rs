@@ -13,6 +13,7 @@ mod conversations;
 mod counterparts;
 mod daemon;
 mod database;
+mod database_away;
 mod disk;
 mod documents;
 mod events;

@@ -65,7 +65,7 @@ impl DaemonStates {
     pub(super) fn standings(&self) -> Standings {
         let lag = self.following.lag();
         let (behind, followed_at) = lag.map(|lag| (lag.behind, lag.at)).unzip();
-        Standings { behind: behind.unwrap_or_default(), followed_at, ..(*self.standing.now()).clone() }
+        Standings { behind: behind.unwrap_or_default(), followed_at, ..self.standing.now() }
     }
 
     /// Says it until the task is ended. What fails is said the next time; why is said by who writes.

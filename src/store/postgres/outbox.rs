@@ -12,6 +12,7 @@ use super::address::DatabaseAddress;
 use super::fault::DatabaseFault;
 use super::forwarder::Forwarder;
 use super::group::Incarnation;
+use super::server_trouble::ServerTrouble;
 use super::session::DatabaseSession;
 use super::spool::{LeftSpool, Spool, SpoolError};
 use super::standing::Standings;
@@ -103,9 +104,10 @@ pub struct Outbox {
     left: VecDeque<LeftSpool>,
     forwarder: Forwarder,
     /// Why the server did not take what was sent last.
-    trouble: Option<String>,
+    trouble: Option<ServerTrouble>,
     /// Since when records wait.
     since: Option<Instant>,
+    sent: u64,
     put_aside: u64,
     /// Somebody else looks whether the server is back.
     is_looked_after: bool,
@@ -123,6 +125,7 @@ impl Outbox {
             forwarder,
             trouble: None,
             since: None,
+            sent: 0,
             put_aside: 0,
             is_looked_after: false,
         })
@@ -135,7 +138,12 @@ impl Outbox {
 
     /// Why the server did not take what was sent last, if it did not.
     pub fn trouble(&self) -> Option<&str> {
-        self.trouble.as_deref()
+        self.trouble.as_ref().map(|trouble| trouble.why.as_str())
+    }
+
+    /// The same, with its kind.
+    pub(super) fn server_trouble(&self) -> Option<&ServerTrouble> {
+        self.trouble.as_ref()
     }
 
     /// Whose records go this way: this start's, and what earlier ones left.
@@ -167,7 +175,7 @@ impl Outbox {
         let mut kept = Vec::with_capacity(sizes.len());
         // Who waits behind a server that is away does not ask it again: that is done beside.
         let waited = match &self.trouble {
-            Some(trouble) if !is_first || self.is_looked_after => Err(DatabaseFault::Behind(trouble.clone())),
+            Some(trouble) if !is_first || self.is_looked_after => Err(DatabaseFault::Behind(trouble.why.clone())),
             _ => self.commit_groups(first, &sizes, &mut kept).await?,
         };
         let Err(fault) = waited else { return Ok(Taken { first, groups: kept }) };
@@ -193,7 +201,7 @@ impl Outbox {
         if outcome.is_ok() {
             outcome = self.commit_all(sizes, kept, patience).await;
         }
-        self.trouble = outcome.as_ref().err().map(ToString::to_string);
+        self.trouble = outcome.as_ref().err().map(ServerTrouble::from);
         Ok(outcome)
     }
 
@@ -239,7 +247,7 @@ impl Outbox {
     /// If not all of it is sent.
     pub async fn forward(&mut self, patience: Duration) -> Result<usize, OutboxError> {
         let forwarded = self.forward_until(i64::MAX, patience).await?;
-        self.trouble = forwarded.as_ref().err().map(ToString::to_string);
+        self.trouble = forwarded.as_ref().err().map(ServerTrouble::from);
         Ok(forwarded?)
     }
 
@@ -269,6 +277,7 @@ impl Outbox {
                     aside(&self.spool, &self.forwarder, group, *number, why)?;
                 }
                 self.put_aside += forwarded.refused.len() as u64;
+                self.sent += (group.len() - forwarded.refused.len()) as u64;
             }
             if let Some(left) = self.left.pop_front() {
                 left.remove()?;
@@ -288,6 +297,7 @@ impl Outbox {
             };
             lacking += forwarded.told.len() + forwarded.refused.len();
             self.put_aside += forwarded.refused.len() as u64;
+            self.sent += (group.len() - forwarded.refused.len()) as u64;
             for (number, why) in &forwarded.refused {
                 aside(&self.spool, &self.forwarder, group, *number, why)?;
             }
@@ -315,7 +325,7 @@ impl Outbox {
 
     /// The server does not take what is sent, for this reason; who says so looks whether it is back.
     pub(super) fn is_troubled(&mut self, why: &DatabaseFault) {
-        (self.trouble, self.is_looked_after) = (Some(why.to_string()), true);
+        (self.trouble, self.is_looked_after) = (Some(why.into()), true);
     }
 
     /// How it stands.
@@ -323,10 +333,11 @@ impl Outbox {
         let waiting = self.waiting();
         self.since = if waiting == 0 { None } else { Some(self.since.unwrap_or_else(Instant::now)) };
         Standings {
-            trouble: self.trouble.clone(),
+            trouble: self.trouble().map(str::to_owned),
             waiting,
             spooled_bytes: if self.spool.waiting().is_empty() { 0 } else { self.spool.length() },
             since: self.since,
+            sent: self.sent,
             put_aside: self.put_aside,
             reconnects: self.reconnects(),
             ..Standings::default()

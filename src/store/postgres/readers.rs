@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use super::address::DatabaseAddress;
 use super::fault::DatabaseFault;
 use super::session::DatabaseSession;
+use super::standing::Standing;
 use crate::store::StoreError;
 
 /// Connections kept open for the next reader.
@@ -26,6 +27,7 @@ const MOST_TIME: Duration = Duration::from_secs(10);
 pub(super) struct DatabaseReaders {
     runtime: Handle,
     address: DatabaseAddress,
+    standing: Standing,
     idle: Mutex<Vec<DatabaseSession>>,
     turns: Semaphore,
 }
@@ -37,8 +39,8 @@ impl fmt::Debug for DatabaseReaders {
 }
 
 impl DatabaseReaders {
-    pub(super) fn of(runtime: Handle, address: DatabaseAddress) -> Self {
-        Self { runtime, address, idle: Mutex::default(), turns: Semaphore::new(MAX_READING) }
+    pub(super) fn of(runtime: Handle, address: DatabaseAddress, standing: Standing) -> Self {
+        Self { runtime, address, standing, idle: Mutex::default(), turns: Semaphore::new(MAX_READING) }
     }
 
     /// Reads by a connection of its own. Called on a thread that may block.
@@ -46,14 +48,29 @@ impl DatabaseReaders {
         &self,
         body: impl AsyncFnOnce(&DatabaseSession) -> Result<T, DatabaseFault>,
     ) -> Result<T, StoreError> {
-        let reading = async {
-            let lent = self.lend().await?;
-            let answer = body(lent.session()).await?;
-            lent.give_back();
-            Ok(answer)
-        };
-        let answer = self.wait_for(async { timeout(MOST_TIME, reading).await });
+        let answer = self.wait_for(async { timeout(MOST_TIME, self.ask(body)).await });
         answer.map_err(|_| StoreError::TooLong(MOST_TIME.as_secs()))?.map_err(|fault| unavailable(&fault))
+    }
+
+    /// The same for who asks nothing that takes long: if it does, the server does not answer.
+    pub(super) fn follow<T>(
+        &self,
+        body: impl AsyncFnOnce(&DatabaseSession) -> Result<T, DatabaseFault>,
+    ) -> Result<T, StoreError> {
+        let answer = self.wait_for(async { timeout(MOST_TIME, self.ask(body)).await });
+        let answer = answer.unwrap_or(Err(DatabaseFault::Late(MOST_TIME)));
+        self.standing.followed(answer.as_ref().err());
+        answer.map_err(|fault| unavailable(&fault))
+    }
+
+    async fn ask<T>(
+        &self,
+        body: impl AsyncFnOnce(&DatabaseSession) -> Result<T, DatabaseFault>,
+    ) -> Result<T, DatabaseFault> {
+        let lent = self.lend().await?;
+        let answer = body(lent.session()).await?;
+        lent.give_back();
+        Ok(answer)
     }
 
     /// Waits for what a connection does, on a thread that may block.
@@ -64,7 +81,9 @@ impl DatabaseReaders {
     /// Lends a connection, when it is one's turn.
     pub(super) async fn lend(&self) -> Result<LentSession<'_>, DatabaseFault> {
         let turn = self.turns.acquire().await.ok();
-        Ok(LentSession { session: self.take().await?, readers: self, _turn: turn })
+        let taken = self.take().await;
+        self.standing.connected(taken.as_ref().err());
+        Ok(LentSession { session: taken?, readers: self, _turn: turn })
     }
 
     async fn take(&self) -> Result<DatabaseSession, DatabaseFault> {

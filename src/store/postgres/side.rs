@@ -62,8 +62,6 @@ pub(super) struct PostgresSide {
     is_tainted: bool,
     /// Was the database ever seen to be one that fits?
     is_known: bool,
-    /// Was it said that the server does not do what it is asked?
-    is_in_trouble: bool,
     /// Keys of records that wait.
     waiting_keys: ToldKeys,
     opening: Option<JoinHandle<Result<DatabaseSession, DatabaseFault>>>,
@@ -103,7 +101,6 @@ impl PostgresSide {
             learnt: LearntRecords::default(),
             is_tainted: true,
             is_known: false,
-            is_in_trouble: false,
             waiting_keys: ToldKeys::default(),
             opening: None,
             open_at: now,
@@ -220,18 +217,12 @@ impl PostgresSide {
 
     /// Says how it stands.
     fn say(&mut self) {
-        let standings = self.outbox.standings();
-        match (&standings.trouble, self.is_in_trouble) {
-            (Some(fault), false) => tracing::warn!(fault, "the database cannot be used; records wait on this machine"),
-            (None, true) => tracing::info!(waiting = standings.waiting, "the database can be used again"),
-            _ => {}
-        }
-        self.is_in_trouble = standings.trouble.is_some();
-        let refuses = standings.trouble.clone().filter(|_| !self.options.spools());
-        if standings.trouble.is_none() || refuses.is_some() {
+        let trouble = self.outbox.trouble().map(str::to_owned);
+        let refuses = trouble.clone().filter(|_| !self.options.spools());
+        if trouble.is_none() || refuses.is_some() {
             self.shared.trouble.report(refuses);
         }
-        self.standing.say(standings);
+        self.standing.say(self.outbox.standings(), self.outbox.server_trouble().cloned());
     }
 
     /// What the database knows of records that are to be stored: what was told under their keys, and what their

@@ -7,11 +7,13 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
 use super::fault::DatabaseFault;
+use super::server_trouble::ServerTrouble;
+use super::told_trouble::{ToldTrouble, TroubleNews};
 
 /// How it stands at a moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Standings {
-    /// Why the server does not take what is sent, if it does not.
+    /// Why the server does not take what is sent, or does not answer what it is asked, if so.
     pub trouble: Option<String>,
     /// Records that only this machine has.
     pub waiting: usize,
@@ -19,6 +21,8 @@ pub struct Standings {
     pub spooled_bytes: u64,
     /// Since when some do.
     pub since: Option<Instant>,
+    /// Records that had waited and were sent then, since the start.
+    pub sent: u64,
     /// Records that were acknowledged and then refused by the server, since the start.
     pub put_aside: u64,
     /// How often a connection was opened in place of one that failed.
@@ -41,20 +45,73 @@ impl Standings {
     }
 }
 
-/// What the writer says of it, and others read.
+/// What is in the way, by who met it: who records nothing would not notice by its writer, nor who reads nothing by its
+/// readers.
+#[derive(Debug, Default)]
+struct Troubles {
+    writing: Option<ServerTrouble>,
+    connecting: Option<ServerTrouble>,
+    following: Option<ServerTrouble>,
+    told: ToldTrouble,
+}
+
+impl Troubles {
+    /// The first of them, if any.
+    fn first(&self) -> Option<&ServerTrouble> {
+        self.writing.as_ref().or(self.connecting.as_ref()).or(self.following.as_ref())
+    }
+}
+
+/// What the writer and the readers say of it, and others read.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Standing {
     now: Arc<ArcSwap<Standings>>,
+    troubles: Arc<Mutex<Troubles>>,
     setting: Arc<Mutex<Option<String>>>,
 }
 
 impl Standing {
-    pub(super) fn say(&self, standings: Standings) {
+    /// How it stands by the writer, whose trouble is beside.
+    pub(super) fn say(&self, standings: Standings, trouble: Option<ServerTrouble>) {
         self.now.store(Arc::new(standings));
+        self.hear(|troubles| troubles.writing = trouble);
     }
 
-    pub(super) fn now(&self) -> Arc<Standings> {
-        self.now.load_full()
+    /// Whether a reader has a connection.
+    pub(super) fn connected(&self, fault: Option<&DatabaseFault>) {
+        self.hear(|troubles| troubles.connecting = fault.map(ServerTrouble::from));
+    }
+
+    /// Whether what others wrote could be read, which is asked for all the time.
+    pub(super) fn followed(&self, fault: Option<&DatabaseFault>) {
+        // Of a server that took back what was asked nothing follows.
+        let fault = fault.filter(|fault| !matches!(fault, DatabaseFault::Conflict(_)));
+        self.hear(|troubles| troubles.following = fault.map(ServerTrouble::from));
+    }
+
+    /// Takes note of it, and tells the log what is new.
+    fn hear(&self, note: impl FnOnce(&mut Troubles)) {
+        let sent = self.now.load().sent;
+        let mut troubles = self.troubles.lock();
+        note(&mut troubles);
+        let first = troubles.first().cloned();
+        match troubles.told.hear(first.as_ref(), sent, Instant::now()) {
+            Some(TroubleNews::Is(fault)) => {
+                tracing::warn!(fault, "the database cannot be used; records wait on this machine");
+            }
+            Some(TroubleNews::Over { sent }) => tracing::info!(sent, "the database can be used again"),
+            None => {}
+        }
+    }
+
+    pub(super) fn now(&self) -> Standings {
+        let trouble = self.troubles.lock().first().map(|trouble| trouble.why.clone());
+        Standings { trouble, ..(**self.now.load()).clone() }
+    }
+
+    /// Why the writer cannot use the server, if so.
+    pub(super) fn writing_trouble(&self) -> Option<String> {
+        self.troubles.lock().writing.as_ref().map(|trouble| trouble.why.clone())
     }
 
     /// Something failed; what only the operator can mend is kept for whoever started the store.

@@ -22,7 +22,7 @@ pub struct DatabaseMetrics {
 /// Figures at a moment.
 #[derive(Debug, Clone, Copy)]
 pub struct DatabaseFigures {
-    /// Does the database take what is sent?
+    /// Does the database take what is sent, and answer what is asked?
     pub is_reachable: bool,
     /// Records that only this machine has.
     pub waiting: usize,
@@ -45,7 +45,7 @@ impl DatabaseMetrics {
         let metrics = Self {
             reachable: made.gauge(
                 "almanac_database_reachable",
-                "1 if the database that several daemons share takes what is sent, or if there is none.",
+                "1 if the database that several daemons share takes what is sent and answers, or if there is none.",
             )?,
             waiting: made.gauge("almanac_spool_records", "Records that only this machine has, not the database.")?,
             spooled_bytes: made.gauge("almanac_spool_bytes", "Bytes of records that only this machine has.")?,
