@@ -1,4 +1,4 @@
-//! What a daemon says of a PostgreSQL that is away or refuses it.
+//! What a daemon says of a PostgreSQL that is away, refuses it, or has another schema.
 
 use serde_json::{Value, json};
 
@@ -78,4 +78,26 @@ fn the_log_says_the_cause_as_it_is_and_what_was_sent() {
     assert_eq!(daemon.log.wait_for(BACK)["sent"], 136);
     let said = lines(&daemon, AWAY);
     assert!(said.len() <= 3, "{said:?}");
+}
+
+#[test]
+fn a_schema_that_became_too_new_is_noticed_when_a_connection_is_lost() {
+    let Some(server) = DatabaseServer::start() else { return };
+    let site = site("commit_within: 10s");
+    let daemon = start(&site, &server.url("postgres"));
+    let cut_off =
+        || server.ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'almanacd'");
+    let newer = || {
+        server.ask("INSERT INTO almanac.migrations (number) SELECT max(number) + 1 FROM almanac.migrations");
+        cut_off();
+    };
+    newer();
+    assert!(!is_alone(&record(&daemon, 1)), "one step newer is worked with");
+    newer();
+    assert!(is_alone(&record(&daemon, 1)));
+    assert!(troubles(&daemon)[0].contains("written by a newer almanacd"), "{:?}", troubles(&daemon));
+    assert_eq!(server.ask("SELECT count(*) FROM almanac.executions"), "1");
+    server.ask("DELETE FROM almanac.migrations WHERE number = (SELECT max(number) FROM almanac.migrations)");
+    wait_until("what waits is sent", || database(&daemon)["waiting"] == 0);
+    assert_eq!(server.ask("SELECT count(*) FROM almanac.executions"), "2");
 }

@@ -8,8 +8,8 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use super::address::DatabaseAddress;
 use super::fault::DatabaseFault;
 use super::group::{Incarnation, Numbered, commit};
-use super::partitions;
 use super::session::DatabaseSession;
+use super::{migrations, partitions};
 
 /// Between two tries, at first and at most: who comes back finds few waiting, and soon.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -114,7 +114,7 @@ impl Forwarder {
         let session = match self.session.take() {
             Some(session) if !session.is_closed() => session,
             _ => {
-                let opening = timeout(patience, DatabaseSession::open(&self.address));
+                let opening = timeout(patience, migrations::open_again(&self.address));
                 let session = opening.await.map_err(|_| DatabaseFault::Late(patience))??;
                 self.opened += 1;
                 session

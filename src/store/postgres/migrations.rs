@@ -44,6 +44,22 @@ pub async fn open(address: &DatabaseAddress, migration: Migration) -> Result<Dat
     Ok(session)
 }
 
+/// Connects again, unless the schema is too new by now. One that is too old is found by who looks for the server.
+///
+/// # Errors
+/// Also if the server cannot be reached.
+pub(super) async fn open_again(address: &DatabaseAddress) -> Result<DatabaseSession, DatabaseFault> {
+    let session = DatabaseSession::open(address).await?;
+    refuse_newer(version(&session).await?)?;
+    Ok(session)
+}
+
+/// At most one step newer than this program's is what it works with.
+fn refuse_newer(found: i32) -> Result<(), DatabaseFault> {
+    let known = STEPS.len() as i32;
+    if found > known + 1 { Err(DatabaseFault::NewerSchema { found, known }) } else { Ok(()) }
+}
+
 /// The versions of a schema before and after it was brought up to date; 0 is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SchemaChange {
@@ -65,9 +81,7 @@ pub async fn bring_up_to_date(address: &DatabaseAddress) -> Result<SchemaChange,
 async fn migrate(session: &DatabaseSession, migration: Migration) -> Result<i32, DatabaseFault> {
     let known = STEPS.len() as i32;
     let mut found = version(session).await?;
-    if found > known + 1 {
-        return Err(DatabaseFault::NewerSchema { found, known });
-    }
+    refuse_newer(found)?;
     if found > known {
         tracing::warn!(found, known, "the database was written by a newer almanacd; this one works with it");
     }
@@ -178,6 +192,11 @@ mod tests {
         session.run(newer).await.unwrap();
         let refused = open(&address, Migration::Auto).await.unwrap_err();
         assert!(matches!(refused, DatabaseFault::NewerSchema { .. }) && refused.is_setting(), "{refused}");
+        let refused = open_again(&address).await.unwrap_err();
+        assert!(matches!(refused, DatabaseFault::NewerSchema { .. }), "{refused}");
+        let older = "DELETE FROM almanac.migrations WHERE number = (SELECT max(number) FROM almanac.migrations)";
+        session.run(older).await.unwrap();
+        open_again(&address).await.unwrap();
     }
 
     #[tokio::test]
