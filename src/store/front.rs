@@ -331,6 +331,11 @@ impl<D: DatabaseSide> Front<D> {
         self.wait();
         self.shared.trouble.get()
     }
+
+    /// Called now and then, so that what is over is told while nothing is written.
+    pub(super) fn look_again(&self) {
+        self.shared.trouble.look_again();
+    }
 }
 
 impl<D: DatabaseSide> Front<D> {

@@ -202,26 +202,35 @@ impl Journal {
 
 /// What the journal at `path` holds, whoever writes to it; nothing if there is none.
 pub(super) fn peek(path: &Path) -> Result<Vec<(i64, Execution)>, JournalError> {
+    Ok(peek_with_length(path)?.0)
+}
+
+/// The same with the bytes of its frames.
+pub(super) fn peek_with_length(path: &Path) -> Result<(Vec<(i64, Execution)>, u64), JournalError> {
     match std::fs::read(path) {
-        Ok(bytes) => records_in(&bytes),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Ok(bytes) => frames_in(&bytes),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Default::default()),
         Err(error) => Err(error.into()),
     }
 }
 
 fn records_in(bytes: &[u8]) -> Result<Vec<(i64, Execution)>, JournalError> {
+    Ok(frames_in(bytes)?.0)
+}
+
+fn frames_in(bytes: &[u8]) -> Result<(Vec<(i64, Execution)>, u64), JournalError> {
     match bytes.strip_prefix(MAGIC) {
         Some(frames) => Ok(read(frames)),
         // A start that was cut short.
-        None if bytes.iter().all(|&byte| byte == 0) => Ok(Vec::new()),
+        None if bytes.iter().all(|&byte| byte == 0) => Ok(Default::default()),
         None if bytes.starts_with(NAME) => Err(JournalError::Version),
         None => Err(JournalError::Foreign),
     }
 }
 
-/// The records of all frames up to the first that is none, or that does not follow the one before.
-fn read(mut bytes: &[u8]) -> Vec<(i64, Execution)> {
-    let mut records: Vec<(i64, Execution)> = Vec::new();
+/// The records of all frames up to the first that is none, or that does not follow the one before, and their bytes.
+fn read(mut bytes: &[u8]) -> (Vec<(i64, Execution)>, u64) {
+    let (mut records, all) = (Vec::<(i64, Execution)>::new(), bytes.len());
     while let Some((first, frame, rest)) = next(bytes) {
         let follows = records.last().is_none_or(|(last, _)| first == last + 1);
         if !follows || frame.is_empty() {
@@ -230,7 +239,7 @@ fn read(mut bytes: &[u8]) -> Vec<(i64, Execution)> {
         records.extend((first..).zip(frame));
         bytes = rest;
     }
-    records
+    (records, (all - bytes.len()) as u64)
 }
 
 fn next(bytes: &[u8]) -> Option<(i64, Vec<Execution>, &[u8])> {
@@ -249,6 +258,11 @@ impl Journal {
     /// The next frame is written, and its flush fails.
     pub(super) fn fail_next(&mut self) {
         self.fails_next = true;
+    }
+
+    /// It was written last then.
+    pub(super) fn touch(&self, at: std::time::SystemTime) {
+        self.file.set_modified(at).unwrap();
     }
 }
 
@@ -299,7 +313,7 @@ mod tests {
                 id += *count as i64;
             }
             prop_assert_eq!(&open(&path).1, &expected);
-            prop_assert_eq!(peek(&path).unwrap(), expected.clone());
+            prop_assert_eq!(peek_with_length(&path).unwrap(), (expected.clone(), journal.length()));
             // A frame that was on its way.
             journal.file.write_all_at(&torn, journal.end).unwrap();
             let read = open(&path).1;
@@ -315,7 +329,7 @@ mod tests {
 
         #[test]
         fn noise_is_no_record(noise in prop::collection::vec(any::<u8>(), 0..300)) {
-            prop_assert!(read(&noise).is_empty());
+            prop_assert_eq!(read(&noise), (Vec::new(), 0));
         }
     }
 

@@ -117,6 +117,8 @@ pub enum PostgresStartError {
 /// machine.
 #[derive(Debug)]
 pub struct Postgres {
+    /// Where records wait on this machine.
+    directory: PathBuf,
     following: Arc<Following>,
     front: Front<PostgresSide>,
     readers: Arc<DatabaseReaders>,
@@ -154,7 +156,7 @@ impl Postgres {
         let learning = LearningDaemon { daemon: daemon_id::daemon_of(&options.directory)?, host: options.host.clone() };
         let (shared, standing) = (WriterShared::default(), Standing::default());
         let readers = Arc::new(DatabaseReaders::of(runtime.clone(), options.address.clone(), standing.clone()));
-        let max_queue = options.max_queue;
+        let (max_queue, directory) = (options.max_queue, options.directory.clone());
         let handle = runtime.clone();
         let side = PostgresSide::new(options, learning, handle, shared.clone(), standing.clone())?;
         let following = Arc::clone(side.following());
@@ -167,13 +169,25 @@ impl Postgres {
         let states = Arc::new(states);
         let saying = runtime.spawn(Arc::clone(&states).go_on_saying());
         let row_caches = RowCaches::default();
-        Ok(Self { following, front, readers, row_caches, standing, states, saying, runtime: None })
+        Ok(Self { directory, following, front, readers, row_caches, standing, states, saying, runtime: None })
     }
 
     /// Has the server take what only this machine has. If it cannot now, what the server has is answered.
     fn send_journal(&self) {
         if let Ok(sent) = self.note(Vec::new()) {
             sent.wait();
+        }
+    }
+
+    /// Says what only this machine has when the daemon ends.
+    fn say_what_stays(&self) {
+        let (waiting, directory) = (self.standing.now().waiting, self.directory.display());
+        if waiting > 0 {
+            tracing::warn!(
+                waiting,
+                %directory,
+                "records are on this machine alone; keep the state directory until a start has sent them"
+            );
         }
     }
 
@@ -220,7 +234,9 @@ impl Store for Postgres {
     }
 
     fn follow(&self) -> Result<Followed, StoreError> {
-        self.readers.follow(async |session| self.following.follow(session).await)
+        let followed = self.readers.follow(async |session| self.following.follow(session).await);
+        self.front.look_again();
+        followed
     }
 
     fn has_forgotten(&self) {
@@ -280,7 +296,11 @@ impl Store for Postgres {
     }
 
     fn take_leave(&self) {
+        if self.standing.now().waiting > 0 {
+            self.send_journal();
+        }
         self.states.take_leave();
+        self.say_what_stays();
     }
 }
 

@@ -61,13 +61,22 @@ impl Trouble {
         self.now.load().is_some()
     }
 
-    /// What came of a write: why it failed, or nothing.
-    pub(super) fn report(&self, trouble: Option<String>) {
-        match self.told.lock().hear(trouble.as_deref(), Instant::now()) {
+    /// Nothing was written since the last report: how long ago what failed did is looked at.
+    pub(super) fn look_again(&self) {
+        self.tell(self.get().as_deref());
+    }
+
+    fn tell(&self, trouble: Option<&str>) {
+        match self.told.lock().hear(trouble, Instant::now()) {
             Some(News::Began) => tracing::error!(reason = trouble, "nothing can be stored"),
             Some(News::Ended) => tracing::info!("the store works again"),
             None => {}
         }
+    }
+
+    /// What came of a write: why it failed, or nothing.
+    pub(super) fn report(&self, trouble: Option<String>) {
+        self.tell(trouble.as_deref());
         if trouble.is_some() || self.is_some() {
             self.now.store(trouble.map(Arc::new));
         }

@@ -1,10 +1,16 @@
-//! What a daemon says of a PostgreSQL that is away, refuses it, or has another schema.
+//! What a daemon says of a PostgreSQL that is away, refuses it, or has another schema, and of what waits for it.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
-use crate::daemon::{Daemon, Reply, Site, document, wait_until};
+use crate::daemon::{Daemon, Reply, Site, document, wait_for, wait_until};
 use crate::database::DatabaseServer;
 use crate::fleet::{database, start};
+
+const HOUR: Duration = Duration::from_secs(60 * 60);
 
 fn site(store: &str) -> Site {
     let site = Site::new();
@@ -35,6 +41,11 @@ fn lines(daemon: &Daemon, message: &str) -> Vec<Value> {
     text.lines().filter(|line| line.contains(message)).map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+fn spools(site: &Site) -> Vec<PathBuf> {
+    let files = fs::read_dir(site.path("state")).unwrap().map(|entry| entry.unwrap().path());
+    files.filter(|path| path.extension().is_some_and(|end| end == "journal")).collect()
+}
+
 const AWAY: &str = "the database cannot be used";
 const BACK: &str = "the database can be used again";
 
@@ -59,6 +70,60 @@ fn who_records_nothing_notices_it() {
     assert_eq!((search(), troubles(&daemon)), (200, Vec::new()));
     daemon.log.wait_for(BACK);
     assert_eq!((lines(&daemon, AWAY).len(), lines(&daemon, BACK).len()), (1, 1), "{}", daemon.log.text());
+}
+
+/// Records until that is refused.
+fn fill(daemon: &Daemon) -> Reply {
+    wait_for("a full spool", || {
+        let reply = record(daemon, 100);
+        (reply.status != 201).then_some(reply)
+    })
+}
+
+fn assert_full(daemon: &Daemon, refused: &Reply) {
+    assert_eq!(refused.status, 503, "{}", refused.text());
+    assert!(refused.text().contains("as many as it may"), "{}", refused.text());
+    assert_eq!(daemon.metric("almanac_store_usable"), Some(0.0));
+    assert!(troubles(daemon)[0].starts_with("nothing can be stored: the spool has"), "{:?}", troubles(daemon));
+    let said = daemon.log.wait_for("nothing can be stored");
+    assert!(said["reason"].as_str().unwrap().contains("as many as it may"), "{said}");
+}
+
+#[test]
+fn a_full_spool_is_said_and_stays_full_after_a_restart() {
+    let Some(mut server) = DatabaseServer::start() else { return };
+    let site = site("commit_within: 300ms, spool_max: 65536");
+    let url = server.url("postgres");
+    let mut daemon = start(&site, &url);
+    assert!(!is_alone(&record(&daemon, 1)));
+    server.kill();
+    assert_full(&daemon, &fill(&daemon));
+    let figures = |daemon: &Daemon| {
+        ["almanac_spool_records", "almanac_spool_bytes"].map(|figure| daemon.metric(figure).unwrap() as u64)
+    };
+    let full = figures(&daemon);
+    assert!(full[0] >= 100 && full[1] >= 65536, "{full:?}");
+    daemon.signal("TERM");
+    daemon.wait();
+    let left = daemon.log.wait_for("records are on this machine alone");
+    assert_eq!(left["waiting"], full[0], "{left}");
+    assert!(left["directory"].as_str().unwrap().ends_with("/state"), "{left}");
+    drop(daemon);
+    // What it has counts for the next start, and how long it has waited.
+    for spool in spools(&site) {
+        File::options().append(true).open(spool).unwrap().set_modified(SystemTime::now() - HOUR).unwrap();
+    }
+    let daemon = start(&site, &url);
+    assert_full(&daemon, &record(&daemon, 1));
+    assert_eq!(figures(&daemon), full);
+    assert!(daemon.metric("almanac_spool_oldest_seconds").unwrap() >= HOUR.as_secs_f64());
+    server.restart();
+    wait_until("there is room", || daemon.metric("almanac_store_usable") == Some(1.0));
+    wait_until("all is sent", || figures(&daemon) == [0, 0]);
+    assert_eq!(daemon.metric("almanac_spool_oldest_seconds"), Some(0.0));
+    assert!(!is_alone(&record(&daemon, 1)));
+    daemon.log.wait_for("the store works again");
+    assert_eq!(daemon.log.wait_for(BACK)["sent"], full[0]);
 }
 
 #[test]

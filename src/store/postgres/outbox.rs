@@ -105,7 +105,8 @@ pub struct Outbox {
     forwarder: Forwarder,
     /// Why the server did not take what was sent last.
     trouble: Option<ServerTrouble>,
-    /// Since when records wait.
+    opened: Instant,
+    /// Since when records of this start wait.
     since: Option<Instant>,
     sent: u64,
     put_aside: u64,
@@ -124,6 +125,7 @@ impl Outbox {
             left: left.into(),
             forwarder,
             trouble: None,
+            opened: Instant::now(),
             since: None,
             sent: 0,
             put_aside: 0,
@@ -144,6 +146,11 @@ impl Outbox {
     /// The same, with its kind.
     pub(super) fn server_trouble(&self) -> Option<&ServerTrouble> {
         self.trouble.as_ref()
+    }
+
+    /// Why no record can be kept on this machine, which goes before all else, if so.
+    pub(super) fn refusal(&self) -> Option<String> {
+        self.spool.refusal()
     }
 
     /// Whose records go this way: this start's, and what earlier ones left.
@@ -280,6 +287,7 @@ impl Outbox {
                 self.sent += (group.len() - forwarded.refused.len()) as u64;
             }
             if let Some(left) = self.left.pop_front() {
+                self.spool.sent_left(left.bytes);
                 left.remove()?;
             }
         }
@@ -330,13 +338,15 @@ impl Outbox {
 
     /// How it stands.
     pub(super) fn standings(&mut self) -> Standings {
-        let waiting = self.waiting();
-        self.since = if waiting == 0 { None } else { Some(self.since.unwrap_or_else(Instant::now)) };
+        let is_own_waiting = !self.spool.waiting().is_empty();
+        self.since = is_own_waiting.then(|| self.since.unwrap_or_else(Instant::now));
+        let left = self.left.iter().filter(|left| !left.records.is_empty()).map(|left| left.waited).max();
         Standings {
             trouble: self.trouble().map(str::to_owned),
-            waiting,
-            spooled_bytes: if self.spool.waiting().is_empty() { 0 } else { self.spool.length() },
-            since: self.since,
+            waiting: self.waiting(),
+            spooled_bytes: self.spool.bytes(),
+            since: left.map(|_| self.opened).or(self.since),
+            waited_before: left.unwrap_or_default(),
             sent: self.sent,
             put_aside: self.put_aside,
             reconnects: self.reconnects(),

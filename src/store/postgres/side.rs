@@ -217,11 +217,8 @@ impl PostgresSide {
 
     /// Says how it stands.
     fn say(&mut self) {
-        let trouble = self.outbox.trouble().map(str::to_owned);
-        let refuses = trouble.clone().filter(|_| !self.options.spools());
-        if trouble.is_none() || refuses.is_some() {
-            self.shared.trouble.report(refuses);
-        }
+        let unreachable = || self.outbox.trouble().filter(|_| !self.options.spools()).map(str::to_owned);
+        self.shared.trouble.report(self.outbox.refusal().or_else(unreachable));
         self.standing.say(self.outbox.standings(), self.outbox.server_trouble().cloned());
     }
 

@@ -4,10 +4,11 @@
 //! What a daemon left when it ended is sent under its own incarnation, with the numbers it had, so that whatever of it
 //! the server has already is stored once. A journal is removed when the server has all of it.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 
@@ -49,8 +50,12 @@ pub struct Spool {
     journal: Journal,
     waiting: Vec<Numbered>,
     next: i64,
-    /// Bytes it may have.
+    /// Bytes that may wait, with those of earlier starts.
     limit: u64,
+    /// Bytes of what earlier starts left.
+    left: u64,
+    /// Why the last records were not kept, if they were not.
+    trouble: Option<String>,
 }
 
 /// What an earlier start left.
@@ -58,6 +63,12 @@ pub struct Spool {
 pub struct LeftSpool {
     pub writer: Incarnation,
     pub records: Vec<Numbered>,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// How long the first of them had waited when it was read, as far as it and its file say.
+    pub waited: Duration,
+    /// When it was written last.
+    written: SystemTime,
     path: PathBuf,
 }
 
@@ -70,8 +81,17 @@ impl Spool {
         // It is flushed when somebody is told, not with each record.
         let (journal, _) = Journal::open(&path, Durability::Crash)
             .map_err(|source| SpoolError::Journal { path: path.clone(), source })?;
-        let spool =
-            Self { directory: directory.to_owned(), writer, path, journal, waiting: Vec::new(), next: 1, limit };
+        let spool = Self {
+            directory: directory.to_owned(),
+            writer,
+            path,
+            journal,
+            waiting: Vec::new(),
+            next: 1,
+            limit,
+            left: left.iter().map(|left| left.bytes).sum(),
+            trouble: None,
+        };
         Ok((spool, left))
     }
 
@@ -79,9 +99,24 @@ impl Spool {
         self.writer
     }
 
-    /// Bytes of its journal.
-    pub fn length(&self) -> u64 {
-        self.journal.length()
+    /// Bytes that wait, with those of earlier starts.
+    pub fn bytes(&self) -> u64 {
+        self.left + self.journal.length()
+    }
+
+    /// So many bytes of what earlier starts left are at the server.
+    pub fn sent_left(&mut self, bytes: u64) {
+        self.left = self.left.saturating_sub(bytes);
+    }
+
+    /// Why no record is kept now, if so.
+    pub fn refusal(&self) -> Option<String> {
+        self.fullness().map(|full| full.to_string()).or_else(|| self.trouble.clone())
+    }
+
+    fn fullness(&self) -> Option<SpoolError> {
+        let bytes = self.bytes();
+        (bytes >= self.limit).then_some(SpoolError::Full(bytes))
     }
 
     /// What the server does not have, as far as is known.
@@ -94,12 +129,13 @@ impl Spool {
     /// # Errors
     /// If none of them is kept.
     pub fn put(&mut self, records: Vec<Execution>) -> Result<i64, SpoolError> {
-        if self.journal.length() >= self.limit {
-            return Err(SpoolError::Full(self.journal.length()));
+        if let Some(full) = self.fullness() {
+            return Err(full);
         }
         let first = self.next;
         if !records.is_empty() {
-            self.journal.append(first, &records).map_err(|source| failed(&self.path, source))?;
+            let kept = self.journal.append(first, &records);
+            self.noted(kept)?;
         }
         self.next += records.len() as i64;
         self.waiting.extend((first..).zip(records));
@@ -108,7 +144,15 @@ impl Spool {
 
     /// What was put survives the loss of power when this returns.
     pub fn flush(&mut self) -> Result<(), SpoolError> {
-        self.journal.flush().map_err(|source| failed(&self.path, source))
+        let flushed = self.journal.flush();
+        self.noted(flushed)
+    }
+
+    /// Takes note of whether records can be kept.
+    fn noted(&mut self, kept: io::Result<()>) -> Result<(), SpoolError> {
+        let kept = kept.map_err(|source| failed(&self.path, source));
+        self.trouble = kept.as_ref().err().map(ToString::to_string);
+        kept
     }
 
     /// The server has the first `count` of those that wait.
@@ -146,14 +190,18 @@ impl LeftSpool {
     /// Also if its name does not say whose records it has.
     pub fn read(path: &Path) -> Result<Self, SpoolError> {
         let Some(writer) = writer_of(path) else { return Err(SpoolError::Nameless(path.to_owned())) };
-        // One that is not there is no empty one here.
-        fs::metadata(path).map_err(|source| failed(path, source))?;
         Self::of(writer, path)
     }
 
     fn of(writer: Incarnation, path: &Path) -> Result<Self, SpoolError> {
-        let records = journal::peek(path).map_err(|source| SpoolError::Journal { path: path.to_owned(), source })?;
-        Ok(Self { writer, records, path: path.to_owned() })
+        // One that is not there is no empty one here.
+        let looked = fs::metadata(path).and_then(|file| Ok((file.modified()?, file)));
+        let (written, file) = looked.map_err(|source| failed(path, source))?;
+        let read = journal::peek_with_length(path);
+        let (records, bytes) = read.map_err(|source| SpoolError::Journal { path: path.to_owned(), source })?;
+        let began = began(records.first(), file.created().unwrap_or(written), written);
+        let waited = SystemTime::now().duration_since(began).unwrap_or_default();
+        Ok(Self { writer, records, bytes, waited, written, path: path.to_owned() })
     }
 
     /// Keeps a record of it that the server refuses beside it, with the reason, unless an earlier try did.
@@ -219,12 +267,17 @@ pub fn left_in(directory: &Path) -> Result<Vec<LeftSpool>, SpoolError> {
     for entry in fs::read_dir(directory).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
         let Some(writer) = writer_of(&path) else { continue };
-        let written = File::open(&path).and_then(|file| file.metadata()?.modified());
-        let written = written.map_err(|source| failed(&path, source))?;
-        found.push((written, LeftSpool::of(writer, &path)?));
+        found.push(LeftSpool::of(writer, &path)?);
     }
-    found.sort_by(|(one, a), (other, b)| one.cmp(other).then_with(|| a.path.cmp(&b.path)));
-    Ok(found.into_iter().map(|(_, left)| left).collect())
+    found.sort_by(|a, b| a.written.cmp(&b.written).then_with(|| a.path.cmp(&b.path)));
+    Ok(found)
+}
+
+/// Since when the first record of a file waits. Its stamp is its caller's, who may tell of calls long ago, so it counts
+/// only between the moments that the file was made and written last.
+fn began(first: Option<&Numbered>, made: SystemTime, written: SystemTime) -> SystemTime {
+    let stamp = first.and_then(|(_, record)| u64::try_from(record.at_ms).ok()).unwrap_or_default();
+    (UNIX_EPOCH + Duration::from_millis(stamp)).max(made).min(written)
 }
 
 /// How many records wait in a directory for a database.
@@ -296,8 +349,41 @@ mod tests {
         assert!((1..10).contains(&taken), "{taken}");
         assert!(matches!(spool.put(vec![record("a")]), Err(SpoolError::Full(_))));
         assert_eq!(spool.waiting().len(), taken);
-        spool.done(taken);
+        assert!(spool.refusal().unwrap().contains("as many as it may"), "{:?}", spool.refusal());
+        let bytes = spool.bytes();
+        drop(spool);
+        // What is left counts at the next start, until the server has it.
+        let (mut next, left) = Spool::open(directory.path(), 100).unwrap();
+        assert_eq!((next.bytes(), left[0].bytes, left[0].records.len()), (bytes, bytes, taken));
+        assert!(matches!(next.put(vec![record("a")]), Err(SpoolError::Full(full)) if full == bytes));
+        next.sent_left(bytes);
+        assert_eq!((next.bytes(), next.refusal()), (0, None));
+        next.put(vec![record("a")]).unwrap();
+        next.done(1);
+        next.put(vec![record("a")]).unwrap();
+    }
+
+    #[test]
+    fn how_long_the_first_has_waited_is_known_after_a_restart() {
+        let at = |seconds: u64| UNIX_EPOCH + Duration::from_secs(seconds);
+        let check = |stamp_s: i64, made: u64, written: u64, expected: u64| {
+            let first = (1, Execution { at_ms: stamp_s * 1000, ..record("a") });
+            assert_eq!(began(Some(&first), at(made), at(written)), at(expected), "{stamp_s} {made} {written}");
+        };
+        check(150, 100, 200, 150);
+        // A call of long ago, one of a clock that is ahead, and a copy of a file, which is younger than what it has.
+        check(-5, 100, 200, 100);
+        check(900, 100, 200, 200);
+        check(150, 300, 200, 200);
+        assert_eq!(began(None, at(100), at(200)), at(100));
+        let directory = TempDir::new().unwrap();
+        let (mut spool, _) = Spool::open(directory.path(), u64::MAX).unwrap();
         spool.put(vec![record("a")]).unwrap();
+        let hour = Duration::from_secs(60 * 60);
+        spool.journal.touch(SystemTime::now() - hour);
+        drop(spool);
+        let waited = left_in(directory.path()).unwrap()[0].waited;
+        assert!((hour..2 * hour).contains(&waited), "{waited:?}");
     }
 
     #[test]

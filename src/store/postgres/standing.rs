@@ -17,10 +17,12 @@ pub struct Standings {
     pub trouble: Option<String>,
     /// Records that only this machine has.
     pub waiting: usize,
-    /// Bytes of the spool that wait.
+    /// Bytes of them.
     pub spooled_bytes: u64,
-    /// Since when some do.
+    /// Since when some wait, as far as this start saw it.
     pub since: Option<Instant>,
+    /// How long the oldest had waited by then.
+    pub waited_before: Duration,
     /// Records that had waited and were sent then, since the start.
     pub sent: u64,
     /// Records that were acknowledged and then refused by the server, since the start.
@@ -41,7 +43,7 @@ impl Standings {
 
     /// How long the oldest record has waited.
     pub fn oldest_age(&self) -> Duration {
-        self.since.map_or(Duration::ZERO, |since| since.elapsed())
+        self.since.map_or(Duration::ZERO, |since| self.waited_before + since.elapsed())
     }
 }
 
