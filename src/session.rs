@@ -33,26 +33,40 @@ type Name = Arc<(String, String)>;
 struct Session {
     last: u64,
     tools: Arc<[Arc<str>]>,
-    /// When each of them ended, ms since the epoch.
-    moments: Arc<[i64]>,
+    moments: Arc<[Moment]>,
+}
+
+/// When a call ended.
+#[derive(Debug, Clone, Copy)]
+struct Moment {
+    /// In ms since the epoch.
+    at_ms: i64,
+    /// Was this daemon told of it?
+    is_own: bool,
+}
+
+impl Moment {
+    /// Where its call stands among those before.
+    fn place(self, moments: &[Self]) -> usize {
+        let is_before = |other: &Self| self.is_own || !other.is_own || other.at_ms <= self.at_ms;
+        moments.iter().rposition(is_before).map_or(0, |last| last + 1)
+    }
 }
 
 impl Sessions {
     /// Takes note of a call, which comes after all that are known of the session. It ended at `at_ms`, in ms since the
     /// epoch.
     pub fn called(&mut self, tenant: &str, session: &str, tool: &str, at_ms: i64) {
-        self.put(tenant, session, tool, at_ms, <[i64]>::len);
+        self.put(tenant, session, tool, Moment { at_ms, is_own: true });
     }
 
-    /// Takes note of a call that another daemon was told. It is heard of late, and comes before those that ended after
-    /// it.
+    /// Takes note of a call that another daemon was told. It is heard of late, and comes before those that this one was
+    /// told meanwhile and that ended after it. Those of others keep the order in which they were told.
     pub fn heard(&mut self, tenant: &str, session: &str, tool: &str, at_ms: i64) {
-        self.put(tenant, session, tool, at_ms, |moments| {
-            moments.iter().rposition(|moment| *moment <= at_ms).map_or(0, |before| before + 1)
-        });
+        self.put(tenant, session, tool, Moment { at_ms, is_own: false });
     }
 
-    fn put(&mut self, tenant: &str, session: &str, tool: &str, at_ms: i64, place: impl FnOnce(&[i64]) -> usize) {
+    fn put(&mut self, tenant: &str, session: &str, tool: &str, moment: Moment) {
         self.calls += 1;
         let name: Name = Arc::new((tenant.to_owned(), session.to_owned()));
         let (mut tools, mut moments) = (Vec::<Arc<str>>::new(), Vec::new());
@@ -61,9 +75,9 @@ impl Sessions {
             tools.extend_from_slice(&known.tools);
             moments.extend_from_slice(&known.moments);
         }
-        let place = place(&moments);
+        let place = moment.place(&moments);
         tools.insert(place, tool.into());
-        moments.insert(place, at_ms);
+        moments.insert(place, moment);
         let beyond = tools.len().saturating_sub(MAX_CALLS);
         tools.drain(..beyond);
         moments.drain(..beyond);
@@ -165,11 +179,13 @@ mod tests {
         };
         check(false, "a", 10, "a");
         check(true, "c", 30, "ac");
-        check(false, "b", 20, "abc");
-        check(false, "d", 30, "abcd");
-        check(true, "e", 5, "abcde");
-        check(false, "f", 31, "abcdef");
-        check(false, "g", 1, "gabcdef");
+        check(true, "d", 40, "acd");
+        check(false, "b", 20, "abcd");
+        check(false, "e", 40, "abcde");
+        check(true, "f", 5, "abcdef");
+        check(false, "g", 60, "abcdefg");
+        // Whoever told of it said another moment.
+        check(false, "h", 1, "abcdefgh");
     }
 
     #[test]

@@ -202,7 +202,13 @@ impl Projection {
         Ok(())
     }
 
-    /// Forgets a session's last calls, which are looked up again.
+    /// Forgets all sessions' last calls, which are looked up again.
+    pub(super) fn forget_sessions(&mut self) {
+        self.sessions.clear();
+        self.held_sessions = 0;
+    }
+
+    /// The same of one.
     pub(super) fn forget_session(&mut self, tenant: &str, session: &str) {
         let sessions = self.sessions.get_mut(tenant);
         if sessions.is_some_and(|sessions| sessions.remove(session).is_some()) {
@@ -271,8 +277,7 @@ impl Projection {
     /// Keeps sessions in bounds; others' last calls are looked up.
     pub(super) fn trim_sessions(&mut self) {
         if self.held_sessions > MAX_SESSIONS {
-            self.sessions.clear();
-            self.held_sessions = 0;
+            self.forget_sessions();
         }
     }
 

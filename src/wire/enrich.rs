@@ -57,12 +57,45 @@ impl WrittenEnrichRequest {
         let parts: Parts<'_> =
             serde_json::from_slice(body).ok().filter(|_| body.trim_ascii_start().starts_with(b"{"))?;
         let response = parts.response.get();
-        if !response.starts_with('{') || serde_json::from_str::<Keys>(response).ok()?.metadata {
+        if !response.starts_with('{')
+            || depth(response.as_bytes()) >= limits.depth
+            || serde_json::from_str::<Keys>(response).ok()?.metadata
+        {
             return None;
         }
         let request = decode(read::json(parts.request.get().as_bytes(), limits).ok()?).ok()?;
         Some(Self { request, response: WrittenResponse(body.slice_ref(response.as_bytes())) })
     }
+}
+
+/// How many lists and mappings of a JSON text stand in one another: who reads it may be able to read only so many.
+fn depth(json: &[u8]) -> usize {
+    let (mut open, mut deepest, mut rest) = (0_usize, 0, json);
+    while let [first, after @ ..] = rest {
+        rest = after;
+        match first {
+            b'[' | b'{' => {
+                open += 1;
+                deepest = deepest.max(open);
+            }
+            b']' | b'}' => open = open.saturating_sub(1),
+            b'"' => rest = after_string(after),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+/// What stands behind a string, of which the first quote is read.
+fn after_string(mut json: &[u8]) -> &[u8] {
+    while let Some(at) = memchr::memchr2(b'"', b'\\', json) {
+        let is_end = json[at] == b'"';
+        json = json.get(at + if is_end { 1 } else { 2 }..).unwrap_or_default();
+        if is_end {
+            break;
+        }
+    }
+    json
 }
 
 /// What is looked for among a response's keys.
@@ -155,6 +188,19 @@ mod tests {
         check(r#"{"request":{"tool_name":"a"},"response":{},"response":{}}"#);
         check(r#"{"request":{"tool_name":"a"},"response":{},"more":1}"#);
         check(r#"[{"tool_name":"a"},{}]"#);
+        check(&format!(
+            r#"{{"request":{{"tool_name":"a"}},"response":{{"a":{}1{}}}}}"#,
+            "[".repeat(99),
+            "]".repeat(99)
+        ));
+    }
+
+    #[test]
+    fn brackets_in_strings_are_none() {
+        let check = |json: &str, expected: usize| assert_eq!(depth(json.as_bytes()), expected, "{json}");
+        check("{}", 1);
+        check(r#"{"a":[{"b":[]}],"c":[]}"#, 4);
+        check(r#"{"[[[":"{{{","\"[":"\\","a":["\\\"[["]}"#, 2);
     }
 
     fn value() -> impl Strategy<Value = Value> {

@@ -121,3 +121,21 @@ def test_each_adapter_takes_its_own_client(url: str) -> None:
         AlmanacRunHooks(Almanac(url))  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="an Almanac"):
         AlmanacCallbackHandler(AsyncAlmanac(url))  # type: ignore[arg-type]
+
+
+async def _enter_twice() -> None:
+    from almanac_client.openai_agents import AlmanacRunHooks
+
+    async with AsyncAlmanac("http://127.0.0.1:1") as almanac:
+        hooks = AlmanacRunHooks(almanac)
+        async with hooks:
+            with pytest.raises(TypeError, match="make others for each run"):
+                async with hooks:
+                    pass
+        async with hooks:
+            pass
+
+
+def test_hooks_are_of_one_run_at_a_time() -> None:
+    pytest.importorskip("agents")
+    asyncio.run(_enter_twice())

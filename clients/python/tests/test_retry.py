@@ -117,6 +117,12 @@ def test_a_restart_is_outlasted(pauses: list[float]) -> None:
     assert (len(sent), len(pauses)) == (7, 6)
 
 
+def test_a_daemon_that_was_looked_for_may_be_busy(pauses: list[float]) -> None:
+    almanac, sent = client(*[REFUSED] * 4, busy("0"), httpx.ReadError("broken"), httpx.Response(200))
+    almanac.timing.estimate("x")
+    assert (len(sent), len(pauses)) == (7, 6)
+
+
 @pytest.mark.parametrize("outcome", [busy("3600"), REFUSED, httpx.ReadError("broken")])
 def test_no_pause_ends_after_the_timeout(outcome: Any, pauses: list[float]) -> None:
     almanac, sent = client(outcome, timeout=0.05)

@@ -76,7 +76,7 @@ test('with the AI SDK 6, they are as well', async () => {
   assert.deepEqual((await almanac.getSession({ path: { name: 'ai6' } })).toolHistory, ['web_search']);
 });
 
-type Told = { tool_name: string; outcome: string; idempotency_key: string };
+type Told = { tool_name: string; outcome: string; timestamp: number; idempotency_key: string };
 
 /** A daemon that is told of calls, and answers when `answer` does. */
 function recording(answer: () => Promise<unknown> = async () => ({ recorded: 1 })) {
@@ -173,9 +173,36 @@ test('no result waits for its record, and who asks does', { timeout: 10_000 }, a
   let isSettled = false;
   const all = settled().then(() => (isSettled = true));
   await new Promise(setImmediate);
-  assert.deepEqual([told.length, isSettled], [2, false]);
+  assert.deepEqual([told.length, isSettled], [1, false], 'one after the other');
   answered();
   await all;
+});
+
+test('records keep the order of the calls, and when they ended', async () => {
+  const errors: unknown[] = [];
+  const { told, almanac } = recording(async () => {
+    // The first of them is told to come again, which takes longer than any other.
+    if (told.length === 1) for (let turn = 0; turn < 5; turn += 1) await new Promise(setImmediate);
+    ended.push(told.length);
+    if (told.length === 2) throw new Error('gone');
+  });
+  const ended: number[] = [];
+  const { tools, settled } = wrapTools(
+    { a: { execute: async () => 1 }, b: { execute: async () => 1 }, c: { execute: async () => 1 } },
+    almanac,
+    { onError: (error) => errors.push(error) },
+  );
+  const before = Date.now();
+  for (const tool of Object.values(tools)) await tool.execute();
+  const after = Date.now();
+  await settled();
+  assert.deepEqual(ended, [1, 2, 3]);
+  assert.deepEqual(
+    told.map(({ tool_name }) => tool_name),
+    ['a', 'b', 'c'],
+  );
+  assert.ok(told.every(({ timestamp }) => before <= timestamp && timestamp <= after));
+  assert.equal(errors.length, 1);
 });
 
 test('a call counts for the message before it', async () => {

@@ -231,6 +231,9 @@ impl PostgresSide {
             .collect();
         // What waits here is in no answer, so what is held of it stands.
         let (moved, is_all_there) = (self.following.moved_sessions(), self.outbox.waiting() == 0);
+        if is_all_there && moved.were_cut() {
+            self.learnt.projection.forget_sessions();
+        }
         let sessions: BTreeSet<(String, String)> = records()
             .filter_map(|record| Some((&record.tenant, record.session.as_ref()?)))
             .filter(|(tenant, session)| {

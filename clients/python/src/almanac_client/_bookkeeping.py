@@ -93,4 +93,5 @@ class AsyncBookkeeper:
         """Waits for what is being recorded in this loop."""
         if self._recording:
             loop = asyncio.get_running_loop()
-            await asyncio.gather(*(own for own in self._recording if own.get_loop() is loop), return_exceptions=True)
+            own = [recording for recording in list(self._recording) if recording.get_loop() is loop]
+            await asyncio.gather(*own, return_exceptions=True)

@@ -67,7 +67,7 @@ class AsyncHttp:
             await own.aclose()
 
     def _forget_closed_loops(self) -> None:
-        for loop in [loop for loop in self._clients if loop is not None and loop.is_closed()]:
+        for loop in [loop for loop in list(self._clients) if loop is not None and loop.is_closed()]:
             del self._clients[loop]
 
 

@@ -65,14 +65,16 @@ class Connection:
     def send(self, call: Call[T]) -> T:
         """The answer; raises `AlmanacRefusedError`, `AlmanacUnreachableError` or `AlmanacAnswerError`."""
         deadline = Deadline(self._timeout)
-        attempt = 0
+        # A daemon that does not listen is looked for, which is no attempt.
+        attempts = {True: 0, False: 0}
         while True:
             outcome = self._outcome(call, deadline)
-            pause = self._retry.next_pause(attempt, deadline.elapsed(), call.is_safe, outcome)
+            was_refused = isinstance(outcome, httpx.ConnectError)
+            pause = self._retry.next_pause(attempts[was_refused], deadline.elapsed(), call.is_safe, outcome)
             if pause is None or pause >= deadline.left():
                 return call.result(outcome)
             time.sleep(pause)
-            attempt += 1
+            attempts[was_refused] += 1
 
     def _outcome(self, call: Call[Any], deadline: Deadline) -> httpx.Response | httpx.TransportError:
         http = self._http.client()

@@ -28,7 +28,7 @@ class AlmanacRunHooks(RunHooks):  # type: ignore[misc,type-arg,unused-ignore]
     """Tells Almanac how long each tool took. What a tool makes of its own failure is its result, so is a success.
 
     Of a tool that ends the run by its exception the SDK tells nothing: it is recorded where the run is within
-    `async with` of the hooks, for all tools that had begun and not ended.
+    `async with` of the hooks, for all tools that had begun and not ended; so each such run has hooks of its own.
     """
 
     def __init__(self, almanac: AsyncAlmanac, *, session_id: str | None = None) -> None:
@@ -39,6 +39,7 @@ class AlmanacRunHooks(RunHooks):  # type: ignore[misc,type-arg,unused-ignore]
         self._almanac = almanac
         self._session_id = session_id
         self._running: dict[Any, _Running] = {}
+        self._is_entered = False
 
     async def on_tool_start(self, context: Any, agent: Any, tool: Any) -> None:
         """A tool begins."""
@@ -55,11 +56,16 @@ class AlmanacRunHooks(RunHooks):  # type: ignore[misc,type-arg,unused-ignore]
             await self._record(running, None)
 
     async def __aenter__(self) -> AlmanacRunHooks:
+        """Raises a TypeError for hooks of another run, whose tools this one's end would end."""
+        if self._is_entered:
+            raise TypeError("these hooks are of a run that goes on; make others for each run")
+        self._is_entered = True
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._is_entered = False
         left = list(self._running.values())
         self._running.clear()
         if error is not None:
