@@ -10,7 +10,7 @@
     File {
         name: "console.js",
         content_type: "text/javascript; charset=utf-8",
-        sum: "6592bb66b9312abeb28c115331bcc4b1",
+        sum: "f5b9e9a5363f60677c9aafceff0c730a",
         plain: include_bytes!("console.js"),
         gzip: include_bytes!("console.js.gz"),
     },
