@@ -179,7 +179,8 @@ impl Learner {
             learnt.transitions.put(transition);
         }
         for call in &history.calls {
-            learnt.sessions.called(&call.tenant, &call.session, &call.tool, call.at_ms);
+            // In the order of the store, whoever was told of it: no later one comes before it.
+            learnt.sessions.heard(&call.tenant, &call.session, &call.tool, call.at_ms);
         }
         for count in &history.counts {
             learnt.model.set_samples(counted(count), count.samples);

@@ -325,6 +325,21 @@ mod tests {
     }
 
     #[test]
+    fn what_cannot_be_looked_at_is_not_missing() {
+        let directory = TempDir::new().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        fs::write(at("file"), "").unwrap();
+        std::os::unix::fs::symlink(at("loop"), at("loop")).unwrap();
+        let check = |name: &str, expected: Option<bool>| assert_eq!(is_there(&at(name)).ok(), expected, "{name}");
+        check("file", Some(true));
+        check("nothing", Some(false));
+        check("file/almanac.db", Some(false));
+        check(".", Some(false));
+        // Also for root, whom no permission keeps from looking.
+        check("loop/almanac.db", None);
+    }
+
+    #[test]
     fn old_records_go_and_their_count_stays() {
         let directory = TempDir::new().unwrap();
         let path = file_in(directory.path());
