@@ -217,7 +217,7 @@ pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<
     control.engine().store().take_leave();
     runtime.block_on(upstreams.stop(Duration::ZERO));
     plugins.stop();
-    // The store is closed in order once nobody holds the engine.
+    // The store is closed once nobody holds the engine, which the process may not live to see.
     for thread in preparing {
         let _ = thread.join();
     }

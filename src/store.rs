@@ -250,7 +250,7 @@ pub trait Store: Send + Sync + fmt::Debug {
         None
     }
 
-    /// Nothing will be asked any more: tells the other daemons, so that nobody looks for this one. Called on a thread
-    /// that may block.
-    fn take_leave(&self) {}
+    /// Nothing will be asked any more: waits for what was noted, and tells the other daemons, so that nobody looks for
+    /// this one. Called on a thread that may block.
+    fn take_leave(&self);
 }

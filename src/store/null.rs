@@ -58,6 +58,8 @@ impl Store for NullStore {
         0
     }
 
+    fn take_leave(&self) {}
+
     fn kept_choices(&self, _: &str) -> Result<Vec<ChoiceNote>, StoreError> {
         Ok(Vec::new())
     }

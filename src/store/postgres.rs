@@ -296,9 +296,7 @@ impl Store for Postgres {
     }
 
     fn take_leave(&self) {
-        if self.standing.now().waiting > 0 {
-            self.send_journal();
-        }
+        self.send_journal();
         self.states.take_leave();
         self.say_what_stays();
     }

@@ -124,6 +124,10 @@ impl Store for Sqlite {
         Ok(noted)
     }
 
+    fn take_leave(&self) {
+        self.take_journal_over();
+    }
+
     fn executions(&self, wanted: &ExecutionFilter) -> Result<ExecutionPage, StoreError> {
         self.take_journal_over();
         self.readers.read(|transaction| audit::page(transaction, wanted))
@@ -322,6 +326,22 @@ mod tests {
             assert_eq!(history.transitions.len(), 4);
             assert_eq!(append(&store, batch.clone()).unwrap().samples, [None, Some(3)], "told long ago");
         }
+    }
+
+    #[test]
+    fn what_was_noted_is_there_when_leave_is_taken() {
+        let directory = TempDir::new().unwrap();
+        let options = Options::file(file_in(directory.path()));
+        let store = start(options.clone());
+        for number in 0..500 {
+            let session = number.to_string();
+            let turn = TurnNote { tenant: "t".into(), session, number: 0, state: "{}".into(), kept: None };
+            store.note(vec![Note::Turn(turn)]).unwrap();
+        }
+        store.take_leave();
+        let there = Connection::open(&options.path).unwrap();
+        let noted = there.query_row("SELECT count(*) FROM turns", [], |row| row.get(0));
+        assert_eq!(noted, Ok(500), "before the store is closed");
     }
 
     #[test]
