@@ -193,7 +193,8 @@ pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<
     if !replay(&engine) {
         readiness.lost(Need::History);
     }
-    let preparing = [beside("selection", &engine, prepare_selection)?, beside("searches", &engine, prepare_searches)?];
+    beside("selection", &engine, prepare_selection)?;
+    beside("searches", &engine, prepare_searches)?;
     let control = Arc::new(Control::new(Parts {
         reconfigure: said.reconfigure(overrides.clone(), daemon_overrides.clone(), door_settings),
         prices: config.usage.prices.clone(),
@@ -213,14 +214,10 @@ pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<
     let context = Context::new(engine, metrics, Arc::clone(&control), mcp);
     let service = Service::new(context, tokens, &config.http).map_err(|error| DaemonError::Build(error.to_string()))?;
     let ending = runtime.block_on(serve(&config, &Arc::new(service), &control, sockets, signals));
-    // Nobody asks any more.
-    control.engine().store().take_leave();
     runtime.block_on(upstreams.stop(Duration::ZERO));
     plugins.stop();
-    // The store is closed once nobody holds the engine, which the process may not live to see.
-    for thread in preparing {
-        let _ = thread.join();
-    }
+    // Nobody asks any more, and calls that were cut short are recorded.
+    control.engine().store().take_leave();
     runtime.shutdown_timeout(Duration::from_millis(100));
     ending
 }
@@ -347,10 +344,10 @@ fn prepare_searches(engine: &Engine) {
 }
 
 /// Starts a thread that prepares something.
-fn beside(name: &str, engine: &Arc<Engine>, prepare: fn(&Engine)) -> Result<JoinHandle<()>, DaemonError> {
+fn beside(name: &str, engine: &Arc<Engine>, prepare: fn(&Engine)) -> Result<(), DaemonError> {
     let engine = Arc::clone(engine);
     let started = std::thread::Builder::new().name(name.to_owned()).spawn(move || prepare(&engine));
-    started.map_err(|source| DaemonError::System { what: "start a thread that prepares answers", source })
+    started.map(drop).map_err(|source| DaemonError::System { what: "start a thread that prepares answers", source })
 }
 
 fn start_catalog(

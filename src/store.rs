@@ -5,6 +5,7 @@
 //! bounded: a full one is said to be full, and a database that cannot be written is said to be so with its reason, and
 //! tried again.
 
+mod acknowledgement;
 pub mod audit;
 mod clock;
 mod file_identity;
@@ -32,6 +33,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
+
+use acknowledgement::Acknowledgement;
 
 use crate::strict::Word;
 use crate::suggest::transitions::Transition;
@@ -162,16 +165,16 @@ pub struct Stored {
 
 /// An acknowledgement that will come when the records are durable.
 #[derive(Debug)]
-pub struct Pending(oneshot::Receiver<Result<Stored, StoreError>>);
+pub struct Pending(oneshot::Receiver<Acknowledgement>);
 
 impl Pending {
     pub async fn durable(self) -> Result<Stored, StoreError> {
-        self.0.await.map_err(|_| StoreError::Closed)?
+        self.0.await.map_err(|_| StoreError::Closed)?.outcome()
     }
 
     /// Waits for it on a thread that may block.
     pub fn durable_blocking(self) -> Result<Stored, StoreError> {
-        self.0.blocking_recv().map_err(|_| StoreError::Closed)?
+        self.0.blocking_recv().map_err(|_| StoreError::Closed)?.outcome()
     }
 }
 
@@ -250,7 +253,7 @@ pub trait Store: Send + Sync + fmt::Debug {
         None
     }
 
-    /// Nothing will be asked any more: waits for what was noted, and tells the other daemons, so that nobody looks for
-    /// this one. Called on a thread that may block.
+    /// Nothing will be asked any more: writes what was noted, closes the database, and tells the other daemons, so that
+    /// nobody looks for this one. What comes later is refused. Called on a thread that may block.
     fn take_leave(&self);
 }

@@ -1,6 +1,7 @@
 //! What stands before any database: a bounded queue, and the one thread that takes all that waits, has it kept, and
 //! acknowledges all. Which database is behind it, nobody else knows.
 
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, OnceLock};
@@ -11,6 +12,7 @@ use std::{fmt, io, mem};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use super::acknowledgement::{Acknowledger, acknowledge};
 use super::predicted_queue::PredictedQueue;
 use super::trouble::Trouble;
 use super::{History, Pending, StoreError, Stored};
@@ -31,12 +33,14 @@ pub(super) enum Job<D: DatabaseSide> {
     Task(D::Task),
     /// Memories to be removed for good, in steps.
     Erasure(D::Erasure),
+    /// What came before is written, then the database is closed.
+    Leave,
 }
 
 /// Calls that ended, all or none.
 pub(super) struct Batch {
     pub(super) executions: Vec<Execution>,
-    pub(super) reply: oneshot::Sender<Result<Stored, StoreError>>,
+    pub(super) reply: Acknowledger,
 }
 
 /// A write that shares the group's transaction with others.
@@ -81,7 +85,7 @@ pub(super) trait DatabaseSide: Send + 'static {
     /// Does what is to be done now and then.
     fn turn(&mut self);
 
-    /// Nobody can send any more.
+    /// Nothing more will be written.
     fn close(&mut self);
 }
 
@@ -91,6 +95,7 @@ impl<D: DatabaseSide> Job<D> {
             Self::Batch(batch) => batch.executions.len(),
             Self::Task(task) => task.records(),
             Self::Erasure(_) => 1,
+            Self::Leave => 0,
         }
     }
 }
@@ -151,26 +156,31 @@ impl<D: DatabaseSide> Writer<D> {
         self.side.open();
     }
 
-    /// Writes until nobody can send any more.
+    /// Writes until leave is taken.
     fn run(mut self, jobs: &Receiver<Job<D>>) {
-        loop {
+        let mut flow = ControlFlow::Continue(());
+        while flow.is_continue() {
             match jobs.recv_timeout(self.side.patience()) {
-                Ok(first) => self.write(gather(first, jobs)),
+                Ok(first) => flow = self.write(gather(first, jobs)),
                 Err(RecvTimeoutError::Timeout) => self.side.rest(),
-                Err(RecvTimeoutError::Disconnected) => return self.side.close(),
+                Err(RecvTimeoutError::Disconnected) => break,
             }
             self.side.turn();
         }
+        self.side.close();
     }
 
-    pub(super) fn write(&mut self, jobs: Vec<Job<D>>) {
+    /// Writes all jobs. Is that the end?
+    pub(super) fn write(&mut self, jobs: Vec<Job<D>>) -> ControlFlow<()> {
         self.side.prepare();
         let (mut batches, mut tasks, waited) = (Vec::new(), Vec::new(), jobs.len());
+        let mut flow = ControlFlow::Continue(());
         for job in jobs {
             match job {
                 Job::Batch(batch) => batches.push(batch),
                 Job::Task(task) => tasks.push(task),
                 Job::Erasure(erasure) => self.side.erase(erasure),
+                Job::Leave => flow = ControlFlow::Break(()),
             }
         }
         if !batches.is_empty() {
@@ -181,6 +191,7 @@ impl<D: DatabaseSide> Writer<D> {
         }
         self.queued.fetch_sub(waited, Ordering::Relaxed);
         self.side.settle();
+        flow
     }
 
     fn record(&mut self, mut batches: Vec<Batch>) {
@@ -189,18 +200,10 @@ impl<D: DatabaseSide> Writer<D> {
         if outcome.is_ok() {
             (self.on_commit)(start.elapsed(), records);
         }
+        let replies = batches.into_iter().map(|batch| batch.reply);
         match outcome {
-            Ok(stored) => {
-                for (batch, stored) in batches.into_iter().zip(stored) {
-                    // Whoever does not wait any more knows that it does not know.
-                    let _ = batch.reply.send(stored);
-                }
-            }
-            Err(refused) => {
-                for batch in batches {
-                    let _ = batch.reply.send(Err(refused.clone()));
-                }
-            }
+            Ok(stored) => acknowledge(replies.zip(stored)),
+            Err(refused) => acknowledge(replies.map(|reply| (reply, Err(refused.clone())))),
         }
     }
 
@@ -228,6 +231,8 @@ fn has_null(execution: &Execution) -> bool {
 
 /// All that waits, up to the size of a group.
 fn gather<D: DatabaseSide>(first: Job<D>, jobs: &Receiver<Job<D>>) -> Vec<Job<D>> {
+    // Who is about to send does so first. Else, where processors are busy, one flush is made for each, not for all.
+    thread::yield_now();
     let mut records = first.records();
     let mut group = vec![first];
     while records < MAX_GROUP {
@@ -238,15 +243,16 @@ fn gather<D: DatabaseSide>(first: Job<D>, jobs: &Receiver<Job<D>>) -> Vec<Job<D>
     group
 }
 
-/// The other end of the queue. Dropping it writes what waits, then closes the database.
+/// The other end of the queue. Dropping it takes leave.
 pub(super) struct Front<D: DatabaseSide> {
-    jobs: Option<SyncSender<Job<D>>>,
+    jobs: SyncSender<Job<D>>,
     max_queue: usize,
     queued: Arc<AtomicUsize>,
     /// Set once the database was opened, or was found not to be usable.
     opened: Arc<OnceLock<()>>,
     shared: WriterShared,
-    writer: Option<JoinHandle<()>>,
+    /// Nothing once leave was taken.
+    writer: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl<D: DatabaseSide> fmt::Debug for Front<D> {
@@ -272,14 +278,13 @@ impl<D: DatabaseSide> Front<D> {
             done.get_or_init(|| ());
             writer.run(&jobs);
         })?;
-        Ok(Self { jobs: Some(sender), max_queue, queued, opened, shared, writer: Some(thread) })
+        Ok(Self { jobs: sender, max_queue, queued, opened, shared, writer: Mutex::new(Some(thread)) })
     }
 
     /// Puts a job in the queue.
     pub(super) fn send(&self, job: Job<D>) -> Result<(), StoreError> {
-        let jobs = self.jobs.as_ref().ok_or(StoreError::Closed)?;
         self.queued.fetch_add(1, Ordering::Relaxed);
-        jobs.try_send(job).map_err(|error| {
+        self.jobs.try_send(job).map_err(|error| {
             self.queued.fetch_sub(1, Ordering::Relaxed);
             match error {
                 TrySendError::Full(_) => StoreError::Busy(self.max_queue),
@@ -339,13 +344,13 @@ impl<D: DatabaseSide> Front<D> {
 }
 
 impl<D: DatabaseSide> Front<D> {
-    /// Waits until what waits is written; nothing more is taken.
-    pub(super) fn close(&mut self) {
-        self.jobs = None;
-        if let Some(writer) = self.writer.take()
-            && writer.join().is_err()
-            && !thread::panicking()
-        {
+    /// Waits until what waits is written and the database is closed; nothing more is taken.
+    pub(super) fn take_leave(&self) {
+        let Some(writer) = self.writer.lock().take() else { return };
+        self.queued.fetch_add(1, Ordering::Relaxed);
+        // If it fails, the thread is gone already.
+        let _ = self.jobs.send(Job::Leave);
+        if writer.join().is_err() && !thread::panicking() {
             tracing::error!("the store's writer panicked");
         }
     }
@@ -353,6 +358,6 @@ impl<D: DatabaseSide> Front<D> {
 
 impl<D: DatabaseSide> Drop for Front<D> {
     fn drop(&mut self) {
-        self.close();
+        self.take_leave();
     }
 }

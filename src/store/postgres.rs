@@ -193,7 +193,7 @@ impl Postgres {
 
     /// Waits for the writer before the runtime goes that it needs.
     fn close(&mut self) {
-        self.front.close();
+        self.front.take_leave();
         self.saying.abort();
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
@@ -298,6 +298,7 @@ impl Store for Postgres {
     fn take_leave(&self) {
         self.send_journal();
         self.states.take_leave();
+        self.front.take_leave();
         self.say_what_stays();
     }
 }

@@ -71,8 +71,9 @@ impl Options {
 #[derive(Debug)]
 pub struct Sqlite {
     options: Options,
-    front: Front<SqliteSide>,
+    /// Given up before the writer is: who closes a database last empties its log, which who only reads cannot.
     readers: Readers,
+    front: Front<SqliteSide>,
     row_caches: RowCaches<i64>,
     /// Files that stay open until no connection is.
     _kept: Arc<KeptFiles>,
@@ -125,7 +126,8 @@ impl Store for Sqlite {
     }
 
     fn take_leave(&self) {
-        self.take_journal_over();
+        self.readers.close();
+        self.front.take_leave();
     }
 
     fn executions(&self, wanted: &ExecutionFilter) -> Result<ExecutionPage, StoreError> {
@@ -338,10 +340,15 @@ mod tests {
             let turn = TurnNote { tenant: "t".into(), session, number: 0, state: "{}".into(), kept: None };
             store.note(vec![Note::Turn(turn)]).unwrap();
         }
+        assert_eq!(store.trouble(), None);
+        store.kept_choices("t").unwrap();
         store.take_leave();
+        assert!(!directory.path().join("almanac.db-wal").exists(), "the file alone is all of it");
         let there = Connection::open(&options.path).unwrap();
         let noted = there.query_row("SELECT count(*) FROM turns", [], |row| row.get(0));
-        assert_eq!(noted, Ok(500), "before the store is closed");
+        assert_eq!(noted, Ok(500), "before the store is dropped");
+        assert!(matches!(store.note(Vec::new()), Err(StoreError::Closed)));
+        store.take_leave();
     }
 
     #[test]

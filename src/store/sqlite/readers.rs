@@ -54,6 +54,11 @@ impl Readers {
         Ok(answer)
     }
 
+    /// Closes what is open for the next reader.
+    pub(super) fn close(&self) {
+        self.idle.lock().clear();
+    }
+
     fn within<T>(
         &self,
         connection: &mut Connection,

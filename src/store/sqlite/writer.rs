@@ -358,9 +358,10 @@ mod tests {
             let (failed, mut task) = oneshot::channel();
             let (reply, mut stored) = oneshot::channel();
             let batch = Batch { executions: vec![execution()], reply };
-            writer.write(vec![super::task(Impossible(failed)), Job::Batch(batch)]);
+            let flow = writer.write(vec![super::task(Impossible(failed)), Job::Batch(batch)]);
+            assert!(flow.is_continue());
             assert!(matches!(task.try_recv().unwrap(), Err(StoreError::Unavailable(why)) if why.contains("nowhere")));
-            assert_eq!(stored.try_recv().unwrap().unwrap().samples, [Some(expected)]);
+            assert_eq!(stored.try_recv().unwrap().outcome().unwrap().samples, [Some(expected)]);
             assert_eq!(trouble.get(), None, "records are taken");
         }
     }
