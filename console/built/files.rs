@@ -10,7 +10,7 @@
     File {
         name: "console.js",
         content_type: "text/javascript; charset=utf-8",
-        sum: "f5b9e9a5363f60677c9aafceff0c730a",
+        sum: "37a23ca1df06ceb9ddf14c06d3be4139",
         plain: include_bytes!("console.js"),
         gzip: include_bytes!("console.js.gz"),
     },

@@ -4,6 +4,7 @@ import { type AlmanacClient, createAlmanacClient } from '../../clients/typescrip
 import { AlmanacError } from '../../clients/typescript/src/error.js';
 
 export type * from '../../clients/typescript/src/openapi.js';
+export { type StructuredId, structuredIdToString } from '../../clients/typescript/src/structured-id.js';
 export { AlmanacError };
 
 /** Where the API is: beside `console/`, whatever prefix a proxy puts before both. */
@@ -43,12 +44,11 @@ export function isUnreachable(error: unknown): boolean {
   return error instanceof AlmanacError && error.code === 'unreachable';
 }
 
-/** What went wrong, for people, with each fault of what was sent. */
+/** What went wrong, for people, in one line: the client's message has a line for each fault of what was sent. */
 export function sentence(error: unknown): string {
   if (!(error instanceof AlmanacError)) return error instanceof Error ? error.message : String(error);
   if (error.code === 'missing-scope') return `${capital(error.message)}; open the console again with one that has it.`;
-  const faults = error.errors.map((fault) => `${fault.pointer}: ${fault.detail}`);
-  return [capital(error.message), ...faults].join(' · ');
+  return capital(error.message).replaceAll('\n  ', ' · ');
 }
 
 function capital(text: string): string {

@@ -53,6 +53,32 @@ export function useAsk<T>(key: string, ask: (signal: AbortSignal) => Promise<T>)
   return { answer: state.key === key ? state.answer : undefined, error: state.error, isBusy: state.isBusy, again };
 }
 
+export interface Pages<T> extends Asked<T> {
+  /** Asks for one page more. */
+  more: () => void;
+}
+
+/** Asks for the first page of a list, and for one more each time that somebody says so. */
+export function usePages<T extends { items: readonly unknown[]; nextCursor?: string | null }>(
+  key: string,
+  ask: (cursor: string | undefined, signal: AbortSignal) => Promise<T>,
+): Pages<T> {
+  const pages = useRef(1);
+  const asked = useAsk(key, async (signal) => {
+    let answer = await ask(undefined, signal);
+    for (let page = 1; page < pages.current && answer.nextCursor != null; page += 1) {
+      const next = await ask(answer.nextCursor, signal);
+      answer = { ...next, items: [...answer.items, ...next.items] };
+    }
+    return answer;
+  });
+  const more = () => {
+    pages.current += 1;
+    asked.again();
+  };
+  return { ...asked, more };
+}
+
 export interface Doing<A extends unknown[], T> {
   run: (...input: A) => Promise<void>;
   answer: T | undefined;

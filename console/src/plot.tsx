@@ -14,6 +14,9 @@ import type { Points } from './points.js';
 
 const HEIGHT = 320;
 
+/** Around calls that are all of one moment, in seconds: uPlot would show years. */
+const AROUND = 60;
+
 /** A dot's side, in CSS pixels; of many it is less, and they let the band through. */
 const DOT = 3;
 const DOT_OF_MANY = 2.4;
@@ -110,6 +113,7 @@ export function Plot({ points, label }: { points: Points; label: string }) {
       grid: { stroke: colour('--line'), width: 1 },
       ticks: { stroke: colour('--line') },
     };
+    const [first = 0, last = 0] = [points.at[0], points.at.at(-1)];
     const undrawn: uPlot.Series = { paths: () => null, points: { show: false } };
     const plot = new uPlot(
       {
@@ -117,7 +121,10 @@ export function Plot({ points, label }: { points: Points; label: string }) {
         height: HEIGHT,
         legend: { show: false },
         cursor: { drag: { x: true, y: false }, points: { show: false } },
-        scales: { y: { distr: 3, log: 10 } },
+        scales: {
+          x: first === last ? { range: [first - AROUND, last + AROUND] } : {},
+          y: { distr: 3, log: 10 },
+        },
         axes: [axis, { ...axis, size: 70, values: (_, splits) => splits.map((ms) => (ms == null ? '' : briefly(ms))) }],
         hooks: { draw: [(drawn) => draw(drawn, points, colour)] },
         series: [{}, undrawn, undrawn],

@@ -152,6 +152,33 @@ test('tools: found as agents find them, narrowed by facets, and read', async () 
   });
 });
 
+test('tools: of one that is not there nothing is said but that', async () => {
+  await post(daemon.url, '/v1/executions', { tool_name: 'undocumented', duration_ms: 40 });
+  const isForgiven = (text) => /status( of|:) 404/.test(text);
+  const others = (page) => page.getByRole('main').getByRole('link');
+  await visit(
+    '#/tools/nosuch',
+    async (page) => {
+      await page.getByText('There is no tool `nosuch` in the catalog').waitFor();
+      await page.waitForLoadState('networkidle');
+      assert.equal(await page.getByRole('heading', { level: 2 }).count(), 0);
+      assert.equal(await page.getByRole('alert').count(), 1);
+      assert.equal(await others(page).count(), 0);
+      assert.deepEqual(await findings(page), []);
+    },
+    { isForgiven },
+  );
+  await visit(
+    '#/tools/undocumented',
+    async (page) => {
+      await page.getByText('There is no tool `undocumented` in the catalog').waitFor();
+      await page.getByRole('link', { name: 'Its calls' }).waitFor();
+      assert.equal(await others(page).count(), 1);
+    },
+    { isForgiven },
+  );
+});
+
 test('timing: the worst first, then the calls of one over the band', async () => {
   await visit('#/timing', async (page) => {
     await page
@@ -169,6 +196,28 @@ test('timing: the worst first, then the calls of one over the band', async () =>
     const latest = page.getByRole('table', { name: 'Latest calls' });
     assert.match((await latest.locator('tbody td:nth-child(3)').first().textContent()) ?? '', /^\d.* m?s/);
     assert.deepEqual(await findings(page), []);
+  });
+});
+
+test('timing: where all calls are of one moment, the axis is of minutes around it', async () => {
+  await post(daemon.url, '/v1/executions', { tool_name: 'called_once', duration_ms: 40 });
+  await visit('', async (page) => {
+    await page.evaluate(() => {
+      globalThis.written = [];
+      const whole = CanvasRenderingContext2D.prototype.fillText;
+      CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
+        globalThis.written.push(text);
+        return whole.call(this, text, ...rest);
+      };
+      location.hash = '#/timing/called_once';
+    });
+    await page
+      .getByRole('img', { name: /^1 calls by time/ })
+      .locator('canvas')
+      .waitFor();
+    await page.waitForFunction(() => globalThis.written.some((text) => /ms$/.test(text)));
+    const times = (await page.evaluate(() => globalThis.written)).filter((text) => /\d:\d\d/.test(text));
+    assert.ok(times.length >= 2, 'the axis has times of the day');
   });
 });
 
@@ -562,6 +611,103 @@ test('memory: found with explained scores, its history, its relations, its threa
     await page.getByText(/messages are missing here/).waitFor();
     assert.deepEqual(await findings(page), []);
   });
+});
+
+/** Keeps a message. */
+const keepMessage = (content, chat, thread, more) =>
+  post(daemon.url, '/v1/memories/messages', {
+    content,
+    metadata: { role: 'user', userId: 'user:user:bo', agentId: 'agent:agent:a', chatId: chat, thread, ...more },
+  });
+
+test('memory: a message leads to the thread of its own chat, though others have one of that name', async () => {
+  await keepMessage('said elsewhere', 'chat:chat:one', { id: 'main', position: 0 });
+  const kept = await keepMessage('said here', 'chat:chat:the%3Aother%25', { id: 'main', position: 0 });
+  await visit(`#/memory/${kept.id}`, async (page) => {
+    await page.getByRole('link', { name: 'Its thread' }).click();
+    await heading(page, 'A thread').waitFor();
+    await page.getByText('said here').waitFor();
+    assert.equal(await page.getByText('said elsewhere').count(), 0);
+  });
+});
+
+test('memory: long threads and histories are said to be cut, and go on', async () => {
+  const message = (_, position) => keepMessage(`line ${position}`, 'chat:chat:long', { id: 'long', position });
+  const [first] = await Promise.all(Array.from({ length: 230 }, message));
+  for (let version = 2; version <= 121; version += 1) {
+    await fetch(`${daemon.url}/v1/memories/${first.id}`, {
+      method: 'PATCH',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ content: `line 0, ${version}` }),
+    });
+  }
+  await visit('#/memory/long?show=thread', async (page) => {
+    await page.getByRole('heading', { level: 2, name: '230 messages' }).waitFor();
+    await page.getByText('The first 200 of 230.').waitFor();
+    assert.equal(await page.locator('.thread > li').count(), 200);
+    assert.deepEqual(await findings(page), []);
+    await page.getByRole('button', { name: 'More' }).click();
+    await page.getByText('line 229', { exact: true }).waitFor();
+    assert.equal(await page.locator('.thread > li').count(), 230);
+    assert.equal(await page.getByRole('button', { name: 'More' }).count(), 0);
+  });
+  await visit(`#/memory/${first.id}`, async (page) => {
+    await page.getByText('The latest 100 of 120.').waitFor();
+    await page.getByText('Version 21 to 22', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'More' }).click();
+    await page.getByText('Version 1 to 2', { exact: true }).waitFor();
+    assert.equal(await page.locator('.history > li').count(), 120);
+    assert.equal(await page.getByRole('button', { name: 'More' }).count(), 0);
+  });
+});
+
+test('memory: fields are asked for by what the form says, texts as texts, and a fault is told once', async () => {
+  await post(daemon.url, '/v1/memories/tasks', {
+    content: 'the seventh',
+    metadata: { title: '7', status: 'pending', priority: 'low', agentId: 'agent:agent:a', tags: ['7'], progress: 0.5 },
+  });
+  await keepMessage(' \n', 'chat:chat:blank', { id: 'blank', position: 0 }, { importance: 'high', shelf: 7 });
+  const isForgiven = (text) => /status( of|:) 422/.test(text);
+  await visit(
+    '#/memory',
+    async (page) => {
+      const [field, value] = [page.getByLabel('Field'), page.getByLabel('Its value')];
+      const search = async (kind, name, wanted) => {
+        await page.getByLabel('Kind').selectOption(kind);
+        await field.fill(name);
+        await value.fill(wanted);
+        const answered = page.waitForResponse(/\/search$/);
+        await page.getByRole('button', { name: 'Search' }).click();
+        return (await answered).json();
+      };
+      const [name, wanted] = [await field.getAttribute('placeholder'), await value.getAttribute('placeholder')];
+      for (const kind of ['tasks', 'documents', 'cognitive-processes', 'messages', '']) {
+        const { memories } = await search(kind, name, wanted);
+        assert.ok(Array.isArray(memories), `${name} can be asked for of ${kind || 'all kinds'}`);
+      }
+      await page.getByRole('table', { name: 'Memories' }).getByRole('link', { name: '(no text)' }).click();
+      await heading(page, 'A memory').waitFor();
+      await page.goBack();
+
+      for (const [kind, name, wanted] of [
+        ['tasks', 'title', '7'],
+        ['', 'metadata.title', '7'],
+        ['', 'tags', '7'],
+        ['', 'tags', '["7"]'],
+        ['tasks', 'progress', '0.5'],
+        ['', 'metadata.shelf', '7'],
+      ]) {
+        const { total } = await search(kind, name, wanted);
+        assert.equal(total, 1, `${name} of ${wanted}`);
+      }
+
+      await search('', 'role', 'user');
+      const said = await page.getByRole('alert').textContent();
+      assert.equal(said.split('/criteria/role').length, 2, said);
+      assert.match(said, / · \/criteria\/role: unknown key/);
+    },
+    { isForgiven },
+  );
 });
 
 test('libraries: state, calls, and how it came to that', async () => {

@@ -2,8 +2,15 @@
 
 import { useLayoutEffect, useState } from 'preact/hooks';
 
-import { api, type MemoryAnswer, type SearchAnswer, type VersionAnswer } from '../api.js';
-import { useAsk, useDo } from '../ask.js';
+import {
+  api,
+  type MemoryAnswer,
+  type SearchAnswer,
+  type StructuredId,
+  structuredIdToString,
+  type VersionAnswer,
+} from '../api.js';
+import { type Pages, useAsk, useDo, usePages } from '../ask.js';
 import { differences } from '../differences.js';
 import { count, many } from '../format.js';
 import { go, link, type Place } from '../router.js';
@@ -79,7 +86,7 @@ function Search({ place }: { place: Place }) {
   // Before anybody can type: what was typed meanwhile would be lost.
   useLayoutEffect(() => setForm(filled), [JSON.stringify(filled)]);
   const body = {
-    ...(filled.field !== '' && { criteria: { [filled.field]: valueOf(filled.value) } }),
+    ...(filled.field !== '' && { criteria: { [filled.field]: valueOf(filled.field, filled.value) } }),
     options: {
       limit: PAGE,
       offset,
@@ -103,8 +110,8 @@ function Search({ place }: { place: Place }) {
         <div class="form">
           <Text label="Text" type="search" value={form.q} onChange={set('q')} placeholder="tea" class="grow" />
           <Choice label="Kind" value={form.kind} options={KINDS} onChange={set('kind')} />
-          <Text label="Field" value={form.field} onChange={set('field')} placeholder="role" />
-          <Text label="Its value" value={form.value} onChange={set('value')} placeholder="user" />
+          <Text label="Field" value={form.field} onChange={set('field')} placeholder="importance" />
+          <Text label="Its value" value={form.value} onChange={set('value')} placeholder="high" />
           <label class="check">
             <input
               type="checkbox"
@@ -146,10 +153,35 @@ function Search({ place }: { place: Place }) {
   );
 }
 
-/** Numbers, truth values and lists as such; anything else is text. */
-function valueOf(text: string): unknown {
+/** Fields that are text, whatever it looks like. */
+const TEXTS: ReadonlySet<string> = new Set([
+  'authors',
+  'category',
+  'contentType',
+  'contextId',
+  'description',
+  'fileName',
+  'influencedBy',
+  'influences',
+  'messageType',
+  'parentTaskId',
+  'relatedTo',
+  'schemaVersion',
+  'source',
+  'thread.id',
+  'thread.parentId',
+  'threadId',
+  'title',
+  'url',
+]);
+
+/** Of other fields, numbers, truth values and lists are such; anything else is text. */
+function valueOf(field: string, text: string): unknown {
+  const name = field.replace(/^metadata\./, '');
+  if (TEXTS.has(name)) return text;
   try {
-    return JSON.parse(text);
+    const value: unknown = JSON.parse(text);
+    return name === 'tags' && !Array.isArray(value) ? text : value;
   } catch {
     return text;
   }
@@ -176,7 +208,7 @@ function Found({ memories, isRanked }: { memories: readonly MemoryAnswer[]; isRa
       cell: (memory) => (
         <>
           <a class="clamp" href={link('memory', memory.id)}>
-            {memory.content === '' ? '(no text)' : memory.content}
+            {memory.content.trim() === '' ? '(no text)' : memory.content}
           </a>
           {isRanked && <div class="sub">{explained(memory)}</div>}
         </>
@@ -204,18 +236,16 @@ function Found({ memories, isRanked }: { memories: readonly MemoryAnswer[]; isRa
 
 function threadOf(memory: MemoryAnswer): { id: string; chat: string | undefined } | undefined {
   const thread = memory.metadata['thread'] as { id?: unknown } | undefined;
-  const chat = memory.metadata['chatId'];
-  return typeof thread?.id === 'string'
-    ? { id: thread.id, chat: typeof chat === 'string' ? chat : undefined }
-    : undefined;
+  const chat = memory.metadata['chatId'] as StructuredId | undefined;
+  return typeof thread?.id === 'string' ? { id: thread.id, chat: chat && structuredIdToString(chat) } : undefined;
 }
 
 function One({ id }: { id: string }) {
   const memory = useAsk(`memory ${id}`, (signal) =>
     api().getMemory({ path: { id }, query: { includeDeleted: true }, signal }),
   );
-  const history = useAsk(`history ${id}`, (signal) =>
-    api().getMemoryHistory({ path: { id }, query: { includeDeleted: true, limit: 100 }, signal }),
+  const history = usePages(`history ${id}`, (cursor, signal) =>
+    api().getMemoryHistory({ path: { id }, query: { includeDeleted: true, limit: 100, cursor }, signal }),
   );
   const restored = useDo(async () => {
     await api().restoreMemory({ path: { id } });
@@ -281,6 +311,7 @@ function One({ id }: { id: string }) {
               </Card>
               <Card title="How it changed">
                 <Shown asked={history}>{({ items }) => <History now={found} earlier={items} />}</Shown>
+                <More pages={history} ofThem="latest" />
               </Card>
               {!isDeleted && <Related id={id} />}
             </>
@@ -365,9 +396,28 @@ function shownVersion({ content, metadata }: Version): string {
   return `${content}\n${JSON.stringify(metadata, null, 1)}`;
 }
 
+/** How much of a list is shown, and what shows more; nothing if that is all of it. */
+function More({
+  pages: { answer, isBusy, more },
+  ofThem,
+}: {
+  pages: Pages<{ items: readonly unknown[]; total: number; nextCursor?: string | null }>;
+  ofThem: 'first' | 'latest';
+}) {
+  if (answer?.nextCursor == null) return null;
+  return (
+    <p class="more">
+      The {ofThem} {count(answer.items.length)} of {count(answer.total)}.{' '}
+      <button type="button" class="link" disabled={isBusy} onClick={more}>
+        More
+      </button>
+    </p>
+  );
+}
+
 function Thread({ id, chat }: { id: string; chat: string | undefined }) {
-  const thread = useAsk(`thread ${id} ${chat}`, (signal) =>
-    api().getThread({ path: { id }, query: { limit: 200, ...(chat !== undefined && { chatId: chat }) }, signal }),
+  const thread = usePages(`thread ${id} ${chat}`, (cursor, signal) =>
+    api().getThread({ path: { id }, query: { limit: 200, chatId: chat, cursor }, signal }),
   );
   return (
     <Page
@@ -408,6 +458,7 @@ function Thread({ id, chat }: { id: string; chat: string | undefined }) {
                 );
               })}
             </ol>
+            <More pages={thread} ofThem="first" />
           </Card>
         )}
       </Shown>

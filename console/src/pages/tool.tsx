@@ -38,40 +38,51 @@ export function Tool({ name }: { name: string }) {
       lead={tool.answer?.title}
       actions={
         <div class="actions">
-          <a class="button" href={link('timing', name)}>
-            Its calls
-          </a>
-          <a class="button" href={link('try', undefined, { tab: 'call', tool: name })}>
-            Try a call
-          </a>
+          {/* Calls are recorded of tools without a document as well. */}
+          {(tool.answer !== undefined || (timing.answer?.length ?? 0) > 0) && (
+            <a class="button" href={link('timing', name)}>
+              Its calls
+            </a>
+          )}
+          {tool.answer !== undefined && (
+            <a class="button" href={link('try', undefined, { tab: 'call', tool: name })}>
+              Try a call
+            </a>
+          )}
         </div>
       }
     >
-      <Shown asked={tool}>{(document) => <Document tool={document} />}</Shown>
-      <Card title="Goes with">
-        <Shown asked={relations}>{(found) => <Relations found={found} />}</Shown>
-      </Card>
-      <Card title="How long it takes" note="as forecast for a usual call">
-        <Shown asked={timing}>{(found) => <Durations found={found} name={name} />}</Shown>
-      </Card>
-      <Card title="What follows it" note="as an agent is told after a call of it">
-        <Shown asked={next}>
-          {({ suggestions }) => (
-            <ul class="plain-list">
-              {suggestions.next_tools.map((step) => (
-                <li key={step.tool}>
-                  <ToolLink name={step.tool} /> {step.reason}{' '}
-                  <span class="sub-inline">{duration(step.estimated_duration_ms)}</span>
-                </li>
-              ))}
-              {suggestions.next_tools.length === 0 && <li>Nothing is suggested.</li>}
-            </ul>
-          )}
-        </Shown>
-      </Card>
-      <Card title="When it was chosen" note="and for which messages, the latest first">
-        <Shown asked={choices}>{({ items }) => <Choices found={items} name={name} />}</Shown>
-      </Card>
+      <Shown asked={tool}>
+        {(document) => (
+          <>
+            <Document tool={document} />
+            <Card title="Goes with">
+              <Shown asked={relations}>{(found) => <Relations found={found} />}</Shown>
+            </Card>
+            <Card title="How long it takes" note="as forecast for a usual call">
+              <Shown asked={timing}>{(found) => <Durations found={found} name={name} />}</Shown>
+            </Card>
+            <Card title="What follows it" note="as an agent is told after a call of it">
+              <Shown asked={next}>
+                {({ suggestions }) => (
+                  <ul class="plain-list">
+                    {suggestions.next_tools.map((step) => (
+                      <li key={step.tool}>
+                        <ToolLink name={step.tool} /> {step.reason}{' '}
+                        <span class="sub-inline">{duration(step.estimated_duration_ms)}</span>
+                      </li>
+                    ))}
+                    {suggestions.next_tools.length === 0 && <li>Nothing is suggested.</li>}
+                  </ul>
+                )}
+              </Shown>
+            </Card>
+            <Card title="When it was chosen" note="and for which messages, the latest first">
+              <Shown asked={choices}>{({ items }) => <Choices found={items} name={name} />}</Shown>
+            </Card>
+          </>
+        )}
+      </Shown>
     </Page>
   );
 }
