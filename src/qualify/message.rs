@@ -19,6 +19,9 @@ pub const MAX_BYTES: usize = 8 * 1024;
 /// Different terms of a message that count; more would only make the search slow.
 const MAX_TERMS: usize = 192;
 
+/// What an address of a page is called.
+const ADDRESS: &str = " url";
+
 /// What a word counts as it is written, beside what it says in English.
 const WRITTEN: f32 = 0.15;
 
@@ -72,6 +75,7 @@ pub(super) struct Term {
 impl Message {
     /// Analyses `text`, of which [`MAX_BYTES`] count.
     pub fn new(text: &str) -> Self {
+        let text = &*with_hosts(text);
         let (first, last) = looked_at(text);
         let english = [in_english(first), in_english(last)];
         let mut all = clauses(&english[0]);
@@ -148,6 +152,21 @@ impl Message {
     }
 }
 
+/// The text with each address of a page cut to its host, and called what it is: what else it has are words of a page's
+/// name, not of the request.
+fn with_hosts(text: &str) -> Cow<'_, str> {
+    let (mut said, mut rest) = (String::new(), text);
+    while let Some((before, after)) = rest.split_once("://") {
+        let end = after.find(|char: char| !char.is_ascii_graphic() || "\"'`<>()".contains(char)).unwrap_or(after.len());
+        let address = after[..end].trim_end_matches(['.', ',', ';', ':', '!', '?']);
+        let host = address.split(['/', '?', '#', ':']).next().unwrap_or_default();
+        said.push_str(before.trim_end_matches(|char: char| char.is_ascii_alphanumeric()));
+        said.extend([host, ADDRESS]);
+        rest = &after[address.len()..];
+    }
+    if said.is_empty() { text.into() } else { (said + rest).into() }
+}
+
 /// The head and the tail of a text that is too long; else all of it, and nothing.
 fn looked_at(text: &str) -> (&str, &str) {
     if text.len() <= MAX_BYTES {
@@ -170,6 +189,16 @@ mod tests {
         assert!(message.is_telling());
         assert!(!Message::new("could you do that for me?").is_telling());
         assert!(!Message::new("").is_telling());
+    }
+
+    #[test]
+    fn an_address_is_its_host() {
+        let check = |text: &str, expected: &str| assert_eq!(with_hosts(text), expected, "{text:?}");
+        check("read it", "read it");
+        check("Read https://a.org/en/b?c=1. Then (http://b.de:80/x) go!", "Read a.org url. Then (b.de url) go!");
+        check("总结https://a.org/x的内容", "总结a.org url的内容");
+        check("https://", " url");
+        check("a://b", "b url");
     }
 
     proptest! {

@@ -34,6 +34,9 @@ const CATEGORY_OF_BEST: f32 = 0.3;
 /// The probability that a message that calls a category by name needs one of its tools, whatever its other words are.
 const NAMED: f32 = 0.85;
 
+/// The same where it is called by the name of a network that it serves, which may as well be what the message is about.
+const ON_NETWORK: f32 = 0.5;
+
 /// What a keyword of the category adds to that, if it is not called by name.
 const KEYWORD: f32 = 0.25;
 
@@ -126,6 +129,15 @@ pub(super) struct Scored {
     pub(super) keywords: Vec<Box<str>>,
     /// Its networks are not named.
     pub(super) is_elsewhere: bool,
+    /// It serves some networks only.
+    pub(super) is_of_networks: bool,
+}
+
+impl Scored {
+    /// Does the message say that this category is meant, and no other? A network's name says where, not what.
+    fn is_singled_out(&self) -> bool {
+        self.name.is_some() && !self.is_of_networks
+    }
 }
 
 impl Selector {
@@ -200,7 +212,7 @@ impl Selector {
         let rules = question.rules;
         let ContextTurn { mut context, sticky } =
             rules.turn(own, before.as_ref().filter(|_| question.selected_categories.is_empty()));
-        let is_named = scored.iter().any(|category| category.name.is_some());
+        let is_named = scored.iter().any(Scored::is_singled_out);
         let scored = if sticky { Self::beside_context(scored, meaning.leaning) } else { scored };
         let categories = if sticky { self.offered(&context, &scored, question) } else { context.categories.clone() };
         let extra = if sticky || question.is_again { extra } else { Extra { missed: Vec::new(), ..extra } };
@@ -432,16 +444,17 @@ impl Selector {
         let all = self.category_index.all().iter().zip(mentions).enumerate();
         let scored = all.filter(|(_, (held, _))| !held.category.always).map(|(place, (held, mention))| {
             let by_tools = ranking.confidence_of(held.tools.iter().copied());
-            let by_text = if mention.name.is_some() {
-                NAMED
-            } else {
-                1.0 - (1.0 - KEYWORD).powi(mention.keywords.len().min(3) as i32)
+            let by_text = match &mention.name {
+                Some(_) if held.is_of_networks() => ON_NETWORK,
+                Some(_) => NAMED,
+                None => 1.0 - (1.0 - KEYWORD).powi(mention.keywords.len().min(3) as i32),
             };
             let needed = &held.category.networks;
             Scored {
                 place,
                 probability: 1.0 - (1.0 - by_tools) * (1.0 - by_text),
                 is_elsewhere: !needed.is_empty() && !needed.iter().any(|network| networks.contains(network)),
+                is_of_networks: held.is_of_networks(),
                 name: mention.name,
                 keywords: mention.keywords,
             }
@@ -467,7 +480,7 @@ impl Selector {
             0.0
         };
         if question.selected_categories.is_empty() {
-            let is_named = scored.iter().any(|category| category.name.is_some());
+            let is_named = scored.iter().any(Scored::is_singled_out);
             let best = scored.iter().filter(|category| !category.is_elsewhere).map(|category| category.probability);
             let best = best.fold(without, f32::max);
             let least = LEAST_CATEGORY.max(best * CATEGORY_OF_BEST).max(question.min_confidence);

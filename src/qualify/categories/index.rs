@@ -106,20 +106,25 @@ impl CategoryIndex {
 
     /// The networks that the message names, in their order.
     pub(in crate::qualify) fn networks_in(&self, text: &str) -> Vec<String> {
-        let words = Words::of(head(text, MAX_BYTES));
-        let named = self.networks.iter().filter(|(_, names)| names.iter().any(|name| name.is_in(&words)));
-        named.map(|(name, _)| name.clone()).collect()
+        let words = Words::of_prose(head(text, MAX_BYTES));
+        let named = |by_ending: bool| {
+            let is_named = |name: &Phrase| name.is_ending() == by_ending && name.is_in(&words);
+            let named = self.networks.iter().filter(|(_, names)| names.iter().any(is_named));
+            named.map(|(name, _)| name.clone()).collect::<Vec<_>>()
+        };
+        // How an address ends counts where nothing else tells: `bob.eth` has one on Base, too.
+        Some(named(false)).filter(|named| !named.is_empty()).unwrap_or_else(|| named(true))
     }
 
     /// For each word of a text, split as names are: is it of the name of a network?
     pub(in crate::qualify) fn network_words(&self, text: &str) -> Vec<bool> {
-        self.marks_of_networks(&Words::of(head(text, MAX_BYTES)))
+        self.marks_of_networks(&Words::of_prose(head(text, MAX_BYTES)))
     }
 
     /// The same for the names of networks and categories.
     pub(in crate::qualify) fn words_of_names(&self, text: &str) -> Vec<bool> {
         let words = Words::of(head(text, MAX_BYTES));
-        let mut marks = self.marks_of_networks(&words);
+        let mut marks = self.network_words(text);
         for name in self.categories.iter().flat_map(|held| &held.names) {
             name.places_in(&words).for_each(|place| marks[place].fill(true));
         }
@@ -137,7 +142,7 @@ impl CategoryIndex {
     /// The words of a text that are of no network's name.
     pub(in crate::qualify) fn without_networks(&self, text: &str) -> String {
         let words = Words::of(head(text, MAX_BYTES));
-        let marks = self.marks_of_networks(&words);
+        let marks = self.network_words(text);
         let others = words.written().zip(marks).filter(|(_, is_network)| !is_network).map(|(word, _)| word);
         others.collect::<Vec<_>>().join(" ")
     }
@@ -158,9 +163,19 @@ impl CategoryIndex {
     /// What the message says of each category, in their order.
     pub(in crate::qualify) fn mentions(&self, text: &str) -> Vec<Mention> {
         let text = head(text, MAX_BYTES);
-        let (words, stems) = (Words::of(text), stems(text));
+        let (words, prose, stems) = (Words::of(text), Words::of_prose(text), stems(text));
+        let words_for = |held: &Held| if held.is_of_networks() { &prose } else { &words };
+        let on_network = |held: &&Held| held.is_of_networks();
+        let in_full = |name: &Phrase| !name.is_ending() && name.is_in(&prose);
+        let says_network = self.categories.iter().filter(on_network).any(|held| held.names.iter().any(in_full));
+        let counts = |name: &&Phrase| !(says_network && name.is_ending());
         let mention = |held: &Held| Mention {
-            name: held.names.iter().find(|name| name.is_in(&words)).map(|name| name.text.clone()),
+            name: held
+                .names
+                .iter()
+                .filter(counts)
+                .find(|name| name.is_in(words_for(held)))
+                .map(|name| name.text.clone()),
             keywords: held
                 .keywords
                 .iter()
@@ -212,6 +227,11 @@ impl Category {
 }
 
 impl Held {
+    /// Does it serve some networks only?
+    pub(in crate::qualify) fn is_of_networks(&self) -> bool {
+        !self.category.networks.is_empty()
+    }
+
     fn new(category: &Category, tools: &[Placed]) -> Self {
         Self {
             tools: tools.iter().filter(|tool| category.holds(tool)).map(|tool| tool.number).collect(),

@@ -8,11 +8,14 @@ use crate::text::analysis;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Words(Vec<Word>);
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Word {
     written: Box<str>,
     folded: Box<str>,
 }
+
+/// Marks around a word that are not of it.
+const AROUND: [char; 16] = ['.', ',', ';', ':', '!', '?', '"', '\'', '(', ')', '[', ']', '<', '>', '`', '*'];
 
 /// Words between a name and what turns it down, and how many there may be.
 const FILLERS: [&str; 16] =
@@ -29,11 +32,35 @@ pub(super) struct Phrase {
     is_exact: bool,
 }
 
+impl Word {
+    fn new(written: &str) -> Self {
+        Self { written: written.into(), folded: written.to_lowercase().into() }
+    }
+}
+
 impl Words {
     /// Splits `text` at whatever is no letter and no digit.
     pub(super) fn of(text: &str) -> Self {
         let words = text.split(|char: char| !char.is_alphanumeric()).filter(|word| !word.is_empty());
-        Self(words.map(|word| Word { written: word.into(), folded: word.to_lowercase().into() }).collect())
+        Self(words.map(Word::new).collect())
+    }
+
+    /// The same, but what refers to something by address, path or handle has no words that a name could be found in:
+    /// `https://solana.com`, `eth-notes.md`, `@solana/web3.js`. Its ending is left, with the dot: `vitalik.eth`.
+    pub(super) fn of_prose(text: &str) -> Self {
+        let mut words = Vec::new();
+        for written in text.split_whitespace() {
+            let Self(mut own) = Self::of(written);
+            let written = written.trim_matches(AROUND);
+            if is_reference(written) {
+                own.fill(Word::default());
+                if let Some(last) = own.last_mut() {
+                    *last = Word::new(&written[written.rfind('.').unwrap_or(written.len())..]);
+                }
+            }
+            words.append(&mut own);
+        }
+        Self(words)
     }
 
     /// How many there are.
@@ -59,11 +86,25 @@ impl Words {
     }
 }
 
+/// An address, a path or a handle: a dot or a slash stands inside that a letter follows, as no sentence ends.
+fn is_reference(written: &str) -> bool {
+    let dotted = |(at, _): (usize, &str)| {
+        let before = written[..at].ends_with(char::is_alphanumeric);
+        before && written[at + 1..].starts_with(|char: char| char.is_ascii_lowercase())
+    };
+    written.contains("://") || written.starts_with(['@', '/', '~']) || written.match_indices('.').any(dotted)
+}
+
 impl Phrase {
     pub(super) fn new(text: &str) -> Option<Self> {
-        let words = Words::of(text);
+        let words = if text.starts_with('.') { Words(vec![Word::new(text)]) } else { Words::of(text) };
         let is_exact = text.chars().any(char::is_uppercase);
         (!words.0.is_empty()).then(|| Self { text: text.into(), words, is_exact })
+    }
+
+    /// Is it how something else ends, such as `.eth`?
+    pub(super) fn is_ending(&self) -> bool {
+        self.text.starts_with('.')
     }
 
     /// Does the message have it, and not only to turn it down?
@@ -140,6 +181,32 @@ mod tests {
             check("solana", named, true);
         }
         assert_eq!(Phrase::new("--"), None);
+    }
+
+    #[test]
+    fn what_refers_to_something_names_nothing() {
+        let check = |message: &str, expected: bool| {
+            let words = Words::of_prose(message);
+            assert_eq!(words.len(), Words::of(message).len(), "{message:?}");
+            assert_eq!(Phrase::new("eth").unwrap().is_in(&words), expected, "{message:?}");
+        };
+        for reference in [
+            "read https://eth.org/en",
+            "save it to eth-notes.md, please",
+            "who is vitalik.eth?",
+            "run npm install @eth/web3.js",
+            "open /srv/eth/log",
+            "(see eth.txt)",
+        ] {
+            check(reference, false);
+        }
+        for named in ["swap 0.5 ETH.", "ETH/USDC", "(eth)", "gas on eth...", "Eth.Then what?", "0.0.12 eth", "ETH-PERP"]
+        {
+            check(named, true);
+        }
+        let ends = |message: &str| Phrase::new(".eth").unwrap().is_in(&Words::of_prose(message));
+        assert!(ends("who is vitalik.eth?") && ends("(bob.base.ETH)"));
+        assert!(!ends("eth") && !ends("eth.md") && !ends("https://eth.org"));
     }
 
     #[test]
