@@ -87,8 +87,11 @@ const JOINS: [&str; 14] = [
     ", ",
 ];
 
+/// Of those that turn something down, the ones that begin a clause wherever they stand.
+const APART: [&str; 3] = ["instead of ", "rather than ", "without using "];
+
 /// What turns something down, and stands before it.
-const REJECTS: [&str; 19] = [
+const REJECTS: [&str; 20] = [
     "do not want",
     "don't want",
     "dont want",
@@ -101,8 +104,9 @@ const REJECTS: [&str; 19] = [
     "not asking about",
     "do not mean",
     "don't mean",
-    "instead of ",
-    "rather than ",
+    APART[0],
+    APART[1],
+    APART[2],
     "not about ",
     "no need for",
     "do not show",
@@ -112,6 +116,20 @@ const REJECTS: [&str; 19] = [
 
 static VERB_SET: LazyLock<HashSet<&str>> = LazyLock::new(|| VERBS.split_whitespace().collect());
 static OPENER_SET: LazyLock<HashSet<&str>> = LazyLock::new(|| OPENERS.split_whitespace().collect());
+
+/// Before a verb they turn something down: "don't use the web".
+const REFUSALS: [&str; 5] = ["do not ", "don't ", "dont ", "never ", "please don't "];
+
+/// Whoever says not to do these asks for something.
+const KEEPS: [&str; 3] = ["forget", "worry", "stop"];
+
+/// What may stand before the verb of an order that takes something's place.
+const JUST: [&str; 6] = ["just ", "only ", "simply ", "rather ", "instead ", "but "];
+
+/// Is it a verb with which orders begin?
+pub(super) fn is_verb(word: &str) -> bool {
+    VERB_SET.contains(word)
+}
 
 /// The clauses of `text` in their order. Never none, unless nothing is written.
 pub(super) fn clauses(text: &str) -> Vec<Clause<'_>> {
@@ -236,8 +254,11 @@ fn parts(text: &str, sentence: Range<usize>, all: &mut Vec<Cut>) {
     let first = all.len();
     while let Some((at, begin)) = next_cut(sentence, &lower, start, from) {
         from = begin;
-        if words(&sentence[start..at]) >= LEAST_WORDS && words(&sentence[begin..]) >= LEAST_WORDS {
-            all.push(Cut { range: offset + start..offset + at, role: role(&sentence[start..at]) });
+        let (before, after) = (&sentence[start..at], &sentence[begin..]);
+        let is_long = words(before) >= LEAST_WORDS && words(after) >= LEAST_WORDS;
+        // What is turned down stands apart, however short it is.
+        if is_long || role(before) == Role::Rejected || role(after) == Role::Rejected && words(before) > 1 {
+            all.push(Cut { range: offset + start..offset + at, role: role(before) });
             start = begin;
             if all.len() - first >= MAX_CLAUSES {
                 break;
@@ -265,16 +286,14 @@ fn next_cut(sentence: &str, lower: &str, start: usize, from: usize) -> Option<(u
         let rest = &lower[at..];
         if let Some(join) = JOINS.iter().find(|join| rest.starts_with(**join)) {
             let after = &rest[join.len()..];
-            if begins_request(after)
-                || REJECTS.iter().any(|reject| after.starts_with(reject))
-                || after.starts_with("not ")
-            {
+            let is_contrast = join.ends_with("but ") && role(&sentence[start..at]) == Role::Rejected;
+            if begins_request(after) || is_contrast || is_rejection(after) {
                 return Some((at, at + join.len()));
             }
         }
         if *byte == b' ' {
             since += 1;
-            if rest[1..].starts_with("instead of ") || rest[1..].starts_with("rather than ") {
+            if APART.iter().any(|apart| rest[1..].starts_with(apart)) {
                 return Some((at, at + 1));
             }
             let written = &sentence[at + 1..];
@@ -290,15 +309,28 @@ fn next_cut(sentence: &str, lower: &str, start: usize, from: usize) -> Option<(u
     None
 }
 
+/// Is something turned down from here on? `text` is in lower case.
+fn is_rejection(text: &str) -> bool {
+    REJECTS.iter().any(|reject| text.starts_with(reject)) || text.starts_with("not ") || is_refusal(text)
+}
+
+/// Does it begin by telling what not to do? `text` is in lower case.
+fn is_refusal(text: &str) -> bool {
+    let told = REFUSALS.iter().find_map(|refusal| text.strip_prefix(refusal));
+    let verb = told.and_then(|told| told.split(|char: char| !char.is_alphanumeric()).next());
+    verb.is_some_and(|verb| is_verb(verb) && !KEEPS.contains(&verb))
+}
+
 /// Does an order, a question or a wish begin here? `text` is in lower case.
 fn begins_request(text: &str) -> bool {
+    let text = JUST.iter().find_map(|just| text.strip_prefix(just)).unwrap_or(text);
     let first = text.split(|char: char| !char.is_alphanumeric() && char != '\'').find(|word| !word.is_empty());
     first.is_some_and(|first| VERB_SET.contains(first) || OPENER_SET.contains(first))
 }
 
 fn role(text: &str) -> Role {
     let lower = text.trim_start_matches(|char: char| !char.is_alphanumeric()).to_lowercase().replace('\u{2019}', "'");
-    if REJECTS.iter().any(|reject| lower.contains(reject)) || lower.starts_with("not ") {
+    if REJECTS.iter().any(|reject| lower.contains(reject)) || is_rejection(&lower) {
         return Role::Rejected;
     }
     let first = lower.split(|char: char| !char.is_alphanumeric() && char != '\'').next().unwrap_or_default();
@@ -368,6 +400,15 @@ mod tests {
         );
         check("send a fax instead of an email", &[("send a fax", Asked), ("instead of an email", Rejected)]);
         check("Don't forget to water the plants", &[("Don't forget to water the plants", Told)]);
+        check("use fax instead of email", &[("use fax", Asked), ("instead of email", Rejected)]);
+        check("I don't want a fax but an email", &[("I don't want a fax", Rejected), ("an email", Told)]);
+        check("I do not want fax, use email", &[("I do not want fax", Rejected), ("use email", Asked)]);
+        check(
+            "Don't send a fax, just write an email",
+            &[("Don't send a fax", Rejected), ("just write an email", Told)],
+        );
+        check("read it without using the web", &[("read it", Asked), ("without using the web", Rejected)]);
+        check("I don't know the way", &[("I don't know the way", Told)]);
     }
 
     proptest! {

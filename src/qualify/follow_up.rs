@@ -9,9 +9,13 @@ use crate::text::analysis;
 
 /// Words that tell to go on.
 const AGREEING: &str = "\
-    yes yeah yep yup ya sure go ahead do continue proceed confirm confirmed approve approved accept \
+    yes yeah yep yup yea ya y aye lgtm sure course go ahead do continue proceed \
+    confirm confirmed approve approved accept \
     accepted agreed agree absolutely definitely certainly start begin run execute resume keep going \
-    make change set use instead double half twice retry try";
+    make change set use instead double half twice retry try repeat refresh check once";
+
+/// Signs that agree.
+const AGREEING_SIGNS: [char; 7] = ['👍', '👌', '✅', '✔', '☑', '🆗', '💯'];
 
 /// Words that are content with what was said; with thanks they end a matter.
 const CONTENT: &str = "\
@@ -26,7 +30,7 @@ const MORE: &str = "more show list next previous else other others another rest 
 const POINTING: &str = "it its that this those these he him his she her them they their one ones former latter";
 
 /// Words that choose among what was said.
-const CHOOSING: &str = "same both there first second third fourth fifth last top above";
+const CHOOSING: &str = "same both there first second third fourth fifth last top above number option choice";
 
 /// Beginnings of a message that goes on with the last one.
 const JOINING: [&[&str]; 9] = [
@@ -96,16 +100,20 @@ impl Leaning {
         let has = |list: &str| words.iter().any(|word| is_in(list, &word.folded));
         let telling = words.iter().filter(|word| word.kind == Kind::Telling).count();
         let joins = joins(&words);
+        if words.is_empty() {
+            return if text.contains(AGREEING_SIGNS) { Self::Continues } else { Self::Not };
+        }
         if words.iter().any(|word| word.kind == Kind::Parameter) && telling == 0 {
             return Self::Varies;
         }
         if telling == 0 {
             let greets = words.first().is_none_or(|first| is_in(GREETING, &first.folded));
             let ends = has(ENDING) && !has(AGREEING);
-            let leans = [AGREEING, CONTENT, MORE, POINTING, CHOOSING].into_iter().any(has);
+            let chooses = words.iter().all(|word| is_amount(&word.folded));
+            let leans = chooses || [AGREEING, CONTENT, MORE, POINTING, CHOOSING].into_iter().any(has);
             return if leans && !greets && !ends { Self::Continues } else { Self::Not };
         }
-        let points = has(POINTING) && !is_self_contained(&words);
+        let points = (has(POINTING) || ends_there(&words)) && !is_self_contained(&words);
         if telling <= FEW && (points || joins) { Self::Refers } else { Self::Not }
     }
 
@@ -125,6 +133,12 @@ pub(super) fn asks_for_details(text: &str) -> bool {
 fn is_self_contained(words: &[Word]) -> bool {
     let points = words.iter().position(|word| is_in(POINTING, &word.folded)).unwrap_or_default();
     words[..points].iter().filter(|word| word.kind == Kind::Telling).count() >= 2
+}
+
+/// Does it end at a place that was named, as in "stake 3 there"? "How many are there?" asks.
+fn ends_there(words: &[Word]) -> bool {
+    let [.., before, last] = words else { return false };
+    last.folded == "there" && !["is", "are", "was", "were"].contains(&before.folded.as_str())
 }
 
 fn joins(words: &[Word]) -> bool {
@@ -168,10 +182,19 @@ pub(super) fn is_asset(word: &str, has_plain_words: bool) -> bool {
 }
 
 fn says_nothing(folded: &str) -> bool {
-    let is_amount = folded.starts_with(|char: char| char.is_ascii_digit());
-    is_amount
+    is_amount(folded)
         || [AGREEING, CONTENT, MORE, POINTING, CHOOSING, ENDING].iter().any(|list| is_in(list, folded))
         || is_stop_word(folded)
+}
+
+/// A number, an amount, or a letter that stands for a choice.
+fn is_amount(folded: &str) -> bool {
+    folded.starts_with(|char: char| char.is_ascii_digit()) || folded.len() == 1
+}
+
+/// Is it, in lower case, a word that goes on with what was said, or ends it?
+pub(super) fn is_word(folded: &str) -> bool {
+    [AGREEING, CONTENT, MORE, ENDING].iter().any(|list| is_in(list, folded))
 }
 
 fn is_stop_word(word: &str) -> bool {
@@ -199,6 +222,14 @@ mod tests {
         {
             check(text, Continues);
         }
+        for text in
+            ["👍", "✅ 👍🏻", "of course", "y", "check again", "once more", "could you check that again?", "repeat"]
+        {
+            check(text, Continues);
+        }
+        for text in ["2", "#2", "number 2", "option B", "the second"] {
+            check(text, Continues);
+        }
         for text in ["show me more", "any others?", "tell me more about the first one", "what else?", "explain that"] {
             check(text, Continues);
         }
@@ -223,6 +254,7 @@ mod tests {
             "and the liquidations?",
             "and the TVL?",
             "sell half of it",
+            "stake 3 ETH there",
         ] {
             check(text, Refers);
         }
@@ -233,6 +265,7 @@ mod tests {
     fn what_stands_alone_leans_on_nothing() {
         for text in [
             "",
+            "👎",
             "hello",
             "thanks",
             "thanks a lot!",
@@ -245,7 +278,12 @@ mod tests {
         ] {
             check(text, Not);
         }
-        for text in ["read the file notes.txt", "read the file notes.txt and explain it", "swap 2 SOL for USDC"] {
+        for text in [
+            "how many dogs are there?",
+            "read the file notes.txt",
+            "read the file notes.txt and explain it",
+            "swap 2 SOL for USDC",
+        ] {
             check(text, Not);
         }
         check("and then write a long poem about autumn leaves and rain for it", Not);

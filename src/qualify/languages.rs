@@ -12,6 +12,7 @@ use std::borrow::Cow;
 
 use dictionary::{Dictionary, Language};
 
+use super::{clauses, follow_up};
 use crate::text::stop_words;
 
 /// Letters that may follow a stem.
@@ -35,6 +36,21 @@ impl<'t> Stretch<'t> {
             Self::Between(_) => None,
         }
     }
+
+    fn text(self) -> &'t str {
+        let (Self::Word(text) | Self::Between(text)) = self;
+        text
+    }
+
+    /// May it stand inside a word that is written apart?
+    fn joins(self) -> bool {
+        matches!(self, Self::Between(" " | "-" | "'" | "\u{2019}"))
+    }
+}
+
+/// A word of the dictionary's form: one that is written apart has hyphens.
+fn fold(word: &str) -> String {
+    dictionary::fold(word).replace([' ', '\'', '\u{2019}'], "-")
 }
 
 /// The text in English, word by word; the text itself if it is English, or of a language that is not known.
@@ -96,13 +112,13 @@ fn by_script(text: &str) -> Option<Language> {
 fn by_words(text: &str) -> Option<Language> {
     let dictionary = Dictionary::shipped();
     let (mut words, mut english, mut known, mut serving) = (0, 0, [0_usize; 4], [0_usize; 4]);
-    for word in pieces(text).filter_map(Stretch::word) {
+    for word in stretches(text).into_iter().filter_map(Stretch::word) {
         words += 1;
         if word.len() < 2 || words > 1 && word.starts_with(char::is_uppercase) {
             continue;
         }
-        let folded = dictionary::fold(word);
-        let is_english = stop_words::is_word(&folded);
+        let folded = fold(word);
+        let is_english = stop_words::is_word(&folded) || is_said_in_english(&folded);
         if !dictionary.may_be_latin(&folded) {
             english += usize::from(is_english);
             continue;
@@ -128,6 +144,11 @@ fn by_words(text: &str) -> Option<Language> {
     (known > english && is_told).then_some(Language::LATIN[place])
 }
 
+/// Is a folded word one with which English asks, or agrees?
+fn is_said_in_english(word: &str) -> bool {
+    clauses::is_verb(word) || follow_up::is_word(word)
+}
+
 /// Is a word so like what it means that it may as well be English?
 fn is_cognate(word: &str, meaning: &str) -> bool {
     meaning.split(' ').any(|meaning| meaning == word || word.get(..4).is_some_and(|stem| meaning.starts_with(stem)))
@@ -137,17 +158,15 @@ fn translate(text: &str, language: Language) -> String {
     let dictionary = Dictionary::shipped();
     let mut english = String::with_capacity(text.len());
     let mut is_first = true;
-    for piece in pieces(text) {
+    for piece in stretches(text) {
         match piece {
             Stretch::Between(between) => english.push_str(&between.replace(['。', '？', '！', '؟', '।'], ". ")),
             Stretch::Word(word) if is_name(word, language, is_first) => push(&mut english, word),
-            Stretch::Word(word) if language.has_spaces() => {
-                match dictionary.meaning_of_any(language, &dictionary::fold(word)) {
-                    Some(meaning) => push(&mut english, &meaning),
-                    None if language.is_latin() => push(&mut english, word),
-                    None => {}
-                }
-            }
+            Stretch::Word(word) if language.has_spaces() => match dictionary.meaning_of_any(language, &fold(word)) {
+                Some(meaning) => push(&mut english, &meaning),
+                None if language.is_latin() => push(&mut english, word),
+                None => {}
+            },
             Stretch::Word(run) => {
                 for meaning in dictionary.cut(language, run) {
                     push(&mut english, meaning);
@@ -176,6 +195,39 @@ fn is_name(word: &str, language: Language, is_first: bool) -> bool {
     let begins = letters.next().is_some_and(char::is_uppercase);
     let capitals = begins && word.chars().count() > 1 && letters.clone().all(|letter| !letter.is_lowercase());
     capitals || begins && !is_first && language != Language::German && letters.any(char::is_lowercase)
+}
+
+/// Parts of a word that is written apart.
+const PARTS: usize = 3;
+
+/// The words of a text, and what stands between them; those that a language writes apart are one: `tipo de cambio`,
+/// `d'accord`.
+fn stretches(text: &str) -> Vec<Stretch<'_>> {
+    let dictionary = Dictionary::shipped();
+    let mut all: Vec<Stretch<'_>> = Vec::new();
+    // Where each begins.
+    let (mut starts, mut at) = (Vec::new(), 0);
+    for piece in pieces(text) {
+        starts.push(at);
+        at += piece.text().len();
+        all.push(piece);
+        let joined = (2..=PARTS).rev().find_map(|parts| {
+            let first = all.len().checked_sub(2 * parts - 1)?;
+            let is_apart = all[first..].iter().all(|part| part.word().is_some() || part.joins());
+            let begins = all[first].word().filter(|_| is_apart)?;
+            let is_known = dictionary.may_go_on(&dictionary::fold(begins)) && {
+                let words: Vec<_> = all[first..].iter().filter_map(|part| part.word()).map(dictionary::fold).collect();
+                dictionary.is_latin_word(&words.join("-"))
+            };
+            is_known.then_some(first)
+        });
+        if let Some(first) = joined {
+            all.truncate(first + 1);
+            starts.truncate(first + 1);
+            all[first] = Stretch::Word(&text[starts[first]..at]);
+        }
+    }
+    all
 }
 
 /// The words of a text, and what stands between them; the letters of one script in a row are a word.

@@ -62,7 +62,26 @@ fn networks_and_assets_replace_their_like_and_leave_the_intent() {
 fn confirmations_mean_what_was_said_before() {
     let (_site, daemon) = serve_shipped();
     let first = "swap 2 SOL for USDC";
-    for second in ["continue", "sure", "go ahead", "yes, do it", "make it 2"] {
+    let seconds = [
+        "continue",
+        "sure",
+        "go ahead",
+        "yes, do it",
+        "make it 2",
+        "👍",
+        "y",
+        "of course",
+        "confirmed",
+        "resume",
+        "2",
+        "sí",
+        "vas-y",
+        "d'accord",
+        "ja, mach das",
+        "可以",
+        "давай",
+    ];
+    for second in seconds {
         for answer in both_ways(&daemon, first, second) {
             assert_eq!(answer["noToolNeeded"], false, "{second}: {answer:#}");
             assert_eq!(answer["stickyFallbackApplied"], true, "{second}");
@@ -75,6 +94,43 @@ fn confirmations_mean_what_was_said_before() {
         assert_eq!((&kept["noToolNeeded"], &echoed["noToolNeeded"]), (&json!(true), &json!(true)), "{second}");
         assert_eq!(kept["intentContext"]["categories"], json!(["required", "solana"]), "{second}");
     }
+}
+
+#[test]
+fn a_network_s_name_says_where_not_what() {
+    let (_site, daemon) = serve_shipped();
+    let check = |message: &str, networks: Value, tool: &str| {
+        let answer = qualify(&daemon, &json!({"message": message}));
+        assert_eq!(answer["networks"], networks, "{message}: {answer:#}");
+        assert!(place(&answer, tool).is_some_and(|place| place < 5), "{message}: {answer:#}");
+    };
+    check("Search GitHub for Solana SDKs", json!(["solana"]), "searchGithub");
+    check("ETH ETF flows", json!(["ethereum"]), "getCoinglassEtfFlows");
+    check("Which Solana protocols were hacked this year?", json!(["solana"]), "getDefillamaHacks");
+    check("swap 2 SOL for USDC", json!(["solana"]), "solanaSwapTokens");
+    check("Send 5 USDC to bob.base.eth on Base", json!(["base"]), "baseTransferTokens");
+    check("Who is vitalik.eth?", json!(["ethereum"]), "ethereumResolveEnsName");
+    check("Run npm install @solana/web3.js", json!([]), "shell_execute");
+    check("Extract the table from ethereum_report.pdf", json!([]), "parse_document");
+    check("Read https://ethereum.org/en/roadmap and summarise it", json!([]), "extractWebPage");
+}
+
+#[test]
+fn what_is_turned_down_does_not_come_first() {
+    let (_site, daemon) = serve_shipped();
+    let check = |message: &str, wanted: &str, unwanted: &str| {
+        let answer = qualify(&daemon, &json!({"message": message}));
+        let hints = names(&answer["toolHints"]);
+        assert!(hints.contains(&wanted), "{message}: {hints:?}");
+        let before = |tool: &str| hints.iter().position(|name| *name == tool).unwrap_or(hints.len());
+        assert!(before(wanted) < before(unwanted), "{message}: {hints:?}");
+    };
+    let [flows, rates] = ["getCoinglassEtfFlows", "getCoinglassFundingRates"];
+    check(&format!("use {rates} instead of {flows}"), rates, flows);
+    check(&format!("I don't want {flows} but {rates}"), rates, flows);
+    check("I do not want websearch, use deepResearch", "deepResearch", "websearch");
+    check(&format!("Don't use {flows}, read the file notes.txt"), "file_read", flows);
+    check("Don't use Reddit, search X posts", "searchXPosts", "searchReddit");
 }
 
 #[test]

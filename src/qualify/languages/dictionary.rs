@@ -79,6 +79,8 @@ pub(super) struct Dictionary {
     words: [HashMap<String, Meaning>; 10],
     /// How those of the Latin script begin, as far as stems must be known: most words of English begin otherwise.
     beginnings: HashSet<[u8; LEAST_STEM]>,
+    /// First words of those of the Latin script that are written apart.
+    apart: HashSet<String>,
 }
 
 static SHIPPED: LazyLock<Dictionary> = LazyLock::new(|| Dictionary::read(WORDS));
@@ -102,8 +104,20 @@ impl Dictionary {
             }
         }
         let latin = Language::ALL.iter().zip(&words).filter(|(language, _)| language.is_latin());
-        let beginnings = latin.flat_map(|(_, words)| words.keys()).filter_map(|word| beginning_of(word)).collect();
-        Self { words, beginnings }
+        let latin: Vec<&String> = latin.flat_map(|(_, words)| words.keys()).collect();
+        let beginnings = latin.iter().filter_map(|word| beginning_of(word)).collect();
+        let apart = latin.iter().filter_map(|word| Some(word.split_once('-')?.0.to_owned())).collect();
+        Self { words, beginnings, apart }
+    }
+
+    /// May a folded word be the first of one that is written apart, such as `vas` of `vas-y`?
+    pub(super) fn may_go_on(&self, word: &str) -> bool {
+        self.apart.contains(word)
+    }
+
+    /// Has any language of the Latin script this very word?
+    pub(super) fn is_latin_word(&self, word: &str) -> bool {
+        Language::LATIN.into_iter().any(|language| self.words(language).contains_key(word))
     }
 
     /// May a folded word be of a language in the Latin script? Most that are not are told here.
