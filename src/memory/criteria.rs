@@ -362,6 +362,10 @@ pub(super) fn sort_by(kind: Option<Kind>, text: &str) -> Result<SortBy, Violatio
         "updatedAt" => return Ok(SortBy::Updated),
         "score" => return Ok(SortBy::Score),
         "deletion_time" => return FieldPath::parse(text).map(SortBy::Moment).ok_or_else(not_a_path),
+        "content" | "id" | "kind" | "version" => {
+            let what = "memories are sorted by `createdAt`, `updatedAt`, `score` or a key of their metadata";
+            return Err(format!("{what}, not by `{text}`; a key of that name is `metadata.{text}`").into());
+        }
         _ => {}
     }
     let known = fields_of(kind).map(|field| field.path).chain(["createdAt", "updatedAt", "score"]);
@@ -369,7 +373,8 @@ pub(super) fn sort_by(kind: Option<Kind>, text: &str) -> Result<SortBy, Violatio
     if text.len() > 2
         && let Some(near) = near::nearest(text, known)
     {
-        return Err(format!("there is no field `{text}`; did you mean `{near}`?").into());
+        let own = format!("a key of your own is `{OWN}{text}`");
+        return Err(format!("there is no field `{text}`; did you mean `{near}`? {own}").into());
     }
     FieldPath::parse(text).map(SortBy::Field).ok_or_else(not_a_path)
 }

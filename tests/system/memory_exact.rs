@@ -81,6 +81,24 @@ fn a_key_of_one_s_own_is_sorted_by_under_both_names() {
         let found = search(&daemon, "messages", &json!({"options": {"sortBy": sort_by}}));
         assert_eq!(contents(&found), ["1", "2", "3"], "{sort_by}");
     }
+    for (sort_by, said) in [("score2", "`metadata.score2`"), ("content", "`metadata.content`")] {
+        let body = json!({"options": {"sortBy": sort_by}}).to_string();
+        let refused = daemon.post("/v1/memories/messages/search", &body);
+        assert_eq!(refused.status, 422, "{sort_by}");
+        assert!(refused.text().contains(said), "{}", refused.text());
+    }
+}
+
+#[test]
+fn what_stands_beside_a_likeness_is_found() {
+    let (_site, daemon) = start();
+    let said =
+        ["We fly to Porto on the 3rd with TAP.", "Have a good trip!", "The paint still smells.", "Open the windows."];
+    for (position, text) in (0..).zip(said) {
+        add(&daemon, "messages", &message(text, "t", position));
+    }
+    let found = search(&daemon, "messages", &json!({"options": {"query": "With which airline are we travelling?"}}));
+    assert!(contents(&found).contains(&said[0]), "{found:#}");
 }
 
 #[test]

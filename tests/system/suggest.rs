@@ -181,7 +181,8 @@ fn presets_follow_their_directory_and_the_catalog() {
     save(&preset("a"));
     total(1);
     let generation = daemon.json("/v1/catalog")["generation"].clone();
-    assert_eq!(daemon.metric("almanac_presets"), Some(1.0));
+    // Told once it is served.
+    wait_until("the metric", || daemon.metric("almanac_presets") == Some(1.0));
     save(&preset("b"));
     total(0);
     let report = daemon.json("/v1/catalog");

@@ -472,6 +472,14 @@ fn a_plan_is_reviewed() {
         faster["estimated_duration_ms"].as_u64().unwrap() + faster["saves_ms"].as_u64().unwrap(),
         good["timing"]["estimated_duration_ms"].as_u64().unwrap(),
     );
+    let needy = ask(&daemon, "/v1/plans/check", &json!({"steps": ["getUserMemoriesByCategory", "deleteMemory"]}));
+    assert_eq!(needy["ok"], true, "{needy:#}");
+    for way in ["faster", "cheaper"] {
+        for offered in needy[way].as_array().unwrap() {
+            let checked = ask(&daemon, "/v1/plans/check", &json!({"steps": offered["steps"]}));
+            assert_eq!(checked["ok"], true, "{way}: {checked:#}");
+        }
+    }
     assert_eq!(daemon.post("/v1/plans/check", r#"{"steps":[]}"#).status, 422);
 }
 

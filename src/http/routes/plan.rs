@@ -37,7 +37,15 @@ pub(super) fn check(context: &Context, request: &mut Request) -> Result<Answer, 
     let plan = context.engine.estimate_plan(&generation, &learnt, &asked);
     let plan = plan.ok_or_else(|| Problem::invalid(Code::InvalidBody, "a plan has at least one step"))?;
     let faults = faults(&review, &steps);
-    let replaced = Replaced::of(context, &generation, &learnt, &review, &asked);
+    let flaws = |review: &Review| review.conflicts.len() + review.missing.len();
+    // What mends one thing and breaks another is no better plan.
+    let is_no_worse = |Instead { step, tool, .. }: &Instead| {
+        let mut calls = calls.clone();
+        calls[*step] = PlannedCall { tool, mode: None };
+        flaws(&generation.review(&calls, earlier, "")) <= flaws(&review)
+    };
+    let better: Vec<&Instead> = review.instead.iter().filter(|instead| is_no_worse(instead)).collect();
+    let replaced = Replaced::of(context, &generation, &learnt, &better, &asked);
     let tools = steps.iter().map(|tool| context.engine.acquaintance(&generation, &learnt, tool));
     let acquaintance = Acquaintance::of_all(tools);
     Ok(answer::json(&PlanAnswer {
@@ -103,12 +111,12 @@ struct Replacement {
 }
 
 impl Replaced {
-    fn of(context: &Context, generation: &Generation, learnt: &Learnt, review: &Review, calls: &[Asked]) -> Self {
+    fn of(context: &Context, generation: &Generation, learnt: &Learnt, better: &[&Instead], calls: &[Asked]) -> Self {
         let estimate =
             |call: &Asked| context.engine.estimate(generation, learnt, call).forecast.estimated_duration_ms();
         let before: Vec<u64> = calls.iter().map(estimate).collect();
         let total: u64 = before.iter().sum();
-        let replace = |instead: &Instead| {
+        let replace = |instead: &&Instead| {
             // Modes and sizes are the replaced tool's own.
             let other = Asked { tool: instead.tool.to_string(), ..Asked::default() };
             let mut steps: Vec<String> = calls.iter().map(|call| call.tool.clone()).collect();
@@ -117,7 +125,7 @@ impl Replaced {
             let after_ms = (total - before[instead.step]).saturating_add(estimate(&other));
             Replacement { steps, when, before_ms: total, after_ms, price }
         };
-        Self(review.instead.iter().map(replace).collect())
+        Self(better.iter().map(replace).collect())
     }
 
     /// Those that are expected to take less time: first those that are not documented to cost more.

@@ -21,8 +21,9 @@ const POOL: usize = 500;
 /// Memories whose meaning is nearest, that match if they are near enough.
 const NEAREST: usize = 100;
 
-/// The best by words, and by meaning, whose neighbours are scored in full as well.
+/// The best by words whose neighbours are scored in full as well, and the best by meaning, of which fewer are meant.
 const LEADING: usize = 100;
+const NEAREST_LEADING: usize = 10;
 
 /// Terms of a query.
 pub(in crate::store) const MAX_TERMS: usize = 64;
@@ -86,6 +87,7 @@ impl<'f> MemoryRanking<'f> {
         // An answer may have nothing of the question about it but what stands before it.
         let next: Vec<usize> = leading
             .iter()
+            .chain(near.iter().take(NEAREST_LEADING))
             .flat_map(|&index| [-1, 1].map(|step| cache.beside(index, step)))
             .flatten()
             .filter(is_in)
@@ -122,7 +124,7 @@ impl<'f> MemoryRanking<'f> {
         &self.matches
     }
 
-    /// What is ranked by score: what matches, and the messages next to the best by words.
+    /// What is ranked by score: what matches, and the messages next to the best.
     pub(in crate::store) fn ranked(&self) -> &FixedBitSet {
         &self.ranked
     }
