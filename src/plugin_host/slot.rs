@@ -18,7 +18,7 @@ use super::state::{CallFigures, LibraryStatus, PastFault, State};
 use super::wire::Hello;
 use crate::sum::Sum;
 use crate::telemetry::Metrics;
-use crate::telemetry::events::{PluginGone, PluginUpdateRefused};
+use crate::telemetry::events::PluginUpdateRefused;
 
 /// What is held against contents.
 pub(super) type Records = HashMap<Sum, Record>;
@@ -108,16 +108,35 @@ impl Slot {
         }
     }
 
-    /// Gives it another id, under which it is counted anew.
-    pub(super) fn rename(&mut self, id: String, metrics: &Metrics) {
-        if self.id == id {
-            return;
+    /// Does it serve under this id?
+    pub(super) fn serves(&self, id: &str) -> bool {
+        self.serving.as_ref().is_some_and(|worker| worker.library.identity.id == id)
+    }
+
+    /// Has it this id, or is it to have it?
+    pub(super) fn claims(&self, id: &str) -> bool {
+        [&self.library, &self.good].into_iter().flatten().any(|library| library.identity.id == id)
+    }
+
+    /// Does it serve under this id, or did so a moment ago and is started again?
+    pub(super) fn holds(&self, id: &str, records: &Records, now: Instant) -> bool {
+        let is_kept = self.library.is_some() || self.good.is_some();
+        let returns = |good: &Library| good.identity.id == id && put_aside_until(good, records, now).is_none();
+        match &self.serving {
+            Some(_) => is_kept && self.serves(id),
+            None => self.good.as_ref().is_some_and(returns),
         }
-        if self.announced.take().is_some() {
-            PluginGone { plugin: &self.id }.emit(metrics);
+    }
+
+    /// Each goes on with what it runs, and has the file of the other from now on.
+    pub(super) fn exchange_files(&mut self, other: &mut Self) {
+        std::mem::swap(&mut self.path, &mut other.path);
+        std::mem::swap(&mut self.stamp, &mut other.stamp);
+        std::mem::swap(&mut self.library, &mut other.library);
+        std::mem::swap(&mut self.refusal, &mut other.refusal);
+        for slot in [self, other] {
+            (slot.retry_at, slot.failures) = (None, 0);
         }
-        self.figures = Some(Arc::new(CallFigures::new(metrics, &id)));
-        self.id = id;
     }
 
     /// The content to run: the file's, or while that is put aside or unusable the last good one.

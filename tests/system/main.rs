@@ -48,6 +48,7 @@ mod openapi;
 mod openapi_tools;
 mod plugin_cases;
 mod plugin_cli;
+mod plugin_files;
 mod plugin_guide;
 mod plugins;
 mod python;

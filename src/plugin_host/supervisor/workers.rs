@@ -35,6 +35,10 @@ impl Supervisor {
             let goes_on =
                 slot.library.is_some() && slot.serving.as_ref().is_some_and(|worker| worker.launch == *launch);
             let serving = if goes_on { None } else { slot.serving.take() };
+            if serving.is_some() {
+                // Another may have its id from now on.
+                self.last_scan = None;
+            }
             let ended = slot.starting.take().into_iter().chain(serving);
             ended.collect::<Vec<_>>().into_iter().for_each(|worker| self.dismiss(worker));
             return;
@@ -47,12 +51,16 @@ impl Supervisor {
             }
         }
         let slot = &mut self.slots[index];
+        let is_inside = slot.serving.as_ref().is_some_and(|worker| worker.process.is_none());
         if slot.starting.is_some() || slot.is_served(&wanted, &self.settings.launch, &settings) {
             slot.retry_at = None;
+            if is_inside && slot.library.is_some() {
+                slot.refusal = None;
+            }
             return;
         }
-        if slot.serving.as_ref().is_some_and(|worker| worker.process.is_none()) {
-            slot.refusal = Some("a library that runs in the daemon is replaced by a restart".to_owned());
+        if is_inside {
+            slot.refuse("a library that runs in the daemon is replaced by a restart".to_owned(), &self.metrics);
             slot.retry_at = None;
             return;
         }
@@ -168,8 +176,12 @@ impl Supervisor {
             }
         });
         let (version, hash) = (worker.hello.version.clone(), worker.library.hash.to_string());
+        if self.slots[index].id != worker.hello.id {
+            self.rename(index, worker.hello.id.clone());
+            // Another may have the id of before from now on.
+            self.last_scan = None;
+        }
         let slot = &mut self.slots[index];
-        slot.rename(worker.hello.id.clone(), &self.metrics);
         slot.good = Some(worker.library.clone());
         slot.failures = 0;
         if let Some(old) = slot.serving.replace(worker) {
