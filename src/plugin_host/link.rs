@@ -7,7 +7,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
@@ -51,6 +51,8 @@ pub(super) struct Link {
     line: Arc<Mutex<SocketLine>>,
     is_broken: AtomicBool,
     limit: Duration,
+    /// What a call usually takes, in microseconds, whether somebody waited for its end or not.
+    usual: AtomicU64,
     runtime: Handle,
     on_fault: Box<dyn Fn(LibraryFault) + Send + Sync>,
 }
@@ -67,6 +69,7 @@ impl Link {
             line: Arc::new(Mutex::new(line)),
             is_broken: AtomicBool::new(false),
             limit,
+            usual: AtomicU64::new(0),
             runtime,
             on_fault: Box::new(on_fault),
         }
@@ -81,14 +84,22 @@ impl Link {
         order: &[u8],
         until: Instant,
     ) -> Result<Vec<Proposal>, Unanswered> {
-        let Ok(mut line) = timeout_at(until, Arc::clone(&self.line).lock_owned()).await else {
-            return Err(Unanswered::Busy);
+        // A call that waits for others is not begun so late that it would keep the library from the next one for
+        // nothing. One that finds it idle is, however slow the library was: or it would never be seen to be faster.
+        let mut line = match Arc::clone(&self.line).try_lock_owned() {
+            Ok(line) => line,
+            Err(_) => match timeout_at(until - self.usual().min(self.limit), Arc::clone(&self.line).lock_owned()).await
+            {
+                Ok(line) => line,
+                Err(_) => return Err(Unanswered::Busy),
+            },
         };
         if self.is_broken() {
             return Err(Unanswered::Gone);
         }
         line.raw(order);
-        let mut call = Call { link: Arc::clone(self), line: Some(line), due: Instant::now() + self.limit };
+        let begun = Instant::now();
+        let mut call = Call { link: Arc::clone(self), line: Some(line), begun, due: begun + self.limit };
         let reply = timeout_at(until.min(call.due), call.converse()).await;
         if Instant::now() < call.due && reply.is_err() {
             return Err(Unanswered::Late);
@@ -100,6 +111,7 @@ impl Link {
             Ok(Ok(other)) => Err(unexpected(&other)),
         };
         call.line = None;
+        self.took(begun.elapsed());
         match judged {
             Ok(Ok(mut proposals)) => {
                 clamp(&mut proposals);
@@ -116,6 +128,18 @@ impl Link {
                 Err(Unanswered::LibraryFault(fault))
             }
         }
+    }
+
+    fn usual(&self) -> Duration {
+        Duration::from_micros(self.usual.load(Ordering::Relaxed))
+    }
+
+    /// Takes note of what a call took: the first one as it is, then so that single ones count for little.
+    fn took(&self, time: Duration) {
+        let (time, before) = (time.as_micros() as u64, self.usual.load(Ordering::Relaxed));
+        let usual = if before == 0 { time } else { before - before / 8 + time / 8 };
+        // Of two at once, which there are not, one would count.
+        self.usual.store(usual, Ordering::Relaxed);
     }
 
     /// Tells the catalog, as an order that was encoded once for all.
@@ -169,6 +193,7 @@ fn unexpected(reply: &Reply) -> LibraryFault {
 struct Call {
     link: Arc<Link>,
     line: Option<OwnedMutexGuard<SocketLine>>,
+    begun: Instant,
     due: Instant,
 }
 
@@ -182,10 +207,10 @@ impl Call {
 impl Drop for Call {
     fn drop(&mut self) {
         let Some(mut line) = self.line.take() else { return };
-        let (link, due) = (Arc::clone(&self.link), self.due);
+        let (link, begun, due) = (Arc::clone(&self.link), self.begun, self.due);
         self.link.runtime.spawn(async move {
             match timeout_at(due, line.converse()).await {
-                Ok(Ok(Reply::Answer { .. })) => {}
+                Ok(Ok(Reply::Answer { .. })) => link.took(begun.elapsed()),
                 Ok(Ok(other)) => link.fail(unexpected(&other)),
                 Ok(Err(fault)) => link.fail(fault),
                 Err(_) => link.fail(LibraryFault::Timeout(link.limit.as_millis())),
@@ -290,5 +315,63 @@ fn garbled(error: &WireError) -> LibraryFault {
     match error {
         WireError::Long(_) => LibraryFault::Oversized(error.to_string()),
         WireError::Garbled(_) | WireError::Trailing(_) => LibraryFault::Protocol(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::unix::net;
+
+    use super::*;
+    use crate::plugin_host::wire::HEAD;
+
+    /// Reads one question of the worker's end, and answers it as the call `number`.
+    fn answer(worker: &mut net::UnixStream, number: u64) {
+        let mut head = [0; HEAD];
+        worker.read_exact(&mut head).unwrap();
+        worker.read_exact(&mut vec![0; u32::from_le_bytes(head) as usize]).unwrap();
+        let mut reply = Vec::new();
+        encode(&Reply::Answer { number, outcome: Ok(Vec::new()) }, &mut reply);
+        worker.write_all(&reply).unwrap();
+    }
+
+    #[test]
+    fn a_call_is_begun_if_its_time_may_do_and_at_an_idle_library_whatever_it_takes() {
+        const LIMIT: Duration = Duration::from_secs(60);
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let (socket, mut worker) = net::UnixStream::pair().unwrap();
+        let link = runtime.block_on(async {
+            let line = SocketLine::new(socket).unwrap();
+            Arc::new(Link::new(line, LIMIT, Handle::current(), |fault| panic!("{fault}")))
+        });
+        let ask = |number: u64| {
+            let (link, mut order) = (Arc::clone(&link), Vec::new());
+            let ask = Arc::default();
+            encode(&Order::<String>::Ask { number, patience: LIMIT, ask }, &mut order);
+            runtime.spawn(async move { link.ask(number, &order, Instant::now() + LIMIT).await })
+        };
+        // As slow as can be, and idle.
+        link.took(LIMIT);
+        let first = ask(1);
+        answer(&mut worker, 1);
+        assert_eq!(runtime.block_on(first).unwrap(), Ok(Vec::new()));
+        assert!(link.usual() < LIMIT);
+        // One that waits for another is told at once that there is no time for it.
+        let first = ask(2);
+        let mut head = [0; HEAD];
+        worker.read_exact(&mut head).unwrap();
+        link.usual.store(LIMIT.as_micros() as u64, Ordering::Relaxed);
+        assert_eq!(runtime.block_on(ask(3)).unwrap(), Err(Unanswered::Busy));
+        // One that has the time waits.
+        link.usual.store(1, Ordering::Relaxed);
+        let waiting = ask(4);
+        worker.read_exact(&mut vec![0; u32::from_le_bytes(head) as usize]).unwrap();
+        let mut reply = Vec::new();
+        encode(&Reply::Answer { number: 2, outcome: Ok(Vec::new()) }, &mut reply);
+        worker.write_all(&reply).unwrap();
+        answer(&mut worker, 4);
+        assert_eq!(runtime.block_on(first).unwrap(), Ok(Vec::new()));
+        assert_eq!(runtime.block_on(waiting).unwrap(), Ok(Vec::new()));
     }
 }

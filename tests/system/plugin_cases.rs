@@ -204,6 +204,21 @@ fn what_does_not_answer_is_answered_without() {
     check("endless_allocation", USUAL, Then::Recovers);
 }
 
+/// A call that would be given up is not begun: it would take the time of the next one.
+#[test]
+fn what_is_slow_answers_those_that_it_has_the_time_for() {
+    const CALLS: usize = 8;
+    let bench = Bench::new(|_| {}, |directory| drop(hostile("late", directory)));
+    assert_eq!(bench.call("trigger").lists.len(), 1);
+    let answered = || (0..CALLS).filter(|_| bench.call("trigger").lists.len() == 1).count();
+    let answered: usize = std::thread::scope(|scope| {
+        let clients = [scope.spawn(answered), scope.spawn(answered)];
+        clients.into_iter().map(|client| client.join().unwrap()).sum()
+    });
+    assert!(answered * 3 > 2 * CALLS, "{answered} of {} were answered", 2 * CALLS);
+    bench.finish();
+}
+
 #[test]
 fn what_reaches_out_is_held_back() {
     check("fork_suggest", USUAL, Then::Answers("fork=EPERM"));
