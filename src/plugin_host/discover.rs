@@ -10,11 +10,16 @@ use crate::watch::{Directories, Interest};
 /// Libraries that are looked at; a directory with more is a mistake.
 const MAX_LIBRARIES: usize = 64;
 
+/// Links behind a link that are followed; who makes more has made a ring.
+const MAX_LINKS: usize = 8;
+
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Discovered {
     /// Libraries, in the order of their precedence, each once.
     pub(super) libraries: Vec<PathBuf>,
     pub(super) directories: Directories,
+    /// Those that are too many.
+    beyond: Vec<PathBuf>,
     /// What cannot be looked at, and why.
     pub(super) troubles: Vec<String>,
 }
@@ -46,22 +51,43 @@ pub(super) fn discover(paths: &[PathBuf]) -> Discovered {
             Err(error) => found.troubles.push(format!("{} cannot be looked at: {error}", path.display())),
         }
     }
+    if let Some(first) = found.beyond.first() {
+        let count = found.beyond.len();
+        let many = if count == 1 {
+            "1 library is not run, ".to_owned()
+        } else {
+            format!("{count} libraries are not run, the first of them ")
+        };
+        let limit = format!("{MAX_LIBRARIES} are the most");
+        found.troubles.push(format!("{many}{}: {limit}", first.display()));
+    }
     found
 }
 
 fn add(library: PathBuf, found: &mut Discovered) {
-    if found.libraries.contains(&library) {
+    if found.libraries.contains(&library) || found.beyond.contains(&library) {
         return;
     }
     if found.libraries.len() == MAX_LIBRARIES {
-        found.troubles.push(format!("{} is one too many: {MAX_LIBRARIES} libraries at most", library.display()));
+        found.beyond.push(library);
         return;
     }
     // A link stays as it is when what it leads to is replaced.
-    if let Ok(target) = library.canonicalize() {
-        watch_name(&target, &mut found.directories);
+    match library.canonicalize() {
+        Ok(target) => watch_name(&target, &mut found.directories),
+        Err(_) => watch_links(&library, &mut found.directories),
     }
     found.libraries.push(library);
+}
+
+/// Watches for what a link is to lead to that leads nowhere, step by step.
+fn watch_links(link: &Path, directories: &mut Directories) {
+    let mut at = link.to_owned();
+    for _ in 0..MAX_LINKS {
+        let (Some(parent), Ok(target)) = (at.parent(), at.read_link()) else { return };
+        at = parent.join(target);
+        watch_name(&at, directories);
+    }
 }
 
 /// Watches the directory that a named path lies in, for that name.
@@ -101,5 +127,44 @@ mod tests {
         assert_eq!(discover(&[settings::INSTALLED.into()]).troubles, Vec::<String>::new());
         let names = ["none.so", "z.so"].map(std::ffi::OsString::from).into();
         assert_eq!(found.directories, Directories::from([(directory.path().to_owned(), Interest::Names(names))]));
+    }
+
+    #[test]
+    fn what_a_link_leads_to_is_watched_also_while_it_is_not_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        for name in ["d", "between", "out"] {
+            fs::create_dir(root.join(name)).unwrap();
+        }
+        std::os::unix::fs::symlink("../between/x.so", root.join("d/x.so")).unwrap();
+        std::os::unix::fs::symlink(root.join("out/x.so"), root.join("between/x.so")).unwrap();
+        std::os::unix::fs::symlink("ring.so", root.join("d/ring.so")).unwrap();
+        let watches = |expected: &[&str]| {
+            let found = discover(&[root.join("d")]);
+            for path in expected {
+                let known =
+                    found.directories.iter().find(|(known, _)| known.canonicalize().unwrap() == root.join(path));
+                let names = BTreeSet::from(["x.so".into()]);
+                assert_eq!(known.map(|(_, interest)| interest), Some(&Interest::Names(names)), "{path}");
+            }
+        };
+        watches(&["between", "out"]);
+        fs::write(root.join("out/x.so"), "").unwrap();
+        watches(&["out"]);
+    }
+
+    #[test]
+    fn too_many_are_one_trouble() {
+        let directory = tempfile::tempdir().unwrap();
+        for number in 0..MAX_LIBRARIES + 3 {
+            fs::write(directory.path().join(format!("{number:03}.so")), "").unwrap();
+        }
+        let found = discover(&[directory.path().to_owned(), directory.path().join("066.so")]);
+        let [trouble] = &found.troubles[..] else { panic!("{:?}", found.troubles) };
+        assert!(
+            trouble.starts_with("3 libraries are not run, the first of them ") && trouble.contains("064.so"),
+            "{trouble}"
+        );
+        assert_eq!(found.libraries.len(), MAX_LIBRARIES);
     }
 }

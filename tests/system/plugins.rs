@@ -156,8 +156,14 @@ fn a_library_behind_a_link_is_replaced_when_what_it_leads_to_is() {
     site.configure("catalog: {poll_interval: 1h}\n");
     let daemon = start(&site);
     assert_eq!(plugin(&daemon, COUNTER)["version"], "1.0.0");
-    replace(&library, &patched(&fs::read(&library).unwrap(), "1.0.1"));
+    let first = fs::read(&library).unwrap();
+    replace(&library, &patched(&first, "1.0.1"));
     wait_until("the new version", || plugin(&daemon, COUNTER)["version"] == "1.0.1");
+    // Also while it leads nowhere.
+    fs::remove_file(&library).unwrap();
+    wait_until("its end to be noticed", || plugin(&daemon, COUNTER)["update_refused"].is_string());
+    replace(&library, &first);
+    wait_until("the version of before", || plugin(&daemon, COUNTER)["version"] == "1.0.0");
 }
 
 #[test]
