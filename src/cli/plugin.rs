@@ -15,11 +15,10 @@ use super::{CliError, Exit, block_on, documents};
 use crate::catalog::document::check_name;
 use crate::catalog::load::LoadOptions;
 use crate::engine::snapshot_of;
-use crate::plugin_host::{Ask, CALL_TIME, ComplexityLevel, Finding, Launch, Library, Trial, check, identify};
+use crate::plugin_host::{Ask, CALL_TIME, ComplexityLevel, Finding, Launch, Library, Trial, check};
 use crate::strict::decode::decode;
 use crate::strict::read::{Limits, json as read_json};
 use crate::strict::{FromNode, Node};
-use crate::sum::Sum;
 
 #[derive(Debug, Args)]
 pub(super) struct PluginArgs {
@@ -102,19 +101,17 @@ fn refused(file: &Path, error: impl std::error::Error + Send + Sync + 'static) -
 }
 
 fn inspect(file: &Path, output: &mut Output) -> Result<Exit, CliError> {
-    let content = fs::read(file).map_err(|error| refused(file, error))?;
-    let identity = identify(&content).map_err(|error| refused(file, error))?;
-    let hash = Sum::of(&content);
+    let Library { identity, hash, length, .. } = Library::open_anyway(file).map_err(|error| refused(file, error))?;
     let abi = format!("{}.{}", identity.abi.0, identity.abi.1);
     // A daemon run by the same user would say so as well.
     let trouble = Library::open(file, &[]).err().map(|error| error.to_string());
     let report = json!({
-        "id": identity.id, "version": identity.version, "abi": abi, "sha256": hash.to_string(), "bytes": content.len(),
+        "id": identity.id, "version": identity.version, "abi": abi, "sha256": hash.to_string(), "bytes": length,
         "refused": trouble,
     });
     output.show(&report, |out| {
         out.line(&out.bold(&format!("{} {}", identity.id, identity.version)));
-        out.line(&format!("interface {abi}, {} bytes", content.len()));
+        out.line(&format!("interface {abi}, {length} bytes"));
         out.line(&format!("sha256 {hash}"));
         if let Some(trouble) = &trouble {
             out.line(&format!("would be refused: {trouble}"));

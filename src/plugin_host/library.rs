@@ -27,6 +27,8 @@ pub struct Library {
     /// Where it was read from.
     pub path: PathBuf,
     pub hash: Sum,
+    /// How long it is, in bytes.
+    pub length: u64,
     /// What it says it is.
     pub identity: Identity,
     image: Arc<OwnedFd>,
@@ -87,8 +89,14 @@ impl Library {
 
     /// Reads the library at `path`, whoever can write there: for one that somebody names to be tried in a sandbox.
     pub fn open_anyway(path: &Path) -> Result<Self, LibraryError> {
-        let file = File::open(path);
-        let file = file.map_err(|source| LibraryError::Unreadable { place: path.display().to_string(), source })?;
+        // Without waiting, in case it is a pipe.
+        let opened = rustix::fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty());
+        let unreadable = |error: rustix::io::Errno| LibraryError::Unreadable {
+            place: path.display().to_string(),
+            source: error.into(),
+        };
+        let file = File::from(opened.map_err(unreadable)?);
+        regular(&stat(&file, path)?, path)?;
         Self::read(path, &file, &[])
     }
 
@@ -112,7 +120,7 @@ impl Library {
         }
         let identity = identify(&content)?;
         let image = Arc::new(seal(&content).map_err(LibraryError::Copy)?);
-        Ok(Self { path: path.to_owned(), hash, identity, image })
+        Ok(Self { path: path.to_owned(), hash, length, identity, image })
     }
 
     pub fn image(&self) -> BorrowedFd<'_> {
@@ -151,15 +159,18 @@ fn walk(path: &Path, trusted: &Trusted) -> Result<File, LibraryError> {
     // Without waiting, in case it is a pipe.
     let file = open(at.as_fd(), name, &place, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC)?;
     let found = stat(&file, &place)?;
-    if rustix::fs::FileType::from_raw_mode(found.st_mode) != rustix::fs::FileType::RegularFile {
-        return Err(LibraryError::Irregular(place.display().to_string()));
-    }
+    regular(&found, &place)?;
     trust(&found, &place, false, trusted)?;
     Ok(File::from(file))
 }
 
 fn stat(file: impl AsFd, place: &Path) -> Result<Stat, LibraryError> {
     fstat(file).map_err(|error| LibraryError::Unreadable { place: place.display().to_string(), source: error.into() })
+}
+
+fn regular(stat: &Stat, place: &Path) -> Result<(), LibraryError> {
+    let is_regular = rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::RegularFile;
+    is_regular.then_some(()).ok_or_else(|| LibraryError::Irregular(place.display().to_string()))
 }
 
 fn trust(stat: &Stat, place: &Path, sticky_will_do: bool, trusted: &Trusted) -> Result<(), LibraryError> {

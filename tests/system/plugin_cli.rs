@@ -149,6 +149,14 @@ fn files_that_are_no_libraries_are_told_apart() {
     check("text.so", b"hello", "it has no ELF header");
     check("foreign.so", &foreign, "it is built for s390x, and this machine runs");
     check("half.so", &good[..8192], "it is cut off");
+    let pipe = directory.path().join("pipe.so");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for file in [&pipe, Path::new("/dev/zero")] {
+        for command in [&["inspect"][..], &["check"], &["try", "--tool", "t"]] {
+            let (code, _, error) = plugin(command, file);
+            assert!(code == 1 && error.contains("is no regular file"), "{command:?} {file:?}: {error}");
+        }
+    }
     let library = shipped_library(&directory);
     let open = directory.path().join("open");
     fs::create_dir(&open).unwrap();
