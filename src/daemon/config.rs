@@ -360,6 +360,8 @@ mod tests {
         check("plugins: {isolation: none}", "bad-value", 1, None);
         check("plugins:\n  allow: [abc]", "bad-value", 2, None);
         check("plugins:\n  settings:\n    org.example.rules: 3", "bad-value", 3, None);
+        let hint = "`{}` says that there are none; keys that are meant for it stand further in than its id";
+        check("plugins:\n  settings:\n    a: {k: 1}\n    b:\n    c: {k: 1}", "bad-value", 4, Some(hint));
         check("- a", "wrong-type", 1, None);
         check("plugins: {deadline: 31s}\nhttp: {}", "bad-value", 2, None);
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::discover::discover;
 use super::process::own_program;
-use crate::strict::{At, FromNode, Node, Word};
+use crate::strict::{At, FaultCode, FromNode, Node, Segment, Word};
 use crate::sum::Sum;
 
 /// Where an installed daemon finds rule libraries.
@@ -124,9 +124,13 @@ fn own_settings(node: Node, at: &mut At) -> Option<BTreeMap<String, String>> {
     for (id, value) in entries {
         if matches!(value, Node::Map(_)) {
             settings.insert(id, serde_json::Value::from(value).to_string());
-        } else {
-            at.bad_value(format!("the settings of `{id}` are a mapping, not {}", value.kind()));
+            continue;
         }
+        let message = format!("the settings of `{id}` are a mapping, not {}", value.kind());
+        let hint = (value == Node::Null).then(|| {
+            "`{}` says that there are none; keys that are meant for it stand further in than its id".to_owned()
+        });
+        at.within(Segment::Key(id), |at| at.fault(FaultCode::BadValue, message, hint));
     }
     Some(settings)
 }

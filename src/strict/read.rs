@@ -78,7 +78,7 @@ fn yaml_text(text: &str, limits: &Limits) -> Result<Node, Unreadable> {
     let node = Seed { budget: &budget, depth: 0 }.deserialize(serde_yaml::Deserializer::from_str(text));
     let mut node = node.map_err(|error| {
         let (line, column) = error.location().map_or_else(|| second_document(text), |at| (at.line(), at.column()));
-        mistakes::named(text, budget.explain(&error.to_string(), line, column))
+        mistakes::named(text, budget.explain(text, &error.to_string(), line, column))
     })?;
     if budget.has_floats.get() && number::may_be_respelt(text) {
         number::restore(&mut node, text);
@@ -99,7 +99,7 @@ pub fn json(text: &[u8], limits: &Limits) -> Result<Node, Unreadable> {
     Seed { budget: &budget, depth: 0 }
         .deserialize(&mut deserializer)
         .and_then(|node| deserializer.end().map(|()| node))
-        .map_err(|error| budget.explain(&error.to_string(), error.line(), error.column()))
+        .map_err(|error| budget.explain(text, &error.to_string(), error.line(), error.column()))
 }
 
 fn refuse_brackets(text: &str) -> Result<(), Unreadable> {
@@ -210,7 +210,7 @@ impl Budget {
         Ok(())
     }
 
-    fn explain(&self, message: &str, line: usize, column: usize) -> Unreadable {
+    fn explain(&self, text: &str, message: &str, line: usize, column: usize) -> Unreadable {
         let (kind, message) = self.refusal.take().unwrap_or_else(|| {
             let kind = if message.contains("recursion limit exceeded") {
                 UnreadableKind::TooDeep
@@ -223,7 +223,9 @@ impl Budget {
             let bare = if line == 0 { message } else { message.strip_suffix(&place).unwrap_or(message) };
             let bare = if bare.contains("more than one document") {
                 "a second document starts here; a file holds one"
-            } else if bare.starts_with("EOF while parsing a value") && line <= 1 || bare == "EndOfStream" {
+            } else if bare.starts_with("EOF while parsing a value") && !text.trim().is_empty() {
+                "the text ends where a value should stand"
+            } else if bare.starts_with("EOF while parsing a value") || bare == "EndOfStream" {
                 "the text is empty"
             } else {
                 bare
@@ -532,7 +534,12 @@ mod tests {
         assert_eq!(kind(r#"{"a":1,"a":2}"#), UnreadableKind::DuplicateKey);
         assert_eq!(kind(r#"{"a":1} x"#), UnreadableKind::Syntax);
         assert_eq!(kind(&"[".repeat(100)), UnreadableKind::TooDeep);
-        assert_eq!(kind(""), UnreadableKind::Syntax);
+        let message = |text: &str| json(text.as_bytes(), &LIMITS).unwrap_err().message;
+        for (text, expected) in
+            [("", "is empty"), (" \n ", "is empty"), (r#"{"a":"#, "ends where a value should stand")]
+        {
+            assert_eq!((kind(text), message(text)), (UnreadableKind::Syntax, format!("the text {expected}")));
+        }
     }
 
     fn node() -> impl Strategy<Value = Node> {
