@@ -392,13 +392,14 @@ impl Control {
 impl Status {
     /// One line for people, as systemd shows it.
     pub fn line(&self) -> String {
-        let LibraryCounts { ready, aside, outdated } = self.plugins;
+        let LibraryCounts { ready, quarantined, refused, outdated } = self.plugins;
         let said = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         let (tools, plugins) = (said(self.tools, "tool"), said(ready, "plugin"));
         let mut line = format!("generation {}, {tools}, {plugins} ready", self.generation);
         let counts = [
             (outdated, format!("{} refused", said(outdated, "update"))),
-            (aside, format!("{aside} quarantined")),
+            (quarantined, format!("{quarantined} quarantined")),
+            (refused, format!("{refused} refused")),
             (self.stale, format!("{} stale", self.stale)),
             (self.errors, said(self.errors, "error")),
         ];

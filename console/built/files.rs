@@ -10,7 +10,7 @@
     File {
         name: "console.js",
         content_type: "text/javascript; charset=utf-8",
-        sum: "37a23ca1df06ceb9ddf14c06d3be4139",
+        sum: "713c5d4ada89489ce2db7e522a628029",
         plain: include_bytes!("console.js"),
         gzip: include_bytes!("console.js.gz"),
     },

@@ -165,6 +165,9 @@ fn list_plugins(client: &Client, output: &mut Output) -> Result<Exit, CliError> 
                 out.line(&format!("             {reason}"));
             }
         }
+        if answer.items.is_empty() {
+            out.note("there are no rule libraries where `plugins.paths` says");
+        }
         if !answer.sandbox_available {
             out.note("this kernel has no Landlock: rule libraries can read every file that the daemon can");
         }

@@ -201,7 +201,8 @@ impl Host {
         let count = |is: fn(&LibraryStatus) -> bool| table.entries.iter().filter(|entry| is(&entry.status)).count();
         LibraryCounts {
             ready: count(|status| status.state == State::Ready),
-            aside: count(|status| matches!(status.state, State::Quarantined | State::Refused)),
+            quarantined: count(|status| status.state == State::Quarantined),
+            refused: count(|status| status.state == State::Refused),
             outdated: count(|status| status.update_refused().is_some()),
         }
     }

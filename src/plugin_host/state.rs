@@ -105,8 +105,10 @@ impl LibraryStatus {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LibraryCounts {
     pub ready: usize,
-    /// Put aside or refused.
-    pub aside: usize,
+    /// Put aside for their faults.
+    pub quarantined: usize,
+    /// Whose file is not run.
+    pub refused: usize,
     /// Of those that are ready, whose file holds what is refused.
     pub outdated: usize,
 }
@@ -123,6 +125,7 @@ pub enum CallOutcome {
     /// Not asked: earlier calls took all the time.
     Busy,
     /// Not: the library or its worker is at fault.
+    #[serde(rename = "fault")]
     LibraryFault,
     /// Not asked: it is not ready.
     Unavailable,

@@ -313,8 +313,11 @@ pub struct StatusAnswer {
     pub stale: usize,
     /// Rule libraries that answer.
     pub plugins_ready: usize,
-    /// Rule libraries that are put aside or refused.
+    /// Rule libraries that failed too often, and are put aside for a while.
     pub plugins_quarantined: usize,
+    /// Rule libraries that are not run: not trusted, not allowed, or none.
+    #[serde(default)]
+    pub plugins_refused: usize,
     /// Errors in documents.
     pub errors: usize,
     /// Warnings in documents.

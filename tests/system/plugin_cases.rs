@@ -331,7 +331,7 @@ fn what_cannot_start_is_put_aside_and_said() {
     let answer = bench.call("alpha");
     assert_eq!((answer.lists.len(), answer.degraded.len()), (1, names.len()), "{answer:?}");
     let counts = bench.host().counts();
-    assert_eq!((counts.ready, counts.aside), (1, names.len()));
+    assert_eq!((counts.ready, counts.quarantined, counts.refused), (1, names.len(), 0));
     bench.finish();
 }
 
@@ -358,6 +358,8 @@ fn what_is_no_library_is_not_run() {
         assert!(listed.status.state == State::Refused && refusal.contains(part), "{id}: {refusal}");
     }
     assert_eq!(bench.state("test.hostile.counter"), State::Ready);
+    let counts = bench.host().counts();
+    assert_eq!((counts.ready, counts.quarantined, counts.refused), (1, 0, 4));
     bench.finish();
 }
 

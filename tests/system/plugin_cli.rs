@@ -226,6 +226,15 @@ fn the_administrator_lists_and_forgives() {
 }
 
 #[test]
+fn a_list_of_none_says_so() {
+    let site = Site::new();
+    let daemon = site.start();
+    wait_until("the daemon", || daemon.get("/ready").status == 200);
+    let (code, out, error) = run(almanacd().args(["ctl", "plugin", "list", "--socket"]).arg(&daemon.admin));
+    assert!(code == 0 && out.is_empty() && error.contains("there are no rule libraries"), "{out}{error}");
+}
+
+#[test]
 fn a_worker_is_not_started_by_hand() {
     let (code, _, error) = run(almanacd().arg("plugin-worker"));
     assert!(code == 64 && error.contains("how the daemon starts its own workers"), "{error}");

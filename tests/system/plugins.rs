@@ -176,6 +176,9 @@ fn who_else_can_write_decides_nothing() {
     let refusal = item["refusal"].as_str().unwrap();
     assert!(item["state"] == "refused" && refusal.contains("can be written by everybody"), "{item}");
     assert!(item["pid"].is_null() && item["id"] == "libcounter");
+    let status = daemon.admin("GET", "/-/status", b"").json();
+    assert_eq!((&status["plugins_quarantined"], &status["plugins_refused"]), (&json!(0), &json!(1)), "{status}");
+    assert!(status["status"].as_str().unwrap().contains("0 plugins ready, 1 refused"), "{status}");
     let (code, said) = reload(&daemon);
     assert!(code == 1 && said.contains("can be written by everybody"), "{said}");
     fs::set_permissions(&library, Permissions::from_mode(0o644)).unwrap();
@@ -576,5 +579,6 @@ fn suggestions_come_from_rules_and_name_who_is_missing() {
     let back = || Some(plugin(&daemon, id)).filter(|item| item["restarts"] == 1 && item["state"] == "ready");
     let item = wait_for("the library to be back", back);
     assert_eq!((&item["last_fault"]["kind"], &item["calls"]["fault"]), (&json!("crash"), &json!(1)), "{item:#}");
+    assert_eq!(daemon.metric(&format!("almanac_plugin_calls_total{{outcome=\"fault\",plugin=\"{id}\"}}")), Some(1.0));
     assert_eq!(suggestions("reasoning_linear")["degraded"].as_array().map_or(0, Vec::len), 0);
 }

@@ -1867,8 +1867,10 @@ export interface StatusAnswer {
   stale: number;
   /** Rule libraries that answer. */
   plugins_ready: number;
-  /** Rule libraries that are put aside or refused. */
+  /** Rule libraries that failed too often, and are put aside for a while. */
   plugins_quarantined: number;
+  /** Rule libraries that are not run: not trusted, not allowed, or none. */
+  plugins_refused?: number;
   /** Errors in documents. */
   errors: number;
   /** Warnings in documents. */

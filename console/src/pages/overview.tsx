@@ -54,10 +54,11 @@ function wrongs({ status, store, watching, coverage, judged_calls }: OverviewAns
       link('tools', undefined, { tab: 'diagnostics' }),
     );
   }
-  if (status.plugins_quarantined > 0) {
+  const aside = status.plugins_quarantined + (status.plugins_refused ?? 0);
+  if (aside > 0) {
     add(
       'bad',
-      `${many(status.plugins_quarantined, 'rule library is', 'rule libraries are')} put aside or refused`,
+      `${many(aside, 'rule library is', 'rule libraries are')} put aside or refused`,
       'see the reason',
       link('libraries'),
     );
@@ -168,7 +169,7 @@ export function Overview() {
                 <Tile
                   label="Rule libraries"
                   value={`${status.plugins_ready} ready`}
-                  note={`${status.plugins_quarantined} put aside`}
+                  note={`${status.plugins_quarantined} put aside, ${status.plugins_refused ?? 0} refused`}
                   href={link('libraries')}
                 />
                 <Tile
