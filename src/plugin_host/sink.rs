@@ -6,7 +6,7 @@ use std::ptr;
 use almanac_plugin_abi::{Sink, Suggestion, code, read_prefix};
 
 use super::ask::Proposal;
-use super::text;
+use super::text::{self, is_blank, is_control, without_controls};
 use super::wire::{MAX_PROPOSALS, MAX_REASON_BYTES, MAX_TOOL_BYTES};
 use parking_lot::{Mutex, MutexGuard};
 
@@ -44,12 +44,14 @@ pub(super) enum Flaw {
     NotANumber,
     #[error("a proposal was refused: its `tool` is empty, longer than {MAX_TOOL_BYTES} bytes, or no UTF-8")]
     Tool,
-    #[error("a proposal was refused: its `reason` is empty or no UTF-8")]
+    #[error("a proposal was refused: its `reason` is empty, blank or no UTF-8")]
     Reason,
     #[error("a `score` was moved to the nearer of 0 and 1, between which it has to be")]
     Score,
     #[error("a `reason` was cut to {MAX_REASON_BYTES} bytes")]
     LongReason,
+    #[error("control characters in a `reason`, such as ends of lines, became blanks")]
+    ControlCharacters,
 }
 
 impl Collector {
@@ -124,7 +126,7 @@ unsafe extern "C" fn push(sink: *const Sink, suggestion: *const Suggestion) -> i
 ///
 /// # Safety
 /// `suggestion` is null, or a suggestion as long as it says, with readable texts.
-unsafe fn read(suggestion: *const Suggestion) -> Result<(Proposal, [Option<Flaw>; 2]), Flaw> {
+unsafe fn read(suggestion: *const Suggestion) -> Result<(Proposal, [Option<Flaw>; 3]), Flaw> {
     if suggestion.is_null() {
         return Err(Flaw::Size);
     }
@@ -141,9 +143,14 @@ unsafe fn read(suggestion: *const Suggestion) -> Result<(Proposal, [Option<Flaw>
     // SAFETY: the texts are lent until the call returns.
     let (tool, reason) = unsafe { (text::cut(tool, MAX_TOOL_BYTES), text::cut(reason, MAX_REASON_BYTES)) };
     let tool = tool.filter(|tool| !tool.is_empty()).ok_or(Flaw::Tool)?;
-    let reason = reason.filter(|reason| !reason.is_empty()).ok_or(Flaw::Reason)?;
-    let flaws = [(!(0.0..=1.0).contains(&score)).then_some(Flaw::Score), is_long.then_some(Flaw::LongReason)];
-    Ok((Proposal { tool: tool.to_owned(), reason: reason.to_owned(), score: score.clamp(0.0, 1.0) }, flaws))
+    let reason = reason.filter(|reason| !reason.chars().all(is_blank)).ok_or(Flaw::Reason)?;
+    let flaws = [
+        (!(0.0..=1.0).contains(&score)).then_some(Flaw::Score),
+        is_long.then_some(Flaw::LongReason),
+        reason.contains(is_control).then_some(Flaw::ControlCharacters),
+    ];
+    let (reason, score) = (without_controls(reason), score.clamp(0.0, 1.0));
+    Ok((Proposal { tool: tool.to_owned(), reason, score }, flaws))
 }
 
 #[cfg(test)]
@@ -173,6 +180,7 @@ mod tests {
         check(tool, invalid, 0.5, size, code::INVALID);
         check(tool, why, 0.5, size - 1, code::INVALID);
         check(Str::new(&long), why, 0.5, size, code::INVALID);
+        check(tool, Str::new(" \n\u{202e}"), 0.5, size, code::INVALID);
         check(tool, Str::new(&long), 7.0, size, code::OK);
         check(tool, why, -1.0, size, code::STOP);
         check(tool, why, 0.5, size, code::STOP);
@@ -181,8 +189,12 @@ mod tests {
         assert_eq!(proposals[0].reason.len(), MAX_REASON_BYTES);
         check(tool, why, 0.5, size, code::STOP);
         assert!(collector.close().is_empty(), "a closed sink takes nothing");
-        let flaws = [Flaw::NotANumber, Flaw::Tool, Flaw::Reason, Flaw::Size, Flaw::Score, Flaw::LongReason];
-        assert_eq!((collector.new_flaws(), collector.new_flaws()), (flaws.to_vec(), Vec::new()));
+        collector.open(1);
+        check(tool, Str::new("line\nred \x1b[31m \u{7}\u{202e}rtl"), 0.5, size, code::STOP);
+        assert_eq!(collector.close()[0].reason, "line red  [31m   rtl");
+        let refused = [Flaw::NotANumber, Flaw::Tool, Flaw::Reason, Flaw::Size];
+        let flaws = [&refused[..], &[Flaw::Score, Flaw::LongReason, Flaw::ControlCharacters]].concat();
+        assert_eq!((collector.new_flaws(), collector.new_flaws()), (flaws.clone(), Vec::new()));
         assert_eq!(collector.flaws(), flaws);
     }
 }

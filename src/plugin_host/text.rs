@@ -34,6 +34,23 @@ pub(super) unsafe fn cut<'t>(text: Str, limit: usize) -> Option<&'t str> {
     }
 }
 
+/// Does it move a terminal's cursor, ring its bell, or turn the direction of what stands behind it?
+pub(super) fn is_control(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}')
+        || matches!(character, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Would nobody see it?
+pub(super) fn is_blank(character: char) -> bool {
+    character.is_whitespace() || is_control(character)
+}
+
+/// The text in one line, with blanks for what orders a terminal about.
+pub(super) fn without_controls(text: &str) -> String {
+    text.chars().map(|character| if is_control(character) { ' ' } else { character }).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::ask::{Ask, Proposal, Snapshot};
+use super::text::{is_control, without_controls};
 use crate::strict::Word;
 
 /// Bytes of a frame's length, little-endian.
@@ -232,6 +233,9 @@ pub(super) fn clamp(proposals: &mut Vec<Proposal>) {
         !proposal.tool.is_empty() && proposal.tool.len() <= MAX_TOOL_BYTES && !proposal.score.is_nan()
     });
     for proposal in proposals {
+        if proposal.reason.contains(is_control) {
+            proposal.reason = without_controls(&proposal.reason);
+        }
         cut(&mut proposal.reason, MAX_REASON_BYTES);
         proposal.score = proposal.score.clamp(0.0, 1.0);
     }

@@ -267,6 +267,7 @@ fn what_says_too_much_is_cut() {
     check("invalid_utf8", USUAL, Then::Recovers);
     check("nan_score", USUAL, Then::Answers("good"));
     check("bad_suggestions", USUAL, Then::Answers("good"));
+    check("odd_reasons", USUAL, Then::Answers("line1 line2  [31mred    rtl"));
     check("flood_log", USUAL, Then::Recovers);
     for name in ["million_results", "huge_reason"] {
         let bench = Bench::beside_good(name, LONG);

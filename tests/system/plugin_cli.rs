@@ -61,6 +61,8 @@ fn a_good_library_passes_and_bad_ones_do_not() {
     };
     fails("segfault_constructor", &[], "SIGSEGV");
     fails("create_fails", &[], "no configuration");
+    fails("odd_reasons", &["TRIGGER=\"reasoning_linear\""], "control characters in a `reason`");
+    fails("odd_reasons", &["TRIGGER=\"reasoning_linear\""], "its `reason` is empty, blank or no UTF-8");
     fails("nan_score", &["TRIGGER=\"reasoning_linear\""], "its `score` is no number");
     fails("invalid_utf8", &["TRIGGER=\"reasoning_linear\""], "no UTF-8");
     fails("endless_loop", &["TRIGGER=\"reasoning_linear\""], "did not answer within");
