@@ -100,7 +100,7 @@ impl Opener {
                 tokio::spawn(async move {
                     while let Some(told) = end.recv().await {
                         match told {
-                            RemoteEnd::Over(why) => closing.shut(&why),
+                            RemoteEnd::Over(why, undone) => closing.over(&why, undone),
                             RemoteEnd::Undone(number) => closing.undone(number),
                             RemoteEnd::Told => break,
                         }

@@ -166,6 +166,15 @@ impl Peer {
         }
     }
 
+    /// Lets nothing more be asked. A request that was not done is not found by whoever closes what is over.
+    pub(super) fn over(&self, why: &str, undone: Option<u64>) {
+        let undone = undone.and_then(|number| self.pending.lock().remove(&number));
+        self.shut(why);
+        if let Some(pending) = undone {
+            let _ = pending.answer.send(Err(PeerFault::Unasked(self.why_closed())));
+        }
+    }
+
     /// Lets nothing more be asked. What waits for an answer may still have one.
     pub(super) fn shut(&self, why: &str) {
         self.closed.send_if_modified(|closed| {

@@ -95,8 +95,8 @@ pub(super) struct RemoteStream {
 /// What is told of a conversation that a server makes end.
 #[derive(Debug)]
 pub(super) enum RemoteEnd {
-    /// Why; nothing more is to be asked.
-    Over(String),
+    /// Why, and the number of the request that was not done for it; nothing more is to be asked.
+    Over(String, Option<u64>),
     /// The number of a request that was not done, and will not be.
     Undone(u64),
     /// Nothing more is told.
@@ -257,9 +257,8 @@ impl Remote {
         };
         if let Some(over) = over {
             // If it fails, nobody waits for any answer.
-            let _ = ended.send(RemoteEnd::Over(over.why));
+            let _ = ended.send(RemoteEnd::Over(over.why, over.undone));
             let undone = |number| drop(ended.send(RemoteEnd::Undone(number)));
-            over.undone.into_iter().for_each(undone);
             // What breaks one request breaks the others at the same time, and what is still read here never left.
             let rest = async {
                 let (mut is_read, mut are_done) = (false, posts.is_empty());
