@@ -65,7 +65,7 @@ use manager::{Manager, ManagerMessage, ServerTable};
 pub use name::{MAX_NAME, public_name};
 pub use secret::is_secret_key;
 pub use server::ServerState;
-pub use settings::{OnChange, OnTimeout, PinPolicy, ServerSettings, Settings};
+pub use settings::{OnChange, OnTimeout, PinPolicy, ServerSettings, Settings, name_fault, prefix_of};
 
 use crate::telemetry::Metrics;
 

@@ -84,7 +84,7 @@ pub(super) fn run(args: &ImportArgs, output: &mut Output) -> Result<Exit, CliErr
         ImportCommand::Mcp(args) if args.clients.is_empty() => {
             tools::import(&args.command, args.name.as_deref(), &args.out, args.update, output)
         }
-        ImportCommand::Mcp(args) => clients::import(&args.clients, output),
+        ImportCommand::Mcp(args) => Ok(clients::import(&args.clients, output)),
         ImportCommand::Openapi(args) => {
             let read = openapi::openapi(&read(&args.file)?);
             write(args, read.map_err(|error| unusable(&args.file, error.into()))?, output)

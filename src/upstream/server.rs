@@ -20,7 +20,7 @@ use super::lines::MAX_MESSAGE_BYTES;
 use super::listed::Listed;
 use super::open::{Opener, Talk};
 use super::peer::{Notice, PeerFault, PeerRequest};
-use super::settings::ServerSettings;
+use super::settings::{ServerSettings, prefix_of};
 use crate::jsonrpc::param_headers::ToolHeaders;
 use crate::jsonrpc::{Era, ErrorObject, Members, code};
 use crate::telemetry::Metrics;
@@ -167,7 +167,7 @@ impl Server {
         learn_headers(&opener.tool_headers, listed.as_deref());
         let state = ServerState {
             name: opener.name.clone(),
-            prefix: settings.prefix.clone().unwrap_or_else(|| opener.name.replace('_', "-")),
+            prefix: prefix_of(&opener.name, &settings),
             category: settings.category.clone(),
             is_up: false,
             is_idle: false,

@@ -252,13 +252,21 @@ fn check_credentials(server: &ServerSettings, uri: Option<&hyper::Uri>, fields: 
 }
 
 pub(super) fn check_name(name: &str) -> Result<(), Violation> {
+    name_fault(name).map_or(Ok(()), |fault| Err(fault.into()))
+}
+
+/// What begins the names of a server's tools; empty for nothing.
+pub fn prefix_of(name: &str, settings: &ServerSettings) -> String {
+    settings.prefix.clone().unwrap_or_else(|| name.replace('_', "-"))
+}
+
+/// Why this is no name for a server, if so.
+pub fn name_fault(name: &str) -> Option<String> {
     let fits = (1..=MAX_NAME).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte))
         && name.starts_with(|first: char| first.is_ascii_lowercase());
-    if fits {
-        return Ok(());
-    }
-    Err(format!("`{name}` is no name for a server: a-z, 0-9, - and _, a letter first, {MAX_NAME} at most").into())
+    let fault = || format!("`{name}` is no name for a server: a-z, 0-9, - and _, a letter first, {MAX_NAME} at most");
+    (!fits).then(fault)
 }
 
 fn check_servers(servers: &BTreeMap<String, ServerSettings>) -> Result<(), Violation> {

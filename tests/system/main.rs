@@ -28,6 +28,7 @@ mod forget;
 mod house;
 mod http;
 mod https;
+mod import;
 mod install;
 mod issuer;
 mod journeys;

@@ -1,15 +1,22 @@
 //! Servers of clients' configurations, as `mcp.servers`.
 
+mod plain;
+mod references;
+mod server;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
+use crate::cli::Exit;
 use crate::cli::output::Output;
-use crate::cli::{CliError, Exit};
+use crate::strict::load;
+use crate::strict::read::Limits;
 use crate::strict::write;
-use crate::upstream::is_secret_key;
+use crate::upstream::Settings;
+use server::ServerDraft;
 
 /// Keys that clients keep their servers under: Claude and Cursor, VS Code, Codex, opencode.
 const KEYS: [&str; 4] = ["mcpServers", "servers", "mcp_servers", "mcp"];
@@ -18,170 +25,131 @@ const KEYS: [&str; 4] = ["mcpServers", "servers", "mcp_servers", "mcp"];
 #[derive(Debug, Default)]
 struct Taken {
     servers: BTreeMap<String, Value>,
-    /// Variables that the secrets are to be put in, with where each stood.
-    secrets: BTreeMap<String, String>,
+    /// Variables that the secrets are to be put in.
+    secrets: BTreeMap<String, TakenSecret>,
     /// What could not be taken over, and why.
     left: Vec<String>,
+    /// Is any of that missed by whoever used it?
+    is_lossy: bool,
 }
 
-pub(super) fn import(files: &[PathBuf], output: &mut Output) -> Result<Exit, CliError> {
+/// A secret that stood in clear.
+#[derive(Debug, Clone)]
+struct TakenSecret {
+    value: String,
+    /// Where it stood.
+    places: Vec<String>,
+}
+
+pub(super) fn import(files: &[PathBuf], output: &mut Output) -> Exit {
     let mut taken = Taken::default();
     for file in files {
-        taken.file(file)?;
+        if let Err(why) = taken.file(file) {
+            taken.lose(format!("{} was left out: {why}", file.display()));
+        }
     }
     let section = json!({"mcp": {"servers": taken.servers}});
     let text = write::yaml(&section);
-    let report = json!({"configuration": text, "secrets": taken.secrets, "left": taken.left});
+    let places = |secret: &TakenSecret| secret.places.join(" and of ");
+    let secrets: BTreeMap<&String, String> =
+        taken.secrets.iter().map(|(name, secret)| (name, places(secret))).collect();
+    let report = json!({"configuration": text, "secrets": secrets, "left": taken.left});
     output.show(&report, |out| {
         out.raw(text.as_bytes());
-        for (variable, place) in &taken.secrets {
+        for (variable, place) in &secrets {
             out.note(&format!("set {variable} in the daemon's environment: the value of {place}"));
         }
         taken.left.iter().for_each(|left| out.note(left));
     });
-    Ok(if taken.left.is_empty() { Exit::Success } else { Exit::Failure })
+    if taken.is_lossy { Exit::Failure } else { Exit::Success }
 }
 
 impl Taken {
-    fn file(&mut self, file: &Path) -> Result<(), CliError> {
+    fn file(&mut self, file: &Path) -> Result<(), String> {
         let name = file.display().to_string();
-        let unreadable =
-            |source: Box<dyn std::error::Error + Send + Sync>| CliError::Read { file: name.clone(), source };
-        let text = fs::read_to_string(file).map_err(|error| unreadable(error.into()))?;
+        let text = fs::read_to_string(file).map_err(|error| error.to_string())?;
         let is_toml = file.extension().is_some_and(|extension| extension == "toml");
         let value: Value = if is_toml {
-            toml::from_str(&text).map_err(|error| unreadable(error.into()))?
+            toml::from_str(&text).map_err(|error| error.to_string())?
         } else {
-            serde_json::from_str(&text).map_err(|error| unreadable(error.into()))?
+            serde_json::from_str(&plain::plain(&text)).map_err(|error| error.to_string())?
         };
-        let Some(servers) = KEYS.iter().find_map(|key| value[*key].as_object()) else {
-            let message = format!("there is no {} in it", KEYS.join(", no "));
-            return Err(unreadable(message.into()));
-        };
-        for (server, settings) in servers {
+        let sections: Vec<_> = KEYS.iter().filter_map(|key| section(value.get(*key)?)).collect();
+        let of_projects = value["projects"].as_object().into_iter().flatten();
+        let of_projects = of_projects.filter(|(_, project)| project["mcpServers"].as_object().is_some_and(has_any));
+        let of_projects: Vec<_> = of_projects.map(|(project, _)| project).collect();
+        if sections.is_empty() && of_projects.is_empty() {
+            return Err(format!("there is no {} in it", KEYS.join(", no ")));
+        }
+        for (server, settings) in sections.into_iter().flatten() {
             self.server(&name, server, settings);
+        }
+        for project in of_projects {
+            self.lose(format!("{name}: the servers of the project {project} were left out: each client has all here"));
         }
         Ok(())
     }
 
     fn server(&mut self, file: &str, name: &str, settings: &Value) {
         let place = format!("{file}: {name}");
-        let texts = |value: &Value| -> Vec<String> {
-            value.as_array().into_iter().flatten().filter_map(|item| item.as_str().map(ToOwned::to_owned)).collect()
+        let own = plain_name(name);
+        let draft = match ServerDraft::read(&self.secrets, (file, &place), &own, settings) {
+            Ok(draft) => draft,
+            Err(left) => {
+                self.left.push(format!("{place} was left out: {}", left.why));
+                self.is_lossy |= left.is_missed;
+                return;
+            }
         };
-        let mut command = match &settings["command"] {
-            Value::String(program) => vec![program.clone()],
-            // opencode has the arguments in it.
-            list => texts(list),
-        };
-        command.extend(texts(&settings["args"]));
-        let program = command.first().map(Path::new).and_then(Path::file_name);
-        let why = if settings["disabled"] == true || settings["enabled"] == false {
-            Some("it is turned off there")
-        } else if program.is_some_and(|program| program == "almanacd") {
-            Some("it is this very program")
-        } else if settings["type"] == "sse" {
-            Some("it speaks the older transport by server-sent events; name its streamable HTTP address")
-        } else {
-            None
+        let ServerDraft { settings, secrets, lost, said } = draft;
+        let why = match self.servers.get(&own) {
+            // Several clients have the same one.
+            Some(known) if *known == settings => None,
+            Some(_) => Some(format!("another server is called `{own}`")),
+            None => refused(&own, &settings),
         };
         if let Some(why) = why {
-            return self.left.push(format!("{place} was left out: {why}"));
+            return self.lose(format!("{place} was left out: {why}"));
         }
-        let own = plain_name(name);
-        if command.is_empty() || command[0].is_empty() {
-            match settings["url"].as_str() {
-                Some(url) => self.remote(&place, own, url, settings),
-                None => self.left.push(format!("{place} was left out: it has neither a command nor a url")),
-            }
-            return;
+        self.servers.insert(own, settings);
+        for (variable, secret) in secrets {
+            let known =
+                self.secrets.entry(variable).or_insert_with(|| TakenSecret { places: Vec::new(), ..secret.clone() });
+            known.places.extend(secret.places);
         }
-        let command: Vec<String> = command.iter().map(|part| references(part)).collect();
-        let mut taken = Map::from_iter([("command".to_owned(), json!(command))]);
-        let variables = settings["env"].as_object().or_else(|| settings["environment"].as_object());
-        let mut env = Map::new();
-        for (key, value) in variables.into_iter().flatten() {
-            let text = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
-            let reference = references(&text);
-            let is_literal_secret = reference == text && is_secret_key(key) && !text.is_empty();
-            if is_literal_secret {
-                self.secrets.insert(key.clone(), format!("{place}: {key}"));
-            }
-            env.insert(key.clone(), json!(if is_literal_secret { format!("${{env:{key}}}") } else { reference }));
+        self.left.extend(said.into_iter().map(|said| format!("{place}: {said}")));
+        for lost in lost {
+            self.lose(format!("{place}: {lost}"));
         }
-        if !env.is_empty() {
-            taken.insert("env".to_owned(), Value::Object(env));
-        }
-        if let Some(cwd) = settings["cwd"].as_str() {
-            taken.insert("cwd".to_owned(), json!(cwd));
-        }
-        self.take(&place, own, Value::Object(taken));
     }
 
-    /// A server at a URL. Whatever its headers say in clear may be a secret.
-    fn remote(&mut self, place: &str, own: String, url: &str, settings: &Value) {
-        let mut taken = Map::from_iter([("url".to_owned(), json!(references(url)))]);
-        let mut headers = Map::new();
-        let given = settings["headers"].as_object().or_else(|| settings["http_headers"].as_object());
-        for (key, value) in given.into_iter().flatten() {
-            let text = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
-            let reference = references(&text);
-            let is_literal = reference == text && (is_secret_key(key) || key.eq_ignore_ascii_case("authorization"));
-            let value = if is_literal {
-                let plain = |text: &str| text.to_ascii_uppercase().replace(|c: char| !c.is_ascii_alphanumeric(), "_");
-                let variable = format!("{}_{}", plain(&own), plain(key));
-                self.secrets.insert(variable.clone(), format!("{place}: {key}"));
-                format!("${{env:{variable}}}")
-            } else {
-                reference
-            };
-            headers.insert(key.clone(), json!(value));
-        }
-        // Codex names the variable.
-        if let Some(variable) = settings["bearer_token_env_var"].as_str() {
-            headers.insert("Authorization".to_owned(), json!(format!("Bearer ${{env:{variable}}}")));
-        }
-        if !headers.is_empty() {
-            taken.insert("headers".to_owned(), Value::Object(headers));
-        }
-        self.take(place, own, Value::Object(taken));
-    }
-
-    fn take(&mut self, place: &str, own: String, taken: Value) {
-        match self.servers.get(&own) {
-            // Several clients have the same one.
-            Some(known) if *known == taken => {}
-            Some(_) => self.left.push(format!("{place} was left out: another server is called `{own}`")),
-            None => drop(self.servers.insert(own, taken)),
-        }
+    /// What is missed by whoever used it.
+    fn lose(&mut self, what: String) {
+        self.left.push(what);
+        self.is_lossy = true;
     }
 }
 
-/// `${NAME}` and `{env:NAME}` of clients as `${env:NAME}`.
-fn references(text: &str) -> String {
-    let is_name =
-        |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    let (mut out, mut rest) = (String::new(), text);
-    while let Some(start) = rest.find('{') {
-        let (before, behind) = rest.split_at(start);
-        let Some(end) = behind.find('}') else { break };
-        let inside = &behind[1..end];
-        let has_dollar = before.ends_with('$');
-        let name = inside.strip_prefix("env:").or(has_dollar.then_some(inside)).filter(|name| is_name(name));
-        if let Some(name) = name {
-            out.push_str(before.strip_suffix('$').unwrap_or(before));
-            out.push_str(&format!("${{env:{name}}}"));
-        } else {
-            out.push_str(before);
-            // Of what is not known here nothing may be read as a reference.
-            if has_dollar {
-                out.push('$');
-            }
-            out.push_str(&behind[..=end]);
-        }
-        rest = &behind[end + 1..];
-    }
-    out + rest
+/// The servers under a key; those of VS Code's settings stand one deeper.
+fn section(value: &Value) -> Option<&Map<String, Value>> {
+    let section = value.as_object()?;
+    let is_server = |value: &Value| {
+        ["command", "url", "type"].iter().any(|key| value.get(*key).is_some_and(|said| !said.is_object()))
+    };
+    let deeper = section.get("servers").filter(|deeper| !is_server(deeper)).and_then(Value::as_object);
+    Some(deeper.unwrap_or(section))
+}
+
+fn has_any(servers: &Map<String, Value>) -> bool {
+    !servers.is_empty()
+}
+
+/// Why the daemon would refuse a server, if so.
+fn refused(name: &str, settings: &Value) -> Option<String> {
+    let section = json!({"servers": {name: settings}}).to_string();
+    let limits = Limits::of_bytes(section.len().max(1));
+    let faults = load::parse::<Settings>(Path::new("servers.json"), section.as_bytes(), &limits).err()?;
+    Some(faults.into_iter().map(|fault| fault.message).collect::<Vec<_>>().join("; "))
 }
 
 /// The name as one of a server here: lower case, hyphens for what is not allowed.
@@ -205,19 +173,23 @@ pub(super) fn plain_name(name: &str) -> String {
 mod tests {
     use super::*;
 
+    /// Takes a file over, of which so much is left.
+    fn check(file: &str, text: &str, servers: &Value, secrets: &str, left: usize) -> Taken {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(file);
+        fs::write(&path, text).unwrap();
+        let mut taken = Taken::default();
+        taken.file(&path).unwrap();
+        let names: Vec<&str> = taken.secrets.keys().map(String::as_str).collect();
+        assert_eq!(json!(taken.servers), *servers, "{text}");
+        assert_eq!((names.join(" ").as_str(), taken.left.len()), (secrets, left), "{text} {:?}", taken.left);
+        let places: Vec<_> = taken.secrets.values().flat_map(|secret| &secret.places).collect();
+        assert!(!format!("{:?} {places:?} {:?}", taken.servers, taken.left).contains("s3cret"));
+        taken
+    }
+
     #[test]
     fn servers_of_clients_are_taken_over() {
-        let directory = tempfile::tempdir().unwrap();
-        let check = |file: &str, text: &str, servers: Value, secrets: &str, left: usize| {
-            let path = directory.path().join(file);
-            fs::write(&path, text).unwrap();
-            let mut taken = Taken::default();
-            taken.file(&path).unwrap();
-            let names: Vec<&str> = taken.secrets.keys().map(String::as_str).collect();
-            assert_eq!(json!(taken.servers), servers, "{text}");
-            assert_eq!((names.join(" ").as_str(), taken.left.len()), (secrets, left), "{text}");
-            assert!(!format!("{:?} {:?} {:?}", taken.servers, taken.secrets, taken.left).contains("s3cret"));
-        };
         check(
             "claude.json",
             r#"{"mcpServers": {
@@ -225,7 +197,7 @@ mod tests {
                 "far": {"url": "https://x", "headers": {"Authorization": "Bearer s3cret", "X-Team": "a"}},
                 "none": {"type": "stdio"}
             }}"#,
-            json!({"far": {
+            &json!({"far": {
                 "url": "https://x", "headers": {"Authorization": "${env:FAR_AUTHORIZATION}", "X-Team": "a"}
             }, "git-hub": {
                 "command": ["npx", "-y", "x"], "env": {"GITHUB_TOKEN": "${env:GITHUB_TOKEN}", "TZ": "UTC"}
@@ -241,7 +213,7 @@ mod tests {
                 "off-too": {"command": "x", "enabled": false},
                 "old": {"type": "sse", "url": "https://x/sse"}
             }}"#,
-            json!({}),
+            &json!({}),
             "",
             4,
         );
@@ -255,7 +227,7 @@ mod tests {
         check(
             "config.toml",
             &codex.join("\n"),
-            json!({"files": {"command": ["srv", "/a"], "env": {"API_KEY": "${env:MY_KEY}"}}}),
+            &json!({"files": {"command": ["srv", "/a"], "env": {"API_KEY": "${env:MY_KEY}"}}}),
             "",
             0,
         );
@@ -263,10 +235,113 @@ mod tests {
             "opencode.json",
             r#"{"mcp": {"a": {
                 "type": "local", "command": ["x", "{env:HOME}/y"], "environment": {"B": "${input:z}"}
-            }}}"#,
-            json!({"a": {"command": ["x", "${env:HOME}/y"], "env": {"B": "$${input:z}"}}}),
+            }, "b": {"url": "https://x", "headers": {"Authorization": "Bearer ${input:z}"}}}}"#,
+            &json!({
+                "a": {"command": ["x", "${env:HOME}/y"], "env": {"B": "${env:Z}"}},
+                "b": {"url": "https://x", "headers": {"Authorization": "Bearer ${env:Z}"}}
+            }),
+            "Z",
+            0,
+        );
+    }
+
+    #[test]
+    fn what_is_changed_or_missed_is_said() {
+        let both = check(
+            "both.json",
+            r#"{"mcpServers": {
+                "a": {"command": "x", "env": {"API_KEY": "s3cret a"}},
+                "b": {"command": "y", "env": {"API_KEY": "s3cret b"}},
+                "c": {"command": "z", "env": {"API_KEY": "s3cret a"}},
+                "d": {"url": "https://x", "headers": {"X-Key": "s3cret"}},
+                "D": {"url": "https://x", "headers": {"X-Key": "s3cret other"}}
+            }}"#,
+            &json!({
+                "a": {"command": ["x"], "env": {"API_KEY": "${env:API_KEY}"}},
+                "b": {"command": ["y"], "env": {"API_KEY": "${env:B_API_KEY}"}},
+                "c": {"command": ["z"], "env": {"API_KEY": "${env:API_KEY}"}},
+                "d": {"url": "https://x", "headers": {"X-Key": "${env:D_X_KEY}"}}
+            }),
+            "API_KEY B_API_KEY D_X_KEY",
+            1,
+        );
+        assert_eq!(both.secrets["API_KEY"].places.len(), 2, "{:?}", both.secrets);
+        check(
+            "codex.toml",
+            "[mcp_servers.a]\ncommand = \"x\"\nenv_vars = [\"FOO\"]\ntool_timeout_sec = 45\nstartup_timeout_sec = 2.5\n\
+             disabled_tools = [\"t\"]\n\
+             [mcp_servers.b]\nurl = \"https://x\"\nenv_http_headers = { \"X-Other\" = \"OTHER\" }\n",
+            &json!({
+                "a": {
+                    "command": ["x"], "env": {"FOO": "${env:FOO}"}, "timeout": "45s", "start_timeout": "2500ms"
+                },
+                "b": {"url": "https://x", "headers": {"X-Other": "${env:OTHER}"}}
+            }),
+            "",
+            1,
+        );
+        check(
+            "settings.json",
+            "\u{feff}{ // settings\n\"mcp\": {\"inputs\": [], \"servers\": {\n\
+             \"x\": {\"command\": \"npx\", \"args\": [\"a\",],},}},}",
+            &json!({"x": {"command": ["npx", "a"]}}),
             "",
             0,
         );
+        check(
+            "cursor.json",
+            r#"{"mcpServers": {
+                "w": {"serverUrl": "https://w/mcp"},
+                "t": {"transport": "sse", "url": "https://t/sse"},
+                "n": {"command": "x", "args": ["-p", 3000, {"a": 1}], "env": {"N": 3, "O": {}}, "envFile": ".env"},
+                "o": {"command": "x", "args": "a b", "env": {"U": "${BAZ:-def}", "PASSWORD": "${PW:-s3cret}"}},
+                "v": {"command": "${workspaceFolder}/s"},
+                "shell": {"command": "x -y z"},
+                "ftp": {"url": "ftp://x"},
+                "u": {"url": "https://${HOST}/mcp"}
+            }}"#,
+            &json!({
+                "n": {"command": ["x", "-p", "3000"], "env": {"N": "3"}},
+                "o": {"command": ["x"], "env": {"U": "def", "PASSWORD": "${env:PW}"}},
+                "v": {"command": ["$${workspaceFolder}/s"]},
+                "w": {"url": "https://w/mcp"}
+            }),
+            "PW",
+            // t; n: 3000, the mapping, O, envFile; o: args, the default; v, shell, ftp, u.
+            11,
+        );
+    }
+
+    #[test]
+    fn what_is_asked_for_in_two_files_may_be_another() {
+        let mut taken = Taken::default();
+        for (file, name) in [("one.json", "a"), ("two.json", "b")] {
+            taken.server(file, name, &json!({"command": "x", "env": {"K": "${input:key}"}}));
+        }
+        let names: Vec<&str> = taken.secrets.keys().map(String::as_str).collect();
+        assert_eq!(names, ["B_KEY", "KEY"]);
+    }
+
+    #[test]
+    fn one_faulty_file_does_not_lose_the_others() {
+        let directory = tempfile::tempdir().unwrap();
+        let check = |file: &str, text: &[u8], expected: Result<bool, &str>| {
+            let path = directory.path().join(file);
+            fs::write(&path, text).unwrap();
+            let mut taken = Taken::default();
+            match (taken.file(&path), expected) {
+                (Ok(()), Ok(is_lossy)) => assert_eq!(taken.is_lossy, is_lossy, "{file}: {:?}", taken.left),
+                (Err(why), Err(part)) => assert!(why.contains(part), "{file}: {why}"),
+                (other, _) => panic!("{file}: {other:?}"),
+            }
+        };
+        check("utf-16.json", b"\xff\xfe", Err("UTF-8"));
+        check("broken.json", b"{", Err("EOF"));
+        check("none.json", b"{\"foo\": 1}", Err("there is no mcpServers"));
+        check("list.json", b"{\"mcpServers\": [1]}", Err("there is no mcpServers"));
+        check("self.json", b"{\"mcpServers\": {\"a\": {\"command\": \"almanacd\", \"args\": [\"mcp\"]}}}", Ok(false));
+        check("off.json", b"{\"mcpServers\": {\"a\": {\"command\": \"x\", \"disabled\": true}}}", Ok(true));
+        check("odd.json", b"{\"mcpServers\": {\"a\": 1}}", Ok(true));
+        check("claude.json", b"{\"projects\": {\"/p\": {\"mcpServers\": {\"a\": {}}}}}", Ok(true));
     }
 }

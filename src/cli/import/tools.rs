@@ -14,7 +14,7 @@ use crate::cli::output::Output;
 use crate::cli::{CliError, Exit};
 use crate::mcp::document_of;
 use crate::telemetry::Metrics;
-use crate::upstream::{Listed, ListedTool, MAX_NAME, ServerSettings, Settings, Upstreams, public_name};
+use crate::upstream::{Listed, ListedTool, MAX_NAME, ServerSettings, Settings, Upstreams, name_fault, public_name};
 
 /// How long the server may take to end.
 const GRACE: Duration = Duration::from_millis(100);
@@ -27,6 +27,9 @@ pub(super) fn import(
     output: &mut Output,
 ) -> Result<Exit, CliError> {
     let server = name.map_or_else(|| server_name(command), ToOwned::to_owned);
+    if let Some(fault) = name_fault(&server) {
+        return Err(CliError::Import(fault));
+    }
     let listed = listed(&server, command)?;
     let documents = listed.tools.iter().map(|tool| document(&server, tool)).collect();
     Ok(Written::write(documents, out, is_update)?.tell(&server, output))
@@ -45,7 +48,9 @@ fn listed(server: &str, command: &[String]) -> Result<Arc<Listed>, CliError> {
     let runtime = runtime.map_err(CliError::Runtime)?;
     let metrics = Metrics::new().map_err(|error| CliError::Import(error.to_string()))?;
     let kept = std::env::temp_dir().join(format!("almanacd-import-{}", std::process::id()));
-    let settings = ServerSettings { command: Some(command.to_vec()), ..ServerSettings::default() };
+    // As a shell would run it.
+    let cwd = std::env::current_dir().ok();
+    let settings = ServerSettings { command: Some(command.to_vec()), cwd, ..ServerSettings::default() };
     let settings = Settings {
         servers: BTreeMap::from([(server.to_owned(), settings)]),
         directory: PathBuf::new(),
