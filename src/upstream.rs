@@ -160,12 +160,13 @@ impl Upstreams {
         let _ = done.await;
     }
 
-    /// Ends a server and starts it again; false if there is none of that name.
+    /// Ends a server, with the processes of sessions, and starts it again; false if there is none of that name.
     pub fn restart(&self, server: &str) -> bool {
-        self.table
-            .load()
-            .get(server)
-            .is_some_and(|server| server.orders.send(server::ServerOrder::Restart("operator")).is_ok())
+        let found = self.table.load().get(server).cloned();
+        found.is_some_and(|server| {
+            server.end_sessions("it is restarted");
+            server.orders.send(server::ServerOrder::Restart("operator")).is_ok()
+        })
     }
 
     /// The last lines that a server wrote, and what became of it; nothing if there is none of that name.

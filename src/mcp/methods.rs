@@ -10,7 +10,6 @@ use super::address::Address;
 use super::capabilities::{Capabilities, TASKS};
 use super::error::RpcError;
 use super::features::capabilities_of;
-use super::log_level::LogLevel;
 use super::meta_tool::MetaTool;
 use super::own::{OwnTool, Reach};
 use super::relay::{CallWay, WantedCall};
@@ -71,7 +70,7 @@ impl Mcp {
         match (caller.era(), request.method.as_str()) {
             (Era::Modern, "server/discover") => self.discover(caller),
             (Era::Legacy, "ping") => complete(caller, Map::new()),
-            (Era::Legacy, "logging/setLevel") => set_level(&request),
+            (Era::Legacy, "logging/setLevel") => self.set_log_level(&request),
             (Era::Modern, "tasks/get" | "tasks/update" | "tasks/cancel") => self.ask_task(&request).await,
             (_, "tools/list") => self.list_tools(&request).await,
             (_, "tools/call") => self.call_tool(&request, &events).await,
@@ -173,16 +172,6 @@ impl Mcp {
 /// A view that was there when the request came, and is no longer.
 fn no_view(address: &Address) -> RpcError {
     RpcError::invalid_params(format!("there is no view `{address}` here"))
-}
-
-fn set_level(request: &McpRequest) -> RpcAnswer {
-    let said = request.text("level").unwrap_or_default();
-    // We have nothing to log to a client.
-    if LogLevel::parse(&said).is_none() {
-        let known = LogLevel::WORDS.join(", ");
-        return Err(RpcError::invalid_params(format!("`level` is one of {known}, not `{said}`")));
-    }
-    complete(&request.caller, Map::new())
 }
 
 fn capabilities(era: Era) -> Value {

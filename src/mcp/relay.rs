@@ -395,7 +395,7 @@ impl Mcp {
                 }
             }
             ServerEvent::Log(params) => {
-                if waiter.request.caller.era() == Era::Legacy {
+                if self.wants_log(waiter.request, &params) {
                     let line = format!(r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{params}}}"#);
                     let _ = waiter.events.send(line.into()).await;
                 }

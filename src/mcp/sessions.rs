@@ -1,9 +1,11 @@
-//! What is remembered of legacy sessions beside their ids: that one was ended.
+//! What is remembered of legacy sessions beside their ids: that one was ended, and which log messages it wants.
 
 use std::collections::{HashMap, VecDeque};
 
 use parking_lot::Mutex;
 use prometheus::IntGauge;
+
+use super::log_level::LogLevel;
 
 /// Sessions of which something is remembered; the oldest give way.
 const MAX_SESSIONS: usize = 10_000;
@@ -12,6 +14,8 @@ const MAX_SESSIONS: usize = 10_000;
 #[derive(Debug, Clone, Copy, Default)]
 struct Remembered {
     has_ended: bool,
+    /// From which level on log messages are wanted, if it said.
+    log_level: Option<LogLevel>,
 }
 
 /// What is remembered of sessions.
@@ -51,6 +55,16 @@ impl McpSessions {
     /// The client ended it.
     pub(super) fn end(&self, session: u64) {
         self.change(session, |remembered| remembered.has_ended = true);
+    }
+
+    /// The client said from which level on it wants log messages.
+    pub(super) fn set_log_level(&self, session: u64, level: LogLevel) {
+        self.change(session, |remembered| remembered.log_level = Some(level));
+    }
+
+    /// From which level on it wants log messages, if it said.
+    pub(super) fn log_level(&self, session: u64) -> Option<LogLevel> {
+        self.known.lock().sessions.get(&session)?.log_level
     }
 
     /// Was it ended?

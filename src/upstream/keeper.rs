@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::json;
-use serde_json::value::to_raw_value;
+use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
@@ -20,6 +20,7 @@ use super::open::{Opened, Talk};
 use super::peer::{Notice, PeerRequest};
 use super::pins;
 use super::server::{Server, ServerOrder, ServerStanding};
+use super::settings::ServerSettings;
 use super::shape::{Defined, Mending};
 use crate::jsonrpc::Era;
 
@@ -229,7 +230,7 @@ impl Keeper {
                     }
                 }
                 _ = tick.tick() => {
-                    server.end_sessions(false);
+                    server.end_idle_sessions();
                     let idle = server.settings.idle_stop;
                     if idle.is_some_and(|idle| server.is_idle() && server.idle_since().elapsed() >= idle) {
                         break End::Idle;
@@ -241,7 +242,7 @@ impl Keeper {
         server.standing.send_replace(ServerStanding::Starting);
         if let End::Stop(grace) = &end {
             drain(&server, *grace).await;
-            server.end_sessions(true);
+            server.end_sessions("it is removed");
         }
         talk.peer.close(match &end {
             End::Died(why) => why,
@@ -254,11 +255,24 @@ impl Keeper {
 
     async fn list_again(&self, talk: &Talk) {
         let server = &self.server;
-        match list::ask(&talk.peer, &talk.greeting, server.settings.start_timeout, &server.journal).await {
+        match list::ask(talk, &lister(&server.settings), server.settings.start_timeout, &server.journal).await {
             Ok(offered) => settle(server, &talk.greeting, offered, &server.settings.hash().to_string()),
             Err(fault) => server.journal.warn(&format!("does not tell its lists: {fault}; the last ones hold")),
         }
     }
+}
+
+/// What a client can be asked.
+const ALL_CAPABILITIES: &str = concat!(
+    r#"{"roots":{"listChanged":true},"sampling":{"tools":{},"context":{}},"#,
+    r#""elicitation":{"form":{},"url":{}}}"#,
+);
+
+/// Who asks for the lists. Some servers have tools only for clients that can be asked: where each has a process of its
+/// own, what is listed is all there may be, though nobody can be asked for it here.
+fn lister(settings: &ServerSettings) -> Caller {
+    let all = || RawValue::from_string(ALL_CAPABILITIES.to_owned()).ok();
+    Caller { capabilities: settings.per_session.then(all).flatten(), ..Caller::default() }
 }
 
 /// Starts the server, greets it and asks for its lists. Dropping the future ends what was started.
@@ -280,9 +294,9 @@ async fn start(server: &Arc<Server>, reason: &'static str) -> Result<Opened, Sta
     });
     server.opener.way_in.begin();
     let starting = async {
-        let opened = server.opener.open(known, &Caller::default(), false).await?;
+        let opened = server.opener.open(known, &lister(&server.settings), false).await?;
         let listing = Listing { talk: Some(&opened.talk) };
-        let offered = list::ask(&opened.talk.peer, &opened.talk.greeting, limit, &server.journal).await?;
+        let offered = list::ask(&opened.talk, &lister(&server.settings), limit, &server.journal).await?;
         listing.done();
         Ok::<_, StartFault>((opened, offered))
     };

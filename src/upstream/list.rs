@@ -12,7 +12,8 @@ use super::fault::StartFault;
 use super::greet::modern_params;
 use super::hygiene;
 use super::journal::ServerLog;
-use super::listed::{Greeting, ListedItem};
+use super::listed::ListedItem;
+use super::open::Talk;
 use super::peer::{Peer, PeerRequest};
 use super::shape::{Defined, Mending};
 use crate::jsonrpc::object::{self, Change};
@@ -43,12 +44,13 @@ pub(super) struct Offered {
 
 /// Asks for every list that the server declares.
 pub(super) async fn ask(
-    peer: &Arc<Peer>,
-    greeting: &Greeting,
+    talk: &Talk,
+    caller: &Caller,
     limit: Duration,
     journal: &ServerLog,
 ) -> Result<Offered, StartFault> {
-    let pages = Pages { peer, era: greeting.era, limit, journal };
+    let greeting = &talk.greeting;
+    let pages = Pages { peer: &talk.peer, caller, era: greeting.era, limit, journal };
     let mut offered = Offered::default();
     if greeting.has("tools") {
         let tools = pages.all("tools/list", "tools", MAX_TOOLS).await?;
@@ -68,6 +70,7 @@ pub(super) async fn ask(
 
 struct Pages<'a> {
     peer: &'a Arc<Peer>,
+    caller: &'a Caller,
     era: Era,
     limit: Duration,
     journal: &'a ServerLog,
@@ -84,7 +87,7 @@ impl Pages<'_> {
             };
             let mut params = to_raw_value(&params).map_err(|_| NoObject)?;
             if self.era == Era::Modern {
-                params = modern_params(Some(&params), &Caller::default())?;
+                params = modern_params(Some(&params), self.caller)?;
             }
             let result = match self.peer.request(PeerRequest::plain(method, Some(&params), self.limit)).await? {
                 Ok(result) => result,

@@ -435,13 +435,20 @@ impl Server {
         }
     }
 
-    /// Ends the processes of sessions that were not used for long; of all, if they are to end.
-    pub(super) fn end_sessions(&self, all: bool) {
+    /// Ends the processes of all sessions.
+    pub(super) fn end_sessions(&self, why: &str) {
+        let ended = std::mem::take(&mut *self.sessions.lock());
+        for place in ended.values() {
+            end(place, why);
+        }
+    }
+
+    /// Ends the processes of sessions that were not used for long.
+    pub(super) fn end_idle_sessions(&self) {
         let mut ended = Vec::new();
         self.sessions.lock().retain(|_, place| {
-            let is_idle = place.last_used.lock().elapsed() >= SESSION_IDLE;
             // One that is being used is held by more than the map.
-            let ends = all || is_idle && Arc::strong_count(place) == 1;
+            let ends = place.last_used.lock().elapsed() >= SESSION_IDLE && Arc::strong_count(place) == 1;
             if ends {
                 ended.push(Arc::clone(place));
             }

@@ -13,6 +13,7 @@ pub use client::{LEGACY, Session, modern};
 mod legacy;
 mod looked_at;
 mod modern;
+mod own_process;
 mod own_tools;
 mod published;
 mod relay;

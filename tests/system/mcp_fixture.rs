@@ -37,6 +37,9 @@ fn serve() {
 /// Was it called? One that hangs says nothing from then on.
 static CALLED: AtomicBool = AtomicBool::new(false);
 
+/// Did whoever greeted it say that it can be asked?
+static ASKABLE: AtomicBool = AtomicBool::new(false);
+
 /// Lists that have grown by an item.
 static GROWN: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
@@ -89,6 +92,10 @@ impl Fixture<'_> {
         let params = &message["params"];
         let meta = &params["_meta"];
         let is_modern = self.words.contains_key("modern");
+        let can = if is_modern { &meta["io.modelcontextprotocol/clientCapabilities"] } else { &params["capabilities"] };
+        if method == "initialize" || is_modern {
+            ASKABLE.store(can["elicitation"].is_object(), Ordering::Relaxed);
+        }
         let hangs = self.words.contains_key("hangs");
         let result = match method {
             "server/discover" if hangs && CALLED.load(Ordering::Relaxed) => return,
@@ -174,6 +181,12 @@ impl Fixture<'_> {
         }
         if self.words.contains_key("grows") {
             tools.push(tool("grow".to_owned()));
+        }
+        if self.words.contains_key("logs") {
+            tools.push(tool("log".to_owned()));
+        }
+        if self.words.contains_key("picky") && ASKABLE.load(Ordering::Relaxed) {
+            tools.push(tool("confide".to_owned()));
         }
         if self.words.contains_key("more") {
             let path = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
@@ -262,6 +275,13 @@ fn call(id: &Value, params: &Value) {
         "progress" => {
             let params = json!({"progressToken": params["_meta"]["progressToken"], "progress": 0.5, "total": 1});
             say(&json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}));
+            answer(json!({"content": []}));
+        }
+        "log" => {
+            for level in ["info", "error"] {
+                let params = json!({"level": level, "data": level});
+                say(&json!({"jsonrpc": "2.0", "method": "notifications/message", "params": params}));
+            }
             answer(json!({"content": []}));
         }
         "die" => std::process::exit(4),

@@ -2,11 +2,21 @@
 
 use serde_json::value::RawValue;
 
+use super::super::capabilities::Capabilities;
+use super::super::request::McpCaller;
 use crate::jsonrpc::object::{self, Change};
 use crate::jsonrpc::{Members, NoObject, meta};
 
 /// Keys of `_meta` that are between a client and us.
 const OWN: &str = "dev.almanac/";
+
+/// Whose process it is, at a server with one for each session, without a session: that of the token's clients that can
+/// the same, since a server is greeted once.
+pub(super) fn process_of(caller: &McpCaller) -> String {
+    let declared = serde_json::from_str(caller.capabilities.get()).ok();
+    let can = declared.as_ref().map(Capabilities::of).unwrap_or_default();
+    format!("token:{}:{:x}", caller.grant.name, can.bits())
+}
 
 /// What a server gets of a client's `params`: the tool by its own name there, and in `_meta` what is not of one hop.
 pub(super) fn direct(params: Option<&RawValue>, own_name: &str) -> Result<Box<RawValue>, NoObject> {

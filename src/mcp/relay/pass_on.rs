@@ -16,7 +16,7 @@ use super::super::request::{McpRequest, MessageSink, RpcAnswer};
 use super::super::sealed::RoundState;
 use super::call_result::CallResult;
 use super::ongoing::CallOwner;
-use super::outgoing::passed_on;
+use super::outgoing::{passed_on, process_of};
 use super::parked::{Parked, QUESTION, ServerQuestion};
 use super::rounds::{self, InputRequest, InputRequired};
 use super::{good_for, relayed, session_of, translate, wrong_state};
@@ -227,7 +227,7 @@ async fn reply_of(asking: &mut JoinSet<Result<CallReply, CallFault>>) -> Result<
 /// What a request asks of its server.
 fn outgoing_of(request: &McpRequest, server: &ServerState, state: Option<RoundState>) -> Result<Outgoing, RpcError> {
     let caller = &request.caller;
-    let session = session_of(request).unwrap_or_else(|| format!("token:{}", caller.grant.name));
+    let session = session_of(request).unwrap_or_else(|| process_of(caller));
     Ok(Outgoing {
         method: request.method.clone(),
         params: params_of(request, server, state)?,

@@ -110,7 +110,7 @@ pub(super) fn begin(door: &Arc<Mcp>, request: &McpRequest, wanted: &WantedCall, 
     let settings = &tool.server.settings;
     let limit = settings.timeout.unwrap_or_else(|| limit_of(&forecast));
     // One that shares no process with others; without a session, that of the token.
-    let process = session.unwrap_or_else(|| format!("token:{}", owner.token));
+    let process = session.unwrap_or_else(|| outgoing::process_of(&request.caller));
     let call = Arc::new(OngoingCall::new(Arc::clone(tool), (owner, process), key, (forecast, limit)));
     let outgoing = Outgoing {
         method: "tools/call".to_owned(),
@@ -120,7 +120,7 @@ pub(super) fn begin(door: &Arc<Mcp>, request: &McpRequest, wanted: &WantedCall, 
             token: Some(call.owner.token.to_string()),
             capabilities: Some(request.caller.capabilities.as_ref().to_owned()),
             wants_progress: params.is_some_and(|params| meta::get(params, meta::PROGRESS_TOKEN).is_some()),
-            log_level: params.and_then(|params| meta::text(params, meta::LOG_LEVEL)).map(String::from),
+            log_level: door.log_level(request).map(|level| level.as_str().to_owned()),
         },
         limit: Some(limit),
         sent: Some(Arc::clone(&call.sent)),
