@@ -39,6 +39,6 @@ pub(super) fn run(args: &McpArgs) -> Result<Exit, CliError> {
         (None, None) => Target::Any,
     };
     let waits = Waits { limit: args.client_timeout, progress_resets: args.progress_resets };
-    block_on(stdio::run(target, args.view.as_deref(), waits))?;
-    Ok(Exit::Success)
+    let is_answered = block_on(stdio::run(target, args.view.as_deref(), waits))?;
+    Ok(if is_answered { Exit::Success } else { Exit::Failure })
 }

@@ -38,7 +38,7 @@ pub(super) struct AnswerStream {
 /// What happens to a stream.
 enum Happening {
     Told(Arc<str>),
-    Answered(RpcAnswer),
+    Answered(Option<RpcAnswer>),
     Silence,
     Left,
     Back(AttachedStream),
@@ -79,7 +79,9 @@ impl AnswerStream {
                     self.work.set_followed(true);
                     self.live = Some(live);
                 }
-                Happening::Answered(answer) => {
+                // It was given up: the stream ends, and nobody comes back for it.
+                Happening::Answered(None) => return,
+                Happening::Answered(Some(answer)) => {
                     let text = response(&self.id, &answer);
                     self.tell(text.as_bytes()).await;
                     break;

@@ -317,7 +317,7 @@ impl Mcp {
             tokio::select! {
                 biased;
                 event = next(&mut told) => break Some(event),
-                answer = work.done() => return Ok(self.respond(&id, &answer)),
+                answer = work.done() => return Ok(self.respond_or_end(&id, answer.as_ref(), wants_events)),
                 () = soon.as_mut(), if wants_events => break None,
                 _ = signs.tick(), if !wants_events => goes_on(),
             }
@@ -327,7 +327,7 @@ impl Mcp {
             drop(told.take());
             loop {
                 tokio::select! {
-                    answer = work.done() => return Ok(self.respond(&id, &answer)),
+                    answer = work.done() => return Ok(self.respond_or_end(&id, answer.as_ref(), wants_events)),
                     _ = signs.tick() => goes_on(),
                 }
             }
@@ -338,6 +338,15 @@ impl Mcp {
         let stream = AnswerStream { id, work, told, log, live: Some((pieces, place)), has_priming };
         tokio::spawn(stream.run(first));
         Ok(HttpAnswer::Stream(body))
+    }
+
+    /// What was given up is not answered: a stream ends without a word. Who takes JSON alone waits for something.
+    fn respond_or_end(&self, id: &Id, answer: Option<&RpcAnswer>, wants_events: bool) -> HttpAnswer {
+        match answer {
+            Some(answer) => self.respond(id, answer),
+            None if wants_events => HttpAnswer::Stream(mpsc::channel(1).1),
+            None => self.failure(Some(id), &RpcError::internal("the request was cancelled")),
+        }
     }
 
     fn respond(&self, id: &Id, answer: &RpcAnswer) -> HttpAnswer {

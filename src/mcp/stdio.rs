@@ -39,20 +39,21 @@ pub enum Target {
     Any,
 }
 
-/// Connects standard input and output to the view of a daemon until the input ends.
+/// Connects standard input and output to the view of a daemon until the input ends. Did all that was asked get an
+/// answer?
 ///
 /// # Errors
 /// If the target is no address that may be used.
-pub async fn run(target: Target, view: Option<&str>, waits: Waits) -> Result<(), WayError> {
+pub async fn run(target: Target, view: Option<&str>, waits: Waits) -> Result<bool, WayError> {
     let way = match target {
         Target::Socket(path) => Way::socket(path),
         Target::Url { url, token } => Way::url(&url, token)?,
         Target::Any => Way::home(UserFiles::find()),
     };
     let (lines, output) = (lines::input().map_err(WayError::Input)?, StdioOutput::open());
-    Bridge::new(way, path_of(view, waits), output.clone()).run(lines).await;
+    let is_answered = Bridge::new(way, path_of(view, waits), output.clone()).run(lines).await;
     output.flush();
-    Ok(())
+    Ok(is_answered)
 }
 
 /// The path of a view; `server/` before a server's name stays. How long the client waits is its query.

@@ -2,7 +2,6 @@
 
 use tokio::task::{AbortHandle, JoinHandle};
 
-use super::error::RpcError;
 use super::request::{ClientPresence, McpCaller, RpcAnswer};
 use super::running::KnownRequest;
 use crate::jsonrpc::Era;
@@ -35,10 +34,11 @@ impl Work {
         self.handle.abort_handle()
     }
 
-    pub(super) async fn done(&mut self) -> RpcAnswer {
+    /// The answer; nothing once the client has given it up by name, which is not answered.
+    pub(super) async fn done(&mut self) -> Option<RpcAnswer> {
         match (&mut self.handle).await {
-            Ok(answer) => answer,
-            Err(error) if error.is_cancelled() => Err(RpcError::internal("the request was cancelled")),
+            Ok(answer) => Some(answer),
+            Err(error) if error.is_cancelled() => None,
             Err(panic) => std::panic::resume_unwind(panic.into_panic()),
         }
     }

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use tokio::sync::RwLock;
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::{interval, sleep, timeout};
+use tokio::time::{Interval, interval, sleep, timeout};
 
 use super::super::headers::{SESSION, VERSION};
 use super::super::http::MAX_MESSAGE_BYTES;
@@ -30,7 +30,11 @@ const LIMITS: MessageLimits = MessageLimits::of_bytes(MAX_MESSAGE_BYTES);
 /// Largest answer of a daemon that is read whole, in bytes: those of servers behind it are up to 16 MiB.
 const MAX_ANSWER: usize = 32 << 20;
 
-/// What is asked may still be answered for so long after the input ended.
+/// What is asked may still be answered for so long after the input ended: as long as a daemon that starts is waited
+/// for, and a moment more, so that it is said why there is none.
+const LAST_ANSWERS: Duration = Duration::from_secs(32);
+
+/// That the session is over may take so long to tell.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Between two looks whether the parent is still there.
@@ -51,7 +55,16 @@ pub(super) struct Bridge {
     introduced: Arc<RwLock<()>>,
     /// Held while the client is introduced again.
     introducing: tokio::sync::Mutex<()>,
-    running: Mutex<HashMap<Id, AbortHandle>>,
+    running: Mutex<HashMap<Id, RunningRequest>>,
+}
+
+/// A request that has no answer yet.
+struct RunningRequest {
+    task: AbortHandle,
+    /// Is it answered for as long as somebody listens?
+    is_endless: bool,
+    /// Does its client want no answer any more?
+    is_given_up: bool,
 }
 
 /// What a legacy client and its daemon agreed on.
@@ -96,8 +109,8 @@ impl Bridge {
         })
     }
 
-    /// Until the input ends, or whoever started this does.
-    pub(super) async fn run(self: &Arc<Self>, mut lines: StdioLines) {
+    /// Until the input ends, or whoever started this does. Did all that was asked get an answer of the daemon's?
+    pub(super) async fn run(self: &Arc<Self>, mut lines: StdioLines) -> bool {
         let mut work = JoinSet::new();
         let parent = parent_id();
         let mut looks = interval(PARENT);
@@ -110,11 +123,36 @@ impl Bridge {
                 },
                 // What has ended need not be kept.
                 Some(_) = work.join_next() => {}
-                _ = looks.tick() => if parent_id() != parent { return },
+                _ = looks.tick() => if parent_id() != parent { return true },
             }
         }
-        let _ = timeout(LAST_WORDS, async { while work.join_next().await.is_some() {} }).await;
+        let unanswered = tokio::select! {
+            biased;
+            unanswered = self.last_answers(&mut work, LAST_ANSWERS) => unanswered,
+            // Nobody reads any more.
+            () = orphaned(parent, looks) => 0,
+        };
         let _ = timeout(LAST_WORDS, self.end_session()).await;
+        unanswered == 0
+    }
+
+    /// Waits for what has no answer yet, for so long at most; the rest is told that there will be none. How many?
+    async fn last_answers(&self, work: &mut JoinSet<()>, limit: Duration) -> usize {
+        self.running.lock().retain(|_, request| {
+            let is_wanted = !request.is_endless && !request.is_given_up;
+            if !is_wanted {
+                request.task.abort();
+            }
+            is_wanted
+        });
+        let _ = timeout(limit, async { while work.join_next().await.is_some() {} }).await;
+        let unanswered = std::mem::take(&mut *self.running.lock());
+        for (id, request) in &unanswered {
+            request.task.abort();
+            let text = format!("not answered within {} s of the input's end; the call may have run", limit.as_secs());
+            self.output.write(&Envelope::write_error(Some(id), &ErrorObject::new(code::INTERNAL, text)));
+        }
+        unanswered.len()
     }
 
     /// Tells the daemon that the session is over: what servers have for it can go.
@@ -147,11 +185,14 @@ impl Bridge {
                 }
                 let lists_tools = method == "tools/list" && !headers.is_empty();
                 let is_introduction = method == "initialize" && headers.is_empty();
+                let is_endless = method == "subscriptions/listen";
                 // Taken before the next line is; a client that introduces itself once more amid questions goes without.
                 let introducing =
                     is_introduction.then(|| Arc::clone(&self.introduced).try_write_owned().ok()).flatten();
                 let key = id.clone();
                 let line = line.clone();
+                // Held until it is known as running: it must not end before.
+                let mut running = self.running.lock();
                 let task = work.spawn(async move {
                     if !is_introduction {
                         drop(bridge.introduced.read().await);
@@ -159,22 +200,26 @@ impl Bridge {
                     let asked = Asked { line, headers, is_introduction, lists_tools };
                     let outcome = bridge.ask(&id, asked).await;
                     drop(introducing);
+                    let is_given_up = bridge.is_given_up(&id);
                     bridge.running.lock().remove(&id);
-                    if let Err(Undelivered(error)) = outcome {
+                    if let Err(Undelivered(error)) = outcome
+                        && !is_given_up
+                    {
                         bridge.output.write(&Envelope::write_error(Some(&id), &error));
                     }
                 });
-                self.running.lock().insert(key, task);
+                running.insert(key, RunningRequest { task, is_endless, is_given_up: false });
             }
             Ok(Envelope::Notification { method, params }) => {
                 let is_modern = self.session.lock().id.is_none();
-                if method == "notifications/cancelled" && is_modern {
-                    // A modern request is cancelled by leaving it.
+                if method == "notifications/cancelled" {
                     let named = params.and_then(|params| Id::read(Members::read(params).ok()?.get("requestId")?));
-                    if let Some(task) = named.and_then(|id| self.running.lock().remove(&id)) {
-                        task.abort();
+                    if let Some(id) = named {
+                        self.give_up(&id, is_modern);
                     }
-                    return;
+                    if is_modern {
+                        return;
+                    }
                 }
                 let begins = method == "notifications/initialized";
                 let line = line.clone();
@@ -185,6 +230,23 @@ impl Bridge {
                 work.spawn(async move { bridge.tell(line, false).await });
             }
         }
+    }
+
+    /// The client wants no answer any more. A modern request is cancelled by leaving it; of a legacy one the daemon is
+    /// told, which finds it for as long as its connection is there.
+    fn give_up(&self, id: &Id, is_modern: bool) {
+        let mut running = self.running.lock();
+        if let Some(request) = running.get_mut(id) {
+            request.is_given_up = true;
+            if is_modern {
+                request.task.abort();
+                running.remove(id);
+            }
+        }
+    }
+
+    fn is_given_up(&self, id: &Id) -> bool {
+        self.running.lock().get(id).is_some_and(|request| request.is_given_up)
     }
 
     /// Sends what wants no answer.
@@ -224,6 +286,7 @@ impl Bridge {
             self.note_tools(&body);
         }
         match std::str::from_utf8(&body) {
+            Ok(_) if self.is_given_up(id) => {}
             Ok(message) if is_json && !message.is_empty() => self.output.write(message),
             _ => return Err(Undelivered(refusal(status, &body))),
         }
@@ -288,10 +351,14 @@ impl Bridge {
             events.push(&data);
             while let Some(message) = events.next() {
                 let answered = Envelope::read(message.as_bytes(), MessageLimits::of_bytes(MAX_ANSWER));
-                self.output.write(&message);
-                if let (Ok(Envelope::Response { id: Some(answered), .. }), Some(id)) = (answered, id)
-                    && answered == *id
-                {
+                let is_answer = matches!(
+                    (answered, id),
+                    (Ok(Envelope::Response { id: Some(answered), .. }), Some(id)) if answered == *id
+                );
+                if !is_answer || id.is_some_and(|id| !self.is_given_up(id)) {
+                    self.output.write(&message);
+                }
+                if is_answer {
                     return true;
                 }
             }
@@ -321,6 +388,13 @@ impl Bridge {
     }
 }
 
+/// Until whoever started this has ended.
+async fn orphaned(parent: u32, mut looks: Interval) {
+    while parent_id() == parent {
+        looks.tick().await;
+    }
+}
+
 fn header(response: &Response<Incoming>, name: &str) -> Option<String> {
     response.headers().get(name)?.to_str().ok().map(str::to_owned)
 }
@@ -345,4 +419,34 @@ fn refusal(status: StatusCode, body: &[u8]) -> ErrorObject {
     let detail = serde_json::from_slice::<serde_json::Value>(body).ok();
     let detail = detail.as_ref().and_then(|problem| problem["detail"].as_str()).unwrap_or_default();
     ErrorObject::new(code::INTERNAL, format!("the daemon answered {status} {detail}").trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tokio::net::UnixListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_has_no_answer_at_the_end_is_told_so() {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join("mcp.sock");
+        // Somebody who takes everything and says nothing.
+        let _silent = UnixListener::bind(&socket).unwrap();
+        let check = async |methods: &[&str], expected: usize| {
+            let bridge = Bridge::new(Way::socket(socket.clone()), "/mcp".to_owned(), StdioOutput::open());
+            let mut work = JoinSet::new();
+            for (id, method) in methods.iter().enumerate() {
+                let line = json!({"jsonrpc": "2.0", "id": id, "method": method}).to_string();
+                bridge.take(MessageLine::Whole(line.into_bytes()), &mut work);
+            }
+            let unanswered = bridge.last_answers(&mut work, Duration::from_millis(10)).await;
+            assert_eq!((unanswered, bridge.running.lock().len()), (expected, 0), "{methods:?}");
+        };
+        check(&[], 0).await;
+        check(&["tools/list", "tools/call"], 2).await;
+        // One that has no end is not waited for.
+        check(&["subscriptions/listen"], 0).await;
+    }
 }

@@ -219,9 +219,11 @@ fn a_legacy_client_hears_a_modern_servers_progress_and_gives_up_its_calls() {
     let mut connection = served.daemon.connect();
     connection.request("POST", "/mcp/server/a", &headers, body.as_bytes());
     wait_until("the call", || served.logs("a").contains("slept 60000 ms"));
+    let mut stream = Stream::of(connection);
     let params = json!({"requestId": 2});
     let body = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}).to_string();
     assert_eq!(post(&served.daemon, "/mcp/server/a", &[("mcp-session-id", &session)], &body).status, 202);
+    assert_eq!(stream.next(), None, "what is given up is not answered");
     wait_until("the cancellation", || served.logs("a").contains("heard notifications/cancelled"));
     wait_until("the record", || served.recorded("a_sleep") == 1);
 }

@@ -324,6 +324,43 @@ fn a_client_that_goes_takes_its_server_s_process_along() {
 }
 
 #[test]
+fn what_is_given_up_is_not_answered() {
+    let served = Served::one("legacy");
+    let mut client = Client::on(&served.site.path("state/mcp.sock"));
+    client.introduce();
+    let sleep = json!({"name": "a_sleep", "arguments": {"ms": 60_000}});
+    client.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": sleep}));
+    wait_until("the call", || served.logs("a").contains("slept 60000 ms"));
+    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}));
+    wait_until("the cancellation", || served.logs("a").contains("heard notifications/cancelled"));
+    // The next thing that is said is the answer to the next question.
+    assert!(client.ask(2, "ping", json!({}))["result"].is_object());
+    client.end();
+}
+
+#[test]
+fn what_is_under_way_when_the_input_ends_is_answered() {
+    let served = Served::one("legacy");
+    let mut client = Client::on(&served.site.path("state/mcp.sock"));
+    let listen = json!({"_meta": meta(), "notifications": {"toolsListChanged": true}});
+    client.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": listen}));
+    assert_eq!(client.read()["method"], "notifications/subscriptions/acknowledged");
+    let sleep = json!({"name": "a_sleep", "arguments": {"ms": 2500}, "_meta": meta()});
+    client.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": sleep}));
+    drop(client.input.take());
+    let answer = client.read();
+    assert_eq!((&answer["id"], answer["result"].is_object()), (&json!(2), true), "{answer}");
+    client.end();
+    // A daemon that is not there is told of, too.
+    let mut client = Client::on(&served.site.path("state/none.sock"));
+    client.send(&json!({"jsonrpc": "2.0", "id": 3, "method": "tools/list", "params": {"_meta": meta()}}));
+    drop(client.input.take());
+    let answer = client.read();
+    assert!(answer["error"]["message"].as_str().unwrap().contains("cannot be reached"), "{answer}");
+    client.end();
+}
+
+#[test]
 fn an_address_that_is_none_is_refused() {
     let refused = |url: &str| {
         let output = almanacd().args(["mcp", "--url", url]).stdin(Stdio::null()).output().unwrap();
