@@ -16,6 +16,7 @@ mod address;
 mod answer_stream;
 mod capabilities;
 mod catalog_offers;
+mod check;
 mod collected;
 mod error;
 mod features;
@@ -51,6 +52,7 @@ use tokio::sync::{Semaphore, watch};
 
 pub use address::Address;
 use catalog_offers::CatalogOffers;
+pub use check::check;
 pub use http::{HttpAnswer, HttpRequest, MAX_MESSAGE_BYTES};
 use names::NameBook;
 use offering::Offering;

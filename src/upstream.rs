@@ -58,7 +58,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 pub use call::{CallFault, CallReply, Caller, Outgoing, ServerEvent};
-pub use check::check;
+pub use check::{check, configured};
 pub use lines::MAX_MESSAGE_BYTES;
 pub use listed::{Listed, ListedItem, ListedTool};
 use manager::{Manager, ManagerMessage, ServerTable};

@@ -26,7 +26,7 @@ use crate::strict::diagnostic::{self, Diagnostic};
 use crate::strict::{LoadError, Severity, load};
 use crate::suggest::presets::directory::PresetDirectory;
 use crate::timing::Defaults;
-use crate::{llm, upstream};
+use crate::{llm, mcp, upstream};
 
 /// The path that stands for standard input, as elsewhere.
 const STDIN: &str = "-";
@@ -263,6 +263,7 @@ fn configured(subject: &Subject<'_>) -> Result<(Loaded, Vec<Diagnostic>), CliErr
     }
     diagnostics.extend(config.qualifier.llm.as_ref().and_then(|settings| llm::check(settings, &file)));
     diagnostics.extend(upstream::check(&config.mcp.upstream, &file));
+    diagnostics.extend(mcp::check(&config.mcp.door, &upstream::configured(&config.mcp.upstream), &file));
     let overrides = DaemonOverrides { database_url: env::var(DATABASE_URL).ok(), ..DaemonOverrides::default() };
     if let Err(error) = database_options(&config, &overrides) {
         diagnostics.push(Diagnostic::error(Path::new(DATABASE_URL), "bad-value", error.to_string()));

@@ -15,7 +15,7 @@ pub(super) struct McpArgs {
     #[arg(long, value_name = "VIEW")]
     view: Option<String>,
     /// How long the client waits for an answer, such as 300s [default: 60s]
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = Waits::parse_limit)]
     client_timeout: Option<Duration>,
     /// The client waits longer while progress is told
     #[arg(long)]

@@ -54,6 +54,11 @@ impl RpcError {
         Self::new(code::METHOD_NOT_FOUND, status, format!("there is no method `{shown}` here"))
     }
 
+    /// A method that is there for other servers.
+    pub(super) fn cannot(message: &str) -> Self {
+        Self::new(code::METHOD_NOT_FOUND, StatusCode::OK, message)
+    }
+
     /// Parameters that do not do.
     pub(super) fn invalid_params(message: impl Into<String>) -> Self {
         Self::new(code::INVALID_PARAMS, StatusCode::OK, message)

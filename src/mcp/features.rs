@@ -27,6 +27,9 @@ const LISTS: [(&str, &str, &str); 3] = [
 const ASKED: [(&str, &str); 3] =
     [("prompts/get", "prompts"), ("resources/read", "resources"), ("completion/complete", "completions")];
 
+/// By which resources are followed.
+const FOLLOWING: [&str; 2] = ["resources/subscribe", "resources/unsubscribe"];
+
 impl Mcp {
     /// Answers what is asked of one server beside tools; an unknown method if it is none of that.
     pub(super) async fn ask_server(self: &Arc<Self>, request: &McpRequest, events: &MessageSink) -> RpcAnswer {
@@ -53,6 +56,9 @@ impl Mcp {
         let has = |capability: &str| server.listed.as_ref().is_some_and(|listed| listed.has(capability));
         if let Some(is_wanted) = subscribes(request, server) {
             return self.subscribe(request, events, server, is_wanted).await;
+        }
+        if caller.era() == Era::Legacy && FOLLOWING.contains(&request.method.as_str()) {
+            return Err(RpcError::cannot(&format!("the server `{}` does not tell of changed resources", server.name)));
         }
         let is_asked = ASKED.iter().any(|(method, needs)| *method == request.method && has(needs));
         if !is_asked {

@@ -283,7 +283,7 @@ impl Mcp {
         if self.has_view(address) {
             return Ok(());
         }
-        Err(Refusal::status(StatusCode::NOT_FOUND, &format!("there is no view `{address}` here")))
+        Err(Refusal::status(StatusCode::NOT_FOUND, &self.shown().no_view(address)))
     }
 
     /// Answers by JSON if that is soon, else by events if the client takes them.

@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::Mcp;
+use super::address::Address;
 use super::error::RpcError;
 use super::own::ToolResult;
 use super::relay::{CallWay, Fetch, WantedCall, argument_faults, handle_schema};
@@ -89,6 +90,10 @@ impl Mcp {
                 Err(text) => refused(text),
             };
         }
+        let wait = match seconds(&arguments) {
+            Ok(wait) => wait,
+            Err(text) => return refused(text),
+        };
         let Some(name) = arguments.text("name") else {
             return refused("/name is missing: the name of the tool to call, as find_tools gave it".to_owned());
         };
@@ -117,7 +122,7 @@ impl Mcp {
             let lines = faults.join("\n");
             return refused(format!("the arguments do not fit `{}`:\n{lines}\nits schema: {schema}", found.name));
         }
-        let way = CallWay::Found { search: arguments.text("search_id").map(String::from), wait: seconds(&arguments) };
+        let way = CallWay::Found { search: arguments.text("search_id").map(String::from), wait };
         let wanted = WantedCall { tool: std::sync::Arc::clone(found), arguments: given, way };
         self.relay(request, events, wanted).await
     }
@@ -141,9 +146,10 @@ impl Mcp {
         let hint = if quoted.is_empty() { String::new() } else { format!("; did you mean {}?", quoted.join(" or ")) };
         let shown: String = name.chars().take(80).collect();
         let down = self.shown().down(address);
+        let is_only = matches!(address, Address::Server(_));
         let of = down.iter().find(|(server, _)| {
-            name.strip_prefix(server.prefix.as_str()).is_some_and(|rest| rest.starts_with('_'))
-                && !server.prefix.is_empty()
+            let begins = |rest: &str| rest.starts_with('_') && !server.prefix.is_empty();
+            is_only || name.strip_prefix(server.prefix.as_str()).is_some_and(begins)
         });
         let down =
             of.map_or_else(String::new, |(server, why)| format!("; the server `{}` does not run: {why}", server.name));
@@ -195,19 +201,27 @@ fn given(arguments: Option<&RawValue>) -> Result<Option<Box<RawValue>>, String> 
     Ok(Some(raw))
 }
 
-fn seconds(arguments: &Members<'_>) -> Option<Duration> {
-    let seconds = arguments.get("wait_seconds")?.get().parse::<f64>().ok()?;
-    Some(Duration::from_secs_f64(seconds.clamp(0.0, 86_400.0)))
+/// How long to wait at most, if it is said.
+fn seconds(arguments: &Members<'_>) -> Result<Option<Duration>, String> {
+    let Some(raw) = arguments.get("wait_seconds").filter(|raw| raw.get() != "null") else { return Ok(None) };
+    let seconds = raw.get().parse::<f64>().ok().filter(|seconds| *seconds >= 0.0);
+    let seconds = seconds.ok_or("/wait_seconds must be a number of 0 or more")?;
+    Ok(Some(Duration::from_secs_f64(seconds.min(86_400.0))))
 }
 
 fn fetch_of(arguments: &Members<'_>) -> Result<Fetch, String> {
     let handle = arguments.text("handle").ok_or("/handle is missing: the one that a call was answered with")?;
     let offset = arguments.get("offset").map_or(Ok(0), |raw| raw.get().parse());
+    let cancels = match arguments.get("cancel").map(RawValue::get) {
+        None | Some("null" | "false") => false,
+        Some("true") => true,
+        Some(_) => return Err("/cancel must be true or false".to_owned()),
+    };
     Ok(Fetch {
         handle: handle.into_owned(),
-        wait: seconds(arguments),
+        wait: seconds(arguments)?,
         offset: offset.map_err(|_| "/offset must be a number of bytes".to_owned())?,
-        cancels: arguments.get("cancel").is_some_and(|value| value.get() == "true"),
+        cancels,
     })
 }
 
@@ -255,6 +269,26 @@ mod tests {
             r#"{"handle": "c_x", "wait_secs": 1}"#,
             Some("unknown key `wait_secs`; did you mean `wait_seconds`?"),
         );
+    }
+
+    #[test]
+    fn what_is_asked_of_a_handle_is_read_strictly() {
+        let check = |rest: &str, expected: Result<(Option<u64>, bool), &str>| {
+            let raw: Box<RawValue> = RawValue::from_string(format!(r#"{{"handle": "c_x"{rest}}}"#)).unwrap();
+            let read = fetch_of(&Members::read(&raw).unwrap());
+            let read = read.map(|fetch| (fetch.wait.map(|wait| wait.as_secs()), fetch.cancels));
+            assert_eq!(read, expected.map_err(ToOwned::to_owned), "{rest}");
+        };
+        check("", Ok((None, false)));
+        check(r#", "cancel": true, "wait_seconds": 2"#, Ok((Some(2), true)));
+        check(r#", "cancel": null, "wait_seconds": null"#, Ok((None, false)));
+        check(r#", "wait_seconds": 1e99"#, Ok((Some(86_400), false)));
+        for wrong in [r#""true""#, "1", "[]"] {
+            check(&format!(r#", "cancel": {wrong}"#), Err("/cancel must be true or false"));
+        }
+        for wrong in [r#""abc""#, r#""2""#, "true", "[1]", "-1"] {
+            check(&format!(r#", "wait_seconds": {wrong}"#), Err("/wait_seconds must be a number of 0 or more"));
+        }
     }
 
     #[test]

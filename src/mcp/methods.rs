@@ -85,7 +85,9 @@ impl Mcp {
         let caller = &request.caller;
         self.await_starting(request).await;
         let shown = self.shown();
-        let list = shown.list(&caller.address).ok_or_else(|| no_view(&caller.address))?;
+        // It may have been there when the request came.
+        let list =
+            shown.list(&caller.address).ok_or_else(|| RpcError::invalid_params(shown.no_view(&caller.address)))?;
         let cursor = request.value("cursor").filter(|cursor| cursor.get() != "null");
         let after = cursor.map(|cursor| object::text(cursor).unwrap_or_default().into_owned());
         let Some(page) = list.page_after(caller.era(), caller.is_public, after.as_deref()) else {
@@ -167,11 +169,6 @@ impl Mcp {
         result.insert("instructions".to_owned(), self.instructions(&caller.address));
         complete(caller, result)
     }
-}
-
-/// A view that was there when the request came, and is no longer.
-fn no_view(address: &Address) -> RpcError {
-    RpcError::invalid_params(format!("there is no view `{address}` here"))
 }
 
 fn capabilities(era: Era) -> Value {

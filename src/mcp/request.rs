@@ -82,6 +82,18 @@ pub struct Waits {
     pub progress_resets: bool,
 }
 
+impl Waits {
+    /// How long a client waits, as it is written.
+    ///
+    /// # Errors
+    /// If it is no time from 1 ms to a day.
+    pub fn parse_limit(text: &str) -> Result<Duration, String> {
+        let time = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+        let is_usual = (Duration::from_millis(1)..=Duration::from_secs(86_400)).contains(&time);
+        if is_usual { Ok(time) } else { Err("a time is 1ms to 24h".to_owned()) }
+    }
+}
+
 impl McpCaller {
     /// What a legacy session is called where modern clients name theirs.
     pub(super) fn session_name(&self) -> Option<String> {

@@ -3,6 +3,8 @@
 //! A list is the same for whoever asks at one address, and no call changes it: a list that changes costs a client all
 //! that it has cached of its conversation.
 
+mod feature_tags;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -23,7 +25,9 @@ use crate::catalog::document::Overridden;
 use crate::engine::{Asked, Generation};
 use crate::jsonrpc::Era;
 use crate::sum::Sum;
-use crate::upstream::{Listed, ListedItem, OnTimeout, ServerState};
+use crate::text::near;
+use crate::upstream::{OnTimeout, ServerState};
+pub(super) use feature_tags::FeatureTags;
 
 /// What the default list may weigh without pins, in bytes: 1,500 tokens of four.
 pub(super) const BUDGET: usize = 6000;
@@ -79,35 +83,6 @@ struct RenderedTool {
     public: [Arc<str>; 2],
     /// The same by its server's.
     own: [Arc<str>; 2],
-}
-
-/// What the lists of a view beside tools were made of; equal for equal lists. Nothing if it has none.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct FeatureTags {
-    pub(super) prompts: Option<Sum>,
-    /// Templates too.
-    pub(super) resources: Option<Sum>,
-}
-
-impl FeatureTags {
-    /// Of what these servers list.
-    fn of(servers: &[Arc<ServerState>]) -> Self {
-        let tag = |items: fn(&Listed) -> [&[ListedItem]; 2]| {
-            let mut all = Vec::new();
-            for server in servers {
-                // The name and the prefix say whose an item is, and what it is called.
-                all.extend([server.name.as_bytes(), b"\0", server.prefix.as_bytes(), b"\0"].concat());
-                for item in server.listed.iter().flat_map(|listed| items(listed)).flatten() {
-                    all.extend([item.key.as_bytes(), b"\0", item.json.get().as_bytes(), b"\0"].concat());
-                }
-            }
-            Some(Sum::of(&all))
-        };
-        Self {
-            prompts: tag(|listed| [&listed.prompts, &[]]),
-            resources: tag(|listed| [&listed.resources, &listed.templates]),
-        }
-    }
 }
 
 /// A page of a list.
@@ -168,6 +143,23 @@ impl Shown {
     /// Is there such a view?
     pub(super) fn has(&self, address: &Address) -> bool {
         *address == Address::Default || self.lists.contains_key(address)
+    }
+
+    /// That there is no such view, and which may have been meant.
+    pub(super) fn no_view(&self, address: &Address) -> String {
+        let (what, name) = match address {
+            Address::Default => return "there is no such view here".to_owned(),
+            Address::View(name) => ("view", name),
+            Address::Server(name) => ("server", name),
+        };
+        let known = self.lists.keys().filter_map(|known| match (address, known) {
+            (Address::View(_), Address::View(known)) | (Address::Server(_), Address::Server(known)) => Some(&**known),
+            _ => None,
+        });
+        let near: Vec<String> = near::nearest_few(name, known, 3).iter().map(|near| format!("`{near}`")).collect();
+        let hint = if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) };
+        let shown: String = name.chars().take(80).collect();
+        format!("there is no {what} `{shown}` here{hint}")
     }
 
     /// The list of a view.
@@ -379,7 +371,10 @@ impl Shown {
     }
 
     fn server_names(&self, address: &Address) -> Vec<String> {
-        let in_view = |name: &String| self.view(address).servers.as_ref().is_none_or(|servers| servers.contains(name));
+        let in_view = |name: &String| match address {
+            Address::Server(own) => own == name,
+            _ => self.view(address).servers.as_ref().is_none_or(|servers| servers.contains(name)),
+        };
         self.offering.servers.iter().map(|server| server.name.clone()).filter(in_view).collect()
     }
 

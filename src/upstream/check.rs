@@ -1,5 +1,6 @@
 //! What is wrong with the configured servers, without starting any.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::directory::Directory;
@@ -7,6 +8,15 @@ use super::open::{doubt, find};
 use super::secret::{self, Mask};
 use super::settings::{ServerSettings, Settings};
 use crate::strict::Diagnostic;
+
+/// All servers of the configuration and of the directory beside it.
+pub fn configured(settings: &Settings) -> BTreeMap<String, ServerSettings> {
+    let mut directory = Directory::default();
+    directory.read(&settings.directory);
+    let mut all = directory.servers().clone();
+    all.extend(settings.servers.clone());
+    all
+}
 
 /// All findings about the servers of the configuration in `file` and of the directory beside it.
 pub fn check(settings: &Settings, file: &Path) -> Vec<Diagnostic> {

@@ -128,6 +128,21 @@ fn check_of_nothing_says_so() {
 }
 
 #[test]
+fn check_warns_of_views_of_what_is_not_there() {
+    let directory = TempDir::new().unwrap();
+    for name in ["tool_metadata", "config"] {
+        fs::create_dir_all(directory.path().join(name)).unwrap();
+    }
+    let configuration = "mcp:\n  servers: {files: {socket: /s}}\n  views:\n    \
+                         work: {servers: [file, files], pinned: [files_read, fils_read]}\n";
+    fs::write(directory.path().join("config/almanac.yaml"), configuration).unwrap();
+    let (code, out, error) = run(almanacd().arg("check").current_dir(&directory));
+    assert_eq!(code, 0, "{out}{error}");
+    assert!(out.contains("names the server `file`") && out.contains("pins `fils_read`"), "{out}");
+    assert!(!out.contains("files_read"), "{out}");
+}
+
+#[test]
 fn check_finds_what_keeps_a_daemon_from_starting() {
     let directory = TempDir::new().unwrap();
     let path = |name: &str| directory.path().join(name);

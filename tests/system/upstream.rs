@@ -393,6 +393,8 @@ fn the_command_line_shows_and_restarts_servers() {
     wait_until("the restart", || of(&list(), "good").is_some_and(|item| item["starts"] == 2 && item["state"] == "up"));
     let unknown = daemon.admin("POST", "/-/mcp/gud/restart", b"");
     assert_eq!((unknown.status, unknown.code()), (404, "unknown-server".to_owned()));
+    let near = |name: &str| daemon.admin("GET", &format!("/-/mcp/{name}/logs"), b"").json()["near"].clone();
+    assert_eq!((near("goood"), near("nope")), (json!(["good"]), Value::Null));
     let refused = daemon.post("/v1/servers/good/approve?tool=echo", "");
     assert_eq!((refused.status, refused.code().as_str()), (403, "missing-scope"));
     assert!(refused.text().contains("almanacd token new --name me --scopes admin"), "{}", refused.text());

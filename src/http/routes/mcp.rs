@@ -72,7 +72,7 @@ fn ask(context: Arc<Context>, address: Result<Address, Problem>, request: Reques
 /// How long a client waits, as its address says: `?client_timeout=300s&progress_resets=true`.
 fn waits(query: &Query) -> Result<Waits, Problem> {
     let limit = query.get("client_timeout").map(|text| {
-        humantime::parse_duration(text).map_err(|error| {
+        Waits::parse_limit(text).map_err(|error| {
             let detail = format!("`client_timeout` is a time such as 300s, not `{text}`: {error}");
             Problem::invalid(Code::InvalidParameter, detail)
         })

@@ -7,6 +7,7 @@ use crate::http::answer::{self, Answer};
 use crate::http::handler::{Context, Request};
 use crate::http::operation::{Operation, Parameter, path, query};
 use crate::http::problem::Problem;
+use crate::text::near;
 use crate::upstream::ServerState;
 use crate::wire::problem::Code;
 use crate::wire::upstream::{
@@ -152,6 +153,8 @@ pub(super) fn approve(context: &Context, request: &mut Request) -> Result<Answer
 }
 
 fn unknown(context: &Context, name: &str) -> Problem {
-    let near = context.control.upstreams().servers().iter().map(|server| server.name.clone()).collect();
+    let servers = context.control.upstreams().servers();
+    let near = near::nearest_few(name, servers.iter().map(|server| server.name.as_str()), 3);
+    let near = near.into_iter().map(ToOwned::to_owned).collect();
     Problem::not_found(Code::UnknownServer, format!("there is no MCP server `{name}`")).with_near(near)
 }

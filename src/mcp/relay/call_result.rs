@@ -66,10 +66,12 @@ impl CallResult {
     }
 }
 
-/// The result with its structured content as a text, if it has no other content: some libraries leave that out, and
-/// others refuse a result without.
+/// The result with its structured content as a text, if it has no other content: some libraries leave that out, others
+/// refuse a result without, and models read the content alone.
 fn with_content(members: &Members<'_>) -> Option<Box<RawValue>> {
-    let structured = members.get("structuredContent").filter(|_| members.get("content").is_none())?;
+    let is_empty =
+        |content: &RawValue| content.get().chars().filter(|character| !character.is_whitespace()).eq("[]".chars());
+    let structured = members.get("structuredContent").filter(|_| members.get("content").is_none_or(is_empty))?;
     let content = serde_json::json!([{"type": "text", "text": structured.get()}]).to_string();
     members.set("content", &content).ok()
 }
@@ -122,6 +124,9 @@ mod tests {
         check(r#"{"content": [ ]}"#, None);
         check(r#"{"structuredContent":{"a":1}}"#, None);
         let structured = RawValue::from_string(r#"{"structuredContent":{"a":1}}"#.to_owned()).unwrap();
+        let empty = RawValue::from_string(r#"{"content":[ ],"structuredContent":{"a":1}}"#.to_owned()).unwrap();
+        let filled = r#"{"content":[{"type":"text","text":"{\"a\":1}"}],"structuredContent":{"a":1}}"#;
+        assert_eq!(CallResult::read(empty).json().get(), filled);
         let whole = r#"{"structuredContent":{"a":1},"content":[{"type":"text","text":"{\"a\":1}"}]}"#;
         assert_eq!(CallResult::read(structured).json().get(), whole);
         check(r#"{"content":[{"type":"text","text":"a"}]}"#, None);

@@ -44,6 +44,9 @@ pub enum WayError {
     /// Not an address.
     #[error("`{0}` is no address of a daemon, such as http://127.0.0.1:7311 or https://almanac.example")]
     Address(String),
+    /// An address of more than a daemon.
+    #[error("`{0}` has a path: name the daemon alone, and the view by --view")]
+    Path(String),
     /// A token, and what is asked, would be readable on the way.
     #[error("`{0}` is not this machine, so it needs https")]
     Plain(String),
@@ -110,7 +113,11 @@ impl Way {
     pub(super) fn url(url: &str, token: Option<String>) -> Result<Self, WayError> {
         let wrong = || WayError::Address(url.to_owned());
         let uri: Uri = url.parse().map_err(|_| wrong())?;
-        let host = uri.host().filter(|_| matches!(uri.path(), "" | "/")).ok_or_else(wrong)?;
+        let host = uri.host().ok_or_else(wrong)?;
+        // As clients that speak HTTP are given it.
+        if !matches!(uri.path(), "" | "/" | "/mcp" | "/mcp/") {
+            return Err(WayError::Path(url.to_owned()));
+        }
         let bare = host.trim_matches(['[', ']']);
         let with_port = |port: u16| format!("{host}:{}", uri.port_u16().unwrap_or(port));
         let place = match uri.scheme_str() {
@@ -305,7 +312,9 @@ mod tests {
         check("http://almanac.example", "needs https");
         check("http://10.0.0.1:7311", "needs https");
         check("ftp://localhost", "is no address");
-        check("http://localhost/mcp", "is no address");
+        check("http://localhost:7311/mcp", "");
+        check("https://localhost/mcp/", "");
+        check("http://localhost/mcp/work", "--view");
         check("nonsense", "is no address");
     }
 }

@@ -152,7 +152,11 @@ fn a_call_that_hangs_holds_up_no_other_call_of_its_server() {
 
 #[test]
 fn servers_that_do_not_run_are_told() {
-    let servers = format!("    a: {}}}\n    gone: {{command: [/nonexistent/x]}}\n", server("legacy"));
+    let servers = format!(
+        "    a: {}}}\n    gone: {{command: [/nonexistent/x]}}\n    \
+                           missing: {{command: [/nonexistent/y]}}\n",
+        server("legacy")
+    );
     let served = Served::start(Site::new(), &servers, "  anonymous_calls: true\n");
     served.await_server("a");
     let found = wait_for("the failure", || {
@@ -162,6 +166,19 @@ fn servers_that_do_not_run_are_told() {
     assert!(found["down"]["gone"].as_str().unwrap().contains("/nonexistent/x is not there"), "{found}");
     let refused = served.call("call_tool", json!({"name": "gone_x", "arguments": {}}));
     assert!(text(&refused).contains("the server `gone` does not run"), "{refused}");
+    // At its own address its tools have no prefix, and no other server is spoken of.
+    let own = served.ask("/mcp/server/gone", "tools/call", json!({"name": "x", "arguments": {}}));
+    let said = own["error"]["message"].as_str().unwrap();
+    assert!(said.contains("the server `gone` does not run") && !said.contains("`missing`"), "{own}");
+    let other = served.ask("/mcp/server/a", "tools/call", json!({"name": "x", "arguments": {}}));
+    assert_eq!(other["error"]["message"], "there is no tool `x` here", "{other}");
+    for (path, expected) in [
+        ("/mcp/server/gnoe", "there is no server `gnoe` here; did you mean `gone`?"),
+        ("/mcp/server/nope-nope", "there is no server `nope-nope` here"),
+        ("/mcp/al", "there is no view `al` here; did you mean `all`?"),
+    ] {
+        assert_eq!(served.ask(path, "tools/list", json!({}))["error"]["message"], expected);
+    }
 }
 
 #[test]

@@ -368,11 +368,17 @@ fn an_address_that_is_none_is_refused() {
     };
     let (code, said) = refused("http://almanac.example");
     assert!(code == Some(64) && said.contains("needs https"), "{said}");
+    let (code, said) = refused("http://127.0.0.1:7311/mcp/work");
+    assert!(code == Some(64) && said.contains("--view"), "{said}");
+    let none = almanacd().args(["mcp", "--client-timeout", "0s"]).stdin(Stdio::null()).output().unwrap();
+    assert_eq!(none.status.code(), Some(64), "{}", String::from_utf8_lossy(&none.stderr));
     let (_site, daemon) = serve_shipped();
-    let mut command = almanacd();
-    command.args(["mcp", "--url", &format!("http://{}", daemon.address)]);
-    let mut client = Client::start(command);
-    client.introduce();
-    assert!(client.ask(1, "ping", json!({}))["result"].is_object());
-    client.end();
+    for path in ["", "/mcp"] {
+        let mut command = almanacd();
+        command.args(["mcp", "--url", &format!("http://{}{path}", daemon.address)]);
+        let mut client = Client::start(command);
+        client.introduce();
+        assert!(client.ask(1, "ping", json!({}))["result"].is_object());
+        client.end();
+    }
 }

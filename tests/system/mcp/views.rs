@@ -124,6 +124,16 @@ fn a_servers_own_address_has_all_that_it_offers() {
         assert_eq!(at(method, json!({}))["error"]["code"], -32601, "{method}");
     }
     assert_eq!(served.ask("/mcp", "prompts/list", json!({}))["error"]["code"], -32601);
+    // Older clients have a way to follow resources, which this server has not.
+    let hello = json!({"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}).to_string();
+    let greeted = super::client::post(&served.daemon, "/mcp/server/a", &[], &hello);
+    let session = greeted.header("mcp-session-id").unwrap();
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": "test://a"}});
+    let headers = [("mcp-session-id", session)];
+    let refused = super::client::post(&served.daemon, "/mcp/server/a", &headers, &body.to_string()).json();
+    let message = "the server `a` does not tell of changed resources";
+    assert_eq!((&refused["error"]["code"], &refused["error"]["message"]), (&json!(-32601), &json!(message)));
 }
 
 #[test]
