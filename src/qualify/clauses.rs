@@ -257,7 +257,7 @@ fn parts(text: &str, sentence: Range<usize>, all: &mut Vec<Cut>) {
         let (before, after) = (&sentence[start..at], &sentence[begin..]);
         let is_long = words(before) >= LEAST_WORDS && words(after) >= LEAST_WORDS;
         // What is turned down stands apart, however short it is.
-        if is_long || role(before) == Role::Rejected || role(after) == Role::Rejected && words(before) > 1 {
+        if is_long || role(before) == Role::Rejected || is_rejection(&lower[begin..]) && words(before) > 1 {
             all.push(Cut { range: offset + start..offset + at, role: role(before) });
             start = begin;
             if all.len() - first >= MAX_CLAUSES {
@@ -279,6 +279,8 @@ fn parts(text: &str, sentence: Range<usize>, all: &mut Vec<Cut>) {
 fn next_cut(sentence: &str, lower: &str, start: usize, from: usize) -> Option<(usize, usize)> {
     let bytes = lower.as_bytes();
     let mut since = words(&sentence[start..from]);
+    // Each stretch between two contrasts is looked at once.
+    let (mut seen, mut is_rejected) = (start, false);
     for (at, byte) in bytes.iter().enumerate().skip(from) {
         if !matches!(byte, b' ' | b',' | b';') {
             continue;
@@ -286,7 +288,11 @@ fn next_cut(sentence: &str, lower: &str, start: usize, from: usize) -> Option<(u
         let rest = &lower[at..];
         if let Some(join) = JOINS.iter().find(|join| rest.starts_with(**join)) {
             let after = &rest[join.len()..];
-            let is_contrast = join.ends_with("but ") && role(&sentence[start..at]) == Role::Rejected;
+            let is_contrast = join.ends_with("but ") && {
+                is_rejected |= role(&sentence[seen..at]) == Role::Rejected;
+                seen = at;
+                is_rejected
+            };
             if begins_request(after) || is_contrast || is_rejection(after) {
                 return Some((at, at + join.len()));
             }
@@ -409,6 +415,8 @@ mod tests {
         );
         check("read it without using the web", &[("read it", Asked), ("without using the web", Rejected)]);
         check("I don't know the way", &[("I don't know the way", Told)]);
+        let asked = "Hey there, could you find me a hotel";
+        check(&format!("{asked} instead of a hostel"), &[(asked, Asked), ("instead of a hostel", Rejected)]);
     }
 
     proptest! {

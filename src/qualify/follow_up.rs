@@ -131,7 +131,9 @@ pub(super) fn asks_for_details(text: &str) -> bool {
 
 /// Does what it points at stand in it? "Read the file and explain it" does not lean.
 fn is_self_contained(words: &[Word]) -> bool {
-    let points = words.iter().position(|word| is_in(POINTING, &word.folded)).unwrap_or_default();
+    let points = words.iter().position(|word| is_in(POINTING, &word.folded));
+    // Else the last word does.
+    let points = points.unwrap_or(words.len().saturating_sub(1));
     words[..points].iter().filter(|word| word.kind == Kind::Telling).count() >= 2
 }
 

@@ -14,8 +14,14 @@ struct Word {
     folded: Box<str>,
 }
 
-/// Marks around a word that are not of it.
-const AROUND: [char; 16] = ['.', ',', ';', ':', '!', '?', '"', '\'', '(', ')', '[', ']', '<', '>', '`', '*'];
+/// Marks that no address, path or handle has.
+const AROUND: [char; 17] = [
+    ',', ';', '"', '\'', '(', ')', '[', ']', '<', '>', '`', '*', '\u{ff0c}', '\u{3002}', '\u{3001}', '\u{ff08}',
+    '\u{ff09}',
+];
+
+/// Marks that may end a sentence with one.
+const ENDS: [char; 4] = ['.', ':', '!', '?'];
 
 /// Words between a name and what turns it down, and how many there may be.
 const FILLERS: [&str; 16] =
@@ -49,9 +55,9 @@ impl Words {
     /// `https://solana.com`, `eth-notes.md`, `@solana/web3.js`. Its ending is left, with the dot: `vitalik.eth`.
     pub(super) fn of_prose(text: &str) -> Self {
         let mut words = Vec::new();
-        for written in text.split_whitespace() {
+        for written in text.split(|char: char| char.is_whitespace() || AROUND.contains(&char)) {
             let Self(mut own) = Self::of(written);
-            let written = written.trim_matches(AROUND);
+            let written = written.trim_matches(ENDS);
             if is_reference(written) {
                 own.fill(Word::default());
                 if let Some(last) = own.last_mut() {
@@ -200,8 +206,18 @@ mod tests {
         ] {
             check(reference, false);
         }
-        for named in ["swap 0.5 ETH.", "ETH/USDC", "(eth)", "gas on eth...", "Eth.Then what?", "0.0.12 eth", "ETH-PERP"]
-        {
+        for named in [
+            "on [ETH](https://eth.org)",
+            "ETH,see notes.md",
+            "ETH\u{ff0c}https://x.org",
+            "swap 0.5 ETH.",
+            "ETH/USDC",
+            "(eth)",
+            "gas on eth...",
+            "Eth.Then what?",
+            "0.0.12 eth",
+            "ETH-PERP",
+        ] {
             check(named, true);
         }
         let ends = |message: &str| Phrase::new(".eth").unwrap().is_in(&Words::of_prose(message));
