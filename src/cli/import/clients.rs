@@ -4,7 +4,7 @@ mod plain;
 mod references;
 mod server;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -27,6 +27,8 @@ struct Taken {
     servers: BTreeMap<String, Value>,
     /// Variables that the secrets are to be put in.
     secrets: BTreeMap<String, TakenSecret>,
+    /// Variables that some server names: each has its value already.
+    named: BTreeSet<String>,
     /// What could not be taken over, and why.
     left: Vec<String>,
     /// Is any of that missed by whoever used it?
@@ -42,12 +44,7 @@ struct TakenSecret {
 }
 
 pub(super) fn import(files: &[PathBuf], output: &mut Output) -> Exit {
-    let mut taken = Taken::default();
-    for file in files {
-        if let Err(why) = taken.file(file) {
-            taken.lose(format!("{} was left out: {why}", file.display()));
-        }
-    }
+    let taken = Taken::of(files);
     let section = json!({"mcp": {"servers": taken.servers}});
     let text = write::yaml(&section);
     let places = |secret: &TakenSecret| secret.places.join(" and of ");
@@ -64,16 +61,54 @@ pub(super) fn import(files: &[PathBuf], output: &mut Output) -> Exit {
     if taken.is_lossy { Exit::Failure } else { Exit::Success }
 }
 
+fn read(file: &Path) -> Result<Value, String> {
+    let text = fs::read_to_string(file).map_err(|error| error.to_string())?;
+    if file.extension().is_some_and(|extension| extension == "toml") {
+        return toml::from_str(&text).map_err(|error| error.to_string());
+    }
+    serde_json::from_str(&plain::plain(&text)).map_err(|error| error.to_string())
+}
+
+/// Adds the variables that a file names, whose values are elsewhere: in texts, and where Codex names them.
+fn name_variables(value: &Value, named: &mut BTreeSet<String>) {
+    match value {
+        Value::String(text) => named.extend(references::named(text)),
+        Value::Array(values) => values.iter().for_each(|value| name_variables(value, named)),
+        Value::Object(values) => {
+            for (key, value) in values {
+                match (key.as_str(), value) {
+                    ("env_vars", Value::Array(names)) => named.extend(texts(names.iter())),
+                    ("env_http_headers", Value::Object(names)) => named.extend(texts(names.values())),
+                    ("bearer_token_env_var", Value::String(name)) => drop(named.insert(name.clone())),
+                    _ => name_variables(value, named),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn texts<'v>(values: impl Iterator<Item = &'v Value>) -> impl Iterator<Item = String> {
+    values.filter_map(Value::as_str).map(str::to_owned)
+}
+
 impl Taken {
-    fn file(&mut self, file: &Path) -> Result<(), String> {
+    fn of(files: &[PathBuf]) -> Self {
+        let mut taken = Self::default();
+        let read: Vec<_> = files.iter().map(|file| (file, read(file))).collect();
+        for value in read.iter().filter_map(|(_, value)| value.as_ref().ok()) {
+            name_variables(value, &mut taken.named);
+        }
+        for (file, value) in read {
+            if let Err(why) = value.and_then(|value| taken.file(file, &value)) {
+                taken.lose(format!("{} was left out: {why}", file.display()));
+            }
+        }
+        taken
+    }
+
+    fn file(&mut self, file: &Path, value: &Value) -> Result<(), String> {
         let name = file.display().to_string();
-        let text = fs::read_to_string(file).map_err(|error| error.to_string())?;
-        let is_toml = file.extension().is_some_and(|extension| extension == "toml");
-        let value: Value = if is_toml {
-            toml::from_str(&text).map_err(|error| error.to_string())?
-        } else {
-            serde_json::from_str(&plain::plain(&text)).map_err(|error| error.to_string())?
-        };
         let sections: Vec<_> = KEYS.iter().filter_map(|key| section(value.get(*key)?)).collect();
         let of_projects = value["projects"].as_object().into_iter().flatten();
         let of_projects = of_projects.filter(|(_, project)| project["mcpServers"].as_object().is_some_and(has_any));
@@ -93,7 +128,7 @@ impl Taken {
     fn server(&mut self, file: &str, name: &str, settings: &Value) {
         let place = format!("{file}: {name}");
         let own = plain_name(name);
-        let draft = match ServerDraft::read(&self.secrets, (file, &place), &own, settings) {
+        let draft = match ServerDraft::read((&self.secrets, &self.named), (file, &place), &own, settings) {
             Ok(draft) => draft,
             Err(left) => {
                 self.left.push(format!("{place} was left out: {}", left.why));
@@ -178,14 +213,33 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(file);
         fs::write(&path, text).unwrap();
-        let mut taken = Taken::default();
-        taken.file(&path).unwrap();
+        let taken = Taken::of(&[path]);
         let names: Vec<&str> = taken.secrets.keys().map(String::as_str).collect();
         assert_eq!(json!(taken.servers), *servers, "{text}");
         assert_eq!((names.join(" ").as_str(), taken.left.len()), (secrets, left), "{text} {:?}", taken.left);
         let places: Vec<_> = taken.secrets.values().flat_map(|secret| &secret.places).collect();
         assert!(!format!("{:?} {places:?} {:?}", taken.servers, taken.left).contains("s3cret"));
         taken
+    }
+
+    #[test]
+    fn a_secret_takes_no_variable_that_another_names() {
+        for servers in [["a", "b"], ["b", "a"]] {
+            let env = |server: &str| if server == "a" { "${API_KEY}" } else { "s3cret" };
+            let of =
+                |server: &str| format!(r#""{server}": {{"command": "x", "env": {{"API_KEY": "{}"}}}}"#, env(server));
+            let text = format!(r#"{{"mcpServers": {{{}}}}}"#, servers.map(of).join(","));
+            let expected = json!({
+                "a": {"command": ["x"], "env": {"API_KEY": "${env:API_KEY}"}},
+                "b": {"command": ["x"], "env": {"API_KEY": "${env:B_API_KEY}"}},
+            });
+            check("c.json", &text, &expected, "B_API_KEY", 0);
+        }
+        let text =
+            r#"{"mcpServers": {"a": {"command": "x", "env": {"API_KEY": "${A}s3cret", "PASSWORD": "x${s3cret-}y"}}}}"#;
+        let expected = json!({"a": {"command": ["x"], "env": {"PASSWORD": "${env:PASSWORD}"}}});
+        let taken = check("c.json", text, &expected, "PASSWORD", 2);
+        assert!(taken.is_lossy);
     }
 
     #[test]
@@ -329,7 +383,7 @@ mod tests {
             let path = directory.path().join(file);
             fs::write(&path, text).unwrap();
             let mut taken = Taken::default();
-            match (taken.file(&path), expected) {
+            match (read(&path).and_then(|value| taken.file(&path, &value)), expected) {
                 (Ok(()), Ok(is_lossy)) => assert_eq!(taken.is_lossy, is_lossy, "{file}: {:?}", taken.left),
                 (Err(why), Err(part)) => assert!(why.contains(part), "{file}: {why}"),
                 (other, _) => panic!("{file}: {other:?}"),

@@ -88,6 +88,30 @@ pub(super) fn referring(text: &str, home: Option<&str>, mut variable: impl FnMut
     read
 }
 
+/// The variables that a text names, without those that have a default in it.
+pub(super) fn named(text: &str) -> Vec<String> {
+    let mut named = Vec::new();
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once('{') {
+        let Some((inside, after)) = behind.split_once('}') else { break };
+        if let Inside::Variable(name) = inside_of(inside, before.ends_with('$'), None) {
+            named.push(name.to_owned());
+        }
+        rest = after;
+    }
+    named
+}
+
+/// Is nothing of a text in clear but the word for the kind of a token?
+pub(super) fn is_all_reference(text: &str) -> bool {
+    let mut rest = text.to_owned();
+    while let Some((start, end)) = rest.find("${env:").and_then(|at| Some((at, at + rest[at..].find('}')?))) {
+        rest.replace_range(start..=end, " ");
+    }
+    let mut words = rest.split(|char: char| !char.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.all(|word| ["bearer", "basic", "token"].contains(&&*word.to_ascii_lowercase()))
+}
+
 fn inside_of<'t>(inside: &'t str, has_dollar: bool, home: Option<&str>) -> Inside<'t> {
     let is_name =
         |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
@@ -117,6 +141,18 @@ fn inside_of<'t>(inside: &'t str, has_dollar: bool, home: Option<&str>) -> Insid
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_named_and_what_is_in_clear_are_told_apart() {
+        assert_eq!(named("${A}/{env:B} ${env:C} ${D:-x} {E} ${"), ["A", "B", "C"]);
+        let check = |text: &str, expected: bool| assert_eq!(is_all_reference(text), expected, "{text}");
+        check("${env:A}", true);
+        check("Bearer ${env:A}", true);
+        check("${env:A}:${env:B}", true);
+        check("${env:A}s3cret", false);
+        check("Bearer sk-live${env:A}", false);
+        check("", true);
+    }
 
     #[test]
     fn what_stands_elsewhere_is_referred_to() {

@@ -1,13 +1,13 @@
 //! One server of a client's, in the words of `mcp.servers`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
 use super::TakenSecret;
-use super::references::{Referring, referring};
+use super::references::{Referring, is_all_reference, referring};
 use crate::upstream::is_secret_key;
 
 /// Why a server is left out, and whether whoever used it misses it.
@@ -33,6 +33,8 @@ pub(super) struct ServerDraft {
 struct Reading<'r> {
     /// What other servers have in the environment.
     known: &'r BTreeMap<String, TakenSecret>,
+    /// Variables that some server names, which have a value of their own.
+    named: &'r BTreeSet<String>,
     file: &'r str,
     place: &'r str,
     own: &'r str,
@@ -47,9 +49,9 @@ const TRANSPORTS: [&str; 7] =
 
 impl ServerDraft {
     /// Of a client's `settings` of a server, in a file and a place of it; it is called `own` here. `known` are the
-    /// secrets of others.
+    /// secrets of others, and `named` the variables that some server names.
     pub(super) fn read(
-        known: &BTreeMap<String, TakenSecret>,
+        (known, named): (&BTreeMap<String, TakenSecret>, &BTreeSet<String>),
         (file, place): (&str, &str),
         own: &str,
         settings: &Value,
@@ -57,7 +59,7 @@ impl ServerDraft {
         let missed = |why: &str| LeftOut { why: why.to_owned(), is_missed: true };
         let rest = settings.as_object().cloned().ok_or_else(|| missed("its settings are no mapping"))?;
         let home = env::var("HOME").ok().filter(|home| !home.is_empty());
-        let mut reading = Reading { known, file, place, own, rest, home, draft: Self::default() };
+        let mut reading = Reading { known, named, file, place, own, rest, home, draft: Self::default() };
         if reading.take_if("disabled", |value| value == true).is_some()
             || reading.take_if("enabled", |value| value == false).is_some()
         {
@@ -145,7 +147,7 @@ impl Reading<'_> {
     }
 
     /// A client's text in our words; what cannot be said is told of `key`.
-    fn referring(&mut self, key: &str, text: &str) -> Referring {
+    fn referring(&mut self, key: &str, text: &str, is_secret: bool) -> Referring {
         let home = self.home.clone();
         let read = referring(text, home.as_deref(), |input| {
             let name = plain_variable(input);
@@ -156,6 +158,8 @@ impl Reading<'_> {
             self.variable(names, &value, of)
         });
         for lost in &read.lost {
+            // What stands in it may be a secret.
+            let lost = if is_secret { "it has what the client alone knows, and is a text here" } else { lost };
             self.lose(format!("`{key}`: {lost}"));
         }
         read
@@ -163,7 +167,7 @@ impl Reading<'_> {
 
     /// A value that is no secret by its name.
     fn expanded(&mut self, key: &str, text: &str) -> Referring {
-        let read = self.referring(key, text);
+        let read = self.referring(key, text, false);
         if let Some(name) = &read.defaulted {
             let what = format!("`{key}` has the default of `${{{name}:-…}}`, whatever {name} is: there are none here");
             self.lose(what);
@@ -178,7 +182,7 @@ impl Reading<'_> {
         let mut names = [first, second.clone()].into_iter().chain(more);
         let is_free = |name: &String| {
             let taken = self.draft.secrets.get(name).or_else(|| self.known.get(name));
-            taken.is_none_or(|secret| secret.value == value)
+            !self.named.contains(name) && taken.is_none_or(|secret| secret.value == value)
         };
         let name = names.find(is_free).unwrap_or(second);
         let fresh = || TakenSecret { value: value.to_owned(), places: Vec::new() };
@@ -199,9 +203,18 @@ impl Reading<'_> {
                 return None;
             }
         };
-        let read = if is_secret { self.referring(key, &text) } else { self.expanded(key, &text) };
-        if !is_secret || read.has_variable || read.text.is_empty() {
+        let read = if is_secret { self.referring(key, &text, true) } else { self.expanded(key, &text) };
+        if !is_secret || read.text.is_empty() {
             return Some(read.text);
+        }
+        if read.has_variable {
+            let is_hidden = is_all_reference(&read.text);
+            if !is_hidden {
+                self.lose(format!(
+                    "`{of}`: `{key}` was left out: it has a secret beside a variable; name one for both"
+                ));
+            }
+            return is_hidden.then_some(read.text);
         }
         let place = format!("{}: {key}", self.place);
         // One with a default has a variable already.
