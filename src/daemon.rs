@@ -211,12 +211,13 @@ pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<
     if let Some(llm) = start_llm(&config, &metrics) {
         engine.install_llm(llm);
     }
-    let context = Context::new(engine, metrics, Arc::clone(&control), mcp);
+    let context = Context::new(engine, metrics, Arc::clone(&control), Arc::clone(&mcp));
     let service = Service::new(context, tokens, &config.http).map_err(|error| DaemonError::Build(error.to_string()))?;
     let ending = runtime.block_on(serve(&config, &Arc::new(service), &control, sockets, signals));
     runtime.block_on(upstreams.stop(Duration::ZERO));
     plugins.stop();
-    // Nobody asks any more, and calls that were cut short are recorded.
+    // Nobody asks any more.
+    runtime.block_on(mcp.all_recorded(CUT_SHORT));
     control.engine().store().take_leave();
     runtime.shutdown_timeout(Duration::from_millis(100));
     ending
@@ -294,6 +295,9 @@ fn replay(engine: &Engine) -> bool {
         .emit();
     outcome.is_ok()
 }
+
+/// How long calls that were cut short may take to be recorded.
+const CUT_SHORT: Duration = Duration::from_secs(1);
 
 /// Between two looks whether a store that could not be opened has come back; it tries once a second itself.
 const HISTORY_LOOK: Duration = Duration::from_millis(250);

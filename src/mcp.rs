@@ -47,6 +47,7 @@ mod work;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{Semaphore, watch};
 
@@ -114,6 +115,11 @@ pub struct McpParts {
 }
 
 impl Mcp {
+    /// Waits until all calls are recorded that have ended or are cut short, for so long at most.
+    pub async fn all_recorded(&self, limit: Duration) {
+        self.relay.all_recorded(limit).await;
+    }
+
     /// A door whose sessions are known by the key in `state_dir`, with `max_streams` open streams at most.
     ///
     /// # Errors

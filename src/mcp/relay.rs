@@ -29,7 +29,8 @@ use std::time::{Duration, SystemTime};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use task::Begin;
-use tokio::time::{Instant, sleep_until};
+use tokio::sync::RwLock;
+use tokio::time::{Instant, sleep_until, timeout};
 
 pub(super) use arguments::faults as argument_faults;
 pub(super) use handles::{Fetch, schema as handle_schema};
@@ -77,9 +78,16 @@ pub(super) struct Relay {
     searches: Searches,
     parked: ParkingPlace<Waiting>,
     parked_requests: ParkingPlace<OpenRequest>,
+    /// Held by each call until it is recorded.
+    unrecorded: Arc<RwLock<()>>,
 }
 
 impl Relay {
+    /// Waits until all calls are recorded that have ended or are cut short, for so long at most.
+    pub(super) async fn all_recorded(&self, limit: Duration) {
+        let _ = timeout(limit, self.unrecorded.write()).await;
+    }
+
     /// Can one more of the tenant wait for its client?
     fn can_park(&self, tenant: &str) -> bool {
         let waiting = self.parked.count(tenant) + self.parked_requests.count(tenant);

@@ -12,6 +12,7 @@ use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderName};
 use hyper::{Method, Request, Response, StatusCode};
 use parking_lot::Mutex;
 use serde_json::value::RawValue;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::RwLock;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Interval, interval, sleep, timeout};
@@ -131,6 +132,7 @@ impl Bridge {
             unanswered = self.last_answers(&mut work, LAST_ANSWERS) => unanswered,
             // Nobody reads any more.
             () = orphaned(parent, looks) => 0,
+            () = terminated() => 0,
         };
         let _ = timeout(LAST_WORDS, self.end_session()).await;
         unanswered == 0
@@ -145,13 +147,15 @@ impl Bridge {
             }
             is_wanted
         });
-        let _ = timeout(limit, async { while work.join_next().await.is_some() {} }).await;
+        let has_unanswered = || !self.running.lock().is_empty();
+        let _ = timeout(limit, async { while has_unanswered() && work.join_next().await.is_some() {} }).await;
         let unanswered = std::mem::take(&mut *self.running.lock());
         for (id, request) in &unanswered {
             request.task.abort();
             let text = format!("not answered within {} s of the input's end; the call may have run", limit.as_secs());
             self.output.write(&Envelope::write_error(Some(id), &ErrorObject::new(code::INTERNAL, text)));
         }
+        let _ = timeout(LAST_WORDS, async { while work.join_next().await.is_some() {} }).await;
         unanswered.len()
     }
 
@@ -385,6 +389,14 @@ impl Bridge {
             }
         }
         request
+    }
+}
+
+/// Until somebody asks this to end, who gives a moment for it.
+async fn terminated() {
+    match signal(SignalKind::terminate()) {
+        Ok(mut asked) => drop(asked.recv().await),
+        Err(_) => std::future::pending().await,
     }
 }
 

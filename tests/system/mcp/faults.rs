@@ -36,6 +36,17 @@ fn a_death_is_an_error_to_each_call_and_recorded_once() {
 }
 
 #[test]
+fn a_call_that_a_stop_cuts_short_is_recorded() {
+    let served = Served::one("legacy");
+    let handed = served.call("call_tool", json!({"name": "a_sleep", "arguments": {"ms": 60_000}, "wait_seconds": 0}));
+    assert_ne!(handed["isError"], true, "{handed}");
+    let in_flight = r#"almanac_mcp_calls_in_flight{server="a"}"#;
+    wait_until("the call", || served.daemon.metric(in_flight) == Some(1.0));
+    let served = served.restart(&format!("    a: {}}}\n", server("legacy")), "  anonymous_calls: true\n");
+    assert_eq!(served.recorded("a_sleep"), 1);
+}
+
+#[test]
 fn whoever_asks_first_is_told_what_servers_list() {
     for _ in 0..4 {
         let served =
