@@ -4,6 +4,10 @@
 //! or ask for more, those that point at something, and, once both are taken away, what is left. If nothing is left, or
 //! only names of networks and assets, the message before is meant; if something is, both are.
 
+use std::sync::LazyLock;
+
+use foldhash::HashSet;
+
 use super::stop_words;
 use crate::text::analysis;
 
@@ -196,7 +200,9 @@ fn is_amount(folded: &str) -> bool {
 
 /// Is it, in lower case, a word that goes on with what was said, or ends it?
 pub(super) fn is_word(folded: &str) -> bool {
-    [AGREEING, CONTENT, MORE, ENDING].iter().any(|list| is_in(list, folded))
+    static WORDS: LazyLock<HashSet<&str>> =
+        LazyLock::new(|| [AGREEING, CONTENT, MORE, ENDING].into_iter().flat_map(str::split_ascii_whitespace).collect());
+    WORDS.contains(folded)
 }
 
 fn is_stop_word(word: &str) -> bool {

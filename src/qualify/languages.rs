@@ -48,9 +48,17 @@ impl<'t> Stretch<'t> {
     }
 }
 
+/// The same as [`dictionary::fold`], without a copy of most words.
+fn folded(word: &str) -> Cow<'_, str> {
+    let is_folded = word.bytes().all(|byte| byte.is_ascii_lowercase());
+    if is_folded { word.into() } else { dictionary::fold(word).into() }
+}
+
 /// A word of the dictionary's form: one that is written apart has hyphens.
 fn fold(word: &str) -> String {
-    dictionary::fold(word).replace([' ', '\'', '\u{2019}'], "-")
+    const APART: [char; 3] = [' ', '\'', '\u{2019}'];
+    let folded = dictionary::fold(word);
+    if folded.contains(APART) { folded.replace(APART, "-") } else { folded }
 }
 
 /// The text in English, word by word; the text itself if it is English, or of a language that is not known.
@@ -215,7 +223,7 @@ fn stretches(text: &str) -> Vec<Stretch<'_>> {
             let first = all.len().checked_sub(2 * parts - 1)?;
             let is_apart = all[first..].iter().all(|part| part.word().is_some() || part.joins());
             let begins = all[first].word().filter(|_| is_apart)?;
-            let is_known = dictionary.may_go_on(&dictionary::fold(begins)) && {
+            let is_known = dictionary.may_go_on(&folded(begins)) && {
                 let words: Vec<_> = all[first..].iter().filter_map(|part| part.word()).map(dictionary::fold).collect();
                 dictionary.is_latin_word(&words.join("-"))
             };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::phrase::{Keyword, Phrase, Words, stems};
+use super::phrase::{Keyword, Phrase, Words, may_refer, stems};
 use super::{Categories, Category};
 use crate::qualify::Index;
 use crate::qualify::message::MAX_BYTES;
@@ -163,10 +163,12 @@ impl CategoryIndex {
     /// What the message says of each category, in their order.
     pub(in crate::qualify) fn mentions(&self, text: &str) -> Vec<Mention> {
         let text = head(text, MAX_BYTES);
-        let (words, prose, stems) = (Words::of(text), Words::of_prose(text), stems(text));
-        let words_for = |held: &Held| if held.is_of_networks() { &prose } else { &words };
+        let (words, stems) = (Words::of(text), stems(text));
+        let apart = may_refer(text).then(|| Words::of_prose(text));
+        let prose = apart.as_ref().unwrap_or(&words);
+        let words_for = |held: &Held| if held.is_of_networks() { prose } else { &words };
         let on_network = |held: &&Held| held.is_of_networks();
-        let in_full = |name: &Phrase| !name.is_ending() && name.is_in(&prose);
+        let in_full = |name: &Phrase| !name.is_ending() && name.is_in(prose);
         let says_network = self.categories.iter().filter(on_network).any(|held| held.names.iter().any(in_full));
         let counts = |name: &&Phrase| !(says_network && name.is_ending());
         let mention = |held: &Held| Mention {

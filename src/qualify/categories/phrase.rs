@@ -54,6 +54,9 @@ impl Words {
     /// The same, but what refers to something by address, path or handle has no words that a name could be found in:
     /// `https://solana.com`, `eth-notes.md`, `@solana/web3.js`. Its ending is left, with the dot: `vitalik.eth`.
     pub(super) fn of_prose(text: &str) -> Self {
+        if !may_refer(text) {
+            return Self::of(text);
+        }
         let mut words = Vec::new();
         for written in text.split(|char: char| char.is_whitespace() || AROUND.contains(&char)) {
             let Self(mut own) = Self::of(written);
@@ -90,6 +93,11 @@ impl Words {
     pub(super) fn written(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|word| &*word.written)
     }
+}
+
+/// Has a text a mark that addresses, paths and handles have? Most have none, and are split once.
+pub(super) fn may_refer(text: &str) -> bool {
+    text.bytes().any(|byte| matches!(byte, b'.' | b'/' | b'@' | b'~'))
 }
 
 /// An address, a path or a handle: a dot or a slash stands inside that a letter follows, as no sentence ends.
