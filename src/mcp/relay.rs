@@ -22,6 +22,7 @@ mod task_questions;
 mod tasks;
 pub(super) mod translate;
 mod under_way;
+mod unrecorded;
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -29,8 +30,8 @@ use std::time::{Duration, SystemTime};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use task::Begin;
-use tokio::sync::RwLock;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until};
+use unrecorded::UnrecordedCalls;
 
 pub(super) use arguments::faults as argument_faults;
 pub(super) use handles::{Fetch, schema as handle_schema};
@@ -78,14 +79,13 @@ pub(super) struct Relay {
     searches: Searches,
     parked: ParkingPlace<Waiting>,
     parked_requests: ParkingPlace<OpenRequest>,
-    /// Held by each call until it is recorded.
-    unrecorded: Arc<RwLock<()>>,
+    unrecorded: UnrecordedCalls,
 }
 
 impl Relay {
     /// Waits until all calls are recorded that have ended or are cut short, for so long at most.
     pub(super) async fn all_recorded(&self, limit: Duration) {
-        let _ = timeout(limit, self.unrecorded.write()).await;
+        self.unrecorded.none_left(limit).await;
     }
 
     /// Can one more of the tenant wait for its client?

@@ -153,7 +153,7 @@ fn limit_of(forecast: &Forecast) -> Duration {
 
 impl CallTask {
     async fn run(self) {
-        let _unrecorded = Arc::clone(&self.door.relay.unrecorded).read_owned().await;
+        let _unrecorded = self.door.relay.unrecorded.begin().await;
         let (reply, metadata) = self.ask_and_expect().await;
         let Self { door, call, facts, log, .. } = self;
         let ran_for = call.sent.get().map(std::time::Instant::elapsed);
