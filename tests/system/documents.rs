@@ -9,7 +9,8 @@ use tempfile::TempDir;
 
 use crate::daemon::{Daemon, Site, almanacd, below, document, shipped, wait_for, wait_until};
 
-fn run(command: &mut Command) -> (i32, String, String) {
+/// The exit code, and what is said on both streams.
+pub fn run(command: &mut Command) -> (i32, String, String) {
     let output = command.output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))

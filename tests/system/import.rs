@@ -2,18 +2,11 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
 
 use tempfile::TempDir;
 
 use crate::daemon::almanacd;
-
-/// The exit code, and what is said on both streams.
-fn run(command: &mut Command) -> (i32, String, String) {
-    let output = command.output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
-}
+use crate::documents::run;
 
 #[test]
 fn servers_of_clients_are_taken_over_file_by_file() {
