@@ -174,6 +174,11 @@ impl Progress {
             || !matches!(self.phase.load(Ordering::Relaxed), WORKING | ANSWERING | STREAMING)
     }
 
+    /// The same of a connection that broke. A body that is still read will not come to its end.
+    pub(super) fn reports_failure(&self) -> bool {
+        self.reports_end() || self.is_unread.load(Ordering::Relaxed)
+    }
+
     /// How long until a limit is broken, or which one is.
     pub(super) fn check(&self, limits: &Settings) -> Result<Duration, Overdue> {
         let (limit, overdue, since) = match self.phase.load(Ordering::Relaxed) {

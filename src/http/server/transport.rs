@@ -19,8 +19,8 @@ const MAX_LINGER_BYTES: usize = 256 << 20;
 
 /// A socket and the progress of its connection.
 ///
-/// A client may close its side once it has asked. That end is withheld while an answer is worked on that is owed all
-/// the same; otherwise hyper is told of it at once, and gives the work up.
+/// A client may close its side once it has asked, or go altogether. That is withheld while work goes on that is done
+/// all the same; otherwise hyper is told of it at once, and gives the work up.
 #[derive(Debug)]
 pub(super) struct Transport<T> {
     inner: T,
@@ -56,11 +56,11 @@ impl<T: AsyncRead + Unpin> AsyncRead for Transport<T> {
                     self.progress.read();
                     return Poll::Ready(Ok(()));
                 }
-                Poll::Ready(Ok(())) => {
+                Poll::Ready(Err(error)) if self.progress.reports_failure() => return Poll::Ready(Err(error)),
+                Poll::Ready(_) => {
                     self.has_ended = true;
                     self.progress.ended();
                 }
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => {
                     self.progress.found_nothing();
                     return Poll::Pending;
@@ -130,5 +130,45 @@ fn taken(written: &Poll<io::Result<usize>>) -> Option<usize> {
         Poll::Ready(Ok(bytes)) => Some(*bytes),
         Poll::Ready(Err(_)) => Some(0),
         Poll::Pending => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+
+    /// A peer that resets the connection.
+    struct Gone;
+
+    impl AsyncRead for Gone {
+        fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()))
+        }
+    }
+
+    #[test]
+    fn work_that_is_done_all_the_same_outlives_its_client() {
+        let check = |begin: fn(&Progress), is_told: bool| {
+            let progress = Arc::new(Progress::new(None));
+            begin(&progress);
+            let mut transport = Transport::new(Gone, Arc::clone(&progress));
+            let mut space = [0; 16];
+            let mut context = Context::from_waker(Waker::noop());
+            let polled = Pin::new(&mut transport).poll_read(&mut context, &mut ReadBuf::new(&mut space));
+            assert_eq!(matches!(polled, Poll::Ready(Err(_))), is_told);
+            assert_eq!(polled.is_pending(), !is_told);
+        };
+        check(|_| (), true);
+        check(|progress| progress.request_began(false), false);
+        check(|progress| progress.request_began(true), true);
+        check(
+            |progress| {
+                progress.request_began(false);
+                progress.set_unread(true);
+            },
+            true,
+        );
     }
 }
