@@ -9,6 +9,7 @@ mod grace;
 mod index_renewal;
 mod lane;
 pub mod learner;
+mod learning_group;
 pub mod memory;
 mod memory_purge;
 pub mod memory_relations;
@@ -33,7 +34,8 @@ use tokio::sync::{Notify, watch};
 
 pub use estimate::{Acquaintance, Asked, Estimate};
 pub use generation::{Generation, ListedTools, ToolFilter};
-use learner::{ForecastVerdict, Learner, Learnt};
+use learner::{DurableCalls, ForecastVerdict, Learner, Learnt};
+use learning_group::LearningGroup;
 use proposer::Proposer;
 pub use qualifier::Missed;
 use qualifier::Qualifier;
@@ -69,6 +71,7 @@ pub struct Engine {
     purged: Arc<Notify>,
     store: Arc<dyn Store>,
     learner: Learner,
+    learning: LearningGroup,
     missing_history: ArcSwapOption<String>,
     /// Whoever proposes next tools by rules, once there is one.
     proposer: OnceLock<Arc<dyn Proposer>>,
@@ -117,6 +120,7 @@ impl Engine {
             purged: Arc::default(),
             store,
             learner: Learner::new(defaults, timing.blank()),
+            learning: LearningGroup::default(),
             missing_history: ArcSwapOption::empty(),
             proposer: OnceLock::new(),
             llm: OnceLock::new(),
@@ -342,23 +346,23 @@ impl Engine {
     pub async fn record(&self, batch: Vec<Execution>) -> Result<RecordedCalls, StoreError> {
         let stored = self.store.append(batch.clone())?.durable().await?;
         let ids: Vec<i64> = stored.ids.iter().copied().flatten().collect();
-        let (new, samples): (Vec<Execution>, Vec<u64>) = batch
+        let (executions, samples): (Vec<Execution>, Vec<u64>) = batch
             .into_iter()
             .zip(stored.samples)
             .filter_map(|(execution, samples)| Some((execution, samples?)))
             .unzip();
-        let generation = self.current.load();
-        let lessons = self.learner.observe(&new, &samples, &stored.transitions, generation.catalog());
+        let new = Arc::new(DurableCalls { executions, samples, transitions: stored.transitions });
+        let learn = |group: &[Arc<DurableCalls>]| self.learner.observe(group, self.current.load().catalog());
+        let lessons = self.learning.learn(&new, learn).await;
         let predicted = ids.into_iter().zip(&lessons).filter_map(|(id, lesson)| Some((id, lesson.predicted?)));
         self.store.keep_predicted(predicted.collect());
         let mut notes = Notepad::new(&*self.store);
-        self.qualifier.observe(&generation, &mut notes, &new);
-        drop(generation);
+        self.qualifier.observe(&self.current.load(), &mut notes, &new.executions);
         if let Ok(noted) = notes.close() {
             // The calls are durable, which is what was promised; the store says itself what troubles it.
             let _ = noted.durable().await;
         }
-        for (execution, lesson) in new.iter().zip(&lessons) {
+        for (execution, lesson) in new.executions.iter().zip(&lessons) {
             ExecutionRecorded {
                 tenant: &execution.tenant,
                 session: execution.session.as_deref(),
@@ -370,7 +374,8 @@ impl Engine {
             }
             .emit(&self.metrics);
         }
-        let calls = new.into_iter().zip(lessons.into_iter().map(|lesson| lesson.verdict)).collect();
+        let calls = Arc::unwrap_or_clone(new).executions;
+        let calls = calls.into_iter().zip(lessons.into_iter().map(|lesson| lesson.verdict)).collect();
         Ok(RecordedCalls { calls, degraded: stored.degraded })
     }
 

@@ -1,5 +1,6 @@
 //! What is learnt from calls that ended: one owner observes and publishes, readers hold what was published last.
 
+use std::borrow::Borrow;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -51,6 +52,17 @@ impl Learnt {
     }
 }
 
+/// Calls of one request that are durable.
+#[derive(Debug, Clone, Default)]
+pub struct DurableCalls {
+    /// In their order.
+    pub executions: Vec<Execution>,
+    /// The lifetime counts of their keys, as the store has them.
+    pub samples: Vec<u64>,
+    /// What the store counted of sessions.
+    pub transitions: Arc<[Transition]>,
+}
+
 /// Records that were learnt while the history before them is missing, with the counts of their keys.
 #[derive(Debug, Default)]
 struct Since {
@@ -62,7 +74,8 @@ struct Since {
 const MAX_SINCE: usize = 20_000;
 
 impl Since {
-    fn note(&mut self, executions: &[Execution], samples: &[u64], transitions: &[Transition]) {
+    fn note(&mut self, calls: &DurableCalls) {
+        let DurableCalls { executions, samples, transitions } = calls;
         self.executions.extend(executions.iter().cloned().zip(samples.iter().copied()));
         self.transitions.extend(transitions.iter().cloned());
         self.executions.drain(..self.executions.len().saturating_sub(MAX_SINCE));
@@ -195,21 +208,22 @@ impl Learner {
         });
     }
 
-    /// Learns from calls that ended, in their order, and publishes. `samples` are the lifetime counts of their keys as
-    /// the store has them, and `transitions` what it counted of sessions. Says how each call compares with its
-    /// forecast, and what that was.
-    pub fn observe(
-        &self,
-        executions: &[Execution],
-        samples: &[u64],
-        transitions: &[Transition],
-        catalog: &Catalog,
-    ) -> Vec<LearntCall> {
+    /// Learns from the calls of each request and publishes once. Says how each call compares with its forecast, and
+    /// what that was.
+    pub fn observe(&self, group: &[impl Borrow<DurableCalls>], catalog: &Catalog) -> Vec<Vec<LearntCall>> {
         self.learnt.update(|learnt| {
-            let lessons = self.learn(learnt, executions, samples, catalog);
-            learnt.follow(executions, transitions);
-            if let Some(since) = &mut *self.since.lock() {
-                since.note(executions, samples, transitions);
+            let mut told: Option<&Arc<[Transition]>> = None;
+            let mut lessons = Vec::with_capacity(group.len());
+            for calls in group.iter().map(Borrow::borrow) {
+                let DurableCalls { executions, samples, transitions } = calls;
+                lessons.push(self.learn(learnt, executions, samples, catalog));
+                // Those that were stored together are told the same.
+                let is_known = told.is_some_and(|told| Arc::ptr_eq(told, transitions));
+                learnt.follow(executions, if is_known { &[] } else { transitions });
+                told = Some(transitions);
+                if let Some(since) = &mut *self.since.lock() {
+                    since.note(calls);
+                }
             }
             lessons
         })
@@ -350,18 +364,22 @@ mod tests {
             let followed = Followed { executions, counts: vec![count(samples)], ..Followed::default() };
             learner.follow(&followed, &catalog);
         };
+        let observe = |samples: u64| {
+            let calls = DurableCalls { executions: calls(1), samples: vec![samples], ..DurableCalls::default() };
+            learner.observe(&[calls], &catalog);
+        };
         // Its own call was counted together with three of others that are heard of later.
-        learner.observe(&calls(1), &[4], &[], &catalog);
+        observe(4);
         check(1, 4);
         follow(calls(3), 4);
         check(4, 4);
-        learner.observe(&calls(1), &[5], &[], &catalog);
+        observe(5);
         check(5, 5);
         // Of many only the last are told.
         follow(calls(2), 105);
         check(7, 105);
         // What was counted before its own latest call says nothing new.
-        learner.observe(&calls(1), &[107], &[], &catalog);
+        observe(107);
         follow(calls(1), 106);
         check(9, 107);
     }
