@@ -21,7 +21,7 @@ pub struct Settings {
 /// Prices by the model's name.
 pub type PriceTable = BTreeMap<String, Prices>;
 
-/// TokenCounts of a turn.
+/// Tokens of a turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TokenCounts {
     /// All input, cached or not.
@@ -39,7 +39,7 @@ pub struct TokenCounts {
 pub struct TooMuchCached(u64);
 
 impl TokenCounts {
-    /// TokenCounts that were worked on: input and output without what came from a cache.
+    /// Tokens that were worked on: input and output without what came from a cache.
     pub fn total(&self) -> u64 {
         self.input.saturating_add(self.output).saturating_sub(self.cached)
     }
@@ -54,7 +54,7 @@ impl TokenCounts {
 /// Dollars that a price may be at most; more is a mistake of unit.
 pub const MAX_PRICE: f64 = 1e6;
 
-/// TokenCounts that a count may be at most.
+/// Tokens that a count may be at most.
 pub const MAX_TOKENS: u64 = 1 << 40;
 
 /// US dollars for a million tokens of each kind.

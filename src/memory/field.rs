@@ -6,12 +6,11 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::json;
 use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 use super::id::MAX_PART;
 use crate::strict::bounds::length;
 use crate::strict::pattern::PART;
-use crate::strict::values::OneOrMany;
+use crate::strict::values::{OneOrMany, moment};
 use crate::strict::{At, FromNode, Node, Violation};
 
 /// A moment as its writer spelt it, in RFC 3339.
@@ -34,8 +33,7 @@ impl Moment {
 
 /// Microseconds since the epoch of a moment in RFC 3339.
 pub fn micros(text: &str) -> Option<i64> {
-    let moment = OffsetDateTime::parse(text, &Rfc3339).ok()?;
-    i64::try_from(moment.unix_timestamp_nanos() / 1000).ok()
+    i64::try_from(moment(text)?.unix_timestamp_nanos() / 1000).ok()
 }
 
 /// The moment so many microseconds after the epoch, in RFC 3339 and UTC.

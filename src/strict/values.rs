@@ -4,7 +4,15 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
 use super::{At, FromNode, Node, Violation};
+
+/// The moment that a text tells in RFC 3339, with a time and an offset.
+pub fn moment(text: &str) -> Option<OffsetDateTime> {
+    OffsetDateTime::parse(text, &Rfc3339).ok()
+}
 
 /// Seconds of a day.
 const DAY: u64 = 24 * 60 * 60;

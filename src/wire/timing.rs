@@ -11,7 +11,7 @@ use crate::plugin_host::ComplexityLevel;
 use crate::session::turns::Used;
 use crate::strict::decode::MAX_WHOLE;
 use crate::strict::pattern::{LABEL, MODE, NAME};
-use crate::strict::values::{MAX_LABEL, label};
+use crate::strict::values::{MAX_LABEL, label, moment};
 use crate::strict::{At, FaultCode, Fields, FromNode, Node};
 use crate::timing::execution::MAX_DURATION_MS;
 use crate::timing::key::check_mode;
@@ -381,7 +381,7 @@ pub struct ExecutionBody {
     #[schemars(default, length(max = MAX_LABEL), regex(pattern = LABEL))]
     #[node(read = label)]
     pub session_id: Option<String>,
-    /// When it ended: RFC 3339, or milliseconds since the epoch; now by default.
+    /// When it ended: RFC 3339, UTC where it has no offset, or milliseconds since the epoch; now by default.
     #[schemars(default)]
     pub timestamp: Option<Timestamp>,
     /// A second record with this key is the same call told again.
@@ -522,15 +522,39 @@ impl FromNode for Timestamp {
     fn from_node(node: Node, at: &mut At) -> Option<Self> {
         let millis = match &node {
             Node::Number(number) => number.as_i64().filter(|millis| *millis >= 0),
-            Node::String(text) => humantime::parse_rfc3339_weak(text)
-                .ok()
-                .and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok())
-                .map(|since| since.as_millis() as i64),
+            // Many programs leave the offset away, and mean UTC.
+            Node::String(text) => moment(text)
+                .or_else(|| moment(&format!("{text}Z")))
+                .map(|moment| (moment.unix_timestamp_nanos() / 1_000_000) as i64)
+                .filter(|millis| *millis >= 0),
             _ => None,
         };
         if millis.is_none() {
             at.wrong_type("a time such as 2026-01-31T12:00:00Z, or milliseconds since the epoch", &node);
         }
         millis.map(Self::Millis)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::strict::decode::decode;
+
+    #[test]
+    fn a_timestamp_is_what_it_says() {
+        let check = |text: &str, expected: Option<i64>| {
+            let read = decode::<Timestamp>(Node::String(text.to_owned())).ok();
+            assert_eq!(read.map(|Timestamp::Millis(millis)| millis), expected, "{text}");
+        };
+        check("2026-01-31T12:00:00Z", Some(1_769_860_800_000));
+        check("2026-01-31T12:00:00.5Z", Some(1_769_860_800_500));
+        check("2026-01-31T14:00:00+02:00", Some(1_769_860_800_000));
+        check("2026-01-31T14:00:00.5+02:00", Some(1_769_860_800_500));
+        check("2026-01-31T06:30:00.123456-05:30", Some(1_769_860_800_123));
+        check("2026-01-31T12:00:00", Some(1_769_860_800_000));
+        for bad in ["1969-12-31T23:59:59Z", "2026-01-31", "noon", "2026-02-30T12:00:00Z", ""] {
+            check(bad, None);
+        }
     }
 }

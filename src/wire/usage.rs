@@ -9,11 +9,11 @@ use super::timing::SessionUsage;
 use crate::session::days::Day;
 use crate::session::turns::Used;
 use crate::strict::pattern::LABEL;
-use crate::strict::values::{MAX_LABEL, label};
+use crate::strict::values::{MAX_LABEL, label, moment};
 use crate::strict::{Fields, FromNode, Violation, Word};
 use crate::usage::{MAX_PRICE, MAX_TOKENS, Prices, TokenCounts};
 
-/// TokenCounts from which on a conversation should be summarised, where nothing else is said.
+/// Tokens from which on a conversation should be summarised, where nothing else is said.
 pub(crate) const THRESHOLD: u64 = 30_000;
 
 /// Body of `POST /v1/usage`: what a turn used.
@@ -48,7 +48,7 @@ pub struct UsageRequest {
     /// Only to be checked: tokensIn + tokensOut − cachedTokens.
     #[schemars(default)]
     pub total_tokens: Option<u64>,
-    /// TokenCounts from which on a conversation should be summarised; 30000 by default.
+    /// Tokens from which on a conversation should be summarised; 30000 by default.
     #[schemars(default)]
     pub threshold: Option<u64>,
     /// Only to be checked: `totalTokens` ≥ `threshold`.
@@ -127,7 +127,7 @@ pub struct UsageEvent {
     pub cache_write_tokens: u64,
     /// tokensIn + tokensOut − cachedTokens.
     pub total_tokens: u64,
-    /// TokenCounts from which on a conversation should be summarised.
+    /// Tokens from which on a conversation should be summarised.
     pub threshold: u64,
     /// `totalTokens` ≥ `threshold`.
     pub threshold_reached: bool,
@@ -181,8 +181,8 @@ fn check_path(path: &str) -> Result<(), &'static str> {
 }
 
 fn check_timestamp(text: &str) -> Result<(), Violation> {
-    let parsed = humantime::parse_rfc3339(text);
-    parsed.map(drop).map_err(|_| format!("must be a time such as 2026-01-31T12:00:00.000Z, not `{text}`").into())
+    let parsed = moment(text).map(drop);
+    parsed.ok_or_else(|| format!("must be a time such as 2026-01-31T12:00:00.000Z, not `{text}`").into())
 }
 
 /// What is sent only to be checked is what it should be.

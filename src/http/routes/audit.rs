@@ -1,15 +1,14 @@
 //! Looking at recorded calls one by one.
 
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
-
+use super::timing::store_problem;
 use crate::access::Scope;
 use crate::http::answer::{self, Answer};
 use crate::http::handler::{Context, Request};
 use crate::http::operation::{Operation, Parameter, path, query, query_number, query_word};
 use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::store::{ExecutionFilter, StoreError, TimedCallFilter};
+use crate::store::{ExecutionFilter, TimedCallFilter};
+use crate::strict::values;
 use crate::timing::{Key, Outcome, thin};
 use crate::wire::audit::{CallPoint, CallPoints, ChoiceItem, ChoiceList, ExecutionList};
 use crate::wire::problem::Code;
@@ -60,11 +59,7 @@ pub(super) fn list(context: &Context, request: &mut Request) -> Result<Answer, P
         limit: query.number("limit", PAGE, 1, 1000)?,
     };
     let page = context.engine.store().executions(&filter);
-    Ok(answer::json(&ExecutionList::from(page.map_err(|error| unavailable(&error))?)))
-}
-
-fn unavailable(error: &StoreError) -> Problem {
-    Problem::unavailable(Code::StoreUnavailable, error.to_string())
+    Ok(answer::json(&ExecutionList::from(page.map_err(|error| store_problem(&error))?)))
 }
 
 pub(super) fn points_operation() -> Operation {
@@ -90,7 +85,7 @@ pub(super) fn points(context: &Context, request: &mut Request) -> Result<Answer,
         failed: key.failed,
         limit: MAX_LOOKED_AT,
     };
-    let calls = context.engine.store().timed_calls(&wanted).map_err(|error| unavailable(&error))?;
+    let calls = context.engine.store().timed_calls(&wanted).map_err(|error| store_problem(&error))?;
     let total = calls.len();
     let items: Vec<CallPoint> = thin(calls, MAX_POINTS).into_iter().map(CallPoint::from).collect();
     Ok(answer::json(&CallPoints { thinned: items.len() < total, items, total }))
@@ -110,7 +105,7 @@ pub(super) fn choices(context: &Context, request: &mut Request) -> Result<Answer
     let limit = request.query.number("limit", PAGE, 1, 1000)?;
     let choices = context.engine.store().choices(&request.grant.tenant, request.parameter()?, limit);
     let shows_messages = request.grant.allows(Scope::Memory);
-    let items = choices.map_err(|error| unavailable(&error))?.into_iter();
+    let items = choices.map_err(|error| store_problem(&error))?.into_iter();
     Ok(answer::json(&ChoiceList { items: items.map(|choice| ChoiceItem::of(choice, shows_messages)).collect() }))
 }
 
@@ -120,8 +115,7 @@ fn moment(query: &Query, name: &str) -> Result<Option<i64>, Problem> {
     if let Ok(millis) = text.parse() {
         return Ok(Some(millis));
     }
-    let parsed = OffsetDateTime::parse(text, &Rfc3339);
-    let moment = parsed.map_err(|_| {
+    let moment = values::moment(text).ok_or_else(|| {
         let detail = format!("`{name}` is RFC 3339, such as 2026-11-22T10:00:00Z, or milliseconds, not `{text}`");
         Problem::invalid(Code::InvalidParameter, detail)
     });

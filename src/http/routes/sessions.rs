@@ -1,11 +1,12 @@
 //! Which sessions there are, and what their turns were about.
 
+use super::timing::store_problem;
 use crate::access::Scope;
 use crate::http::answer::{self, Answer};
 use crate::http::handler::{Context, Request};
 use crate::http::operation::{Operation, Parameter, path, query, query_number};
 use crate::http::problem::Problem;
-use crate::store::{SessionFilter, StoreError};
+use crate::store::SessionFilter;
 use crate::wire::audit::{SessionList, TurnItem, TurnList};
 use crate::wire::problem::Code;
 
@@ -34,7 +35,7 @@ pub(super) fn list(context: &Context, request: &mut Request) -> Result<Answer, P
         limit: query.number("limit", PAGE, 1, 1000)?,
     };
     let page = context.engine.store().sessions(&filter);
-    let page = page.map_err(|error| unavailable(&error))?;
+    let page = page.map_err(|error| store_problem(&error))?;
     Ok(answer::json(&SessionList::from(page)))
 }
 
@@ -50,10 +51,6 @@ pub(super) fn turns_operation() -> Operation {
 pub(super) fn turns(context: &Context, request: &mut Request) -> Result<Answer, Problem> {
     let turns = context.engine.store().kept_turns(&request.grant.tenant, request.parameter()?);
     let shows_intent = request.grant.allows(Scope::Memory);
-    let items = turns.map_err(|error| unavailable(&error))?.into_iter();
+    let items = turns.map_err(|error| store_problem(&error))?.into_iter();
     Ok(answer::json(&TurnList { items: items.filter_map(|turn| TurnItem::of(turn, shows_intent)).collect() }))
-}
-
-fn unavailable(error: &StoreError) -> Problem {
-    Problem::unavailable(Code::StoreUnavailable, error.to_string())
 }
