@@ -45,7 +45,7 @@ pub(super) struct Projection {
     held_sessions: usize,
     prefixes: HashMap<Prefix, PrefixState>,
     counts: HashMap<CountedKey, KeySamples>,
-    /// Trails that changed since somebody was changes.
+    /// Trails that changed since changes were taken.
     changed: Vec<Prefix>,
 }
 

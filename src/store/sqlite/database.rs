@@ -372,14 +372,27 @@ impl Database {
         )
     }
 
-    /// Takes the journal's records over and does `work`, all or nothing.
+    /// Takes the journal's records over, with what was predicted of them, and does `work`, all or nothing.
     fn transact(
         &mut self,
         work: impl FnOnce(&mut Transaction<'_>, &mut Projection) -> rusqlite::Result<()>,
     ) -> rusqlite::Result<()> {
+        let predicted = self.predicted.take();
+        let done = self.transact_with(&predicted, work);
+        if done.is_err() {
+            self.predicted.put_back(predicted);
+        }
+        done
+    }
+
+    fn transact_with(
+        &mut self,
+        predicted: &[(i64, Predicted)],
+        work: impl FnOnce(&mut Transaction<'_>, &mut Projection) -> rusqlite::Result<()>,
+    ) -> rusqlite::Result<()> {
         self.is_stuck = true;
         let mut transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        insert(&transaction, &self.backlog, &self.predicted.take())?;
+        insert(&transaction, &self.backlog, predicted)?;
         let mut projection = match self.projection.take() {
             Some(projection) => projection,
             None => Projection::read(&transaction)?,

@@ -9,6 +9,7 @@ use crate::store::postgres::fault::DatabaseFault;
 use crate::store::postgres::learnt::{self, LearntRecords};
 use crate::store::postgres::outbox::OutboxError;
 use crate::store::postgres::{audit, group, notes, partitions, retention};
+use crate::timing::Predicted;
 
 impl PostgresSide {
     /// Reads anew what is learnt. The server has all records.
@@ -31,14 +32,22 @@ impl PostgresSide {
             self.waiting_keys.clear();
         }
         let predicted = self.shared.predicted.take();
-        if !predicted.is_empty() {
-            let (writer, patience) = (self.outbox.writer(), self.options.outbox.commit_within);
-            let session = self.outbox.session(PATIENCE).await?;
-            audit::keep_predicted(session, writer, &predicted, patience).await?;
+        if !predicted.is_empty()
+            && let Err(error) = self.keep_predicted(&predicted).await
+        {
+            self.shared.predicted.put_back(predicted);
+            return Err(error);
         }
         if self.is_tainted {
             self.read_learnt().await?;
         }
+        Ok(())
+    }
+
+    async fn keep_predicted(&mut self, predicted: &[(i64, Predicted)]) -> Result<(), OutboxError> {
+        let (writer, patience) = (self.outbox.writer(), self.options.outbox.commit_within);
+        let session = self.outbox.session(PATIENCE).await?;
+        audit::keep_predicted(session, writer, predicted, patience).await?;
         Ok(())
     }
 
