@@ -110,6 +110,8 @@ pub struct Control {
     readiness: Arc<Readiness>,
     /// Why the configuration was not taken when it was read last, if it was not.
     config_fault: Mutex<Option<String>>,
+    /// Held by a reload of everything.
+    reloading: tokio::sync::Mutex<()>,
 }
 
 /// What [`Control`] is made of.
@@ -214,6 +216,7 @@ impl Control {
             metrics,
             readiness,
             config_fault: Mutex::default(),
+            reloading: tokio::sync::Mutex::default(),
         }
     }
 
@@ -245,8 +248,13 @@ impl Control {
         &self.metrics
     }
 
-    /// Does the thread that keeps the catalog current live? If not, the daemon is not ready any more.
-    pub fn check_catalog_thread(&self) -> bool {
+    /// Do the threads live that keep the catalog and the rule libraries? If not, the daemon is not ready any more.
+    pub fn check_threads(&self) -> bool {
+        let (keeps_catalog, keeps_plugins) = (self.check_catalog_thread(), self.check_plugins_thread());
+        keeps_catalog && keeps_plugins
+    }
+
+    fn check_catalog_thread(&self) -> bool {
         let lives = !self.catalog_thread.is_finished();
         if !lives && !self.readiness.missing().contains(&Need::Catalog) {
             tracing::error!("the catalog's thread has ended; changes are not noticed any more");
@@ -268,8 +276,7 @@ impl Control {
         }
     }
 
-    /// Does the thread that keeps the rule libraries live? If not, the daemon is not ready any more.
-    pub fn check_plugins_thread(&self) -> bool {
+    fn check_plugins_thread(&self) -> bool {
         let lives = self.plugins.lives();
         if !lives && !self.readiness.missing().contains(&Need::Plugins) {
             tracing::error!("the thread of the rule libraries has ended; they are not kept any more");
@@ -281,6 +288,8 @@ impl Control {
     /// Reads the configuration, the tokens, the catalog and the rule libraries again, and waits until the outcome is
     /// served.
     pub async fn reload(self: &Arc<Self>, trigger: Trigger) -> Result<ReloadedAll, ReloadError> {
+        // What was read last holds.
+        let _one_at_a_time = self.reloading.lock().await;
         let (send, receive) = oneshot::channel();
         let (control, runtime) = (Arc::clone(self), Handle::current());
         let configured = blocking::run(move || {
@@ -292,21 +301,14 @@ impl Control {
             })?;
             // Hot, and nobody waits for a server to start.
             runtime.block_on(control.upstreams.reload(upstreams));
-            control.look_at_tokens(true).map_err(ReloadError::Tokens).map(|()| (plugins, waiting))
+            Ok::<_, ReloadError>((plugins, waiting, control.look_at_tokens(true)))
         });
-        match configured.await? {
-            Ok((plugin_settings, waiting)) => {
-                let catalog = receive.await.map_err(|_| ReloadThreadEnded)?;
-                // After the catalog, so that what starts knows the new one.
-                let plugins = self.plugins.reload(Some(plugin_settings)).await?;
-                Ok(ReloadedAll { catalog, plugins, waiting })
-            }
-            Err(error @ ReloadError::Tokens(_)) => {
-                receive.await.map_err(|_| ReloadThreadEnded)?;
-                Err(error)
-            }
-            Err(error) => Err(error),
-        }
+        let (plugin_settings, waiting, tokens) = configured.await??;
+        let catalog = receive.await.map_err(|_| ReloadThreadEnded)?;
+        // After the catalog, so that what starts knows the new one.
+        let plugins = self.plugins.reload(Some(plugin_settings)).await?;
+        tokens.map_err(ReloadError::Tokens)?;
+        Ok(ReloadedAll { catalog, plugins, waiting })
     }
 
     fn reload_config(&self) -> Result<Applied, LoadError> {
@@ -366,7 +368,8 @@ impl Control {
         });
         let kept = |why: &String| format!("the configuration is the one of before, since the new one is faulty: {why}");
         let config = self.config_fault.lock().as_ref().map(kept);
-        stored.into_iter().chain(database).chain(config).chain(self.tokens.trouble()).collect()
+        let tokens = self.tokens.trouble().map(Arc::unwrap_or_clone);
+        stored.into_iter().chain(database).chain(config).chain(tokens).collect()
     }
 
     /// How the daemon is.

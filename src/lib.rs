@@ -2,17 +2,18 @@
 //!
 //! # The house
 //!
-//! One engine, three doors, five rooms. Everything Almanac knows is behind [`Engine`], which has one method per
-//! question. The doors translate a protocol to those calls and do nothing else. The rooms answer one question each and
-//! do not import each other's insides. What stands here so far:
+//! One engine, three doors, and the rooms that it composes. Everything Almanac knows is behind [`Engine`], which has
+//! one method per question. The doors translate a protocol to those calls and do nothing else. The rooms answer one
+//! question each and do not import each other's insides.
 //!
 //! | floor | modules |
 //! |---|---|
-//! | doors | [`http`], [`mcp`], [`cli`] |
+//! | doors | [`http`], [`mcp`], [`cli`], and [`wire`], what goes through them |
 //! | engine | [`engine`], run by [`daemon`] and [`control`] |
+//! | store | [`store`] |
 //! | rooms | [`catalog`], [`qualify`], [`timing`], [`suggest`], [`memory`], [`session`] |
-//! | ground | [`strict`], [`text`], [`stream`], [`usage`], [`store`], [`watch`], [`plugin_host`], [`llm`] |
-//! | beside it | [`access`], [`telemetry`], [`config`], [`jsonrpc`], [`blocking`] |
+//! | ground | [`plugin_host`], [`upstream`], [`llm`], [`stream`], [`usage`], [`watch`], [`strict`], [`text`] |
+//! | beside it | [`access`], [`oauth`], [`telemetry`], [`config`], [`process`], [`jsonrpc`], [`blocking`], [`sum`] |
 //!
 //! # Invariants
 //!

@@ -21,7 +21,10 @@ pub struct TokenKeeper {
     /// Whose tokens are let in beside those of the file.
     issuer: ArcSwapOption<Issuer>,
     changed: watch::Sender<()>,
+    /// Held while the file is read.
     followed: Mutex<Followed>,
+    /// What was wrong at the last look.
+    trouble: ArcSwapOption<String>,
 }
 
 #[derive(Debug, Default)]
@@ -79,6 +82,7 @@ impl Default for TokenKeeper {
             issuer: ArcSwapOption::default(),
             changed: watch::Sender::new(()),
             followed: Mutex::default(),
+            trouble: ArcSwapOption::default(),
         }
     }
 }
@@ -91,7 +95,9 @@ impl TokenKeeper {
         let issuer = Issuer::new(&settings.issuer, settings.max_stale).map(Arc::new);
         let followed = Followed { settings, file, ..Followed::default() };
         let (current, issuer) = (ArcSwap::from_pointee(tokens), ArcSwapOption::from(issuer));
-        Ok(Self { current, issuer, followed: Mutex::new(followed), ..Self::default() })
+        let keeper = Self { current, issuer, followed: Mutex::new(followed), ..Self::default() };
+        keeper.note_trouble(&keeper.followed.lock());
+        Ok(keeper)
     }
 
     /// The tokens that are let in.
@@ -131,8 +137,15 @@ impl TokenKeeper {
     }
 
     /// What is wrong with the tokens, for people.
-    pub fn trouble(&self) -> Option<String> {
-        let followed = self.followed.lock();
+    pub fn trouble(&self) -> Option<Arc<String>> {
+        self.trouble.load_full()
+    }
+
+    fn note_trouble(&self, followed: &Followed) {
+        self.trouble.store(self.find_trouble(followed).map(Arc::new));
+    }
+
+    fn find_trouble(&self, followed: &Followed) -> Option<String> {
         let file = followed.settings.file().or_else(|| followed.file.clone())?;
         let file = file.display();
         if let Some(faulty) = followed.faulty {
@@ -153,7 +166,9 @@ impl TokenKeeper {
             self.issuer.store(Issuer::new(&settings.issuer, settings.max_stale).map(Arc::new));
             self.changed.send_replace(());
         }
-        self.followed.lock().settings = settings;
+        let mut followed = self.followed.lock();
+        followed.settings = settings;
+        self.note_trouble(&followed);
     }
 
     /// Looks at the file, and reads it if it changed or if `is_asked`. Nothing if nothing changed.
@@ -194,6 +209,7 @@ impl TokenKeeper {
                 Err(error)
             }
         };
+        self.note_trouble(&followed);
         let holds = followed.faulty.is_some_and(|faulty| !faulty.has_expired);
         Some(TokensLook { file, outcome, holds })
     }
@@ -319,6 +335,15 @@ mod tests {
         assert_eq!(bench.keeper.trouble(), None);
         fs::write(bench.file(), "").unwrap();
         assert!(!bench.knows() && bench.keeper.trouble().unwrap().contains("has no token"));
+    }
+
+    #[test]
+    fn trouble_is_told_while_the_file_is_read() {
+        let mut bench = Bench::new();
+        fs::write(bench.file(), "tokens: nonsense").unwrap();
+        assert!(bench.knows());
+        let _read = bench.keeper.followed.lock();
+        assert!(bench.keeper.trouble().unwrap().contains("those of before hold"));
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub struct Config {
     pub workers: usize,
     /// How long requests in flight may take to finish at the end.
     pub drain_timeout: Duration,
-    /// QuestionLimits of the HTTP door.
+    /// Limits of the HTTP door.
     pub http: http::Settings,
     /// How tool documents are read.
     pub catalog: catalog::Settings,

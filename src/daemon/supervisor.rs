@@ -42,7 +42,7 @@ pub(super) async fn watchdog(control: Arc<Control>, admin: Option<PathBuf>, prob
     loop {
         ticks.tick().await;
         notify(&[NotifyState::Status(&control.status().line())]);
-        let lives = control.check_catalog_thread() && control.check_plugins_thread();
+        let lives = control.check_threads();
         if patience.is_none() {
             continue;
         }

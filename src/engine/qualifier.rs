@@ -338,9 +338,7 @@ impl Qualifier {
             self.change(notes, &execution.tenant, session, |turn| {
                 message = turn.call(&execution.tool).then(|| meant(turn));
             });
-            let may = |_: &String| {
-                learnt < MAX_PAIRS && self.allowance.lock().call(&execution.tenant, &execution.tool, SystemTime::now())
-            };
+            let may = |_: &String| learnt < MAX_PAIRS && self.admits(generation, &execution.tenant, &execution.tool);
             if let Some(message) = message.filter(may) {
                 let (tenant, tool) = (&execution.tenant, &execution.tool);
                 learnt += usize::from(self.learn(generation, notes, tenant, &message, tool, ChosenBy::Call));
@@ -360,8 +358,14 @@ impl Qualifier {
     ) -> bool {
         let _asking = self.asking.enter();
         purges == self.purges(tenant)
-            && self.allowance.lock().call(tenant, tool, SystemTime::now())
+            && self.admits(generation, tenant, tool)
             && self.learn(generation, notes, tenant, message, tool, ChosenBy::Call)
+    }
+
+    /// May a call of this tool be learnt? What no tool is called counts for nobody.
+    fn admits(&self, generation: &Generation, tenant: &str, tool: &str) -> bool {
+        self.selector(generation).index().number(tool).is_some()
+            && self.allowance.lock().call(tenant, tool, SystemTime::now())
     }
 
     /// Learns that the tool was chosen for the message, if there is such a tool.

@@ -32,13 +32,13 @@ use crate::telemetry::events::{PluginStateChanged, SandboxMissing};
 use crate::watch::{Debounce, Hint, Watch};
 pub(super) use workers::greet_in_time;
 
-/// From the start of a worker until it is ready: loaded, made, published the catalog and asked once.
+/// From the start of a worker until it is ready: loaded, made, told the catalog and asked once.
 pub(super) const START_TIME: Duration = Duration::from_secs(5);
 
-/// How long a worker that was published to end may take.
+/// How long a worker that was told to end may take.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// What the thread is published.
+/// What the thread is told.
 pub(super) enum SupervisorMessage {
     /// There is another catalog.
     Publish(Box<dyn FnOnce() -> Snapshot + Send>),
@@ -143,7 +143,7 @@ impl Supervisor {
         }
     }
 
-    /// Runs until it is published to stop.
+    /// Runs until it is told to stop.
     pub(super) fn run(mut self, messages: &Receiver<SupervisorMessage>) {
         loop {
             let now = Instant::now();
@@ -280,8 +280,8 @@ impl Supervisor {
         for slot in &mut self.slots {
             let state = slot.state(&self.records, now);
             if slot.announced != Some(state) {
-                let published = slot.serving.as_ref().map(|worker| &worker.library).or(slot.library.as_ref());
-                let content = published.map(|library| (library.hash.to_string(), library.identity.version.clone()));
+                let known = slot.serving.as_ref().map(|worker| &worker.library).or(slot.library.as_ref());
+                let content = known.map(|library| (library.hash.to_string(), library.identity.version.clone()));
                 let reason = slot.reason();
                 PluginStateChanged {
                     plugin: &slot.id,

@@ -98,7 +98,7 @@ pub struct Question<'q> {
     pub selected_categories: &'q [String],
     /// Tools to offer whatever the message is.
     pub exact_tools: &'q [String],
-    /// OfferedTools these tools alone.
+    /// Offer these tools alone.
     pub ignore_other_tools: bool,
     /// Tools never to offer.
     pub excluded_tools: &'q [String],

@@ -60,7 +60,7 @@ pub(super) fn ready_operation() -> Operation {
 }
 
 pub(super) fn ready(context: &Context, _: &mut Request) -> Result<Answer, Problem> {
-    context.control.check_catalog_thread();
+    context.control.check_threads();
     let readiness = context.control.readiness();
     let ready = Ready { ready: readiness.is_ready(), missing: names(&readiness.missing()) };
     let mut answer = answer::json(&ready);

@@ -7,6 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use prometheus::IntGauge;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -193,10 +194,25 @@ where
     let Shared { service, stopping, alive, .. } = shared.clone();
     service.connected();
     tokio::spawn(async move {
-        let connections = service.metrics().http_connections.clone();
-        connections.inc();
+        let _open = OpenConnection::count(&service);
         connection::serve(service, door, stream, Some(place), stopping).await;
-        connections.dec();
         drop(alive);
     });
+}
+
+/// Counts as open until it is dropped, be it by a panic.
+struct OpenConnection(IntGauge);
+
+impl OpenConnection {
+    fn count(service: &Service) -> Self {
+        let connections = service.metrics().http_connections.clone();
+        connections.inc();
+        Self(connections)
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
 }

@@ -100,7 +100,7 @@ impl Counted {
 struct Counts {
     label: &'static str,
     duration: OnceLock<(Histogram, Arc<SeriesExemplars>)>,
-    /// By method (GET, HEAD, other), then by status less 100.
+    /// By method, then by status less 100.
     requests: [OnceLock<Box<[OnceLock<IntCounter>]>>; METHODS.len()],
 }
 
