@@ -40,7 +40,7 @@ const MASS_OF_REQUESTS: f32 = 0.35;
 const MASS_OF_SIZE: f32 = -0.7;
 
 /// What the mean of the logarithms of tools' choices adds: messages like those that were learnt stand out.
-const MASS_OF_USE: f32 = -0.22;
+const MASS_OF_USE: f32 = -0.18;
 
 /// So many requests have a tool each, whatever the mass; more clauses that ask are mostly one request at length.
 const SURE_REQUESTS: usize = 4;

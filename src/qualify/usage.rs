@@ -49,7 +49,7 @@ const LEAST_TRUST: f32 = 0.5;
 const FEW: f32 = 4.0;
 
 /// How many choices a tool's term frequencies are taken for besides its own: those of all tools.
-const SMOOTHING: f32 = 3.0;
+const SMOOTHING: f32 = 1.0;
 
 /// Share of a message's words, each with what its choices say for a tool, from which on the tool is offered whatever
 /// its category; two or three choices for the very message reach it.
