@@ -117,7 +117,11 @@ impl CatalogReloaded<'_> {
     }
 
     fn list_faults(&self) {
-        for fault in self.diagnostics.iter().take(LOGGED_DIAGNOSTICS) {
+        // An error is not to be missed for all that is merely worth knowing.
+        let (mut faults, hints): (Vec<&Diagnostic>, Vec<&Diagnostic>) =
+            self.diagnostics.iter().partition(|fault| fault.severity != Severity::Hint);
+        faults.sort_by_key(|fault| !fault.is_error());
+        for fault in faults.iter().take(LOGGED_DIAGNOSTICS).chain(hints.iter().take(LOGGED_DIAGNOSTICS)) {
             let (place, hint) = (fault.place(), fault.hint.as_deref());
             if fault.is_error() {
                 tracing::warn!(place, code = fault.code, hint, "document not taken: {}", fault.message);
@@ -127,8 +131,8 @@ impl CatalogReloaded<'_> {
                 tracing::info!(place, code = fault.code, hint, "document questionable: {}", fault.message);
             }
         }
-        if self.diagnostics.len() > LOGGED_DIAGNOSTICS {
-            let more = self.diagnostics.len() - LOGGED_DIAGNOSTICS;
+        if faults.len() > LOGGED_DIAGNOSTICS {
+            let more = faults.len() - LOGGED_DIAGNOSTICS;
             tracing::warn!(more, "GET /v1/catalog lists all diagnostics");
         }
     }
@@ -212,6 +216,7 @@ impl TokensLoaded<'_> {
                 if self.holds {
                     tracing::error!(%file, error, "tokens not taken; the old ones hold for a while");
                 } else {
+                    metrics.tokens.set(0);
                     tracing::error!(%file, error, "tokens not taken for too long; nobody is let in");
                 }
             }

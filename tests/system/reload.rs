@@ -165,6 +165,19 @@ fn a_reload_answers_with_the_worst_of_what_is_wrong() {
 }
 
 #[test]
+fn the_log_names_a_fault_however_much_is_merely_worth_knowing() {
+    let site = Site::new();
+    for n in 0..30 {
+        let related = "alternatives:\n  - tool: web_search\n    when: w\n    benefits: b\n";
+        site.save(&format!("{n}.yaml"), &format!("{}{related}", document(&format!("t{n}"), "one")));
+    }
+    site.save("z.yaml", "name: ]");
+    let daemon = site.start();
+    daemon.log.wait_for("z.yaml");
+    assert!(!daemon.log.text().contains("GET /v1/catalog lists all diagnostics"), "{}", daemon.log.text());
+}
+
+#[test]
 fn a_mistyped_directory_takes_nothing_away() {
     let site = Site::new();
     site.save("a.yaml", &document("a", "one"));

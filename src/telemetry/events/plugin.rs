@@ -80,6 +80,7 @@ impl PluginGone<'_> {
             // It fails if the state was never shown.
             let _ = metrics.plugins.state.remove_label_values(&[self.plugin, state]);
         }
+        let _ = metrics.plugins.is_outdated.remove_label_values(&[self.plugin]);
         metrics.feed.tell(EventType::PluginGone, &json!({"plugin": self.plugin}));
         tracing::info!(plugin = self.plugin, "rule library removed");
     }

@@ -14,6 +14,8 @@ pub struct PluginMetrics {
     pub call_duration: HistogramVec,
     pub restarts: IntCounterVec,
     pub refused_updates: IntCounterVec,
+    /// `almanac_plugin_update_refused{plugin}`: 1 while its file is a version that does not serve.
+    pub is_outdated: IntGaugeVec,
     /// `almanac_plugin_state{plugin,state}`: 1 for the state it is in, 0 for the others.
     pub state: IntGaugeVec,
     /// `almanac_plugin_sandbox_available`: 1 if the kernel can confine the files of workers.
@@ -42,6 +44,11 @@ impl PluginMetrics {
             refused_updates: made.counter_vec(
                 "almanac_plugin_updates_refused_total",
                 "New versions of rule libraries that were refused or failed, at each try, while the old one served on.",
+                &["plugin"],
+            )?,
+            is_outdated: made.gauge_vec(
+                "almanac_plugin_update_refused",
+                "1 while the file is a version that was refused or failed, and the old one serves on, else 0.",
                 &["plugin"],
             )?,
             state: made.gauge_vec(
