@@ -30,6 +30,7 @@ mod timing;
 mod token;
 mod tools;
 
+use std::ffi::OsStr;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -44,6 +45,7 @@ use crate::daemon::{self, DaemonError, Ending};
 use crate::mcp::stdio::WayError;
 use crate::store::postgres::fault::DatabaseFault;
 use crate::strict::LoadError;
+use crate::telemetry::logging;
 use client::{Client, ClientError};
 use output::Output;
 
@@ -169,6 +171,12 @@ struct DaemonArgs {
 impl DaemonArgs {
     fn client(&self) -> Result<Client, ClientError> {
         match (&self.url, &self.socket) {
+            (Some(url), Some(socket))
+                if is_of_environment("ALMANAC_URL", url.as_ref())
+                    && !is_of_environment("ALMANAC_ADMIN_SOCKET", socket.as_ref()) =>
+            {
+                Ok(Client::socket(socket))
+            }
             (Some(url), _) => Client::url(url, self.token.clone()),
             (None, Some(socket)) => Ok(Client::socket(socket)),
             (None, None) => Ok(Client::socket(&default_admin_socket())),
@@ -179,6 +187,11 @@ impl DaemonArgs {
     fn is_explicit(&self) -> bool {
         self.url.is_some() || self.socket.is_some()
     }
+}
+
+/// Is it what the environment says? Then a flag beats it.
+fn is_of_environment(name: &str, value: &OsStr) -> bool {
+    std::env::var_os(name).is_some_and(|said| said == value)
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -297,7 +310,12 @@ pub fn main() -> ExitCode {
     let mut output = Output::new(cli.json);
     let outcome = run(cli.command, &mut output);
     let exit = outcome.unwrap_or_else(|error| {
-        output.error(&error.describe());
+        // What reads the log is to find what ended the daemon in it.
+        if logging::is_for_programs() && tracing::enabled!(tracing::Level::ERROR) {
+            tracing::error!("{}", error.describe());
+        } else {
+            output.error(&error.describe());
+        }
         error.exit()
     });
     if let Some(error) = output.failure() {

@@ -10,6 +10,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use clap::Parser;
+
 pub use user_files::{HomelessError, UserFiles};
 
 /// Where an installed daemon keeps its state.
@@ -52,6 +54,21 @@ pub struct Overrides {
 
 /// The environment's word for the database that several daemons share.
 pub const DATABASE_URL: &str = "ALMANAC_DATABASE_URL";
+
+impl DaemonOverrides {
+    /// What the environment alone says.
+    ///
+    /// # Errors
+    /// Where a variable has no value of its kind.
+    pub fn of_environment() -> Result<Self, clap::Error> {
+        #[derive(clap::Parser)]
+        struct Environment {
+            #[command(flatten)]
+            daemon: DaemonOverrides,
+        }
+        Environment::try_parse_from(["almanacd"]).map(|environment| environment.daemon)
+    }
+}
 
 /// What the command line and the environment say about the daemon itself.
 #[derive(Debug, Clone, Default, clap::Args)]

@@ -110,6 +110,8 @@ pub struct Control {
     readiness: Arc<Readiness>,
     /// Why the configuration was not taken when it was read last, if it was not.
     config_fault: Mutex<Option<String>>,
+    /// Why the model that is configured is not asked, if so.
+    llm_fault: Option<String>,
     /// Held by a reload of everything.
     reloading: tokio::sync::Mutex<()>,
 }
@@ -131,6 +133,8 @@ pub struct Parts {
     pub metrics: Arc<Metrics>,
     /// Whether questions are answered.
     pub readiness: Arc<Readiness>,
+    /// Why the model that is configured is not asked, if so.
+    pub llm_fault: Option<String>,
 }
 
 /// A reload that could not be made, or only in part.
@@ -201,7 +205,7 @@ impl Control {
     /// Puts the parts together.
     pub fn new(parts: Parts) -> Self {
         let Parts { reconfigure, prices, reloader, catalog_thread, .. } = parts;
-        let Parts { level, tokens, engine, plugins, upstreams, metrics, readiness, .. } = parts;
+        let Parts { level, tokens, engine, plugins, upstreams, metrics, readiness, llm_fault, .. } = parts;
         Self {
             reconfigure,
             prices: ArcSwap::from_pointee(prices),
@@ -216,6 +220,7 @@ impl Control {
             metrics,
             readiness,
             config_fault: Mutex::default(),
+            llm_fault,
             reloading: tokio::sync::Mutex::default(),
         }
     }
@@ -368,8 +373,9 @@ impl Control {
         });
         let kept = |why: &String| format!("the configuration is the one of before, since the new one is faulty: {why}");
         let config = self.config_fault.lock().as_ref().map(kept);
+        let llm = self.llm_fault.as_ref().map(|why| format!("no model is asked: {why}"));
         let tokens = self.tokens.trouble().map(Arc::unwrap_or_clone);
-        stored.into_iter().chain(database).chain(config).chain(tokens).collect()
+        stored.into_iter().chain(database).chain(config).chain(tokens).chain(llm).collect()
     }
 
     /// How the daemon is.

@@ -141,7 +141,7 @@ pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<
     let level = logging::start(&config.log)?;
     // What is compared at a reload is what the file says.
     let said = config.clone();
-    limits::fit(&mut config.http.max_connections, config.http.max_streams);
+    limits::fit(&mut config.http.max_connections, &mut config.http.max_streams);
     let runtime = blocking::runtime(config.workers)
         .map_err(|source| DaemonError::System { what: "start the worker threads", source })?;
     let signals = {
@@ -195,6 +195,7 @@ pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<
     }
     beside("selection", &engine, prepare_selection)?;
     beside("searches", &engine, prepare_searches)?;
+    let llm = start_llm(&config, &metrics);
     let control = Arc::new(Control::new(Parts {
         reconfigure: said.reconfigure(overrides.clone(), daemon_overrides.clone(), door_settings),
         prices: config.usage.prices.clone(),
@@ -207,8 +208,9 @@ pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<
         upstreams: upstreams.clone(),
         metrics: Arc::clone(&metrics),
         readiness: Arc::clone(&readiness),
+        llm_fault: llm.as_ref().err().cloned(),
     }));
-    if let Some(llm) = start_llm(&config, &metrics) {
+    if let Ok(Some(llm)) = llm {
         engine.install_llm(llm);
     }
     let context = Context::new(engine, metrics, Arc::clone(&control), Arc::clone(&mcp));
@@ -317,14 +319,14 @@ async fn await_history(control: Arc<Control>) {
     }
 }
 
-/// The model that is asked for its opinion, if one is configured and can be.
-fn start_llm(config: &Config, metrics: &Arc<Metrics>) -> Option<Arc<Llm>> {
-    let llm = Llm::new(config.qualifier.llm.clone()?, Arc::clone(metrics));
-    if let Err(error) = &llm {
+/// The model that is asked for its opinion, if one is configured, or why it cannot be.
+fn start_llm(config: &Config, metrics: &Arc<Metrics>) -> Result<Option<Arc<Llm>>, String> {
+    let Some(settings) = config.qualifier.llm.clone() else { return Ok(None) };
+    Llm::new(settings, Arc::clone(metrics)).map(Arc::new).map(Some).map_err(|error| {
         let reason = error.source().map(ToString::to_string).unwrap_or_default();
         tracing::error!(%error, reason, "no model is asked; selection answers without");
-    }
-    llm.ok().map(Arc::new)
+        if reason.is_empty() { error.to_string() } else { format!("{error}: {reason}") }
+    })
 }
 
 /// Tools up to which the index of selection is made before anybody asks: more of them would take memory that an idle
@@ -406,6 +408,7 @@ async fn serve(
         tokio::spawn(supervisor::watchdog(Arc::clone(control), admin.path().map(ToOwned::to_owned), listening.probe())),
     ];
     while next(&mut signals, config, service).await == SignalRequest::Reload {
+        tracing::info!("SIGHUP: everything is read again");
         let control = Arc::clone(control);
         // Not waited for here, so that a stop need not wait for it either.
         tokio::spawn(async move {

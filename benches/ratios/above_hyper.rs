@@ -183,6 +183,7 @@ fn service(tools: &Path) -> Result<Option<(Arc<Service>, Bytes)>> {
         upstreams: upstreams.clone(),
         metrics: Arc::clone(&metrics),
         readiness: Arc::new(Readiness::default()),
+        llm_fault: None,
     }));
     let state = tempfile::tempdir()?;
     let parts = McpParts {

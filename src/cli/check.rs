@@ -3,11 +3,11 @@
 mod explain;
 mod lint;
 
+use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
-use std::{env, fs};
 
 use clap::Args;
 use serde_json::json;
@@ -56,9 +56,13 @@ struct Subject<'a> {
     daemon: DaemonOverrides,
 }
 
+fn environment() -> Result<DaemonOverrides, CliError> {
+    DaemonOverrides::of_environment().map_err(|error| CliError::Arguments(error.to_string()))
+}
+
 impl<'a> Subject<'a> {
     fn of(args: &'a CheckArgs) -> Result<Self, CliError> {
-        let (mut overrides, mut daemon) = (args.overrides.clone(), DaemonOverrides::default());
+        let (mut overrides, mut daemon) = (args.overrides.clone(), environment()?);
         if args.user {
             daemon.user = true;
             UserFiles::find().ok_or(DaemonError::Homeless(HomelessError))?.fill(&mut overrides, &mut daemon);
@@ -264,8 +268,11 @@ fn configured(subject: &Subject<'_>) -> Result<(Loaded, Vec<Diagnostic>), CliErr
     diagnostics.extend(config.qualifier.llm.as_ref().and_then(|settings| llm::check(settings, &file)));
     diagnostics.extend(upstream::check(&config.mcp.upstream, &file));
     diagnostics.extend(mcp::check(&config.mcp.door, &upstream::configured(&config.mcp.upstream), &file));
-    let overrides = DaemonOverrides { database_url: env::var(DATABASE_URL).ok(), ..DaemonOverrides::default() };
-    if let Err(error) = database_options(&config, &overrides) {
+    if config.state_dir.exists() && !config.state_dir.is_dir() {
+        let said = format!("{} is no directory, so nothing can be kept there", config.state_dir.display());
+        diagnostics.push(Diagnostic::error(&file, "state-dir", said));
+    }
+    if let Err(error) = database_options(&config, &subject.daemon) {
         diagnostics.push(Diagnostic::error(Path::new(DATABASE_URL), "bad-value", error.to_string()));
     }
     let libraries = config.plugins.troubles().into_iter();

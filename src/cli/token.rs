@@ -10,6 +10,7 @@ use super::{CliError, Exit};
 use crate::access::issue::{add_to_file, new_token};
 use crate::access::revoke::revoke;
 use crate::access::{DEFAULT_TENANT, Grant, Scope, Tokens};
+use crate::strict::values::MAX_LABEL;
 
 #[derive(Debug, Args)]
 pub(super) struct TokenArgs {
@@ -22,7 +23,7 @@ enum TokenCommand {
     /// Make a token; prints it once, and the entry that lets it in
     New {
         /// A name for logs, and to revoke it by
-        #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
+        #[arg(long, value_parser = token_name)]
         name: String,
         /// What it allows
         #[arg(long, value_enum, value_delimiter = ',', default_value = "read")]
@@ -48,6 +49,13 @@ enum TokenCommand {
         #[arg(long, value_name = "FILE", default_value = "/etc/almanac/tokens")]
         file: PathBuf,
     },
+}
+
+/// A name that can be shown in a line of a log.
+fn token_name(name: &str) -> Result<String, String> {
+    let is_name = (1..=MAX_LABEL).contains(&name.chars().count()) && !name.contains(char::is_control);
+    let fault = || format!("a name has 1 to {MAX_LABEL} characters, none of them a control character");
+    is_name.then(|| name.to_owned()).ok_or_else(fault)
 }
 
 pub(super) fn run(args: &TokenArgs, output: &mut Output) -> Result<Exit, CliError> {

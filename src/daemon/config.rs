@@ -14,6 +14,7 @@ use crate::control::{Reconfigure, Reconfigured};
 use crate::strict::read::Limits;
 use crate::strict::{Diagnostic, Fields, FromNode, LoadError, load};
 use crate::telemetry::logging;
+use crate::timing::Defaults;
 use crate::{access, catalog, http, llm, mcp, plugin_host, qualify, store, timing, upstream, usage};
 
 /// Largest configuration file, in bytes.
@@ -21,6 +22,9 @@ const MAX_FILE_BYTES: usize = 1 << 20;
 
 /// The key of the file of tokens.
 const TOKENS: &str = "auth.tokens_file";
+
+/// The file of durations that stand in for history, beside the configuration.
+const TIMING_DEFAULTS: &str = "timing-defaults.yaml";
 
 /// The key of the authorization server.
 const ISSUER: &str = "auth.issuer";
@@ -123,7 +127,7 @@ impl Config {
         };
         config.serve_user(daemon.user);
         let beside = |name: &str| Some(file.as_deref()?.parent()?.join(name));
-        config.timing_defaults = beside("timing-defaults.yaml").filter(|path| config::may_be_there(path));
+        config.timing_defaults = beside(TIMING_DEFAULTS).filter(|path| config::may_be_there(path));
         config.presets = beside("presets");
         config.categories = beside("categories.yaml");
         if !overrides.tool_metadata.is_empty() {
@@ -231,11 +235,16 @@ impl Config {
         daemon: DaemonOverrides,
         door: watch::Sender<Arc<mcp::Settings>>,
     ) -> Reconfigure {
+        let held_defaults = Defaults::read(self.timing_defaults.as_deref()).ok();
         let held = Mutex::new(self);
         Box::new(move || {
-            let fresh = Self::load(&overrides, &daemon)?;
             let mut held = held.lock();
-            let fixed = held.fixed_differences(&fresh);
+            let fresh = Self::load(&overrides, &daemon)?;
+            let defaults = Defaults::read(fresh.timing_defaults.as_deref())?;
+            let mut fixed = held.fixed_differences(&fresh);
+            if held_defaults.as_ref() != Some(&defaults) {
+                fixed.push(TIMING_DEFAULTS.to_owned());
+            }
             if !fixed.iter().any(|key| key == TOKENS || key == ISSUER) {
                 // Another file that cannot be read would lock everybody out; most likely it is a slip of the pen.
                 let other = fresh.auth.file().filter(|file| Some(file) != held.auth.file().as_ref());
@@ -337,7 +346,7 @@ mod tests {
         said.workers = defaults.workers;
         said.auth.clone_from(&defaults.auth);
         said.admin_socket.clone_from(&defaults.admin_socket);
-        said.mcp.clone_from(&defaults.mcp);
+        said.mcp.door.socket.clone_from(&defaults.mcp.door.socket);
         said.state_dir.clone_from(&defaults.state_dir);
         said.tool_metadata.clone_from(&defaults.tool_metadata);
         said.plugins.paths.clone_from(&defaults.plugins.paths);
@@ -352,6 +361,9 @@ mod tests {
         check("listn: 127.0.0.1:1", "unknown-key", 1, Some("did you mean `listen`?"));
         check("http:\n  max_conections: 1", "unknown-key", 2, Some("did you mean `max_connections`?"));
         check("listen: localhost", "bad-value", 1, None);
+        check("listen: 24100", "bad-value", 1, None);
+        check("store: {retention: 183}", "bad-value", 1, None);
+        check("http: {allowed_hosts: ['*.example']}", "bad-value", 1, None);
         check("http:\n  idle_timeout: 5", "bad-value", 2, None);
         check("http: {idle_timeout: fast}", "bad-value", 1, None);
         check("http: {max_body_bytes: 1}", "bad-value", 1, None);

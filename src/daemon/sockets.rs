@@ -38,6 +38,12 @@ pub enum SocketError {
     /// What systemd passed is no socket to listen on.
     #[error("cannot use the socket that was passed as file descriptor {descriptor}")]
     Passed { descriptor: usize, source: io::Error },
+    /// Whoever may connect to it would be an administrator.
+    #[error(
+        "the Unix socket that was passed as file descriptor {descriptor} is called `{name}`: that of MCP clients is \
+         called `mcp` (FileDescriptorName=mcp), and the administrator's has no `mcp` in its name"
+    )]
+    UnclearName { descriptor: usize, name: String },
     /// Others could reach it, and there are no tokens.
     #[error(
         "{address} is no loopback address, so tokens are needed: make one with `almanacd token new`, and set \
@@ -55,7 +61,7 @@ pub enum SocketError {
 impl SocketError {
     /// Is it for the operator to mend in the configuration?
     pub(super) fn is_configuration(&self) -> bool {
-        matches!(self, Self::Exposed { .. } | Self::TooLong { .. } | Self::Same { .. })
+        matches!(self, Self::Exposed { .. } | Self::TooLong { .. } | Self::Same { .. } | Self::UnclearName { .. })
     }
 }
 
@@ -66,6 +72,11 @@ pub fn check(config: &Config, has_tokens: bool) -> Result<(), SocketError> {
     fits(&admin)?;
     if config.mcp.door.socket.is_some() {
         fits(&mcp)?;
+    }
+    for path in [&admin, &mcp] {
+        if path.exists() && !is_socket(path) {
+            return Err(SocketError::NoSocket { path: path.clone() });
+        }
     }
     if admin == mcp { Err(SocketError::Same { path: admin }) } else { Ok(()) }
 }
@@ -214,7 +225,11 @@ fn passed() -> Result<Passed, SocketError> {
         }
         let fault = |source| SocketError::Passed { descriptor: index + 3, source };
         let listener = all.take_unix_listener(index).map_err(fault)?;
-        let door = if names.get(index) == Some(&MCP_NAME) { &mut passed.mcp } else { &mut passed.admin };
+        let name = names.get(index).copied().unwrap_or_default();
+        if name != MCP_NAME && name.to_ascii_lowercase().contains(MCP_NAME) {
+            return Err(SocketError::UnclearName { descriptor: index + 3, name: name.to_owned() });
+        }
+        let door = if name == MCP_NAME { &mut passed.mcp } else { &mut passed.admin };
         door.extend(listener);
     }
     Ok(passed)

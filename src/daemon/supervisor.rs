@@ -15,7 +15,7 @@ const STATUS_INTERVAL: Duration = Duration::from_secs(10);
 fn notify(states: &[NotifyState<'_>]) {
     // Without systemd nobody listens, which is no fault.
     if let Err(error) = sd_notify::notify(states) {
-        tracing::debug!(%error, "the service manager cannot be notified");
+        tracing::warn!(%error, "the service manager cannot be notified");
     }
 }
 

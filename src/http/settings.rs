@@ -38,12 +38,23 @@ pub struct Settings {
     /// Longest silence in a chat stream: a tool may work for so long.
     pub stream_idle_timeout: Duration,
     /// Further values of `Host` that are let in on a loopback address; with any, the only ones elsewhere.
+    #[node(check = check_hosts)]
     pub allowed_hosts: Vec<String>,
     /// Origins, such as <https://app.example>, whose pages may ask and read the answers (CORS).
     #[node(check = check_origins)]
     pub allowed_origins: Vec<String>,
     /// Serve the console at `/console/`? By default on a loopback address only.
     pub console: Option<bool>,
+}
+
+/// A host is a name or an address, as `Host` has it, without its port.
+fn check_hosts(hosts: &[String]) -> Result<(), Violation> {
+    let is_host =
+        |host: &str| !host.is_empty() && host.chars().all(|c| c.is_ascii_alphanumeric() || ".-:[]_".contains(c));
+    match hosts.iter().find(|host| !is_host(host)) {
+        Some(host) => Err(format!("`{host}` is no host, such as almanac.example; there are no wildcards").into()),
+        None => Ok(()),
+    }
 }
 
 /// An origin is a scheme and an authority, as browsers send it. There is no word for all of them: on a loopback address

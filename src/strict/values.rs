@@ -29,6 +29,10 @@ impl FromNode for PathBuf {
 
 impl FromNode for SocketAddr {
     fn from_node(node: Node, at: &mut At) -> Option<Self> {
+        if let Node::Number(port) = &node {
+            at.bad_value(format!("`{port}` has no address; write 127.0.0.1:{port} for this machine alone"));
+            return None;
+        }
         let text = String::from_node(node, at)?;
         let address = text.parse().ok();
         if address.is_none() {
@@ -62,6 +66,10 @@ impl FromNode for Duration {
 
 /// A time from an hour to ten years, written like `30days`.
 pub fn retention(node: Node, at: &mut At) -> Option<Duration> {
+    if let Node::Number(number) = &node {
+        at.bad_value(format!("`{number}` has no unit; write {number}days for days, {number}h for hours"));
+        return None;
+    }
     let text = String::from_node(node, at)?;
     let time = humantime::parse_duration(&text)
         .ok()

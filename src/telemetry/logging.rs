@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tracing_subscriber::filter::ParseError;
 use tracing_subscriber::layer::SubscriberExt;
@@ -111,10 +112,20 @@ fn filter(level: &str) -> Result<EnvFilter, LevelError> {
         .map_err(|source| LevelError::Parse { level: level.to_owned(), source })
 }
 
+/// Is there a log that is read by programs?
+static IS_FOR_PROGRAMS: AtomicBool = AtomicBool::new(false);
+
+/// Was a log started that programs read, so that lines for people do not belong beside it?
+pub fn is_for_programs() -> bool {
+    IS_FOR_PROGRAMS.load(Ordering::Relaxed)
+}
+
 /// Starts the process's log, on standard error.
 pub fn start(log: &Settings) -> Result<LevelHandle, LogError> {
     let (filter_layer, handle) = reload::Layer::new(filter(&log.level)?);
-    let layer: Box<dyn Layer<Registry> + Send + Sync> = match resolve(log.format)? {
+    let resolved = resolve(log.format)?;
+    let is_for_programs = !matches!(resolved, Resolved::Text);
+    let layer: Box<dyn Layer<Registry> + Send + Sync> = match resolved {
         Resolved::Journal(journal) => {
             Box::new(journal.with_syslog_identifier("almanacd".into()).with_filter(filter_layer))
         }
@@ -129,6 +140,7 @@ pub fn start(log: &Settings) -> Result<LevelHandle, LogError> {
         }
     };
     tracing_subscriber::registry().with(layer).try_init()?;
+    IS_FOR_PROGRAMS.store(is_for_programs, Ordering::Relaxed);
     Ok(LevelHandle(Arc::new(move |level| handle.reload(filter(level)?).map_err(LevelError::Gone))))
 }
 

@@ -63,7 +63,7 @@ fn check_finds_authorities_that_are_none() {
 }
 
 #[test]
-fn check_reads_the_environments_database() {
+fn check_reads_the_environment() {
     let directory = TempDir::new().unwrap();
     fs::write(directory.path().join("almanac.yaml"), "").unwrap();
     let mut command = almanacd();
@@ -71,6 +71,31 @@ fn check_reads_the_environments_database() {
     let (code, out, _) = run(command.current_dir(&directory));
     assert!(code == 1 && out.contains("does not begin with `postgres://`"), "{out}");
     assert!(out.contains("ALMANAC_DATABASE_URL"), "{out}");
+    let mut command = almanacd();
+    command.args(["check", "--config", "almanac.yaml"]).env("ALMANAC_LISTEN", "0.0.0.0:7399");
+    let (_, out, _) = run(command.current_dir(&directory));
+    assert!(out.contains("0.0.0.0:7399 is no loopback address"), "{out}");
+    let mut command = almanacd();
+    command.args(["check", "--config", "almanac.yaml"]).env("ALMANAC_LISTEN", "nowhere");
+    let (code, _, error) = run(command.current_dir(&directory));
+    assert!(code == 64 && error.contains("nowhere"), "{error}");
+}
+
+#[test]
+fn check_finds_files_where_others_should_be() {
+    let directory = TempDir::new().unwrap();
+    fs::write(directory.path().join("plain"), "").unwrap();
+    for (configuration, part) in [
+        ("state_dir: plain\n", "plain is no directory"),
+        ("admin_socket: plain\n", "something that is no socket stands there"),
+        ("mcp: {socket: plain}\n", "something that is no socket stands there"),
+    ] {
+        fs::write(directory.path().join("almanac.yaml"), configuration).unwrap();
+        let mut command = almanacd();
+        command.args(["check", "--config", "almanac.yaml"]);
+        let (code, out, _) = run(command.current_dir(&directory));
+        assert!(code == 1 && out.contains(part), "{configuration}: {out}");
+    }
 }
 
 #[test]
@@ -252,6 +277,16 @@ fn ctl_reloads_and_tells() {
 }
 
 #[test]
+fn a_model_that_cannot_be_asked_is_trouble() {
+    let site = Site::new();
+    let model = "{url: 'https://model.example/v1', model: m, api_key_env: ALMANAC_TEST_KEY_THAT_IS_NOT_SET}";
+    site.configure(&format!("qualifier: {{llm: {model}}}\n"));
+    let daemon = site.start();
+    let (code, out, _) = run(almanacd().args(["ctl", "status", "--socket"]).arg(&daemon.admin));
+    assert!(code == 0 && out.contains("no model is asked: ") && out.contains("ALMANAC_TEST_KEY"), "{out}");
+}
+
+#[test]
 fn what_needs_the_admin_socket_says_so() {
     let site = Site::new();
     let daemon = site.start();
@@ -259,6 +294,10 @@ fn what_needs_the_admin_socket_says_so() {
     for arguments in [["ctl", "status"].as_slice(), &["ctl", "reload"], &["ctl", "mcp", "list"]] {
         let (code, _, error) = run(almanacd().args(arguments).env("ALMANAC_URL", &url));
         assert!(code == 64 && error.contains("--socket, instead of --url or ALMANAC_URL"), "{arguments:?}: {error}");
+        // A flag beats the environment.
+        let (code, out, error) =
+            run(almanacd().args(arguments).arg("--socket").arg(&daemon.admin).env("ALMANAC_URL", &url));
+        assert_eq!(code, 0, "{arguments:?}: {out}{error}");
     }
     let deep = site.path(&format!("state/{}", "x".repeat(107)));
     let (code, _, error) = run(almanacd().args(["serve", "--listen", "127.0.0.1:0", "--state-dir"]).arg(deep));

@@ -376,4 +376,9 @@ fn a_reload_says_which_keys_wait_for_a_restart() {
     assert_eq!(reload(), "");
     site.configure("workers: 2\n");
     assert_eq!(reload(), "waits for a restart: workers\n");
+    let defaults = |text: &str| std::fs::write(site.path("timing-defaults.yaml"), text).unwrap();
+    defaults("unknown_tool_ms: 700\n");
+    assert_eq!(reload(), "waits for a restart: workers, timing-defaults.yaml\n");
+    defaults("garbage: [\n");
+    assert!(reload().contains("timing-defaults.yaml"), "{}", reload());
 }

@@ -374,19 +374,28 @@ fn restarts_under_load_refuse_nobody() {
 }
 
 #[test]
-fn a_passed_socket_that_is_reachable_needs_tokens() {
+fn passed_sockets_that_let_in_too_many_are_refused() {
     let site = site();
-    let http = TcpListener::bind("0.0.0.0:0").unwrap();
-    let inner = site.command();
-    let mut command = std::process::Command::new("sh");
-    command.args(["-c", "LISTEN_PID=$$ exec \"$@\"", "sh"]).arg(inner.get_program()).args(inner.get_args());
-    command.env("LISTEN_FDS", "1").stderr(Stdio::piped());
-    command.fd_mappings(vec![FdMapping { parent_fd: http.into(), child_fd: 3 }]).unwrap();
-    let mut child = command.spawn().unwrap();
-    let status = wait_for("the refusal", || child.try_wait().unwrap());
-    let mut said = String::new();
-    child.stderr.unwrap().read_to_string(&mut said).unwrap();
-    assert_eq!(status.code(), Some(78), "{said}");
+    let check = |socket: OwnedFd, name: &str, part: &str| {
+        let inner = site.command();
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", "LISTEN_PID=$$ exec \"$@\"", "sh"]).arg(inner.get_program()).args(inner.get_args());
+        command.env("LISTEN_FDS", "1").env("LISTEN_FDNAMES", name).stderr(Stdio::piped());
+        command.fd_mappings(vec![FdMapping { parent_fd: socket, child_fd: 3 }]).unwrap();
+        let mut child = command.spawn().unwrap();
+        let status = wait_for("the refusal", || child.try_wait().unwrap());
+        let mut said = String::new();
+        child.stderr.unwrap().read_to_string(&mut said).unwrap();
+        assert_eq!(status.code(), Some(78), "{said}");
+        // What ended it stands in the log, whose lines are JSON here.
+        let last: serde_json::Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
+        assert!(last["level"] == "ERROR" && last["message"].as_str().unwrap().contains(part), "{said}");
+    };
+    check(TcpListener::bind("0.0.0.0:0").unwrap().into(), "", "so tokens are needed");
+    for (number, name) in ["mcp-clients", "MCP", "almanacd-mcp.socket"].iter().enumerate() {
+        let socket = UnixListener::bind(site.path(&format!("{number}.sock"))).unwrap();
+        check(socket.into(), name, "FileDescriptorName=mcp");
+    }
 }
 
 #[test]
