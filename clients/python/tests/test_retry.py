@@ -6,7 +6,7 @@ import asyncio
 import gzip
 import itertools
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import httpx
@@ -29,6 +29,11 @@ REFUSED = httpx.ConnectError("refused")
 def busy(seconds: str) -> httpx.Response:
     """The answer of a daemon that names a pause."""
     return httpx.Response(503, headers={"retry-after": seconds})
+
+
+def problem(status: int, code: str) -> httpx.Response:
+    """The answer of a daemon that says why it refuses."""
+    return httpx.Response(status, json={"status": status, "code": code, "detail": "no"})
 
 
 @pytest.fixture
@@ -67,7 +72,17 @@ def test_a_pause_that_is_asked_for_is_bounded(named: str, shortest: float, longe
         (False, REFUSED, True),
         (True, httpx.LocalProtocolError("a bad header"), False),
         (True, httpx.UnsupportedProtocol("no scheme"), False),
-        (False, httpx.Response(503), True),
+        (True, httpx.Response(503), True),
+        (False, httpx.Response(503), False),
+        (False, problem(503, "store-unavailable"), False),
+        (False, problem(503, "too-many-streams"), False),
+        (False, problem(429, "store-busy"), True),
+        (False, httpx.Response(429), True),
+        (False, problem(503, "stopping"), True),
+        (False, problem(503, "too-busy"), True),
+        (False, problem(503, "too-many-connections"), True),
+        (False, problem(503, "issuer-unavailable"), True),
+        (False, problem(401, "stopping"), False),
         (True, httpx.Response(500), False),
     ],
 )
@@ -105,6 +120,8 @@ def client(*outcomes: Any, **options: Any) -> tuple[Almanac, list[httpx.Request]
         if isinstance(outcome, Exception):
             raise outcome
         assert isinstance(outcome, httpx.Response)
+        if outcome.content:
+            return httpx.Response(outcome.status_code, content=outcome.content)
         return httpx.Response(outcome.status_code, headers=outcome.headers, json={"timing": {}, "recorded": 1})
 
     http = httpx.Client(transport=httpx.MockTransport(answer), base_url="http://x")
@@ -121,6 +138,34 @@ def test_a_daemon_that_was_looked_for_may_be_busy(pauses: list[float]) -> None:
     almanac, sent = client(*[REFUSED] * 4, busy("0"), httpx.ReadError("broken"), httpx.Response(200))
     almanac.timing.estimate("x")
     assert (len(sent), len(pauses)) == (7, 6)
+
+
+@pytest.mark.parametrize(
+    ("ask", "is_safe"),
+    [
+        (lambda to: to.report_usage(session_id="s", tokensIn=1), False),
+        (lambda to: to.tools.report_miss("x"), False),
+        (lambda to: to.memory.update("x", content="y"), False),
+        (lambda to: to.memory.delete("x"), False),
+        (lambda to: to.memory.restore("x", version=3), False),
+        (lambda to: to.memory.restore("x"), True),
+        (lambda to: to.memory.add("documents", "x", {}), True),
+        (lambda to: to.record("x", 5), True),
+    ],
+)
+def test_what_may_have_been_done_is_not_sent_again(
+    ask: Callable[[Almanac], Any], is_safe: bool, pauses: list[float]
+) -> None:
+    for outcome, attempts in (
+        (problem(503, "store-unavailable"), 3 if is_safe else 1),
+        (httpx.Response(503), 3 if is_safe else 1),
+        (problem(503, "stopping"), 3),
+        (problem(429, "store-busy"), 3),
+    ):
+        almanac, sent = client(outcome)
+        with pytest.raises(AlmanacRefusedError):
+            ask(almanac)
+        assert len(sent) == attempts
 
 
 @pytest.mark.parametrize("outcome", [busy("3600"), REFUSED, httpx.ReadError("broken")])

@@ -76,7 +76,7 @@ class Call(Generic[T]):
 
     def read(self, response: httpx.Response) -> T:
         """The answer, or the problem that it tells."""
-        document = _document(response)
+        document = json_object(response)
         if not response.is_success:
             told = {"title": response.reason_phrase, "detail": response.text[:200]}
             raise AlmanacRefusedError(response.status_code, told if document is None else document)
@@ -90,7 +90,8 @@ class Call(Generic[T]):
         return cast(T, part)
 
 
-def _document(response: httpx.Response) -> dict[str, Any] | None:
+def json_object(response: httpx.Response) -> dict[str, Any] | None:
+    """What an answer says, if that is an object of JSON."""
     try:
         found = response.json()
     except ValueError:

@@ -7,8 +7,14 @@ from dataclasses import dataclass
 
 import httpx
 
-#: Answers that say the request was not done, and may be sent again.
+from . import _call
+
+#: Answers that say that it may go better later.
 _TRY_AGAIN = (429, 503)
+
+#: Codes of problems that are told before anything of a request is done. The others of a 503 leave that open: a change
+#: may be stored although the database is lost before it says so, and a stream is refused when its answer is there.
+_NOTHING_WAS_DONE = ("issuer-unavailable", "stopping", "store-busy", "too-busy", "too-many-connections")
 
 #: The shortest and the longest pause until a daemon is looked for again that does not listen, in seconds.
 _CONNECTING_PAUSES = (0.05, 1.0)
@@ -42,7 +48,7 @@ class Retry:
     ) -> float | None:
         """Seconds to wait after an attempt, `elapsed` seconds after the first; None if there is no further one."""
         if isinstance(outcome, httpx.Response):
-            return self.pause_after(attempt, outcome)
+            return self.pause_after(attempt, outcome) if is_safe or _was_not_done(outcome) else None
         if isinstance(outcome, (httpx.LocalProtocolError, httpx.UnsupportedProtocol)):
             return None
         if isinstance(outcome, httpx.ConnectError):
@@ -60,3 +66,9 @@ class Retry:
     @staticmethod
     def _growing(pause: float, attempt: int) -> float:
         return float(pause * 2.0**attempt * (1 + random.random() / 2))
+
+
+def _was_not_done(response: httpx.Response) -> bool:
+    """Is it certain that what was asked was not done, not even in part?"""
+    told = _call.json_object(response)
+    return response.status_code == 429 or (told is not None and told.get("code") in _NOTHING_WAS_DONE)

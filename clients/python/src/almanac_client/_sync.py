@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 class Connection:
-    """Sends calls, again where that is safe."""
+    """Sends calls, again where nothing is done twice by that."""
 
     def __init__(self, http: Http, retry: Retry, timeout: float | None) -> None:
         """`timeout` is in seconds, for a call with its repetitions."""
@@ -302,7 +302,7 @@ class Almanac:
         return self._connection.send(_call.usage())
 
     def report_usage(self, *, session_id: str | None = None, **more: Any) -> UsageEvent:
-        """Tells what a turn used; never sent again. More: tokensIn, tokensOut, costUsd, model and so on."""
+        """Tells what a turn used; not sent again if it may be counted. More: tokensIn, tokensOut, costUsd and so on."""
         return self._connection.send(_call.report_usage(session_id, more))
 
     def sessions(self, *, limit: int = 100, cursor: str | None = None) -> SessionPage:
