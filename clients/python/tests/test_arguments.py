@@ -35,6 +35,13 @@ def client() -> tuple[Almanac, list[httpx.Request]]:
         (lambda to: to.tools.qualify(HALF), "/message has half"),
         (lambda to: to.tools.get(HALF), "the name has half"),
         (lambda to: to.tools.list(HALF), "q has half"),
+        (lambda to: to.tools.get("."), "the name cannot be '.'"),
+        (lambda to: to.tools.relations(""), "the name cannot be ''"),
+        (lambda to: to.session(".."), "the name cannot be '..'"),
+        (lambda to: to.memory.restore(".."), "the name cannot be '..'"),
+        (lambda to: to.memory.thread(".."), "the name cannot be '..'"),
+        (lambda to: to.memory.add("..", "x", {}), "the name cannot be '..'"),
+        (lambda to: to.memory.search(""), "the name cannot be ''"),
         (lambda to: to.memory.add("messages", "x", {}, idempotency_key="ключ"), "idempotency-key has characters"),
         (lambda to: to.memory.add("messages", "x", {}, idempotency_key="a\n"), "idempotency-key has characters"),
         (lambda to: to.memory.add("messages", "x", {"a": float("nan")}), "cannot be sent as JSON"),
@@ -54,6 +61,20 @@ def test_what_cannot_be_sent_is_told_before(ask: Callable[[Any], Any], said: str
     assert isinstance(told.value, AlmanacError)
     assert isinstance(told.value, ValueError)
     assert sent == []
+
+
+def test_a_name_does_not_leave_its_path() -> None:
+    almanac, sent = client()
+    almanac.tools.get("../a?b#c%2e")
+    almanac.tools.get("...")
+    almanac.memory.search("../tools")  # type: ignore[arg-type]
+    almanac.memory.add("a/../b", "x", {})  # type: ignore[arg-type]
+    assert [request.url.raw_path for request in sent] == [
+        b"/v1/tools/..%2Fa%3Fb%23c%252e",
+        b"/v1/tools/...",
+        b"/v1/memories/..%2Ftools/search",
+        b"/v1/memories/a%2F..%2Fb",
+    ]
 
 
 def test_the_mend_that_is_told_mends() -> None:

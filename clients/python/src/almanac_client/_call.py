@@ -259,7 +259,7 @@ def add_memory(
     headers = {"idempotency-key": idempotency_key or str(uuid.uuid4())}
     return Call(
         "POST",
-        f"/v1/memories/{kind}",
+        f"/v1/memories/{_text.segment(kind)}",
         body={"content": content, "metadata": _text.mapping(metadata, "the metadata")},
         headers=headers,
     )
@@ -296,7 +296,7 @@ def _of(version: int | None) -> dict[str, str]:
 
 def search_memories(kind: MemoryKind | None, criteria: Mapping[str, Any], more: Mapping[str, Any]) -> Call[MemoryPage]:
     """Memories of a kind, or of all, that are looked for."""
-    path = "/v1/memories/search" if kind is None else f"/v1/memories/{kind}/search"
+    path = "/v1/memories/search" if kind is None else f"/v1/memories/{_text.segment(kind)}/search"
     return Call("POST", path, body={"criteria": _text.mapping(criteria, "the criteria"), "options": _given(**more)})
 
 

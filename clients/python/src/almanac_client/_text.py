@@ -34,7 +34,9 @@ def checked(text: str, where: str) -> str:
 
 
 def segment(name: str) -> str:
-    """A name as a segment of a path."""
+    """A name as a segment of a path. Raises an `AlmanacArgumentError` for what would be another path."""
+    if name in ("", ".", ".."):
+        raise AlmanacArgumentError(f"the name cannot be {name!r}: no path has it")
     return quote(checked(name, "the name"), safe="")
 
 
