@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from almanac_client import Almanac, AlmanacArgumentError, AlmanacError
+from almanac_client import Almanac, AlmanacArgumentError, AlmanacError, AlmanacRefusedError
 
 HALF = "half \ud83d"
 
@@ -61,6 +61,21 @@ def test_what_cannot_be_sent_is_told_before(ask: Callable[[Any], Any], said: str
     assert isinstance(told.value, AlmanacError)
     assert isinstance(told.value, ValueError)
     assert sent == []
+
+
+def test_a_key_is_sent_as_it_is_given() -> None:
+    almanac, sent = client()
+    for key in ("k", "", None):
+        almanac.memory.add("messages", "x", {}, idempotency_key=key)
+    given, empty, own = (request.headers["idempotency-key"] for request in sent)
+    assert (given, empty) == ("k", "")
+    assert uuid.UUID(own)
+
+
+def test_an_empty_key_is_refused(almanac: Almanac) -> None:
+    with pytest.raises(AlmanacRefusedError) as refused:
+        almanac.memory.add("documents", "x", {"source": "web", "agentId": "agent:agent:a"}, idempotency_key="")
+    assert refused.value.code == "invalid-idempotency-key"
 
 
 def test_a_name_does_not_leave_its_path() -> None:

@@ -256,7 +256,8 @@ def add_memory(
     kind: MemoryKind, content: str, metadata: Mapping[str, Any], idempotency_key: str | None
 ) -> Call[Memory]:
     """A new memory; sent again, it is kept once."""
-    headers = {"idempotency-key": idempotency_key or str(uuid.uuid4())}
+    # An empty one is refused by the daemon: whoever gave it meant one of its own.
+    headers = {"idempotency-key": str(uuid.uuid4()) if idempotency_key is None else idempotency_key}
     return Call(
         "POST",
         f"/v1/memories/{_text.segment(kind)}",
