@@ -54,6 +54,23 @@ def test_an_answer_that_is_none_is_an_error_of_its_own(text: str) -> None:
     assert (told.value.status, told.value.code) == (200, "not-almanac")
 
 
+@pytest.mark.parametrize("text", ["null", "[]", "{}", '{"memories": null, "items": {}}'])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda to: list(to.memory.each("documents")),
+        lambda to: to.memory.search("documents"),
+        lambda to: to.memory.history("x"),
+        lambda to: to.memory.thread("x"),
+        lambda to: to.sessions(),
+        lambda to: to.tools.list(),
+    ],
+)
+def test_a_page_without_its_list_is_none(ask: Callable[[Almanac], Any], text: str) -> None:
+    with pytest.raises(AlmanacAnswerError, match="is that the daemon"):
+        ask(client(200, text))
+
+
 def test_an_answer_that_cannot_be_unpacked_is_none() -> None:
     transport = httpx.MockTransport(
         lambda request: httpx.Response(200, headers={"content-encoding": "gzip"}, stream=httpx.ByteStream(b"no gzip"))

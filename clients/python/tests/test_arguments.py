@@ -21,7 +21,7 @@ def client() -> tuple[Almanac, list[httpx.Request]]:
 
     def answer(request: httpx.Request) -> httpx.Response:
         sent.append(request)
-        return httpx.Response(200, json={"timing": {}, "recorded": 1})
+        return httpx.Response(200, json={"timing": {}, "recorded": 1, "memories": []})
 
     return Almanac(http=httpx.Client(transport=httpx.MockTransport(answer), base_url="http://x")), sent
 

@@ -62,6 +62,8 @@ class Call(Generic[T]):
     is_safe: bool = True
     #: The key of the answer that is wanted; all of it by default.
     part: str | None = None
+    #: The key of a page under which its list is.
+    page_of: str | None = None
 
     def result(self, outcome: httpx.Response | httpx.TransportError) -> T:
         """What came of it in the end; raises an `AlmanacError`."""
@@ -82,6 +84,8 @@ class Call(Generic[T]):
             raise AlmanacRefusedError(response.status_code, told if document is None else document)
         if document is None:
             raise AlmanacAnswerError("the answer is no JSON object", response.status_code)
+        if self.page_of is not None and not isinstance(document.get(self.page_of), list):
+            raise AlmanacAnswerError(f"the answer has no `{self.page_of}`", response.status_code)
         if self.part is None:
             return cast(T, document)
         part = document.get(self.part)
@@ -129,7 +133,7 @@ def _given(**fields: Any) -> dict[str, Any]:
 
 def tools(query: str | None, limit: int, cursor: str | None, facets: Mapping[str, str | None]) -> Call[ToolPage]:
     """A page of tools."""
-    return Call("GET", "/v1/tools", {"q": query, "limit": limit, "cursor": cursor, **facets})
+    return Call("GET", "/v1/tools", {"q": query, "limit": limit, "cursor": cursor, **facets}, page_of="items")
 
 
 def tool(name: str) -> Call[dict[str, Any]]:
@@ -239,7 +243,7 @@ def check_plan(steps: Sequence[str | Mapping[str, Any]], more: Mapping[str, Any]
 
 def sessions(limit: int, cursor: str | None) -> Call[SessionPage]:
     """A page of sessions."""
-    return Call("GET", "/v1/sessions", {"limit": limit, "cursor": cursor})
+    return Call("GET", "/v1/sessions", {"limit": limit, "cursor": cursor}, page_of="items")
 
 
 def session(session_id: str) -> Call[Session]:
@@ -298,15 +302,17 @@ def _of(version: int | None) -> dict[str, str]:
 def search_memories(kind: MemoryKind | None, criteria: Mapping[str, Any], more: Mapping[str, Any]) -> Call[MemoryPage]:
     """Memories of a kind, or of all, that are looked for."""
     path = "/v1/memories/search" if kind is None else f"/v1/memories/{_text.segment(kind)}/search"
-    return Call("POST", path, body={"criteria": _text.mapping(criteria, "the criteria"), "options": _given(**more)})
+    body = {"criteria": _text.mapping(criteria, "the criteria"), "options": _given(**more)}
+    return Call("POST", path, body=body, page_of="memories")
 
 
 def memory_history(memory_id: str, limit: int, cursor: str | None, include_deleted: bool) -> Call[MemoryPast]:
     """A memory's earlier versions."""
     query = {"limit": limit, "cursor": cursor, "includeDeleted": include_deleted}
-    return Call("GET", f"/v1/memories/{_text.segment(memory_id)}/history", query)
+    return Call("GET", f"/v1/memories/{_text.segment(memory_id)}/history", query, page_of="items")
 
 
 def thread(thread_id: str, chat_id: str | None, limit: int, cursor: str | None) -> Call[Thread]:
     """A thread's messages."""
-    return Call("GET", f"/v1/threads/{_text.segment(thread_id)}", {"chatId": chat_id, "limit": limit, "cursor": cursor})
+    query = {"chatId": chat_id, "limit": limit, "cursor": cursor}
+    return Call("GET", f"/v1/threads/{_text.segment(thread_id)}", query, page_of="items")
