@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from almanac_client import Almanac, AlmanacArgumentError, AlmanacError, AlmanacRefusedError
+from almanac_client import Almanac, AlmanacArgumentError, AlmanacError, AlmanacRefusedError, AsyncAlmanac, Budget
 
 HALF = "half \ud83d"
 
@@ -35,6 +35,9 @@ def client() -> tuple[Almanac, list[httpx.Request]]:
         (lambda to: to.tools.qualify(HALF), "/message has half"),
         (lambda to: to.tools.get(HALF), "the name has half"),
         (lambda to: to.tools.list(HALF), "q has half"),
+        (lambda to: to.record("x", float("nan")), "duration_ms cannot be nan"),
+        (lambda to: to.record("x", float("inf")), "duration_ms cannot be inf"),
+        (lambda to: to.record("x", float("-inf")), "duration_ms cannot be -inf"),
         (lambda to: to.tools.get("."), "the name cannot be '.'"),
         (lambda to: to.tools.relations(""), "the name cannot be ''"),
         (lambda to: to.session(".."), "the name cannot be '..'"),
@@ -90,6 +93,26 @@ def test_a_name_does_not_leave_its_path() -> None:
         b"/v1/memories/..%2Ftools/search",
         b"/v1/memories/a%2F..%2Fb",
     ]
+
+
+@pytest.mark.parametrize("seconds", [0, 0.0, -1.0, float("nan"), float("inf"), 2.0**31 / 1000, 1e30])
+def test_what_cannot_be_waited_for_is_refused_at_once(seconds: float) -> None:
+    makings: list[Callable[[], Any]] = [
+        lambda: Almanac(timeout=seconds),
+        lambda: AsyncAlmanac(timeout=seconds),
+        lambda: Almanac(http=httpx.Client(), timeout=seconds),
+        lambda: Budget(estimate=seconds),
+        lambda: Budget(record=seconds),
+    ]
+    for make in makings:
+        with pytest.raises(AlmanacArgumentError, match=r"cannot be .*: it is in seconds"):
+            make()
+
+
+def test_what_can_be_waited_for_is_not_refused(url: str) -> None:
+    for seconds in (10, (2**31 - 1) / 1000):
+        with Almanac(url, timeout=seconds, budget=Budget(seconds, seconds)) as almanac:
+            assert almanac.record("py_patient", 5)["recorded"] == 1
 
 
 def test_the_mend_that_is_told_mends() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from . import _deadline
+
 
 @dataclass(frozen=True)
 class Budget:
@@ -13,3 +15,8 @@ class Budget:
     estimate: float = 1.0
     #: For the record after it.
     record: float = 2.0
+
+    def __post_init__(self) -> None:
+        """Raises an `AlmanacArgumentError` for what cannot be waited for."""
+        _deadline.checked(self.estimate, "estimate")
+        _deadline.checked(self.record, "record")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -200,7 +201,9 @@ def estimate_plan(steps: Sequence[str | Mapping[str, Any]], timeout_ms: int | No
 def execution(
     tool_name: str, duration_ms: float, outcome: Outcome | None = None, more: Mapping[str, Any] | None = None
 ) -> Execution:
-    """A call that ended, as it is recorded."""
+    """A call that ended, as it is recorded. Raises an `AlmanacArgumentError` for a duration that is no number."""
+    if not math.isfinite(duration_ms):
+        raise AlmanacArgumentError(f"duration_ms cannot be {duration_ms}: it is a number of ms")
     told: Any = _given(tool_name=tool_name, duration_ms=round(duration_ms), outcome=outcome, **(more or {}))
     return cast(Execution, told)
 

@@ -7,8 +7,20 @@ import time
 
 import httpx
 
+from .errors import AlmanacArgumentError
+
+#: The longest timeout, in seconds: what systems wait for, counted in ms.
+_LONGEST = (2**31 - 1) / 1000
+
 #: The shortest wait, in seconds: httpx takes none of 0.
 _SHORTEST = 0.001
+
+
+def checked(seconds: float, name: str) -> float:
+    """The seconds. Raises an `AlmanacArgumentError` if nothing can be waited for so long."""
+    if not 0 < seconds <= _LONGEST:
+        raise AlmanacArgumentError(f"{name} cannot be {seconds}: it is in seconds, of more than 0, at most {_LONGEST}")
+    return seconds
 
 
 class Deadline:

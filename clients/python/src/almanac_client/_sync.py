@@ -16,7 +16,7 @@ from ._address import address
 from ._bookkeeping import Bookkeeper
 from ._budget import Budget
 from ._call import Call
-from ._deadline import Deadline
+from ._deadline import Deadline, checked
 from ._http import Http
 from ._retry import Retry
 from ._timed import Timed
@@ -257,9 +257,10 @@ class Almanac:
 
         `socket` is the path of a unix socket of the daemon, instead of `url`. A client of httpx that is given is
         used as it is, with its own timeouts unless one is given, and is left open. Raises a TypeError for a URL and a
-        socket, and a ValueError for a token that cannot be sent.
+        socket, a ValueError for a token that cannot be sent, and an AlmanacArgumentError, which is one too, for a
+        timeout that is not more than 0.
         """
-        own_timeout = timeout if timeout is not None else _call.DEFAULT_TIMEOUT
+        own_timeout = checked(timeout, "timeout") if timeout is not None else _call.DEFAULT_TIMEOUT
         self._http = Http(http if http is not None else address(url, socket, token), own_timeout)
         whole = timeout if http is not None else own_timeout
         self._connection = Connection(self._http, retry if retry is not None else Retry(), whole)
