@@ -211,6 +211,23 @@ def test_what_is_no_function_is_refused(tool: str | None, records: Records) -> N
             almanac.timed(tool=tool)({})  # type: ignore[type-var]
 
 
+@pytest.mark.parametrize("kind", [staticmethod, classmethod])
+@pytest.mark.parametrize("tool", [None, "x"])
+def test_a_method_is_decorated_below_what_makes_it_one(tool: str | None, kind: Any, records: Records) -> None:
+    for almanac, function in ((records.almanac, greet), (records.later, greet_later)):
+        said = f"a {kind.__name__} is no function: decorate the function first, and make it a {kind.__name__} then"
+        with pytest.raises(TypeError, match=said):
+            almanac.timed(tool=tool)(kind(function))
+
+    def method(*arguments: Any) -> int:
+        return len(arguments)
+
+    here: Any = type("Here", (), {"method": kind(records.almanac.timed(method))})
+    expected = 1 if kind is staticmethod else 2
+    assert (here.method("x"), here().method("x")) == (expected, expected)
+    assert records.told == [("method", "success")] * 2
+
+
 def test_a_wrong_argument_is_told_when_it_is_given(records: Records) -> None:
     for almanac, function in ((records.almanac, greet), (records.later, greet_later)):
         with pytest.raises(TypeError, match="sessionid"):

@@ -50,7 +50,8 @@ def with_function(tool: Any, part: str, wrap: Callable[[Any], Any]) -> Any:
 
 def check_callable(function: Any) -> None:
     """Raises a TypeError for what is no function, such as the tool that another decorator made."""
-    if not callable(function):
+    # A static method can be called, but what is made of it is none, and would be called with the instance.
+    if not callable(function) or isinstance(function, staticmethod):
         kind = type(function).__name__
         raise TypeError(f"a {kind} is no function: decorate the function first, and make it a {kind} then")
 
