@@ -10,7 +10,7 @@
     File {
         name: "console.js",
         content_type: "text/javascript; charset=utf-8",
-        sum: "713c5d4ada89489ce2db7e522a628029",
+        sum: "46bd7bf26f2b82ab69634cc7a614e03d",
         plain: include_bytes!("console.js"),
         gzip: include_bytes!("console.js.gz"),
     },

@@ -32,6 +32,12 @@ test('a number that JSON does not keep is refused where it is', () => {
     [{ metadata: { ids: [1, 2 ** 53] } }, '/metadata/ids/1: 9007199254740992 '],
     [{ 'a/b': { 'c~': -(2 ** 60) } }, '/a~1b/c~0: -1152921504606847000 '],
     [{ id: 1n }, '/id: 1 '],
+    [{ metadata: { score: Number.NaN } }, '/metadata/score: NaN '],
+    [[1, Number.POSITIVE_INFINITY], '/1: Infinity '],
+    [{ a: { b: Number.NEGATIVE_INFINITY } }, '/a/b: -Infinity '],
+    [{ dueDate: new Date('soon') }, '/dueDate: Invalid Date '],
+    [Number.NaN, ': NaN '],
+    [{ a: { toJSON: () => Number.NaN } }, '/a: NaN '],
   ] as const) {
     assert.throws(
       () => toJson(body),
@@ -47,6 +53,7 @@ test('all that is sent goes this way', async () => {
   const id = 2 ** 53;
   await assert.rejects(service.add('documents', 'c', { id }), RangeError);
   await assert.rejects(service.update('m', { metadata: { id } }), RangeError);
+  await assert.rejects(service.update('m', { metadata: { score: Number.NaN } }), RangeError);
   await assert.rejects(service.search('documents', { 'metadata.id': id }), RangeError);
   await assert.rejects(createAlmanacClient({ url }).enrich({ body: { response: { id } } as never }), RangeError);
   assert.equal(asked.length, 0);
