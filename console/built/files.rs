@@ -10,7 +10,7 @@
     File {
         name: "console.js",
         content_type: "text/javascript; charset=utf-8",
-        sum: "46bd7bf26f2b82ab69634cc7a614e03d",
+        sum: "1ba895dc18a70484d464c6b12668fc69",
         plain: include_bytes!("console.js"),
         gzip: include_bytes!("console.js.gz"),
     },

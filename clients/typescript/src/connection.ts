@@ -5,6 +5,7 @@
  * others fail at once, because nobody knows whether they were done.
  */
 
+import { isObject, objectIn } from './answer.js';
 import { checkTimeout, Deadline } from './deadline.js';
 import { AlmanacError, type ProblemDocument } from './error.js';
 import { SourceStream } from './source-stream.js';
@@ -179,14 +180,9 @@ export class Connection {
     }
   }
 
-  /** The JSON of a good answer; throws as {@link text} does. */
-  async json<T>(request: Request): Promise<T> {
-    const text = await this.text(request);
-    try {
-      return JSON.parse(text) as T;
-    } catch (cause) {
-      throw AlmanacError.local('not-almanac', 'the answer is no JSON; is that the daemon?', 200, cause);
-    }
+  /** The JSON of a good answer, which is an object; throws as {@link text} does. */
+  async json<T extends object>(request: Request): Promise<T> {
+    return objectIn(await this.text(request), 'the answer');
   }
 
   /** Throws a TypeError for a token or key that no header can have. */
@@ -295,11 +291,23 @@ function failure(outcome: Reply | Unanswered): AlmanacError {
 function problemOf({ header, text }: Reply): ProblemDocument | undefined {
   if (!header('content-type')?.startsWith('application/problem+json')) return undefined;
   try {
-    const document = JSON.parse(text) as ProblemDocument;
-    return typeof document?.code === 'string' && typeof document.detail === 'string' ? document : undefined;
+    const document: unknown = JSON.parse(text);
+    return isProblem(document) ? document : undefined;
   } catch {
     return undefined;
   }
+}
+
+function isProblem(document: unknown): document is ProblemDocument & Record<string, unknown> {
+  if (!isObject(document)) return false;
+  const { code, detail, errors, near } = document;
+  if (typeof code !== 'string' || typeof detail !== 'string') return false;
+  return areAll(errors, isObject) && areAll(near, (name) => typeof name === 'string');
+}
+
+/** A list of such, or nothing? */
+function areAll(list: unknown, isSuch: (item: unknown) => boolean): boolean {
+  return list == null || (Array.isArray(list) && list.every(isSuch));
 }
 
 /** An error's message and those of its causes; fetch says only in the cause what happened. */

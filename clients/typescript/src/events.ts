@@ -1,5 +1,7 @@
 /** The events of a chat stream that answers `qualify`, of either protocol, and those of the daemon. */
 
+import { listIn, objectIn, parsed } from './answer.js';
+
 /** What a client of a chat shows: why, the intent, and which tools there are. */
 export interface QualifyEvent {
   /** `reasoning`, `intent_context` or `dev_tools_info`. */
@@ -11,10 +13,10 @@ export interface QualifyEvent {
 /** The events in a text of `data-v1` (lines `2:[…]`) or `ui-v1` (server-sent events), in their order. */
 export function eventsOf(text: string): QualifyEvent[] {
   return text.split('\n').flatMap((line): QualifyEvent[] => {
-    if (line.startsWith('2:')) return JSON.parse(line.slice(2)) as QualifyEvent[];
+    if (line.startsWith('2:')) return listIn(parsed(line.slice(2), 'an event') as QualifyEvent[], 'an event');
     if (!line.startsWith('data: {')) return [];
-    const { type, data } = JSON.parse(line.slice('data: '.length)) as { type: string; data?: QualifyEvent };
-    return type.startsWith('data-') && data !== undefined ? [data] : [];
+    const { type, data } = objectIn<{ type?: unknown; data?: QualifyEvent }>(line.slice('data: '.length), 'an event');
+    return typeof type === 'string' && type.startsWith('data-') && data !== undefined ? [data] : [];
   });
 }
 
@@ -31,6 +33,6 @@ export interface DaemonEvent {
 /** The events in the lines of `GET /v1/events`, as they come. */
 export async function* daemonEvents(lines: AsyncIterable<string>): AsyncIterableIterator<DaemonEvent> {
   for await (const line of lines) {
-    if (line.startsWith('data: ')) yield JSON.parse(line.slice('data: '.length)) as DaemonEvent;
+    if (line.startsWith('data: ')) yield objectIn<DaemonEvent>(line.slice('data: '.length), 'an event');
   }
 }

@@ -1,5 +1,6 @@
 /** The service that keeps memories and finds them again: the daemon, seen through its HTTP door. */
 
+import { listIn } from './answer.js';
 import {
   type CallOptions,
   Connection,
@@ -95,6 +96,10 @@ interface List<T> {
   nextCursor?: string;
 }
 
+function itemsOf<T>({ items }: List<T>): T[] {
+  return listIn(items, '`items` of the answer');
+}
+
 class DaemonMemoryService implements MemoryService {
   readonly #connection: Connection;
 
@@ -142,7 +147,7 @@ class DaemonMemoryService implements MemoryService {
     const request = { body: toJson({ criteria: whole(criteria), options }), isRepeatable: true };
     type Answer = { memories: Found<C>[]; total: number; nextCursor?: string };
     const found = await this.#call<Answer>('POST', path, call, request);
-    return page(found.memories, found.total, found.nextCursor);
+    return page(listIn(found.memories, '`memories` of the answer'), found.total, found.nextCursor);
   }
 
   async *each<C extends MemoryCollection>(
@@ -182,15 +187,13 @@ class DaemonMemoryService implements MemoryService {
     const { limit, cursor, includeDeleted, ...call } = options;
     const query = { limit, cursor, includeDeleted };
     const list = await this.#call<List<MemoryVersion>>('GET', `${memory(id)}/history`, call, { query });
-    return page(list.items, list.total, list.nextCursor);
+    return page(itemsOf(list), list.total, list.nextCursor);
   }
 
   async relations(id: string, { depth, ...call }: CallOptions & { depth?: number } = {}): Promise<Relations> {
     type Answer = List<RelatedMemory> & Omit<Relations, 'items'>;
-    const { items, dangling, truncated } = await this.#call<Answer>('GET', `${memory(id)}/relations`, call, {
-      query: { depth },
-    });
-    return { items, dangling, truncated };
+    const found = await this.#call<Answer>('GET', `${memory(id)}/relations`, call, { query: { depth } });
+    return { items: itemsOf(found), dangling: found.dangling, truncated: found.truncated };
   }
 
   async thread(id: string, options: PageOptions & { chatId?: StructuredIdLike } = {}): Promise<Thread> {
@@ -198,7 +201,7 @@ class DaemonMemoryService implements MemoryService {
     const query = { chatId: typeof chat === 'object' ? structuredIdToString(chat) : chat, limit, cursor };
     type Answer = List<MessageMemory> & { chatId: StructuredId; gaps: Thread['gaps'] };
     const found = await this.#call<Answer>('GET', `threads/${segment(id, 'a thread')}`, call, { query });
-    const items = page(found.items, found.total, found.nextCursor);
+    const items = page(itemsOf(found), found.total, found.nextCursor);
     return { id, chatId: found.chatId, items, gaps: found.gaps };
   }
 
@@ -206,7 +209,7 @@ class DaemonMemoryService implements MemoryService {
     return this.#call(method, path, call, { headers: { 'if-match': ifMatch(ifVersion) }, body });
   }
 
-  #call<T>(
+  #call<T extends object>(
     method: string,
     path: string,
     call: CallOptions,

@@ -115,6 +115,60 @@ test('what is no daemon is told', async () => {
   assert.match(nobody.message, /ENOENT/);
 });
 
+test('JSON that is no answer is told', async () => {
+  for (const body of [null, 7, 'text', [], [{}]]) {
+    const { url } = await serving(...Array<RequestListener>(3).fill(json(200, body)));
+    const client = createAlmanacClient({ url });
+    for (const call of [
+      () => client.listTools(),
+      () => client.getMemory({ path: { id: 'm' } }),
+      () => createMemoryService({ url }).get('m'),
+    ]) {
+      const error = await failure(call());
+      assert.deepEqual([error.code, error.status], ['not-almanac', 200], JSON.stringify(body));
+    }
+  }
+  for (const body of [null, {}, { memories: null, items: {} }]) {
+    const { url } = await serving(...Array<RequestListener>(6).fill(json(200, body)));
+    const service = createMemoryService({ url });
+    for (const call of [
+      () => service.search('documents'),
+      () => service.searchAll(),
+      () => service.each('documents').next(),
+      () => service.history('m'),
+      () => service.relations('m'),
+      () => service.thread('t'),
+    ]) {
+      assert.equal((await failure(call())).code, 'not-almanac', JSON.stringify(body));
+    }
+  }
+});
+
+test('events that are none are told', async () => {
+  const text =
+    (body: string): RequestListener =>
+    (_, response) =>
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).end(body);
+  for (const body of ['2:{"a"\n', '2:{}\n', 'data: {"type"\n\n']) {
+    const { url } = await serving(text(body));
+    const call = createAlmanacClient({ url }).qualify({ query: { stream: 'ui-v1' }, body: { message: 'm' } });
+    assert.equal((await failure(call)).code, 'not-almanac', body);
+  }
+  for (const body of ['data: no JSON\n\n', 'data: null\n\n']) {
+    const { url } = await serving(text(body));
+    assert.equal((await failure(createAlmanacClient({ url }).listenToEvents().next())).code, 'not-almanac', body);
+  }
+});
+
+test('a problem that is none is told', async () => {
+  const problem = { title: '', status: 422, code: 'invalid-body', detail: 'no' };
+  for (const more of [{ errors: 7 }, { errors: [null] }, { near: 'a' }, { near: {} }]) {
+    const { url } = await serving(json(422, { ...problem, ...more }));
+    const error = await failure(createMemoryService({ url }).get('m'));
+    assert.deepEqual([error.code, error.status], ['not-almanac', 422], JSON.stringify(more));
+  }
+});
+
 test('a daemon that is not ready says what is missing', async () => {
   const answer = { ready: false, missing: ['catalog'] };
   const starting: RequestListener = (_, response) =>
