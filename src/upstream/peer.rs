@@ -17,12 +17,16 @@ use super::journal::ServerLog;
 use super::lines::{self, MAX_MESSAGE_BYTES};
 use crate::jsonrpc::lines::{LineReader, MessageLine};
 use crate::jsonrpc::{Envelope, ErrorObject, Id, Members, MessageError, MessageLimits, code, members, meta};
+use crate::text::head::head;
 
 /// Lines in a row that are no messages, after which a server is given up.
 const MAX_NOISE: usize = 100;
 
 /// Of a line that is no message, how much is shown, in bytes.
 const SHOWN_NOISE: usize = 200;
+
+/// Of a log message that nobody else hears, how much is shown, in bytes.
+const SHOWN_LOG: usize = 1000;
 
 /// Between two signs that a request waits for its client.
 const SIGNS: Duration = Duration::from_millis(500);
@@ -323,7 +327,7 @@ impl Peer {
             "notifications/message" if self.has_client && self.tell_latest(|| ServerEvent::Log(owned())).is_some() => {}
             "notifications/message" => {
                 let text = params.map_or("", RawValue::get);
-                self.journal.say(text.get(..1000).unwrap_or(text));
+                self.journal.say(head(text, SHOWN_LOG));
             }
             "notifications/tools/list_changed"
             | "notifications/prompts/list_changed"
@@ -441,4 +445,30 @@ async fn write(mut writer: impl AsyncWrite + Unpin, mut lines: mpsc::UnboundedRe
         }
     }
     let _ = writer.shutdown().await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn of_a_log_message_the_beginning_is_kept() {
+        let check = async |text: &str, expected: usize| {
+            let journal = Arc::new(ServerLog::new("a"));
+            let (mut ours, theirs) = tokio::io::duplex(1 << 16);
+            let (peer, _notices) = Peer::begin(theirs, tokio::io::sink(), Arc::clone(&journal), false);
+            let line = format!(r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{{"d":"{text}"}}}}"#);
+            ours.write_all(line.as_bytes()).await.unwrap();
+            drop(ours);
+            peer.closed().await;
+            let said = journal.lines().concat();
+            let (_time, said) = said.split_once(' ').unwrap();
+            assert_eq!(said.len(), expected, "{} bytes", text.len());
+        };
+        check("short", 13).await;
+        check(&"x".repeat(5000), 1000).await;
+        check(&"ü".repeat(5000), 1000).await;
+        // A character stands across the limit.
+        check(&"東".repeat(5000), 999).await;
+    }
 }
