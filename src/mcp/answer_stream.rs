@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use tokio::time::{self, interval_at};
 
 use super::request::RpcAnswer;
-use super::streams::{AttachedStream, COMMENTS, EventLog, KEPT_FOR, PIECES};
+use super::streams::{Attach, AttachedStream, COMMENTS, EventLog, KEPT_FOR, PIECES};
 use super::work::Work;
 use crate::jsonrpc::sse;
 use crate::jsonrpc::{Envelope, Id};
@@ -41,7 +41,7 @@ enum Happening {
     Answered(Option<RpcAnswer>),
     Silence,
     Left,
-    Back(AttachedStream),
+    Back(Attach),
 }
 
 impl AnswerStream {
@@ -75,9 +75,9 @@ impl AnswerStream {
                     self.work.set_followed(false);
                     self.live = None;
                 }
-                Happening::Back(live) => {
+                Happening::Back(back) => {
                     self.work.set_followed(true);
-                    self.live = Some(live);
+                    self.go_on(back).await;
                 }
                 // It was given up: the stream ends, and nobody comes back for it.
                 Happening::Answered(None) => return,
@@ -93,6 +93,13 @@ impl AnswerStream {
             }
         }
         self.linger().await;
+    }
+
+    /// Goes on with a client that is back. Not to be given up on the way, or it is lost.
+    async fn go_on(&mut self, back: Attach) {
+        if let Some(log) = &self.log {
+            self.live = Some(log.replay(back).await);
+        }
     }
 
     async fn tell(&mut self, json: &[u8]) {
@@ -125,10 +132,11 @@ impl AnswerStream {
             if self.log.is_none() {
                 return;
             }
-            tokio::select! {
-                live = back(self.log.as_mut()) => self.live = Some(live),
+            let back = tokio::select! {
+                back = back(self.log.as_mut()) => back,
                 () = time::sleep_until(until) => return,
-            }
+            };
+            self.go_on(back).await;
         }
     }
 }
@@ -140,11 +148,11 @@ async fn left(live: Option<&AttachedStream>) {
     }
 }
 
-async fn back(log: Option<&mut EventLog>) -> AttachedStream {
+async fn back(log: Option<&mut EventLog>) -> Attach {
     if let Some(log) = log
-        && let Some(live) = log.attached().await
+        && let Some(back) = log.attached().await
     {
-        return live;
+        return back;
     }
     std::future::pending().await
 }
@@ -153,5 +161,61 @@ fn response(id: &Id, answer: &RpcAnswer) -> String {
     match answer {
         Ok(result) => Envelope::write_result(id, result),
         Err(error) => Envelope::write_error(Some(id), &error.object),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus::IntGauge;
+    use serde_json::value::RawValue;
+
+    use super::*;
+    use crate::access::Grant;
+    use crate::jsonrpc::Version;
+    use crate::mcp::address::Address;
+    use crate::mcp::request::{ClientPresence, McpCaller, Waits};
+    use crate::mcp::streams::Streams;
+
+    #[tokio::test]
+    async fn a_client_that_is_back_loses_nothing_that_is_told_meanwhile() {
+        let streams = Streams::new(1, IntGauge::new("n", "n").unwrap());
+        let mut log = streams.keep(7);
+        let kept = 2 * PIECES - 4;
+        let first = String::from_utf8(log.event(b"{}").to_vec()).unwrap();
+        let last_seen = first.lines().next().unwrap().strip_prefix("id: ").unwrap();
+        (0..kept).for_each(|_| drop(log.event(b"{}")));
+        let caller = McpCaller {
+            grant: Grant::client(),
+            address: Address::Default,
+            version: Version::V2025_11_25,
+            session: Some(7),
+            is_public: true,
+            waits: Waits::default(),
+            capabilities: RawValue::from_string("{}".to_owned()).unwrap().into(),
+        };
+        let (answer, answered) = tokio::sync::oneshot::channel::<()>();
+        let work = Work::start(&caller, ClientPresence::default(), async {
+            let _ = answered.await;
+            Ok(RawValue::from_string("{}".to_owned()).unwrap())
+        });
+        let (tell, told) = mpsc::channel(1);
+        let id = Id::number(1);
+        let stream = AnswerStream { id, work, told: Some(told), log: Some(log), live: None, has_priming: false };
+        tokio::spawn(stream.run(None));
+        let mut pieces = streams.resume(7, last_seen).unwrap();
+        while pieces.len() < PIECES {
+            tokio::task::yield_now().await;
+        }
+        // It has not taken yet what it missed, and is told something.
+        tell.send("{}".into()).await.unwrap();
+        answer.send(()).unwrap();
+        for _ in 0..16 {
+            tokio::task::yield_now().await;
+        }
+        let mut got = 0;
+        while pieces.recv().await.is_some() {
+            got += 1;
+        }
+        assert_eq!(got, kept + 2, "what it missed, what was told, and the answer");
     }
 }

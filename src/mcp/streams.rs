@@ -148,14 +148,19 @@ impl EventLog {
         event
     }
 
-    /// Waits for a client that is back, and gives it what it has not. Returns where the rest goes.
-    pub(super) async fn attached(&mut self) -> Option<AttachedStream> {
-        let Attach { after, to: (to, place) } = self.attached.recv().await?;
+    /// Waits for a client that is back. Nothing is lost if that is given up.
+    pub(super) async fn attached(&mut self) -> Option<Attach> {
+        self.attached.recv().await
+    }
+
+    /// Gives a client that is back what it has not. Returns where the rest goes.
+    pub(super) async fn replay(&self, back: Attach) -> AttachedStream {
+        let Attach { after, to: (to, place) } = back;
         for (_, event) in self.events.iter().filter(|(number, _)| *number > after) {
             // A client that is gone again is noticed by whoever sends next.
             let _ = to.send(event.clone()).await;
         }
-        Some((to, place))
+        (to, place)
     }
 }
 
@@ -195,7 +200,8 @@ mod tests {
         assert!(streams.resume(8, id).is_none(), "the session of another");
         assert!(streams.resume(7, "nonsense").is_none());
         let mut pieces = streams.resume(7, id).unwrap();
-        let (to, _place) = log.attached().await.unwrap();
+        let back = log.attached().await.unwrap();
+        let (to, _place) = log.replay(back).await;
         assert_eq!(pieces.recv().await, Some(second));
         let third = log.event(b"3");
         to.send(third.clone()).await.unwrap();
