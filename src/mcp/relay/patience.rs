@@ -1,6 +1,6 @@
 //! How long a client waits for an answer: what it says, what is configured, what it was seen to do.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -17,7 +17,7 @@ const ALIKE: usize = 3;
 /// How much these ages may differ, as a share.
 const SPREAD: f64 = 0.05;
 
-/// Clients of which something is remembered.
+/// Clients of which something is remembered; the oldest give way.
 const MAX_CLIENTS: usize = 10_000;
 
 /// How long a client waits for one call.
@@ -51,7 +51,14 @@ pub(super) enum PatientClient {
 
 /// What clients were seen to do.
 #[derive(Debug, Default)]
-pub(super) struct LearntLimits(Mutex<HashMap<PatientClient, Seen>>);
+pub(super) struct LearntLimits(Mutex<Clients>);
+
+#[derive(Debug, Default)]
+struct Clients {
+    seen: HashMap<PatientClient, Seen>,
+    /// The oldest first.
+    order: VecDeque<PatientClient>,
+}
 
 #[derive(Debug, Default)]
 struct Seen {
@@ -62,16 +69,22 @@ struct Seen {
 impl LearntLimits {
     /// The client's limit, if it is known.
     pub(super) fn get(&self, client: &PatientClient) -> Option<Duration> {
-        self.0.lock().get(client)?.limit
+        self.0.lock().seen.get(client)?.limit
     }
 
     /// The client gave a call up at this age.
     pub(super) fn gave_up(&self, client: PatientClient, age: Duration) {
         let mut clients = self.0.lock();
-        if clients.len() >= MAX_CLIENTS && !clients.contains_key(&client) {
-            return;
+        let Clients { seen, order } = &mut *clients;
+        if !seen.contains_key(&client) {
+            if seen.len() >= MAX_CLIENTS
+                && let Some(oldest) = order.pop_front()
+            {
+                seen.remove(&oldest);
+            }
+            order.push_back(client.clone());
         }
-        let seen = clients.entry(client).or_default();
+        let seen = seen.entry(client).or_default();
         seen.given_up.push(age);
         let from = seen.given_up.len().saturating_sub(ALIKE);
         seen.given_up.drain(..from);
@@ -87,7 +100,7 @@ impl LearntLimits {
     /// The client took an answer at this age.
     pub(super) fn took(&self, client: &PatientClient, age: Duration) {
         let mut clients = self.0.lock();
-        if let Some(seen) = clients.get_mut(client)
+        if let Some(seen) = clients.seen.get_mut(client)
             && let Some(limit) = &mut seen.limit
         {
             *limit = age.max(*limit);
@@ -130,5 +143,22 @@ mod tests {
         assert_eq!(limits.get(&PatientClient::Session(1)), Some(ms(70_000)));
         limits.took(&PatientClient::Session(2), ms(70_000));
         assert_eq!(limits.get(&PatientClient::Session(2)), None);
+    }
+
+    #[test]
+    fn of_too_many_clients_the_oldest_is_forgotten() {
+        let limits = LearntLimits::default();
+        let learn = |client: usize| {
+            (0..ALIKE).for_each(|_| limits.gave_up(PatientClient::Session(client as u64), ms(60_000)));
+        };
+        (0..=MAX_CLIENTS).for_each(learn);
+        let check = |client: usize, expected: Option<u64>| {
+            assert_eq!(limits.get(&PatientClient::Session(client as u64)), expected.map(ms), "{client}");
+        };
+        check(0, None);
+        check(1, Some(60_000));
+        check(MAX_CLIENTS, Some(60_000));
+        let clients = limits.0.lock();
+        assert_eq!((clients.seen.len(), clients.order.len()), (MAX_CLIENTS, MAX_CLIENTS));
     }
 }
