@@ -3,6 +3,8 @@
 //! Lenient: what is said here is surely wrong. Keywords that are not known, patterns among them, hold no call up; the
 //! server has the last word. Nothing outside of the schema is ever looked at.
 
+use std::cmp::Ordering;
+
 use serde_json::Value;
 
 /// Faults that are told at most.
@@ -70,12 +72,12 @@ impl<'s> Check<'s> {
             return self.fault(place, &format!("must be {}, not {}", types.join(" or "), kind(value)));
         }
         if let Some(allowed) = schema["enum"].as_array()
-            && !allowed.contains(value)
+            && allowed.iter().all(|allowed| is_other(allowed, value))
         {
             let shown: Vec<String> = allowed.iter().take(20).map(ToString::to_string).collect();
             return self.fault(place, &format!("must be one of {}", shown.join(", ")));
         }
-        if let Some(only) = schema.get("const").filter(|only| *only != value) {
+        if let Some(only) = schema.get("const").filter(|only| is_other(only, value)) {
             return self.fault(place, &format!("must be {only}"));
         }
         if let Some(number) = value.as_f64() {
@@ -179,10 +181,29 @@ fn is_a(value: &Value, name: &str) -> bool {
         "array" => value.is_array(),
         "string" => value.is_string(),
         "number" => value.is_number(),
-        "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
+        // One beyond all that is read here may well be whole.
+        "integer" => value.is_number() && value.as_f64().is_none_or(|number| number.fract() == 0.0),
         "boolean" => value.is_boolean(),
         "null" => value.is_null(),
         _ => true,
+    }
+}
+
+/// Are the two surely not the same? Numbers are as they were written, so 1 and 1.0 are other texts; and those that no
+/// double tells apart may be the same to the server.
+fn is_other(one: &Value, two: &Value) -> bool {
+    match (one, two) {
+        (Value::Number(one), Value::Number(two)) => {
+            let doubles = one.as_f64().zip(two.as_f64());
+            doubles.and_then(|(one, two)| one.partial_cmp(&two)).is_some_and(Ordering::is_ne)
+        }
+        (Value::Array(one), Value::Array(two)) => {
+            one.len() != two.len() || one.iter().zip(two).any(|(one, two)| is_other(one, two))
+        }
+        (Value::Object(one), Value::Object(two)) => {
+            one.len() != two.len() || one.iter().any(|(name, one)| two.get(name).is_none_or(|two| is_other(one, two)))
+        }
+        (one, two) => one != two,
     }
 }
 
@@ -237,6 +258,31 @@ mod tests {
         );
         check(json!({"path": "x", "to": {}}), &["/to: fits none of the alternatives"]);
         check(json!({"path": "x", "moed": "r"}), &["/moed: there is no such parameter; did you mean `mode`?"]);
+    }
+
+    #[test]
+    fn numbers_are_compared_by_value() {
+        let check = |schema: &str, argument: &str, fits: bool| {
+            let [schema, value] = [schema, argument].map(|text| serde_json::from_str::<Value>(text).unwrap());
+            assert_eq!(faults(&schema, &value).is_empty(), fits, "{schema} {argument}");
+        };
+        check(r#"{"enum": [1]}"#, "1.0", true);
+        check(r#"{"enum": [1]}"#, "10e-1", true);
+        check(r#"{"enum": [1]}"#, "2", false);
+        check(r#"{"enum": [1]}"#, r#""1""#, false);
+        check(r#"{"const": 1.50}"#, "1.5", true);
+        check(r#"{"const": 1.50}"#, "1.51", false);
+        check(r#"{"const": 0}"#, "-0.0", true);
+        check(r#"{"const": [{"a": 1}, 2]}"#, r#"[{"a": 1.0}, 2e0]"#, true);
+        check(r#"{"const": [{"a": 1}, 2]}"#, r#"[{"a": 1.0}, 3]"#, false);
+        check(r#"{"const": {"a": 1}}"#, r#"{"b": 1}"#, false);
+        check(r#"{"const": {"a": 1}}"#, r#"{"a": 1, "b": 1}"#, false);
+        // Nobody knows how exactly the server reads them.
+        check(r#"{"const": 9007199254740992}"#, "9007199254740993", true);
+        check(r#"{"const": 1e400}"#, "2e400", true);
+        check(r#"{"const": 1e400}"#, r#""2e400""#, false);
+        check(r#"{"type": "integer"}"#, "1e400", true);
+        check(r#"{"type": "integer"}"#, "1.5", false);
     }
 
     #[test]
