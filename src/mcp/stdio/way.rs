@@ -1,6 +1,5 @@
 //! The way to a daemon: connections that are kept for the next message, and whether one that broke may have carried it.
 
-use std::fs;
 use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -23,7 +22,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::sleep;
 use tokio_rustls::TlsConnector;
 
-use super::home;
+use super::home::{self, Started};
 use crate::config::{self, UserFiles};
 
 /// For how long an unused connection is taken again; the daemon closes it after 75 s.
@@ -210,7 +209,7 @@ impl Way {
                     return Ok(sender);
                 }
                 let fault = |error: io::Error| SendError::NotSent(format!("no daemon can be started: {error}"));
-                (Some((home::start(files).map_err(fault)?, home::log(files))), PATIENCE)
+                (Some(home::start(files).map_err(fault)?), PATIENCE)
             }
             _ => (None, RESTART),
         };
@@ -218,7 +217,7 @@ impl Way {
         loop {
             let fault = match self.try_connect().await {
                 Ok(sender) => {
-                    if let Some((mut child, _)) = started {
+                    if let Some(Started { mut child, .. }) = started {
                         // Else it stays a zombie once it has ended.
                         thread::spawn(move || child.wait());
                     }
@@ -226,14 +225,14 @@ impl Way {
                 }
                 Err(error) => error,
             };
-            if let Some((child, log)) = &mut started
+            if let Some(Started { child, log }) = &mut started
                 && let Ok(Some(status)) = child.try_wait()
             {
                 // The lock may have gone to another one, which is as good; else the log says why.
                 if let Ok(sender) = self.try_connect().await {
                     return Ok(sender);
                 }
-                let said = fs::read_to_string(&*log).unwrap_or_default();
+                let said = log.said().unwrap_or_default();
                 let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().to_owned();
                 if !said.contains("is in use by another almanacd") {
                     return Err(SendError::NotSent(format!("the daemon that was started ended ({status}): {last}")));
