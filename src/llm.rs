@@ -150,7 +150,6 @@ pub enum LlmError {
 
 impl LlmError {
     /// The outcome as a label of metrics.
-    /// The same, as metrics name it.
     pub fn outcome(&self) -> LlmOutcome {
         match self {
             Self::Deadline { .. } => LlmOutcome::Deadline,

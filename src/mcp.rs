@@ -6,11 +6,12 @@
 //! words, and `own` are the tools. What MCP servers offer is `offering`, what each view has of it `shown`; a call of
 //! one of their tools goes through `relay`. [`stdio`] connects a client that only starts commands to a daemon's door.
 //!
-//! Nothing is kept for a legacy session that its id does not hold: ids are under a MAC and outlive the daemon, since
-//! clients do not survive a session that is not found.
+//! A legacy session is what its id says: ids are under a MAC and outlive the daemon, since clients do not survive a
+//! session that is not found. Beside them `sessions` remembers, of the latest and until the daemon ends, only what can
+//! be missed: that one was ended, and which log messages it wants.
 //!
 //! Rejected: a ready-made server (it types what it relays, and brings its own sessions, host lists and body limits),
-//! and sessions in memory.
+//! and sessions that only memory holds.
 
 mod address;
 mod answer_stream;

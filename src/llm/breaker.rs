@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use crate::telemetry::events::{LlmBreaker, LlmBreakerChanged};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 /// Longest pause between two probes of an endpoint that stays down, unless the first one is longer.
 pub const MAX_PAUSE: Duration = Duration::from_secs(5 * 60);
@@ -89,7 +89,7 @@ impl Breaker {
 
     /// May a call be made at `now`? If not, the time until one may, as far as that is known.
     pub(super) fn admit(&self, now: Instant) -> Result<Pass, Duration> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         match *state {
             State::Closed { .. } => Ok(Pass { is_probe: false }),
             State::HalfOpen { pause } => Err(pause),
@@ -106,7 +106,7 @@ impl Breaker {
 
     /// Takes note of how the call with this pass ended at `now`; returns the new state if it is another.
     pub(super) fn judge(&self, pass: Pass, verdict: CallVerdict, now: Instant) -> Option<BreakerState> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let before = state.shown();
         let longest = MAX_PAUSE.max(self.first_pause);
         *state = match (*state, verdict) {
@@ -141,11 +141,6 @@ impl Breaker {
         let after = state.shown();
         (before != after).then_some(after)
     }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // The state is whole whoever panicked: it is replaced in one assignment.
-        self.state.lock()
-    }
 }
 
 /// What is left of a pause.
@@ -178,7 +173,7 @@ mod tests {
             };
             let Ok(pass) = breaker.admit(now) else { return 'x' };
             breaker.judge(pass, verdict, now);
-            LlmBreakerChanged::from(breaker.lock().shown()).state.as_str().chars().next().unwrap()
+            LlmBreakerChanged::from(breaker.state.lock().shown()).state.as_str().chars().next().unwrap()
         };
         script.chars().map(&mut step).collect()
     }

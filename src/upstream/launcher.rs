@@ -24,7 +24,7 @@ pub(super) struct ConfinedFiles {
     pub(super) reads: Vec<PathBuf>,
 }
 
-/// Where the log of a program is written, and what is to be started.
+/// A program that is to be started.
 #[derive(Debug)]
 pub(super) struct Program {
     /// The program that becomes the command: `almanacd` itself.

@@ -51,7 +51,7 @@ fn canonical(value: Value) -> Value {
     }
 }
 
-/// Holds what a server offers to what was approved. `is_new` is a server of which nothing was ever listed.
+/// Holds what a server offers to what was approved.
 pub(super) fn settle(
     pins: &mut BTreeMap<String, Pin>,
     offered: Vec<(String, Box<RawValue>)>,

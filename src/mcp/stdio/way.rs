@@ -280,7 +280,6 @@ async fn tcp(authority: &str) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Whom the system trusts.
 /// A client that trusts whom the system trusts.
 pub fn tls() -> Result<TlsConnector, rustls::Error> {
     let mut roots = RootCertStore::empty();
