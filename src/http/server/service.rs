@@ -276,7 +276,7 @@ impl Service {
         let (service, progress) = (Arc::clone(self), Arc::clone(progress));
         let authorization = request.headers().get(AUTHORIZATION).cloned();
         let (guard, access) = (Arc::clone(&self.guard), route.access);
-        let revoked = move || guard.revoked(door, access, authorization);
+        let revoked = move || guard.revoked(door, access, authorization.clone());
         ResponseFuture::Later(Box::pin(async move {
             let answer = service.handle(index, request, incoming, &progress, revoked).await;
             // A reload changes the generation that the answer speaks of.
@@ -373,7 +373,7 @@ impl Service {
         mut request: Request,
         incoming: Incoming,
         progress: &Arc<Progress>,
-        revoked: impl FnOnce() -> Revoked,
+        revoked: impl Fn() -> Revoked,
     ) -> Result<Answer, Problem> {
         let (Counted { route, has_body, .. }, context) = (&self.routes[index], Arc::clone(&self.context));
         if let Handler::Upload(handler) = route.handler {
@@ -384,7 +384,7 @@ impl Service {
             let upload = Upload { body: incoming, limits, connection, stopped, revoked: revoked() };
             let answer = handler(context, request, upload).await?;
             progress.set_unread(false);
-            return Ok(answer);
+            return Ok(while_allowed(answer, revoked));
         }
         if *has_body {
             let most = match route.access {
@@ -409,16 +409,13 @@ impl Service {
                 return answer;
             }
         }
-        let mut answer = match route.handler {
+        let answer = match route.handler {
             Handler::Now(handler) => handler(&context, &mut request),
             Handler::Blocking(handler) => blocking(move || handler(&context, &mut request)).await,
             Handler::Async(handler) => self.waited_for(route.access, progress, handler(context, request)).await,
             Handler::Upload(_) => unreachable!("it was called before the body was read"),
         }?;
-        if answer.body().is_stream() {
-            answer.body_mut().until(revoked());
-        }
-        Ok(answer)
+        Ok(while_allowed(answer, revoked))
     }
 
     /// Waits for an answer. What only an administrator asks for may take its time, such as removing all of a tenant's
@@ -492,6 +489,14 @@ impl Service {
     fn counts(&self, index: Option<usize>) -> &Counts {
         index.map_or(&self.unmatched, |index| &self.routes[index].counts)
     }
+}
+
+/// Ends an answer that is a stream once whoever asked may not any more.
+fn while_allowed(mut answer: Answer, revoked: impl Fn() -> Revoked) -> Answer {
+    if answer.body().is_stream() {
+        answer.body_mut().until(revoked());
+    }
+    answer
 }
 
 fn too_many_streams() -> Problem {

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
 
-use super::client::{LEGACY, Session, call};
+use super::client::{BOTH, LEGACY, MODERN, Session, Stream, call, meta};
 use crate::access::token;
 use crate::daemon::{Site, serve_shipped, wait_until};
 
@@ -83,4 +83,30 @@ fn a_stream_tells_of_nothing_until_the_daemon_ends() {
     daemon.signal("TERM");
     assert!(stream.next().is_none());
     assert!(daemon.wait().success());
+}
+
+#[test]
+fn streams_end_with_their_token() {
+    let site = Site::new();
+    let bearer = format!("Bearer {}", token(&site, "mine", "read"));
+    site.configure(&format!("auth: {{tokens_file: {}}}\n", site.path("tokens").display()));
+    let daemon = site.start();
+    let session = Session::begin(&daemon, &[("authorization", &bearer)], LEGACY);
+    let mut told = session.listen(&daemon);
+    let mut connection = daemon.connect();
+    let headers = [
+        ("content-type", "application/json"),
+        BOTH,
+        ("authorization", &bearer),
+        ("mcp-protocol-version", MODERN),
+        ("mcp-method", "subscriptions/listen"),
+    ];
+    let params = json!({"_meta": meta(), "notifications": {"toolsListChanged": true}});
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params});
+    connection.request("POST", "/mcp", &headers, body.to_string().as_bytes());
+    let mut listening = Stream::of(connection);
+    assert_eq!(listening.next().unwrap()["method"], "notifications/subscriptions/acknowledged");
+    fs::write(site.path("tokens"), "tokens: []\n").unwrap();
+    assert!(told.next().is_none() && listening.next().is_none());
+    wait_until("both to be given up", || daemon.metric_as_admin("almanac_mcp_streams") == Some(0.0));
 }
