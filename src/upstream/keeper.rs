@@ -1,6 +1,7 @@
 //! Keeps one server: starts it, lists what it offers, notices its end, and starts it again.
 
 use std::ops::ControlFlow;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -47,6 +48,9 @@ const PROBE: Duration = Duration::from_secs(10);
 
 /// Between two looks at what is idle.
 const TICK: Duration = Duration::from_secs(15);
+
+/// What was begun and has not ended, if anything.
+type UnderWay<'a, T> = Option<Pin<Box<dyn Future<Output = T> + Send + 'a>>>;
 
 /// Why a conversation ended.
 enum End {
@@ -194,7 +198,9 @@ impl Keeper {
         let Opened { talk, mut notices, gone } = opened;
         let server = Arc::clone(&self.server);
         let listening = listen(&server, &talk);
-        let (mut relist, mut listed, mut has_probe) = (None::<Instant>, Instant::now(), false);
+        let (mut relist, mut listed) = (None::<Instant>, Instant::now());
+        // It goes on whatever is heard meanwhile: one that hangs may talk all the time.
+        let mut probing: UnderWay<'_, bool> = None;
         let mut tick = tokio::time::interval(TICK);
         let end = loop {
             tokio::select! {
@@ -206,9 +212,9 @@ impl Keeper {
                     Some(ServerOrder::Restart(why)) => break End::Restart(why),
                     Some(ServerOrder::Stop(grace)) => break End::Stop(grace),
                     None => break End::Stop(Duration::ZERO),
-                    Some(ServerOrder::Probe) => has_probe = true,
+                    Some(ServerOrder::Probe) if probing.is_none() => probing = Some(Box::pin(probe(&talk))),
                     Some(ServerOrder::Relist) => relist = Some(Instant::now()),
-                    Some(ServerOrder::Wake) => {}
+                    Some(ServerOrder::Probe | ServerOrder::Wake) => {}
                 },
                 notice = notices.recv() => match notice {
                     Some(Notice::ListChanged) => relist = Some((Instant::now() + QUIET).max(listed + RELIST)),
@@ -222,13 +228,10 @@ impl Keeper {
                     (relist, listed) = (None, Instant::now());
                     self.list_again(&talk).await;
                 }
-                lives = probe(&talk), if has_probe => {
-                    has_probe = false;
-                    if !lives {
-                        server.journal.warn("does not answer any more; it is restarted");
-                        break End::Restart("hung");
-                    }
-                }
+                lives = ended(&mut probing) => if !lives {
+                    server.journal.warn("does not answer any more; it is restarted");
+                    break End::Restart("hung");
+                },
                 _ = tick.tick() => {
                     server.end_idle_sessions();
                     let idle = server.settings.idle_stop;
@@ -238,6 +241,7 @@ impl Keeper {
                 }
             }
         };
+        drop(probing);
         listening.abort();
         server.standing.send_replace(ServerStanding::Starting);
         if let End::Stop(grace) = &end {
@@ -260,6 +264,14 @@ impl Keeper {
             Err(fault) => server.journal.warn(&format!("does not tell its lists: {fault}; the last ones hold")),
         }
     }
+}
+
+/// Waits for the end of what is under way, and forgets it; for ever, if nothing is. It goes on if that is given up.
+async fn ended<T>(under_way: &mut UnderWay<'_, T>) -> T {
+    let Some(future) = under_way else { return std::future::pending().await };
+    let outcome = future.await;
+    *under_way = None;
+    outcome
 }
 
 /// What a client can be asked.

@@ -107,6 +107,7 @@ impl Fixture<'_> {
             "server/discover" if self.words.contains_key("exits") => std::process::exit(9),
             "server/discover" if self.words.contains_key("silent") => return,
             "ping" if hangs => return,
+            "tools/call" if self.words.contains_key("talks") => return talk(),
             "tools/call" if hangs || self.words.contains_key("dull") => return CALLED.store(true, Ordering::Relaxed),
             "initialize" if !is_modern => json!({
                 "protocolVersion": params["protocolVersion"], "serverInfo": {"name": "fixture", "version": "1"},
@@ -234,6 +235,21 @@ fn asked(method: &str) -> Value {
     let mut line = String::new();
     io::stdin().read_line(&mut line).unwrap();
     serde_json::from_str(&line).unwrap()
+}
+
+/// Hangs from now on, but goes on telling of a resource.
+#[expect(clippy::disallowed_methods, reason = "a server that talks all the time is what is tested")]
+fn talk() {
+    if CALLED.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    thread::spawn(|| {
+        loop {
+            let params = json!({"uri": "test://a"});
+            say(&json!({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": params}));
+            thread::sleep(Duration::from_millis(100));
+        }
+    });
 }
 
 #[expect(clippy::disallowed_methods, reason = "a server that asks late is what is tested")]

@@ -125,9 +125,12 @@ fn a_server_with_files_writes_to_them_and_reads_its_program() {
 #[test]
 fn a_server_that_hangs_is_restarted_and_one_that_lives_is_not() {
     let timed = |name: &str, words: &str| format!("    {name}: {}, timeout: 100ms}}\n", server(words));
-    let servers = timed("old", "legacy hangs") + &timed("new", "modern hangs") + &timed("dull", "legacy dull");
+    let servers = timed("old", "legacy hangs")
+        + &timed("new", "modern hangs")
+        + &timed("talks", "legacy hangs talks")
+        + &timed("dull", "legacy dull");
     let served = Served::new(&format!("{servers}    b: {}}}\n", server("legacy")), "  anonymous_calls: true\n");
-    for name in ["dull", "old", "new"] {
+    for name in ["dull", "old", "new", "talks"] {
         let tool = format!("{name}_echo");
         for _ in 0..3 {
             let result = served.call(&tool, json!({}));
@@ -141,7 +144,7 @@ fn a_server_that_hangs_is_restarted_and_one_that_lives_is_not() {
         assert_eq!(items[0]["outcome"], "timeout", "{items}");
     }
     let hung = |name: &str| format!(r#"almanac_mcp_upstream_starts_total{{reason="hung",server="{name}"}}"#);
-    for name in ["old", "new"] {
+    for name in ["old", "new", "talks"] {
         wait_until("the restart", || served.daemon.metric(&hung(name)) == Some(1.0));
     }
     // Its calls hang, but it answers when it is asked whether it lives; it was asked before the others were.
