@@ -49,6 +49,9 @@ const PROBE: Duration = Duration::from_secs(10);
 /// Between two looks at what is idle.
 const TICK: Duration = Duration::from_secs(15);
 
+/// Between two looks whether calls are still in flight.
+const LOOK: Duration = Duration::from_millis(20);
+
 /// What was begun and has not ended, if anything.
 type UnderWay<'a, T> = Option<Pin<Box<dyn Future<Output = T> + Send + 'a>>>;
 
@@ -199,7 +202,8 @@ impl Keeper {
         let server = Arc::clone(&self.server);
         let listening = listen(&server, &talk);
         let (mut relist, mut listed) = (None::<Instant>, Instant::now());
-        // It goes on whatever is heard meanwhile: one that hangs may talk all the time.
+        // Both go on whatever is heard meanwhile: one that hangs may talk all the time.
+        let mut listing: UnderWay<'_, Result<list::Offered, StartFault>> = None;
         let mut probing: UnderWay<'_, bool> = None;
         let mut tick = tokio::time::interval(TICK);
         let end = loop {
@@ -224,10 +228,16 @@ impl Keeper {
                     // The end of the conversation is noticed above.
                     None => sleep(QUIET).await,
                 },
-                () = sleep_until(relist.unwrap_or_else(Instant::now)), if relist.is_some() => {
+                () = sleep_until(relist.unwrap_or_else(Instant::now)), if relist.is_some() && listing.is_none() => {
                     (relist, listed) = (None, Instant::now());
-                    self.list_again(&talk).await;
+                    listing = Some(Box::pin(list_again(&server, &talk)));
                 }
+                offered = ended(&mut listing) => match offered {
+                    Ok(offered) => settle(&server, &talk.greeting, offered, &server.settings.hash().to_string()),
+                    Err(fault) => {
+                        server.journal.warn(&format!("does not tell its lists: {fault}; the last ones hold"));
+                    }
+                },
                 lives = ended(&mut probing) => if !lives {
                     server.journal.warn("does not answer any more; it is restarted");
                     break End::Restart("hung");
@@ -241,11 +251,11 @@ impl Keeper {
                 }
             }
         };
-        drop(probing);
+        drop((listing, probing));
         listening.abort();
         server.standing.send_replace(ServerStanding::Starting);
         if let End::Stop(grace) = &end {
-            drain(&server, *grace).await;
+            self.drain(*grace).await;
             server.end_sessions("it is removed");
         }
         talk.peer.close(match &end {
@@ -257,11 +267,15 @@ impl Keeper {
         end
     }
 
-    async fn list_again(&self, talk: &Talk) {
-        let server = &self.server;
-        match list::ask(talk, &lister(&server.settings), server.settings.start_timeout, &server.journal).await {
-            Ok(offered) => settle(server, &talk.greeting, offered, &server.settings.hash().to_string()),
-            Err(fault) => server.journal.warn(&format!("does not tell its lists: {fault}; the last ones hold")),
+    /// Waits until no call is in flight any more, but not for ever; whoever stops it once more may leave it less time.
+    async fn drain(&mut self, grace: Duration) {
+        let mut end = Instant::now() + grace;
+        while !self.server.is_idle() && Instant::now() < end {
+            match timeout(LOOK, self.orders.recv()).await {
+                Ok(Some(ServerOrder::Stop(grace))) => end = end.min(Instant::now() + grace),
+                Ok(Some(_)) | Err(_) => {}
+                Ok(None) => return,
+            }
         }
     }
 }
@@ -272,6 +286,11 @@ async fn ended<T>(under_way: &mut UnderWay<'_, T>) -> T {
     let outcome = future.await;
     *under_way = None;
     outcome
+}
+
+async fn list_again(server: &Server, talk: &Talk) -> Result<list::Offered, StartFault> {
+    let settings = &server.settings;
+    list::ask(talk, &lister(settings), settings.start_timeout, &server.journal).await
 }
 
 /// What a client can be asked.
@@ -401,14 +420,6 @@ fn pause(failures: u32) -> Duration {
         return LONGEST_PAUSE;
     }
     (FIRST_PAUSE * 2_u32.saturating_pow(failures.saturating_sub(1))).min(LONGEST_PAUSE)
-}
-
-/// Waits until no call is in flight any more, but not for ever.
-async fn drain(server: &Server, grace: Duration) {
-    let end = Instant::now() + grace;
-    while !server.is_idle() && Instant::now() < end {
-        sleep(Duration::from_millis(20)).await;
-    }
 }
 
 /// Does the server answer at all?

@@ -28,6 +28,9 @@ pub(super) type ServerTable = Arc<ArcSwap<BTreeMap<String, Arc<Server>>>>;
 /// How long calls of a server that was replaced may take to finish.
 const GRACE: Duration = Duration::from_secs(30);
 
+/// How much longer than their calls the keepers may take: they hear at once that they are to end, unless a disk hangs.
+const JOIN: Duration = Duration::from_secs(2);
+
 /// How long all processes together may take to end: 2 s, 5 s after SIGTERM, and 1 s for what they left behind.
 const LAST: Duration = Duration::from_secs(9);
 
@@ -61,7 +64,7 @@ pub(super) struct Manager {
     running: BTreeMap<String, Running>,
     /// Started beside an old one, and not yet in its place; or failed, so that it is not tried again as it is.
     beside: BTreeMap<String, Beside>,
-    leaving: Vec<JoinHandle<()>>,
+    leaving: Vec<Running>,
     /// Processes that have not ended yet.
     living: watch::Sender<usize>,
     numbers: u64,
@@ -150,7 +153,7 @@ impl Manager {
                     reaping.look();
                 }
             }
-            self.leaving.retain(|leaving| !leaving.is_finished());
+            self.leaving.retain(|leaving| !leaving.keeper.is_finished());
         }
     }
 
@@ -304,7 +307,7 @@ impl Manager {
 
     fn end(&mut self, running: Running, grace: Duration) {
         let _ = running.server.orders.send(ServerOrder::Stop(grace));
-        self.leaving.push(running.keeper);
+        self.leaving.push(running);
     }
 
     async fn stop(&mut self, grace: Duration) {
@@ -315,8 +318,16 @@ impl Manager {
                 self.end(running, grace);
             }
         }
-        for leaving in self.leaving.drain(..) {
-            let _ = leaving.await;
+        let until = Instant::now() + grace + JOIN;
+        for leaving in &self.leaving {
+            // Some were left more time.
+            let _ = leaving.server.orders.send(ServerOrder::Stop(grace));
+        }
+        for mut leaving in self.leaving.drain(..) {
+            if tokio::time::timeout_at(until.into(), &mut leaving.keeper).await.is_err() {
+                leaving.server.journal.warn("does not end in time");
+                leaving.keeper.abort();
+            }
         }
         // Each has its time to end by itself; what is left is killed with the runtime.
         let _ = tokio::time::timeout(LAST, self.living.subscribe().wait_for(|living| *living == 0)).await;

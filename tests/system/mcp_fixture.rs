@@ -121,6 +121,10 @@ impl Fixture<'_> {
             "tools/list" if is_modern && meta["io.modelcontextprotocol/protocolVersion"] != "2026-07-28" => {
                 return say(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32602, "message": "no version"}}));
             }
+            "tools/list" if self.words.contains_key("stuck") && !GROWN.lock().unwrap().is_empty() => {
+                eprintln!("is stuck");
+                return;
+            }
             "tools/list" => self.page(params["cursor"].as_str()),
             "prompts/list" => {
                 json!({"prompts": grown("prompts", json!([{"name": "greet"}]), json!({"name": "part"}))})

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use almanac::strict::load;
 use almanac::strict::read::Limits;
@@ -346,6 +346,45 @@ fn what_is_idle_is_stopped_and_woken() {
     bench.call("a", "echo", json!({})).unwrap();
     assert!(bench.state_of("a").is_up && !bench.state_of("a").is_idle);
     bench.stop();
+}
+
+#[test]
+fn orders_are_heard_while_lists_are_asked_for() {
+    let bench = Bench::new(&format!("  a: {}}}", server("legacy grows stuck")));
+    bench.up("a");
+    let stick = |starts: usize| {
+        wait_until("the start", || bench.state_of("a").is_up && bench.state_of("a").starts == starts);
+        bench.call("a", "grow", json!({"what": "tools"})).unwrap();
+        wait_until("the question", || bench.logs("a").matches("is stuck").count() == starts);
+    };
+    let begun = Instant::now();
+    stick(1);
+    assert!(bench.servers.restart("a"));
+    stick(2);
+    bench.stop();
+    assert!(begun.elapsed() < Duration::from_secs(50), "nothing waited for the lists, which take 60 s");
+}
+
+#[test]
+fn an_end_waits_for_no_call_that_was_left_time() {
+    let bench = Bench::new(&format!("  a: {}}}", server("legacy")));
+    bench.up("a");
+    let (servers, params) = (bench.servers.clone(), json!({"name": "sleep", "arguments": {"ms": 60_000}}));
+    let request = Outgoing {
+        method: "tools/call".to_owned(),
+        params: Some(to_raw_value(&params).unwrap()),
+        caller: Caller::default(),
+        limit: None,
+        sent: None,
+    };
+    let called = bench.runtime.spawn(async move { servers.request("a", request, mpsc::channel(1).0).await });
+    wait_until("the call", || bench.logs("a").contains("slept 60000 ms"));
+    // The call may go on for 30 s.
+    bench.reload("  {}");
+    assert!(!called.is_finished());
+    let begun = Instant::now();
+    bench.stop();
+    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
 }
 
 #[test]
