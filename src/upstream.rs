@@ -186,20 +186,24 @@ impl Upstreams {
         Some(kept.waiting.iter().map(|(tool, offered)| difference(tool, offered)).collect())
     }
 
-    /// Approves what waits, of one tool or of all; returns the names. Nothing if there is no server of that name.
+    /// Approves what waits, of one tool or of all; returns the names. Nothing if there is no server of that name. Waits
+    /// for the disk.
     pub fn approve(&self, server: &str, tool: Option<&str>) -> Option<Vec<String>> {
         let server = self.table.load().get(server).cloned()?;
-        let mut kept = server.kept.lock();
         let wanted = |name: &String| tool.is_none_or(|tool| tool == name);
-        let names: Vec<String> = kept.waiting.keys().filter(|name| wanted(name)).cloned().collect();
-        for name in &names {
-            if let Some(json) = kept.waiting.remove(name) {
-                kept.pins.insert(name.clone(), pins::Pin { sum: pins::sum(&json), json });
-            }
+        if !server.kept.lock().waiting.keys().any(wanted) {
+            return Some(Vec::new());
         }
+        let names = server.change_kept(|kept| {
+            let names: Vec<String> = kept.waiting.keys().filter(|name| wanted(name)).cloned().collect();
+            for name in &names {
+                if let Some(json) = kept.waiting.remove(name) {
+                    kept.pins.insert(name.clone(), pins::Pin { sum: pins::sum(&json), json });
+                }
+            }
+            names
+        });
         if !names.is_empty() {
-            keeper::keep(&server, &kept);
-            drop(kept);
             server.journal.note(&format!("has approved definitions: {}", names.join(", ")));
             let _ = server.orders.send(server::ServerOrder::Relist);
         }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::peer::PeerFault;
 use super::remote::RemoteError;
 use super::secret::SecretError;
+use crate::blocking::NoThread;
 use crate::jsonrpc::NoObject;
 
 /// A server could not be started, or its lists could not be had.
@@ -37,6 +38,8 @@ pub(super) enum StartFault {
     Version(String),
     #[error("it answers with what is no object")]
     Answer(#[from] NoObject),
+    #[error("its lists cannot be kept: {0}")]
+    Unkept(#[from] NoThread),
     #[error("it was not ready within {0} s; `start_timeout` can be longer")]
     Slow(u64),
 }

@@ -1,5 +1,6 @@
 //! Keeps one server: starts it, lists what it offers, notices its end, and starts it again.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use super::pins;
 use super::server::{Server, ServerOrder, ServerStanding};
 use super::settings::ServerSettings;
 use super::shape::{Defined, Mending};
+use crate::blocking::{self, NoThread};
 use crate::jsonrpc::Era;
 
 /// After a first failure it is started again this soon; twice as late after each further one.
@@ -232,12 +234,15 @@ impl Keeper {
                     (relist, listed) = (None, Instant::now());
                     listing = Some(Box::pin(list_again(&server, &talk)));
                 }
-                offered = ended(&mut listing) => match offered {
-                    Ok(offered) => settle(&server, &talk.greeting, offered, &server.settings.hash().to_string()),
-                    Err(fault) => {
+                offered = ended(&mut listing) => {
+                    let settled = match offered {
+                        Ok(offered) => settle_beside(&server, &talk.greeting, offered).await.map_err(Into::into),
+                        Err(fault) => Err(fault),
+                    };
+                    if let Err(fault) = settled {
                         server.journal.warn(&format!("does not tell its lists: {fault}; the last ones hold"));
                     }
-                },
+                }
                 lives = ended(&mut probing) => if !lives {
                     server.journal.warn("does not answer any more; it is restarted");
                     break End::Restart("hung");
@@ -326,16 +331,16 @@ async fn start(server: &Arc<Server>, reason: &'static str) -> Result<Opened, Sta
     server.opener.way_in.begin();
     let starting = async {
         let opened = server.opener.open(known, &lister(&server.settings), false).await?;
-        let listing = Listing { talk: Some(&opened.talk) };
+        let listing = Listing { talk: Some(opened.talk.clone()) };
         let offered = list::ask(&opened.talk, &lister(&server.settings), limit, &server.journal).await?;
-        listing.done();
-        Ok::<_, StartFault>((opened, offered))
+        Ok::<_, StartFault>((opened, listing, offered))
     };
-    let (opened, offered) = match timeout(limit, starting).await {
+    let (opened, listing, offered) = match timeout(limit, starting).await {
         Ok(started) => started?,
         Err(_) => return Err(StartFault::Slow(limit.as_secs())),
     };
-    settle(server, &opened.talk.greeting, offered, &hash);
+    settle_beside(server, &opened.talk.greeting, offered).await?;
+    listing.done();
     let (talk, took) = (&opened.talk, begun.elapsed());
     metrics.start_seconds.with_label_values(&[&*server.name]).observe(took.as_secs_f64());
     server.standing.send_replace(ServerStanding::Up(talk.clone()));
@@ -348,10 +353,30 @@ async fn start(server: &Arc<Server>, reason: &'static str) -> Result<Opened, Sta
     Ok(opened)
 }
 
-/// Holds what is offered to what was approved, keeps and publishes it.
-fn settle(server: &Server, greeting: &Greeting, offered: list::Offered, hash: &str) {
+/// The same as [`settle`], where nobody else waits for the thread.
+async fn settle_beside(server: &Arc<Server>, greeting: &Arc<Greeting>, offered: list::Offered) -> Result<(), NoThread> {
+    let (server, greeting) = (Arc::clone(server), Arc::clone(greeting));
+    blocking::run(move || settle(&server, &greeting, offered)).await
+}
+
+/// Holds what is offered to what was approved, keeps and publishes it. Waits for the disk.
+fn settle(server: &Server, greeting: &Greeting, offered: list::Offered) {
+    let (listed, waiting) = server.change_kept(|kept| take(server, greeting, offered, kept));
+    server.learn_headers(&listed);
+    server.publish(|state| {
+        state.listed = Some(Arc::clone(&listed));
+        state.waiting.clone_from(&waiting);
+    });
+}
+
+/// Holds what is offered to what was approved: what is listed from now on, and the tools that wait.
+fn take(
+    server: &Server,
+    greeting: &Greeting,
+    offered: list::Offered,
+    kept: &mut Kept,
+) -> (Arc<Listed>, BTreeSet<String>) {
     let settings = &server.settings;
-    let mut kept = server.kept.lock();
     let mut settled = pins::settle(&mut kept.pins, offered.tools, settings.pins, settings.on_change());
     // An approval is of what the server says; clients are shown what they can read.
     let mut mending = Mending::default();
@@ -374,44 +399,29 @@ fn settle(server: &Server, greeting: &Greeting, offered: list::Offered, hash: &s
         server_info: greeting.server_info.clone(),
         version: greeting.version.clone(),
     });
-    hash.clone_into(&mut kept.settings);
+    kept.settings = settings.hash().to_string();
     kept.is_legacy = greeting.era == Era::Legacy;
     kept.listed = Some(Arc::clone(&listed));
     kept.waiting = settled.waiting;
-    keep(server, &kept);
-    let waiting = kept.waiting.keys().cloned().collect::<std::collections::BTreeSet<_>>();
-    drop(kept);
-    server.learn_headers(&listed);
-    server.publish(|state| {
-        state.listed = Some(Arc::clone(&listed));
-        state.waiting.clone_from(&waiting);
-    });
+    (listed, kept.waiting.keys().cloned().collect())
 }
 
 /// Closes a conversation that was not listed in time.
-struct Listing<'a> {
-    talk: Option<&'a Talk>,
+struct Listing {
+    talk: Option<Talk>,
 }
 
-impl Listing<'_> {
+impl Listing {
     fn done(mut self) {
         self.talk = None;
     }
 }
 
-impl Drop for Listing<'_> {
+impl Drop for Listing {
     fn drop(&mut self) {
-        if let Some(talk) = self.talk {
+        if let Some(talk) = &self.talk {
             talk.peer.close("it was not listed");
         }
-    }
-}
-
-/// Writes what is to be kept; without it the lists are empty after a restart, which is said.
-pub(super) fn keep(server: &Server, kept: &Kept) {
-    if let Err(error) = kept.write(&server.opener.kept, &server.name) {
-        let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-        server.journal.warn(&format!("has lists that cannot be kept: {error}: {source}"));
     }
 }
 

@@ -1,11 +1,12 @@
 //! Brings the servers in line with the configuration, and with the directory beside it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
@@ -20,6 +21,7 @@ use super::reaper;
 use super::server::{Server, ServerOrder, SharedSetup};
 use super::settings::{MAX_SERVERS, ServerSettings, Settings};
 use super::way_in::WayIn;
+use crate::blocking;
 use crate::watch::{Debounce, Hint, Watch};
 
 /// The servers that are asked, by name.
@@ -68,9 +70,34 @@ pub(super) struct Manager {
     /// Processes that have not ended yet.
     living: watch::Sender<usize>,
     numbers: u64,
-    directory: directory::Directory,
+    /// Shared with whoever reads it where nobody else waits for the thread.
+    directory: Arc<Mutex<directory::Directory>>,
     watch: Watch,
     debounce: Debounce,
+}
+
+/// What the disk has.
+struct Found {
+    /// All servers that are configured.
+    wanted: BTreeMap<String, Arc<ServerSettings>>,
+    /// What is kept of those that do not run.
+    kept: BTreeMap<String, Result<Kept, KeptError>>,
+}
+
+/// Reads the directory, and what is kept. Servers of the configuration come before those of the directory.
+fn look(settings: &Settings, directory: &Mutex<directory::Directory>, running: &BTreeSet<String>) -> Found {
+    let mut wanted: BTreeMap<String, Arc<ServerSettings>> =
+        settings.servers.iter().map(|(name, server)| (name.clone(), Arc::new(server.clone()))).collect();
+    let mut directory = directory.lock();
+    directory.read(&settings.directory);
+    for (name, server) in directory.servers() {
+        if wanted.len() < MAX_SERVERS {
+            wanted.entry(name.clone()).or_insert_with(|| Arc::new(server.clone()));
+        }
+    }
+    let fresh = wanted.keys().filter(|name| !running.contains(*name));
+    let kept = fresh.map(|name| (name.clone(), Kept::read(&settings.kept, name))).collect();
+    Found { wanted, kept }
 }
 
 struct Beside {
@@ -98,7 +125,7 @@ impl Manager {
             leaving: Vec::new(),
             living: watch::Sender::new(0),
             numbers: 0,
-            directory: directory::Directory::default(),
+            directory: Arc::default(),
             watch: Watch::off("nothing is configured yet"),
             debounce: Debounce::default(),
         }
@@ -114,7 +141,9 @@ impl Manager {
         let inside = runtime.enter();
         reaper::become_subreaper();
         self.adopt(settings);
-        self.bring_in_line();
+        self.arm();
+        let found = look(&self.settings, &self.directory, &BTreeSet::new());
+        self.bring_in_line(found);
         drop(inside);
         runtime.spawn(self.run(messages));
     }
@@ -133,7 +162,7 @@ impl Manager {
                     if let Some(settings) = settings {
                         self.adopt(settings);
                     }
-                    self.bring_in_line();
+                    self.look_again().await;
                     if let Some(reply) = reply {
                         let _ = reply.send(());
                     }
@@ -147,8 +176,8 @@ impl Manager {
                 Ok(None) => return,
                 Err(_) => {
                     self.debounce.scanned();
-                    if self.directory.is_stale(&self.settings.directory) {
-                        self.bring_in_line();
+                    if self.is_stale().await {
+                        self.look_again().await;
                     }
                     reaping.look();
                 }
@@ -171,22 +200,33 @@ impl Manager {
         self.settings = settings;
     }
 
-    /// All servers that are configured: those of the configuration come before those of the directory.
-    fn wanted(&mut self) -> BTreeMap<String, Arc<ServerSettings>> {
+    fn arm(&mut self) {
         self.watch.arm(&directory::interest(&self.settings.directory));
-        let mut wanted: BTreeMap<String, Arc<ServerSettings>> =
-            self.settings.servers.iter().map(|(name, server)| (name.clone(), Arc::new(server.clone()))).collect();
-        self.directory.read(&self.settings.directory);
-        for (name, server) in self.directory.servers() {
-            if wanted.len() < MAX_SERVERS {
-                wanted.entry(name.clone()).or_insert_with(|| Arc::new(server.clone()));
-            }
-        }
-        wanted
     }
 
-    fn bring_in_line(&mut self) {
-        let wanted = self.wanted();
+    /// Did the directory change since it was read?
+    async fn is_stale(&self) -> bool {
+        let (directory, place) = (Arc::clone(&self.directory), self.settings.directory.clone());
+        // Without a thread the next look tells.
+        blocking::run(move || directory.lock().is_stale(&place)).await.unwrap_or_default()
+    }
+
+    /// Reads the directory again, and does what it says.
+    async fn look_again(&mut self) {
+        self.arm();
+        let running: BTreeSet<String> = self.running.keys().cloned().collect();
+        let reads = {
+            let (settings, directory) = (self.settings.clone(), Arc::clone(&self.directory));
+            let running = running.clone();
+            blocking::run(move || look(&settings, &directory, &running)).await
+        };
+        // Without a thread it is done here: nobody might ask again.
+        let found = reads.unwrap_or_else(|_| look(&self.settings, &self.directory, &running));
+        self.bring_in_line(found);
+    }
+
+    fn bring_in_line(&mut self, found: Found) {
+        let Found { wanted, mut kept } = found;
         let gone: Vec<String> = self.running.keys().filter(|name| !wanted.contains_key(*name)).cloned().collect();
         for name in gone {
             self.discard_beside(&name);
@@ -207,11 +247,11 @@ impl Manager {
                 Some(_) if self.beside.get(&name).is_some_and(|beside| *beside.settings == *settings) => {}
                 Some(_) => {
                     self.discard_beside(&name);
-                    let candidate = self.launch(&name, Arc::clone(&settings), true);
+                    let candidate = self.launch(&name, Arc::clone(&settings), None);
                     self.beside.insert(name, Beside { settings, candidate: Some(candidate) });
                 }
                 None => {
-                    let running = self.launch(&name, settings, false);
+                    let running = self.launch(&name, settings, kept.remove(&name));
                     self.running.insert(name, running);
                 }
             }
@@ -225,16 +265,19 @@ impl Manager {
         self.shared.revision.send_modify(|revision| *revision += 1);
     }
 
-    fn launch(&mut self, name: &str, settings: Arc<ServerSettings>, is_beside: bool) -> Running {
+    /// Starts a server with what is kept of it, or beside the one that runs.
+    fn launch(&mut self, name: &str, settings: Arc<ServerSettings>, kept: Option<Result<Kept, KeptError>>) -> Running {
         self.numbers += 1;
         let number = self.numbers;
         let journal = match self.running.get(name) {
             Some(running) => Arc::clone(&running.server.journal),
             None => Arc::new(ServerLog::new(name)),
         };
-        let kept = match self.running.get(name) {
+        let beside = self.running.get(name);
+        let is_beside = beside.is_some();
+        let kept = match beside {
             Some(running) => running.server.kept.lock().clone(),
-            None => self.kept(name, &journal),
+            None => kept.map(|kept| readable(kept, &journal)).unwrap_or_default(),
         };
         let (orders, received) = mpsc::unbounded_channel();
         let opener = Opener {
@@ -252,14 +295,6 @@ impl Manager {
         let first = is_beside.then(|| self.judge(name, number));
         let keeper = Keeper { server: Arc::clone(&server), orders: received, first };
         Running { server, keeper: tokio::spawn(keeper.run()), number }
-    }
-
-    fn kept(&self, name: &str, journal: &ServerLog) -> Kept {
-        Kept::read(&self.settings.kept, name).unwrap_or_else(|error: KeptError| {
-            let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-            journal.warn(&format!("has lost its kept lists and approvals: {error}: {source}"));
-            Kept::default()
-        })
     }
 
     fn judge(&self, name: &str, number: u64) -> oneshot::Sender<Result<(), String>> {
@@ -332,6 +367,14 @@ impl Manager {
         // Each has its time to end by itself; what is left is killed with the runtime.
         let _ = tokio::time::timeout(LAST, self.living.subscribe().wait_for(|living| *living == 0)).await;
     }
+}
+
+fn readable(kept: Result<Kept, KeptError>, journal: &ServerLog) -> Kept {
+    kept.unwrap_or_else(|error| {
+        let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+        journal.warn(&format!("has lost its kept lists and approvals: {error}: {source}"));
+        Kept::default()
+    })
 }
 
 /// What was wrong with another configuration is wrong no longer.

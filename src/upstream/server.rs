@@ -135,6 +135,8 @@ pub(super) struct Server {
     pub(super) opener: Opener,
     pub(super) journal: Arc<ServerLog>,
     pub(super) kept: Mutex<Kept>,
+    /// Held while what is kept is changed and written.
+    keeping: Mutex<()>,
     pub(super) state: ArcSwap<ServerState>,
     pub(super) standing: watch::Sender<ServerStanding>,
     pub(super) orders: mpsc::UnboundedSender<ServerOrder>,
@@ -188,6 +190,7 @@ impl Server {
             opener,
             journal,
             kept: Mutex::new(kept),
+            keeping: Mutex::default(),
             state: ArcSwap::from_pointee(state),
             standing: watch::Sender::new(ServerStanding::Starting),
             orders,
@@ -198,6 +201,22 @@ impl Server {
             last_used: Mutex::new(Instant::now()),
             sessions: Mutex::default(),
         }
+    }
+
+    /// Changes what is kept, and writes it; without that the lists are empty after a restart, which is said. Takes as
+    /// long as the disk does, which nobody who only looks at it waits for.
+    pub(super) fn change_kept<T>(&self, change: impl FnOnce(&mut Kept) -> T) -> T {
+        let _one_at_a_time = self.keeping.lock();
+        let (outcome, kept) = {
+            let mut kept = self.kept.lock();
+            let outcome = change(&mut kept);
+            (outcome, kept.clone())
+        };
+        if let Err(error) = kept.write(&self.opener.kept, &self.name) {
+            let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+            self.journal.warn(&format!("has lists that cannot be kept: {error}: {source}"));
+        }
+        outcome
     }
 
     /// From now on calls have the headers that these tools want.

@@ -91,7 +91,7 @@ const FLOORS: [&[(&str, &str)]; 9] = [
         ("timing", "strict"),
     ],
     &[
-        ("upstream", "jsonrpc oauth process strict sum telemetry text watch"),
+        ("upstream", "blocking jsonrpc oauth process strict sum telemetry text watch"),
         ("plugin_host", "process strict sum telemetry watch"),
         ("llm", "strict telemetry"),
         ("access", "config oauth strict sum"),
