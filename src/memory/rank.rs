@@ -61,12 +61,15 @@ pub fn rank(candidates: &[ScoreSignals]) -> Vec<f64> {
         .collect()
 }
 
+/// Where they deviate by less than this, all are as good as the same.
+const LEAST_SPREAD: f64 = 0.01;
+
 /// The standard deviation; 1 where all are the same.
 fn spread(values: &[f64]) -> f64 {
     let count = values.len().max(1) as f64;
     let mean = values.iter().sum::<f64>() / count;
     let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count;
-    if variance > 1e-12 { variance.sqrt() } else { 1.0 }
+    Some(variance.sqrt()).filter(|deviation| *deviation > LEAST_SPREAD).unwrap_or(1.0)
 }
 
 #[cfg(test)]
@@ -94,6 +97,13 @@ mod tests {
         check(&[of(0.0, 0.5, 0.0), of(0.0, 0.9, 0.0), of(0.0, 0.0, 0.0)], &[1, 0, 2]);
         check(&[of(0.0, 0.1, 4.0), of(1.0, 0.1, 0.0), of(0.0, 0.1, 0.0)], &[0, 1, 2]);
         check(&[], &[]);
+    }
+
+    #[test]
+    fn what_is_as_good_as_the_same_is_not_blown_up() {
+        let of = |similarity| ScoreSignals { similarity, ..ScoreSignals::default() };
+        let scores = rank(&[of(0.838), of(0.837)]);
+        assert!(scores[0] > scores[1] && scores[0] < 1.0, "{scores:?}");
     }
 
     #[test]

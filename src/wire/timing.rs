@@ -386,7 +386,7 @@ pub struct ExecutionBody {
     pub timestamp: Option<Timestamp>,
     /// A second record with this key is the same call told again.
     #[schemars(default, length(max = MAX_LABEL), regex(pattern = LABEL))]
-    #[node(read = label)]
+    #[node(read = key)]
     pub idempotency_key: Option<String>,
 }
 
@@ -516,6 +516,14 @@ impl FromNode for RecordRequest {
             one => ExecutionBody::from_node(one, at).map(|one| Self::One(Box::new(one))),
         }
     }
+}
+
+/// As [`label`]; an empty one would be no key without a word.
+fn key(node: Node, at: &mut At) -> Option<String> {
+    if matches!(&node, Node::String(text) if text.is_empty()) {
+        at.bad_value("a key is not empty; leave it away where there is none");
+    }
+    label(node, at)
 }
 
 impl FromNode for Timestamp {

@@ -218,6 +218,11 @@ fn a_call_told_twice_is_recorded_once() {
     let other = json!({"tool_name": "a", "duration_ms": 8, "idempotency_key": "k1"});
     let refused = daemon.post("/v1/executions", &other.to_string());
     assert_eq!((refused.status, refused.code()), (422, "idempotency-key-reused".to_owned()));
+    let empty = json!({"tool_name": "a", "duration_ms": 8, "idempotency_key": ""});
+    assert_eq!(daemon.post("/v1/executions", &empty.to_string()).status, 422, "it would be told twice");
+    // A call without a mode is named in a sentence, too.
+    let refused = daemon.get("/v1/timing/a?mode=nope");
+    assert!(refused.text().contains("in the mode `nope`; it was in no mode"), "{}", refused.text());
 }
 
 fn tell(daemon: &Daemon, key: &str, body: &Value) -> (u16, Value) {

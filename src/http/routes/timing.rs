@@ -158,10 +158,11 @@ pub(super) fn tool(context: &Context, request: &mut Request) -> Result<Answer, P
     let page = page(context, &request.generation, wanted, 0, usize::MAX);
     if let (true, Some(mode)) = (page.items.is_empty(), mode) {
         let all = self::page(context, &request.generation, |key| key.tool == name, 0, usize::MAX);
-        let modes: Vec<&str> = all.items.iter().map(|item| item.mode.as_str()).collect();
+        let known = |mode: &str| if mode.is_empty() { "no mode".to_owned() } else { format!("`{mode}`") };
+        let modes: Vec<String> = all.items.iter().map(|item| known(&item.mode)).collect();
         if !modes.is_empty() {
             let detail =
-                format!("nothing was recorded of `{name}` in the mode `{mode}`; in {} it was", modes.join(", "));
+                format!("nothing was recorded of `{name}` in the mode `{mode}`; it was in {}", modes.join(", "));
             return Err(Problem::not_found(Code::NoHistory, detail));
         }
     }
