@@ -582,7 +582,7 @@ export interface ExecutionBody {
   complexity?: MeasuresBody;
   /** The session it belongs to. */
   session_id?: string | null;
-  /** When it ended: RFC 3339, or milliseconds since the epoch; now by default. */
+  /** When it ended: RFC 3339, UTC where it has no offset, or milliseconds since the epoch; now by default. */
   timestamp?: Timestamp | null;
   /** A second record with this key is the same call told again. */
   idempotency_key?: string | null;
@@ -2308,7 +2308,7 @@ export interface UsageEvent {
   cacheWriteTokens?: number;
   /** tokensIn + tokensOut − cachedTokens. */
   totalTokens: number;
-  /** TokenCounts from which on a conversation should be summarised. */
+  /** Tokens from which on a conversation should be summarised. */
   threshold: number;
   /** `totalTokens` ≥ `threshold`. */
   thresholdReached: boolean;
@@ -2376,7 +2376,7 @@ export interface UsageRequest {
   cacheWriteTokens?: number;
   /** Only to be checked: tokensIn + tokensOut − cachedTokens. */
   totalTokens?: number | null;
-  /** TokenCounts from which on a conversation should be summarised; 30000 by default. */
+  /** Tokens from which on a conversation should be summarised; 30000 by default. */
   threshold?: number | null;
   /** Only to be checked: `totalTokens` ≥ `threshold`. */
   thresholdReached?: boolean | null;
