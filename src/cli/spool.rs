@@ -63,26 +63,38 @@ pub(super) fn run(args: &SpoolArgs, output: &mut Output) -> Result<Exit, CliErro
         forwarded.map_err(SpoolCliError::Forward)
     });
     output.progress("");
-    print(&args.file, forwarded?, output);
-    Ok(Exit::Success)
+    print(&left, forwarded?, output);
+    Ok(if left.damaged_at.is_some() { Exit::Failure } else { Exit::Success })
 }
 
 fn in_use(error: StateError) -> CliError {
     SpoolCliError::InUse(error).into()
 }
 
-fn print(file: &Path, forwarded: ForwardedSpool, output: &mut Output) {
+fn print(left: &LeftSpool, forwarded: ForwardedSpool, output: &mut Output) {
     let ForwardedSpool { records, stored_before, told, refused } = forwarded;
-    let value = json!({"records": records, "stored_before": stored_before, "told": told, "refused": refused});
+    let (file, damaged_at) = (left.path().display(), left.damaged_at);
+    let value = json!({
+        "records": records, "stored_before": stored_before, "told": told, "refused": refused, "damaged_at": damaged_at
+    });
     output.show(&value, |out| {
-        let there = counted(records as u64, "record");
-        out.line(&format!("all of the spool is in the database: {there}, {stored_before} of them from before"));
+        let there = format!("{}, {stored_before} of them from before", counted(records as u64, "record"));
+        out.line(&match damaged_at {
+            None => format!("all of the spool is in the database: {there}"),
+            Some(_) => format!("what can be read of the spool is in the database: {there}"),
+        });
         if told > 0 {
             out.line(&format!("{told} had been told to another daemon under the same keys"));
         }
         if refused > 0 {
             out.line(&format!("{refused} are refused, and stand in spool.refused beside it, each with the reason"));
         }
-        out.line(&format!("{} may be removed", file.display()));
+        out.line(&match damaged_at {
+            None => format!("{file} may be removed"),
+            Some(offset) => format!(
+                "{file} is damaged from byte {offset} on, and records may be missing there; it is left as it is: look \
+                 for the cause, and send another copy of it, if there is one"
+            ),
+        });
     });
 }

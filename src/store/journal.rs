@@ -6,11 +6,14 @@
 //! of an earlier time behind the last frame is told apart by its ids, which rise as long as the database is the same
 //! one; so each opening clears the file. A frame that was not written whole is told by its checksum.
 
+mod frames;
+
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+pub(super) use self::frames::{JournalContent, JournalDamage};
 use super::file_identity::FileIdentity;
 use crate::store::Durability;
 use crate::timing::Execution;
@@ -59,12 +62,12 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Opens the journal, or makes it. Returns what it holds, with ids, in their order.
-    pub(super) fn open(path: &Path, durability: Durability) -> Result<(Self, Vec<(i64, Execution)>), JournalError> {
+    /// Opens the journal, or makes it. Returns what it holds.
+    pub(super) fn open(path: &Path, durability: Durability) -> Result<(Self, JournalContent), JournalError> {
         let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(path)?;
         let mut bytes = vec![0; file.metadata()?.len() as usize];
         file.read_exact_at(&mut bytes, 0)?;
-        let records = records_in(&bytes)?;
+        let content = content_of(&bytes)?;
         let identity = FileIdentity::of(path)?;
         let allocated = bytes.len() as u64;
         let mut journal = Self {
@@ -81,7 +84,7 @@ impl Journal {
         if !bytes.starts_with(MAGIC) {
             journal.begin(path)?;
         }
-        Ok((journal, records))
+        Ok((journal, content))
     }
 
     /// Makes it a journal, which is there after the loss of power.
@@ -202,55 +205,39 @@ impl Journal {
 
 /// What the journal at `path` holds, whoever writes to it; nothing if there is none.
 pub(super) fn peek(path: &Path) -> Result<Vec<(i64, Execution)>, JournalError> {
-    Ok(peek_with_length(path)?.0)
+    Ok(peek_content(path)?.records)
 }
 
-/// The same with the bytes of its frames.
-pub(super) fn peek_with_length(path: &Path) -> Result<(Vec<(i64, Execution)>, u64), JournalError> {
+/// The same with what is to be said of it.
+pub(super) fn peek_content(path: &Path) -> Result<JournalContent, JournalError> {
     match std::fs::read(path) {
-        Ok(bytes) => frames_in(&bytes),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Default::default()),
+        Ok(bytes) => content_of(&bytes),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(JournalContent::default()),
         Err(error) => Err(error.into()),
     }
 }
 
-fn records_in(bytes: &[u8]) -> Result<Vec<(i64, Execution)>, JournalError> {
-    Ok(frames_in(bytes)?.0)
-}
-
-fn frames_in(bytes: &[u8]) -> Result<(Vec<(i64, Execution)>, u64), JournalError> {
+fn content_of(bytes: &[u8]) -> Result<JournalContent, JournalError> {
     match bytes.strip_prefix(MAGIC) {
-        Some(frames) => Ok(read(frames)),
+        Some(frames) => Ok(frames::read(frames)),
         // A start that was cut short.
-        None if bytes.iter().all(|&byte| byte == 0) => Ok(Default::default()),
+        None if bytes.iter().all(|&byte| byte == 0) => Ok(JournalContent::default()),
         None if bytes.starts_with(NAME) => Err(JournalError::Version),
         None => Err(JournalError::Foreign),
     }
 }
 
-/// The records of all frames up to the first that is none, or that does not follow the one before, and their bytes.
-fn read(mut bytes: &[u8]) -> (Vec<(i64, Execution)>, u64) {
-    let (mut records, all) = (Vec::<(i64, Execution)>::new(), bytes.len());
-    while let Some((first, frame, rest)) = next(bytes) {
-        let follows = records.last().is_none_or(|(last, _)| first == last + 1);
-        if !follows || frame.is_empty() {
-            break;
-        }
-        records.extend((first..).zip(frame));
-        bytes = rest;
-    }
-    (records, (all - bytes.len()) as u64)
-}
+/// Damaged files that are kept beside each other.
+const MOST_DAMAGED: u32 = 100;
 
-fn next(bytes: &[u8]) -> Option<(i64, Vec<Execution>, &[u8])> {
-    let length = u32::from_le_bytes(*bytes.first_chunk()?) as usize;
-    let (frame, rest) = bytes.split_at_checked(length)?;
-    let sum = u32::from_le_bytes(*frame.get(4..)?.first_chunk()?);
-    let first = i64::from_le_bytes(*frame.get(8..)?.first_chunk()?);
-    if crc32fast::hash(&frame[8..]) != sum {
-        return None;
-    }
-    Some((first, postcard::from_bytes(&frame[HEAD..]).ok()?, rest))
+/// A name beside `path` that nothing has, for a file that is damaged.
+pub(super) fn damaged_name(path: &Path) -> PathBuf {
+    let named = |number: u32| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(if number == 0 { ".damaged".to_owned() } else { format!(".damaged-{number}") });
+        PathBuf::from(name)
+    };
+    (0..MOST_DAMAGED).map(named).find(|name| !name.exists()).unwrap_or_else(|| named(MOST_DAMAGED))
 }
 
 #[cfg(test)]
@@ -289,7 +276,12 @@ mod tests {
     }
 
     fn open(path: &Path) -> (Journal, Vec<(i64, Execution)>) {
-        Journal::open(path, Durability::Power).unwrap()
+        let (journal, content) = Journal::open(path, Durability::Power).unwrap();
+        (journal, content.records)
+    }
+
+    fn records_in(bytes: &[u8]) -> Result<Vec<(i64, Execution)>, JournalError> {
+        Ok(content_of(bytes)?.records)
     }
 
     proptest! {
@@ -313,7 +305,8 @@ mod tests {
                 id += *count as i64;
             }
             prop_assert_eq!(&open(&path).1, &expected);
-            prop_assert_eq!(peek_with_length(&path).unwrap(), (expected.clone(), journal.length()));
+            let (records, length) = (expected.clone(), journal.length());
+            prop_assert_eq!(peek_content(&path).unwrap(), JournalContent { records, length, ..Default::default() });
             // A frame that was on its way.
             journal.file.write_all_at(&torn, journal.end).unwrap();
             let read = open(&path).1;
@@ -329,8 +322,86 @@ mod tests {
 
         #[test]
         fn noise_is_no_record(noise in prop::collection::vec(any::<u8>(), 0..300)) {
-            prop_assert_eq!(read(&noise), (Vec::new(), 0));
+            prop_assert_eq!(frames::read(&noise).records, Vec::new());
         }
+    }
+
+    /// A byte that is damaged costs the frame that it is in, and a file that is cut what is behind; both are said.
+    #[test]
+    fn what_is_damaged_costs_no_other_frame() {
+        check_damage(&[&[2, 1, 3, 2]]);
+        // Before what is left of an earlier time.
+        check_damage(&[&[3, 1, 2, 4, 2, 5], &[2, 1, 3, 2]]);
+    }
+
+    fn check_damage(generations: &[&[usize]]) {
+        let directory = TempDir::new().unwrap();
+        let path = directory.path().join("journal");
+        let (mut journal, _) = open(&path);
+        let (mut id, mut frames) = (1, Vec::new());
+        for (generation, sizes) in generations.iter().enumerate() {
+            journal.rewind();
+            frames.clear();
+            for (place, size) in sizes.iter().enumerate() {
+                let records = vec![execution(&"x".repeat(generation * 7 + place + 1)); *size];
+                let begin = journal.end as usize;
+                journal.append(id, &records).unwrap();
+                frames.push((begin..journal.end as usize, (id..).zip(records).collect::<Vec<_>>()));
+                id += *size as i64;
+            }
+        }
+        let whole = std::fs::read(&path).unwrap();
+        let kept = |hit: usize| -> Vec<(i64, Execution)> {
+            let others = frames.iter().enumerate().filter(|(place, _)| *place != hit);
+            others.flat_map(|(_, (_, records))| records.clone()).collect()
+        };
+        assert_eq!(
+            content_of(&whole).unwrap(),
+            JournalContent { records: kept(usize::MAX), length: journal.length(), ..Default::default() }
+        );
+        for (hit, (place, _)) in frames.iter().enumerate() {
+            for (byte, mask) in place.clone().flat_map(|byte| [(byte, 0xff), (byte, 1), (byte, 0x80)]) {
+                let mut bytes = whole.clone();
+                bytes[byte] ^= mask;
+                let content = content_of(&bytes).unwrap();
+                assert_eq!(content.records, kept(hit), "byte {byte} of frame {hit} by {mask}");
+                let is_last = hit + 1 == frames.len();
+                let expected = (!is_last).then_some(place.start as u64);
+                let said = content.damage.filter(|_| !is_last).map(|damage| damage.offset);
+                assert_eq!(said, expected, "byte {byte} of frame {hit} by {mask}: {:?}", content.damage);
+            }
+        }
+        for cut in START as usize + 1..journal.end as usize {
+            let content = content_of(&whole[..cut]).unwrap();
+            let before = frames.iter().filter(|(place, _)| place.end <= cut);
+            let end = before.clone().next_back().map_or(START, |(place, _)| place.end as u64);
+            let expected: Vec<_> = before.flat_map(|(_, records)| records.clone()).collect();
+            let damage = Some(JournalDamage { offset: end, resumes_at: None });
+            assert_eq!((content.records, content.damage), (expected, damage), "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn a_write_that_was_cut_short_is_no_damage() {
+        let directory = TempDir::new().unwrap();
+        let path = directory.path().join("journal");
+        let (mut journal, _) = open(&path);
+        for id in 1..6 {
+            journal.append(id, &[execution("left of an earlier time")]).unwrap();
+        }
+        journal.rewind();
+        let check = |journal: &mut Journal, first: i64, before: &[(i64, Execution)]| {
+            let (begin, old) = (journal.end as usize, std::fs::read(&path).unwrap());
+            journal.append(first, &[execution("a"), execution("b")]).unwrap();
+            let (new, end) = (std::fs::read(&path).unwrap(), journal.end as usize);
+            for cut in begin..end {
+                let torn = [&new[..cut], &old[cut..]].concat();
+                let content = content_of(&torn).unwrap();
+                assert_eq!((&content.records[..], content.damage), (before, None), "{first} from {begin} at {cut}");
+            }
+        };
+        check(&mut journal, 6, &[]);
+        check(&mut journal, 8, &[(6, execution("a")), (7, execution("b"))]);
     }
 
     #[test]
@@ -384,7 +455,7 @@ mod tests {
         assert_eq!(open(&path).1, [(1, execution("a")), (2, execution("c"))]);
     }
 
-    /// Any bytes are records of ids that rise by one, or none.
+    /// Any bytes are records of ids that rise, or none.
     #[test]
     fn fuzz_journal() {
         // What is no journal of this version reaches little.
@@ -401,7 +472,7 @@ mod tests {
             }
             for bytes in [bytes, &file] {
                 let Ok(records) = records_in(bytes) else { continue };
-                assert!(records.windows(2).all(|pair| pair[1].0 == pair[0].0 + 1));
+                assert!(records.windows(2).all(|pair| pair[0].0 < pair[1].0));
             }
         });
     }
@@ -434,7 +505,7 @@ mod tests {
                 // All records that were flushed before, unless they were taken over since; never a part of a batch.
                 let is_old = read == old;
                 let is_new = read == [kept.clone(), (id..).zip(batch.clone()).collect()].concat();
-                let is_rest = old.starts_with(&read) && round % 5 == 4;
+                let is_rest = read.iter().all(|record| old.contains(record)) && round % 5 == 4;
                 assert!(is_old || is_new || is_rest, "round {round} from {from}: {} records", read.len());
             }
             kept.extend((id..).zip(batch.clone()));

@@ -4,6 +4,7 @@ mod ageing;
 mod audit;
 pub mod backup;
 mod condition;
+mod damaged_journal;
 mod database;
 mod erasure;
 mod field_order;

@@ -65,7 +65,7 @@ fn what_a_lost_machine_left_is_sent_by_a_command() {
     let (code, said) = forward(&file, &["--to", &url, "--json"]);
     let forwarded: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
     assert_eq!(code, 0);
-    assert_eq!(forwarded, json!({"records": 4, "stored_before": 0, "told": 1, "refused": 1}));
+    assert_eq!(forwarded, json!({"records": 4, "stored_before": 0, "told": 1, "refused": 1, "damaged_at": null}));
     assert_eq!((stored(&other, "a"), stored(&other, "b")), (4, 1));
     let refused = || fs::read_to_string(there.path("").join("spool.refused")).unwrap();
     assert_eq!(refused().lines().count(), 1, "{}", refused());
@@ -86,6 +86,38 @@ fn what_a_lost_machine_left_is_sent_by_a_command() {
         let said = back.post("/v1/estimate", &json!({"tool_name": "a"}).to_string()).json();
         said["timing"]["samples"] == 3
     });
+}
+
+#[test]
+fn a_damaged_spool_is_sent_as_far_as_it_can_be_read_and_kept() {
+    let Some(mut server) = DatabaseServer::start() else { return };
+    let site = Site::new();
+    site.save("a.yaml", &document("a", "Alpha"));
+    site.configure("store: {commit_within: 300ms}\n");
+    let url = server.url("postgres");
+    let mut dying = start(&site, &url);
+    server.kill();
+    for key in ["one", "two", "three"] {
+        assert_eq!(dying.post("/v1/executions", &call("a", Some(key))).status, 201);
+    }
+    dying.child.kill().unwrap();
+    dying.wait();
+    drop(dying);
+    let file = spool_of(&site);
+    let mut bytes = fs::read(&file).unwrap();
+    let damaged = bytes.windows(3).position(|text| text == b"two").unwrap();
+    bytes[damaged] ^= 1;
+    fs::write(&file, &bytes).unwrap();
+    server.restart();
+    let (code, said) = forward(&file, &["--to", &url]);
+    let is_said = said.contains("what can be read of the spool is in the database: 2 records")
+        && said.contains("is damaged from byte")
+        && !said.contains("may be removed");
+    assert!(code == 1 && is_said, "{code}: {said}");
+    let back = start(&site, &url);
+    assert_eq!(stored(&back, "a"), 2);
+    assert!(!file.exists());
+    assert_eq!(fs::read(file.with_extension("journal.damaged")).unwrap(), bytes);
 }
 
 #[test]

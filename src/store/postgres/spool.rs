@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::fault::DatabaseFault;
 use super::group::{Incarnation, Numbered};
 use crate::store::Durability;
-use crate::store::journal::{self, Journal, JournalError};
+use crate::store::journal::{self, Journal, JournalContent, JournalDamage, JournalError};
 use crate::timing::Execution;
 
 /// How the files are called.
@@ -67,6 +67,10 @@ pub struct LeftSpool {
     pub bytes: u64,
     /// How long the first of them had waited when it was read, as far as it and its file say.
     pub waited: Duration,
+    /// From which byte on records cannot be read that may have been acknowledged.
+    pub damaged_at: Option<u64>,
+    /// Where its last records begin if they were not written whole, or are damaged.
+    torn_at: Option<u64>,
     /// When it was written last.
     written: SystemTime,
     path: PathBuf,
@@ -76,6 +80,7 @@ impl Spool {
     /// Begins one in a directory that nobody else uses. Returns what earlier ones left there.
     pub fn open(directory: &Path, limit: u64) -> Result<(Self, Vec<LeftSpool>), SpoolError> {
         let left = left_in(directory)?;
+        left.iter().for_each(LeftSpool::say_damage);
         let writer = Incarnation::random()?;
         let path = directory.join(format!("{PREFIX}{}{SUFFIX}", writer.to_hex()));
         // It is flushed when somebody is told, not with each record.
@@ -197,11 +202,13 @@ impl LeftSpool {
         // One that is not there is no empty one here.
         let looked = fs::metadata(path).and_then(|file| Ok((file.modified()?, file)));
         let (written, file) = looked.map_err(|source| failed(path, source))?;
-        let read = journal::peek_with_length(path);
-        let (records, bytes) = read.map_err(|source| SpoolError::Journal { path: path.to_owned(), source })?;
+        let read = journal::peek_content(path);
+        let JournalContent { records, length: bytes, damage, torn_at } =
+            read.map_err(|source| SpoolError::Journal { path: path.to_owned(), source })?;
+        let damaged_at = damage.map(|damage: JournalDamage| damage.offset);
         let began = began(records.first(), file.created().unwrap_or(written), written);
         let waited = SystemTime::now().duration_since(began).unwrap_or_default();
-        Ok(Self { writer, records, bytes, waited, written, path: path.to_owned() })
+        Ok(Self { writer, records, bytes, waited, damaged_at, torn_at, written, path: path.to_owned() })
     }
 
     /// Keeps a record of it that the server refuses beside it, with the reason, unless an earlier try did.
@@ -223,9 +230,37 @@ impl LeftSpool {
         &self.path
     }
 
-    /// The server has all of it.
+    /// The server has all of it that can be read. What cannot be is kept for people to look at.
     pub fn remove(self) -> Result<(), SpoolError> {
-        fs::remove_file(&self.path).map_err(|source| failed(&self.path, source))
+        if self.damaged_at.is_none() && self.torn_at.is_none() {
+            return fs::remove_file(&self.path).map_err(|source| failed(&self.path, source));
+        }
+        let kept = journal::damaged_name(&self.path);
+        fs::rename(&self.path, &kept).map_err(|source| failed(&self.path, source))?;
+        tracing::warn!(file = %self.path.display(), kept = %kept.display(), "a spool is sent but for what is damaged");
+        Ok(())
+    }
+
+    fn say_damage(&self) {
+        let (file, records) = (self.path.display(), self.records.len());
+        match (self.damaged_at, self.torn_at) {
+            (Some(offset), _) => tracing::error!(
+                %file,
+                offset,
+                records,
+                "the spool is damaged from this byte on, and records that were acknowledged may be lost; those that \
+                 can be read are sent, and the file is kept as `*.damaged`: look for the cause, and send another copy \
+                 of it by `almanacd spool forward`, if there is one"
+            ),
+            (None, Some(offset)) => tracing::warn!(
+                %file,
+                offset,
+                records,
+                "the last records of the spool are not whole: a write that was cut short, of which nobody was told, or \
+                 damage; the file is kept as `*.damaged`"
+            ),
+            (None, None) => {}
+        }
     }
 }
 
@@ -328,6 +363,38 @@ mod tests {
         left_spool.remove().unwrap();
         drop(other);
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "nothing is left of what nobody needs");
+    }
+
+    #[test]
+    fn what_is_damaged_is_kept_and_costs_no_other_record() {
+        let check =
+            |damage: &dyn Fn(&mut Vec<u8>, &[usize]), expected: &[(i64, &str)], is_said: bool, is_kept: bool| {
+                let directory = TempDir::new().unwrap();
+                let (mut spool, _) = Spool::open(directory.path(), u64::MAX).unwrap();
+                let mut ends = Vec::new();
+                for tool in ["a", "b", "c"] {
+                    spool.put(vec![record(tool)]).unwrap();
+                    ends.push(spool.journal.length() as usize);
+                }
+                let path = spool.path.clone();
+                drop(spool);
+                let mut bytes = fs::read(&path).unwrap();
+                damage(&mut bytes, &ends);
+                fs::write(&path, &bytes).unwrap();
+                assert_eq!(left(&directory), [named(expected)]);
+                let left_spool = LeftSpool::read(&path).unwrap();
+                assert_eq!(left_spool.damaged_at.is_some(), is_said, "{:?}", left_spool.damaged_at);
+                left_spool.remove().unwrap();
+                assert!(left(&directory).is_empty());
+                let kept = fs::read(path.with_extension("journal.damaged")).ok();
+                assert_eq!(kept, is_kept.then_some(bytes));
+            };
+        check(&|_, _| {}, &[(1, "a"), (2, "b"), (3, "c")], false, false);
+        check(&|bytes, ends| bytes[ends[1]] ^= 1, &[(1, "a"), (3, "c")], true, true);
+        check(&|bytes, ends| bytes[ends[0]] ^= 1, &[(2, "b"), (3, "c")], true, true);
+        check(&|bytes, ends| bytes.truncate(ends[1] + 3), &[(1, "a")], true, true);
+        // As a write that was cut short, too.
+        check(&|bytes, ends| bytes[ends[2]] ^= 1, &[(1, "a"), (2, "b")], false, true);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::erasure::{Erasure, STEP};
 use super::migrations::MigrationError;
 use super::scrub::{ScrubError, ScrubProgress, Scrubber};
 use super::writer::Task;
-use super::{KeptFiles, Options, notes, open, row_cache};
+use super::{KeptFiles, Options, damaged_journal, notes, open, row_cache};
 use crate::store::clock::{Clock, now};
 use crate::store::file_identity::FileIdentity;
 use crate::store::front::Batch;
@@ -170,8 +170,10 @@ impl Database {
         let scrubber = Scrubber::open(&options.path, &log_of(&options.path), page_size as usize, is_new, keep);
         let scrubber =
             scrubber.map_err(|error| OpenError::Journal { path: log_of(&options.path), source: error.into() })?;
-        let (journal, mut backlog) = Journal::open(&path, options.settings.durability).map_err(unusable)?;
+        let (journal, content) = Journal::open(&path, options.settings.durability).map_err(unusable)?;
         let projection = Projection::read(&connection).map_err(failed)?;
+        damaged_journal::keep(&path, &content, projection.next_id()).map_err(|error| unusable(error.into()))?;
+        let mut backlog = content.records;
         backlog.retain(|(id, _)| *id >= projection.next_id());
         if let Some((first, _)) = backlog.first() {
             tracing::info!(records = backlog.len(), first, "records of the journal are taken over");

@@ -133,6 +133,27 @@ fn a_database_made_anew_has_nothing_of_the_one_before() {
 }
 
 #[test]
+fn a_damaged_journal_is_kept_and_costs_no_other_record() {
+    let mut site = Site::new();
+    let mut ends = Vec::new();
+    for tool in ["a", "b", "c"] {
+        site.record(&[execution(0, tool, 0)]).unwrap();
+        ends.push(site.database().journal.length() as usize);
+    }
+    site.database = None;
+    let (path, kept) = (journal_of(&site.path()), journal::damaged_name(&journal_of(&site.path())));
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[ends[1]] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    site.restart();
+    assert_eq!(fs::read(&kept).unwrap(), bytes);
+    site.record(&[execution(0, "d", 0)]).unwrap();
+    let state = site.state();
+    assert!(state.starts_with(r#"["t0 s a 0", "t0 s c 0", "t0 s d 0"]"#), "{state}");
+    assert!(!journal::damaged_name(&path).ends_with(kept), "it is said once");
+}
+
+#[test]
 fn a_log_that_is_gone_takes_nothing_with_it() {
     let (mut site, mut copy) = (Site::new(), Site::new());
     site.record(&[execution(0, "a", 0)]).unwrap();
