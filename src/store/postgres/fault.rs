@@ -16,6 +16,11 @@ pub enum DatabaseFault {
     /// What was asked may have been done all the same.
     #[error("the database server did not answer within {}", humantime::format_duration(whole_ms(*.0)))]
     Late(Duration),
+    /// The answer to a commit is lost, and what became of it could not be found out.
+    #[error(
+        "it is not known whether this was done, since its commit was not answered ({0}); look before it is repeated"
+    )]
+    CommitUnanswered(String),
     /// Other records wait already, since the server did not take them.
     #[error("records wait for the database server: {0}")]
     Behind(String),

@@ -25,6 +25,18 @@ impl Revision {
         Ok(Self { writer, number: row.get(0) })
     }
 
+    /// Was its transaction committed? Who asks by another connection waits until it has ended, and writes, so that a
+    /// standby which has this commit has that one, too.
+    pub(super) async fn is_committed(&self, session: &DatabaseSession) -> Result<bool, DatabaseFault> {
+        let touches =
+            "INSERT INTO almanac.writers AS writer (incarnation, through, before, revision) VALUES ($1, 0, 0, 0)
+            ON CONFLICT (incarnation) DO UPDATE SET moved_at = now() RETURNING revision";
+        session.begin().await?;
+        let row = session.query_one(touches, &[(&self.writer.bytes(), Type::BYTEA)]).await?;
+        session.end(true).await?;
+        Ok(row.get::<_, i64>(0) >= self.number)
+    }
+
     pub(super) fn writer(&self) -> &[u8] {
         self.writer.bytes()
     }

@@ -394,23 +394,49 @@ impl PostgresSide {
     async fn transact(&mut self, tasks: &mut [DatabaseTask]) -> Result<(), OutboxError> {
         self.catch_up().await?;
         let writer = self.outbox.writer();
-        let Self { outbox, clock, following, .. } = self;
+        let Self { outbox, clock, .. } = self;
         let session = outbox.session(PATIENCE).await?;
-        let done = async {
+        let run = async {
             session.begin().await?;
             let revision = Revision::next(session, writer).await?;
-            let gone = tasks::run(tasks, session, &revision, clock).await?;
-            session.end(true).await?;
-            Ok(gone)
+            Ok((tasks::run(tasks, session, &revision, clock).await?, revision))
         };
-        let done = within(done).await;
-        if let Err(fault) = &done
-            && fault.keeps_session()
-        {
-            session.end(false).await?;
+        let (gone, revision) = match within(run).await {
+            Ok(done) => done,
+            Err(fault) => {
+                if fault.keeps_session() {
+                    session.end(false).await?;
+                }
+                return Err(fault.into());
+            }
+        };
+        match within(session.end(true)).await {
+            Err(fault) if !fault.keeps_session() => self.find_out(&revision, fault).await?,
+            done => done?,
         }
-        following.purges().learn_anew(done?);
+        self.following.purges().learn_anew(gone);
         Ok(())
+    }
+
+    /// A commit was not answered; succeeds if it was done all the same.
+    async fn find_out(&mut self, revision: &Revision, fault: DatabaseFault) -> Result<(), DatabaseFault> {
+        self.outbox.hang_up();
+        let patience = self.options.outbox.commit_within;
+        let asked = async {
+            loop {
+                let asked = async { revision.is_committed(self.outbox.session(patience).await?).await };
+                if let Ok(is_committed) = asked.await {
+                    return is_committed;
+                }
+                self.outbox.hang_up();
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        match timeout(patience, asked).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(fault),
+            Err(_) => Err(DatabaseFault::CommitUnanswered(fault.to_string())),
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
+use parking_lot::Mutex;
 use rustix::fs::statvfs;
 use tempfile::TempDir;
 
@@ -202,6 +203,18 @@ pub(super) struct Proxy {
 struct Swallows {
     questions: AtomicBool,
     answers: AtomicBool,
+    commit: Mutex<Option<Loss>>,
+    /// Nobody is let through any more.
+    is_gone: AtomicBool,
+}
+
+/// What is lost of a commit, with its connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Loss {
+    Question,
+    Answer,
+    /// Nor does anybody come through after it.
+    AnswerAndServer,
 }
 
 impl Proxy {
@@ -217,11 +230,34 @@ impl Proxy {
         thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
                 let Ok(server) = TcpStream::connect(("127.0.0.1", target)) else { continue };
+                if shared.is_gone.load(Ordering::SeqCst) {
+                    continue;
+                }
                 let (from, to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+                let (swallows, is_lost) = (Arc::clone(&shared), Arc::<AtomicBool>::default());
+                let lost = Arc::clone(&is_lost);
+                thread::spawn(move || {
+                    pass_on(from, to, |question| {
+                        let is_commit = question.windows(7).any(|text| text == b"COMMIT\0");
+                        let loss = swallows.commit.lock().take_if(|_| is_commit);
+                        lost.store(loss.is_some(), Ordering::SeqCst);
+                        swallows.is_gone.fetch_or(loss == Some(Loss::AnswerAndServer), Ordering::SeqCst);
+                        match loss {
+                            Some(Loss::Question) => Passing::End,
+                            Some(_) => Passing::Last,
+                            None if swallows.questions.load(Ordering::SeqCst) => Passing::Swallow,
+                            None => Passing::On,
+                        }
+                    });
+                });
                 let swallows = Arc::clone(&shared);
-                thread::spawn(move || pass_on(from, to, || swallows.questions.load(Ordering::SeqCst)));
-                let swallows = Arc::clone(&shared);
-                thread::spawn(move || pass_on(server, client, || swallows.answers.load(Ordering::SeqCst)));
+                thread::spawn(move || {
+                    pass_on(server, client, |_| match swallows.answers.load(Ordering::SeqCst) {
+                        _ if is_lost.load(Ordering::SeqCst) => Passing::End,
+                        true => Passing::Swallow,
+                        false => Passing::On,
+                    });
+                });
             }
         });
         Self { port, swallows }
@@ -230,6 +266,11 @@ impl Proxy {
     pub(super) fn address(&self) -> DatabaseAddress {
         let url = format!("postgres://postgres@127.0.0.1:{}/postgres", self.port);
         DatabaseAddress::parse(&url, Origin::Configuration).unwrap()
+    }
+
+    /// The next commit is lost.
+    pub(super) fn lose_commit(&self, loss: Loss) {
+        *self.swallows.commit.lock() = Some(loss);
     }
 
     /// From now on, or no more, nothing reaches the server.
@@ -243,11 +284,30 @@ impl Proxy {
     }
 }
 
-/// Passes bytes on until one side ends, but for those that are swallowed.
-fn pass_on(mut from: TcpStream, mut to: TcpStream, swallows: impl Fn() -> bool) {
+/// What becomes of some bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Passing {
+    On,
+    Swallow,
+    /// The connection ends after them.
+    Last,
+    End,
+}
+
+/// Passes bytes on until one side ends.
+fn pass_on(mut from: TcpStream, mut to: TcpStream, passing: impl Fn(&[u8]) -> Passing) {
     let mut bytes = [0; 8192];
     while let Ok(length @ 1..) = from.read(&mut bytes) {
-        if !swallows() && to.write_all(&bytes[..length]).is_err() {
+        let is_passed = match passing(&bytes[..length]) {
+            Passing::Swallow => true,
+            Passing::On => to.write_all(&bytes[..length]).is_ok(),
+            Passing::Last => {
+                let _ = to.write_all(&bytes[..length]);
+                false
+            }
+            Passing::End => false,
+        };
+        if !is_passed {
             break;
         }
     }

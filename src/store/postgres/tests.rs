@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use super::session::DatabaseSession;
 use super::test_pooler::TestPooler;
-use super::test_server::TestServer;
+use super::test_server::{Loss, Proxy, TestServer};
 use super::*;
 use crate::store::memories::Purge;
 use crate::store::notes::{ChoiceNote, KeptTurnNote, TurnNote, digest};
@@ -233,6 +233,36 @@ fn who_does_not_spool_is_in_trouble_without_the_server() {
     server.restart();
     wait_until("it goes on", || store.trouble().is_none());
     assert_eq!(append(&store, vec![call("s", "a", 1)]).unwrap().samples, [Some(2)]);
+}
+
+/// Nobody is told that nothing was done of what was done, however its commit was lost.
+#[test]
+fn what_became_of_a_commit_that_was_not_answered_is_found_out() {
+    let check = |loss: Loss, expected: Result<(), &str>, is_kept: bool| {
+        let Some(server) = TestServer::start() else { return };
+        let (directory, proxy) = (TempDir::new().unwrap(), Proxy::before(&server));
+        let mut options = options(proxy.address(), &directory);
+        options.outbox.commit_within = Duration::from_secs(3);
+        let store = start(options);
+        let draft = |id: &str| crate::store::suite::memories::draft(id, &serde_json::json!({}));
+        store.memories().add("default", draft("first"), None).unwrap().durable_blocking().unwrap();
+        proxy.lose_commit(loss);
+        let added = store.memories().add("default", draft("second"), None).unwrap().durable_blocking();
+        match (&added, expected) {
+            (Ok(added), Ok(())) => assert_eq!(added.memory.version, 1),
+            (Err(error), Err(text)) => assert!(error.to_string().contains(text), "{loss:?}: {error}"),
+            _ => panic!("{loss:?}: {added:?}"),
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let count = async {
+            let session = DatabaseSession::open(&server.address("postgres", "")).await.unwrap();
+            session.query_one("SELECT count(*) FROM almanac.memories", &[]).await.unwrap().get::<_, i64>(0)
+        };
+        assert_eq!(runtime.block_on(count), 1 + i64::from(is_kept), "{loss:?}");
+    };
+    check(Loss::Answer, Ok(()), true);
+    check(Loss::Question, Err("cannot be reached"), false);
+    check(Loss::AnswerAndServer, Err("it is not known whether this was done"), true);
 }
 
 #[test]
