@@ -32,16 +32,23 @@ pub struct Forwarder {
     writer: Incarnation,
     session: Option<DatabaseSession>,
     opened: u64,
+    /// Others wait behind it: a server that is away is not waited for.
+    is_hasty: bool,
 }
 
 impl Forwarder {
     pub fn new(address: DatabaseAddress, writer: Incarnation) -> Self {
-        Self { address, writer, session: None, opened: 0 }
+        Self { address, writer, session: None, opened: 0, is_hasty: false }
     }
 
     /// Whose records it sends.
     pub fn writer(&self) -> Incarnation {
         self.writer
+    }
+
+    /// Gives up with the second connection that fails.
+    pub(super) fn hasten(&mut self) {
+        self.is_hasty = true;
     }
 
     /// Goes on for another writer, once all of the one before is sent.
@@ -91,7 +98,7 @@ impl Forwarder {
 
     /// Sends a group until it is known what became of it.
     async fn send(&mut self, records: &[Numbered], deadline: Instant) -> Result<Vec<i64>, DatabaseFault> {
-        let mut pause = FIRST_PAUSE;
+        let (mut pause, mut lost) = (FIRST_PAUSE, 0);
         loop {
             let fault = match self.attempt(records, deadline).await {
                 Ok(told) => return Ok(told),
@@ -99,8 +106,10 @@ impl Forwarder {
             };
             if !fault.keeps_session() {
                 self.session = None;
+                lost += 1;
             }
-            if !fault.may_pass() || Instant::now() + pause >= deadline {
+            let is_given_up = self.is_hasty && lost > 1;
+            if !fault.may_pass() || is_given_up || Instant::now() + pause >= deadline {
                 return Err(fault);
             }
             tracing::debug!(%fault, "a group of records is sent again");

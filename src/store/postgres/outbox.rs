@@ -118,7 +118,10 @@ impl Outbox {
     /// Begins with what earlier starts left in a directory that nobody else uses.
     pub fn open(directory: &Path, address: DatabaseAddress, settings: OutboxSettings) -> Result<Self, SpoolError> {
         let (spool, left) = Spool::open(directory, settings.spool_max)?;
-        let forwarder = Forwarder::new(address, spool.writer());
+        let mut forwarder = Forwarder::new(address, spool.writer());
+        if settings.acknowledge == Acknowledge::Journal {
+            forwarder.hasten();
+        }
         Ok(Self {
             settings,
             spool,

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use super::outbox::Acknowledge;
 use super::session::DatabaseSession;
 use super::test_pooler::TestPooler;
 use super::test_server::{Loss, Proxy, TestServer};
@@ -233,6 +234,29 @@ fn who_does_not_spool_is_in_trouble_without_the_server() {
     server.restart();
     wait_until("it goes on", || store.trouble().is_none());
     assert_eq!(append(&store, vec![call("s", "a", 1)]).unwrap().samples, [Some(2)]);
+}
+
+/// What this machine's journal acknowledges waits for no server, neither one that is gone nor one that hangs.
+#[test]
+fn what_the_journal_acknowledges_does_not_wait_for_the_server() {
+    let check = |lose: &dyn Fn(&mut TestServer, &Proxy)| {
+        let Some(mut server) = TestServer::start() else { return };
+        let (directory, proxy) = (TempDir::new().unwrap(), Proxy::before(&server));
+        let mut options = options(proxy.address(), &directory);
+        options.outbox.acknowledge = Acknowledge::Journal;
+        options.outbox.commit_within = Duration::from_millis(300);
+        let store = start(options);
+        append(&store, vec![call("s", "a", 1)]).unwrap();
+        lose(&mut server, &proxy);
+        let begun = Instant::now();
+        for _ in 0..5 {
+            append(&store, vec![call("s", "b", 1)]).unwrap();
+        }
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+        proxy.swallow_answers(false);
+    };
+    check(&|server, _| server.kill());
+    check(&|_, proxy| proxy.swallow_answers(true));
 }
 
 /// Nobody is told that nothing was done of what was done, however its commit was lost.

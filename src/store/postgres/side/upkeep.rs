@@ -1,13 +1,13 @@
 //! What is done between writes: what waits is sent, what is learnt is kept, and what is too old is removed.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::time::timeout;
 
 use super::{MOST_PATIENCE, PATIENCE, PostgresSide, within};
 use crate::store::postgres::fault::DatabaseFault;
 use crate::store::postgres::learnt::{self, LearntRecords};
-use crate::store::postgres::outbox::OutboxError;
+use crate::store::postgres::outbox::{Acknowledge, OutboxError};
 use crate::store::postgres::{audit, group, notes, partitions, retention};
 use crate::timing::Predicted;
 
@@ -27,7 +27,7 @@ impl PostgresSide {
     /// Has the server take what waits, with what was predicted.
     pub(super) async fn catch_up(&mut self) -> Result<(), OutboxError> {
         if self.outbox.waiting() > 0 {
-            let lacking = self.outbox.forward(PATIENCE).await?;
+            let lacking = self.outbox.forward(self.forward_patience()).await?;
             self.is_tainted |= lacking > 0;
             self.waiting_keys.clear();
         }
@@ -49,6 +49,14 @@ impl PostgresSide {
         let session = self.outbox.session(PATIENCE).await?;
         audit::keep_predicted(session, writer, predicted, patience).await?;
         Ok(())
+    }
+
+    /// How long the server may take for what waits. Who sends records waits for no server where the journal is enough.
+    fn forward_patience(&self) -> Duration {
+        match self.options.outbox.acknowledge {
+            Acknowledge::Database => PATIENCE,
+            Acknowledge::Journal => self.options.outbox.commit_within.min(PATIENCE),
+        }
     }
 
     pub(super) async fn keep_learnt(&mut self) -> Result<(), OutboxError> {
