@@ -36,6 +36,8 @@ pub enum DatabaseFault {
     NoDatabase(String),
     #[error("PostgreSQL {found} is too old; 14 or later is needed")]
     TooOld { found: String },
+    #[error("the database has the encoding {0}; make one by `createdb --encoding=UTF8 --template=template0`")]
+    Encoding(String),
     #[error("the database was written by a newer almanacd (schema {found}, known up to {known}); start that one")]
     NewerSchema { found: i32, known: i32 },
     #[error("the database has schema {found} of {known}, and `store.migrate` is `never`; let it be `auto` once")]
@@ -85,6 +87,7 @@ impl DatabaseFault {
                 | Self::Password(_)
                 | Self::NoDatabase(_)
                 | Self::TooOld { .. }
+                | Self::Encoding(_)
                 | Self::NewerSchema { .. }
                 | Self::OlderSchema { .. }
                 | Self::MayNot(_)

@@ -129,10 +129,14 @@ impl DatabaseSession {
     /// Looks what the server is.
     async fn look(&mut self, must_be_writable: bool) -> Result<(), DatabaseFault> {
         let query = "SELECT current_setting('server_version_num')::int4, current_setting('server_version'),
-                            current_setting('transaction_read_only') = 'on'";
+                            current_setting('transaction_read_only') = 'on', current_setting('server_encoding')";
         let row = self.query_one(query, &[]).await?;
         if row.get::<_, i32>(0) < OLDEST {
             return Err(DatabaseFault::TooOld { found: row.get(1) });
+        }
+        let encoding: String = row.get(3);
+        if encoding != "UTF8" {
+            return Err(DatabaseFault::Encoding(encoding));
         }
         if must_be_writable && row.get::<_, bool>(2) {
             return Err(DatabaseFault::ReadOnly { server: self.server.clone() });

@@ -301,6 +301,8 @@ fn a_wrong_setting_is_not_waited_for() {
     };
     assert!(said(server.address("postgres", "/nowhere")).contains("no such database"));
     assert!(said(server.address("nobody", "")).contains("refuses the user"));
+    run(&server, "CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0");
+    assert!(said(server.address("postgres", "/latin")).contains("the encoding LATIN1; make one by `createdb"));
 }
 
 #[test]
