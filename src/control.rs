@@ -368,8 +368,7 @@ impl Control {
         let store = self.engine.store();
         let stored = store.trouble().map(|why| format!("nothing can be stored: {why}"));
         let database = store.standings().and_then(|standings| {
-            let (why, waiting) = (standings.trouble.as_ref()?, standings.waiting);
-            Some(format!("the database cannot be used ({why}); records that wait on this machine: {waiting}"))
+            Some(database_trouble(standings.trouble.as_ref()?, standings.is_refusing, standings.waiting))
         });
         let kept = |why: &String| format!("the configuration is the one of before, since the new one is faulty: {why}");
         let config = self.config_fault.lock().as_ref().map(kept);
@@ -422,9 +421,31 @@ impl Status {
     }
 }
 
+/// What is said of a database that cannot be used.
+fn database_trouble(why: &str, is_refusing: bool, waiting: usize) -> String {
+    match (is_refusing, waiting) {
+        (true, 0) => format!("the database cannot be used ({why}); records are refused"),
+        (true, _) => {
+            format!("the database cannot be used ({why}); records are refused, {waiting} wait on this machine")
+        }
+        (false, _) => format!("the database cannot be used ({why}); records that wait on this machine: {waiting}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn records_that_are_refused_are_not_said_to_wait() {
+        let check = |is_refusing: bool, waiting: usize, expected: &str| {
+            let said = database_trouble("gone", is_refusing, waiting);
+            assert_eq!(said, format!("the database cannot be used (gone); {expected}"));
+        };
+        check(false, 3, "records that wait on this machine: 3");
+        check(true, 0, "records are refused");
+        check(true, 2, "records are refused, 2 wait on this machine");
+    }
 
     #[test]
     fn readiness_names_what_is_missing() {

@@ -40,7 +40,7 @@ pub enum DatabaseFault {
     Encoding(String),
     #[error("the database was written by a newer almanacd (schema {found}, known up to {known}); start that one")]
     NewerSchema { found: i32, known: i32 },
-    #[error("the database has schema {found} of {known}, and `store.migrate` is `never`; let it be `auto` once")]
+    #[error("the database has schema {found} of {known}, and `store.migrate` is `never`; run `almanacd migrate`")]
     OlderSchema { found: i32, known: i32 },
     #[error("the role may not do that: {0}; grant it, or name another user")]
     MayNot(String),
@@ -54,6 +54,9 @@ pub enum DatabaseFault {
     /// The same may succeed when it is tried again.
     #[error("another transaction was in the way: {0}")]
     Conflict(String),
+    /// The same may succeed when it is tried again, or with a longer limit.
+    #[error("the database server gave up what it was asked: {0}; see `statement_timeout` of the role and the database")]
+    GivenUp(String),
     /// The commit may be lost with this server, although it was answered.
     #[error("the server did not wait for its standby: {0}")]
     NotReplicated(String),
@@ -94,11 +97,17 @@ impl DatabaseFault {
         )
     }
 
+    /// Is it over with what was asked, so that nothing follows of the server?
+    pub(super) fn is_of_moment(&self) -> bool {
+        matches!(self, Self::Conflict(_) | Self::GivenUp(_))
+    }
+
     /// May the connection be used for more? What it was asked last is known not to be done.
     pub fn keeps_session(&self) -> bool {
         match self {
             Self::Full(_)
             | Self::Conflict(_)
+            | Self::GivenUp(_)
             | Self::Record(_)
             | Self::KeyReused
             | Self::NoPartition
@@ -153,8 +162,9 @@ impl DatabaseFault {
             "25006" => Self::ReadOnly { server: server.to_owned() },
             "53300" => Self::ConnectionsUsedUp(message),
             "53100" | "53200" => Self::Full(message),
-            // Serialisation, deadlock, a lock or a statement that took too long.
-            "40001" | "40P01" | "55P03" | "57014" => Self::Conflict(message),
+            // Serialisation, deadlock, a lock that was waited for too long.
+            "40001" | "40P01" | "55P03" => Self::Conflict(message),
+            "57014" => Self::GivenUp(message),
             code if code.starts_with("08") || code.starts_with("57P") => {
                 Self::Unreachable { server: server.to_owned(), reason: message }
             }

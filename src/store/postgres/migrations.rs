@@ -161,6 +161,7 @@ mod tests {
         let address = server.address("postgres", "");
         let none = open(&address, Migration::Never).await.unwrap_err();
         assert!(matches!(none, DatabaseFault::OlderSchema { found: 0, .. }) && none.is_setting(), "{none}");
+        assert!(none.to_string().ends_with("run `almanacd migrate`"), "{none}");
         // Daemons that start together do it once.
         let starts: Vec<_> = (0..6)
             .map(|_| {

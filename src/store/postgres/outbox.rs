@@ -346,6 +346,7 @@ impl Outbox {
         let left = self.left.iter().filter(|left| !left.records.is_empty()).map(|left| left.waited).max();
         Standings {
             trouble: self.trouble().map(str::to_owned),
+            is_refusing: self.settings.when_unreachable == WhenUnreachable::Refuse,
             waiting: self.waiting(),
             spooled_bytes: self.spool.bytes(),
             since: left.map(|_| self.opened).or(self.since),

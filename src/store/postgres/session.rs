@@ -186,7 +186,11 @@ impl DatabaseSession {
         let cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity
             WHERE query = $1 AND state = 'active' AND datname = current_database() AND usename = current_user";
         Self::open(address).await?.query(cancel, &[(&sql as _, Type::TEXT)]).await?;
-        self.within(PATIENCE, statement).await
+        // What gave it up was in its way, not a limit of the server's.
+        self.within(PATIENCE, statement).await.map_err(|fault| match fault {
+            DatabaseFault::GivenUp(why) => DatabaseFault::Conflict(why),
+            fault => fault,
+        })
     }
 
     /// A statement that writes, which commits itself. Answered with a warning, it counts as lost.

@@ -361,7 +361,9 @@ impl PostgresSide {
         match step {
             Ok(true) => erasure.acknowledge(Ok(())),
             // It goes on, also if another transaction was in the way.
-            Ok(false) | Err(DatabaseFault::Conflict(_)) => self.erasures.push_front(erasure),
+            Ok(false) | Err(DatabaseFault::Conflict(_) | DatabaseFault::GivenUp(_)) => {
+                self.erasures.push_front(erasure);
+            }
             Err(fault) => {
                 self.fail(&fault);
                 erasure.acknowledge(Err(unavailable(&fault)));
@@ -512,14 +514,18 @@ impl DatabaseSide for PostgresSide {
         }
         let runtime = self.runtime.clone();
         let mut done = runtime.block_on(self.transact(tasks));
-        if let Err(OutboxError::Database(DatabaseFault::Conflict(_))) = &done {
+        if let Err(OutboxError::Database(fault)) = &done
+            && fault.is_of_moment()
+        {
             done = runtime.block_on(self.transact(tasks));
         }
         if done.is_err() {
             self.following.purges().learn_anew(choosing);
         }
         // Somebody else was in the way twice, and the server is as it was.
-        if let Err(error @ OutboxError::Database(DatabaseFault::Conflict(_))) = &done {
+        if let Err(error @ OutboxError::Database(fault)) = &done
+            && fault.is_of_moment()
+        {
             tracing::warn!(%error, "something other than records was not stored");
             return Err(refusal(error));
         }

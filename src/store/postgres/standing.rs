@@ -15,6 +15,8 @@ use super::told_trouble::{ToldTrouble, TroubleNews};
 pub struct Standings {
     /// Why the server does not take what is sent, or does not answer what it is asked, if so.
     pub trouble: Option<String>,
+    /// Records are refused while the server cannot be used.
+    pub is_refusing: bool,
     /// Records that only this machine has.
     pub waiting: usize,
     /// Bytes of them.
@@ -87,17 +89,20 @@ impl Standing {
     /// Whether what others wrote could be read, which is asked for all the time.
     pub(super) fn followed(&self, fault: Option<&DatabaseFault>) {
         // Of a server that took back what was asked nothing follows.
-        let fault = fault.filter(|fault| !matches!(fault, DatabaseFault::Conflict(_)));
+        let fault = fault.filter(|fault| !fault.is_of_moment());
         self.hear(|troubles| troubles.following = fault.map(ServerTrouble::from));
     }
 
     /// Takes note of it, and tells the log what is new.
     fn hear(&self, note: impl FnOnce(&mut Troubles)) {
-        let sent = self.now.load().sent;
+        let Standings { sent, is_refusing, .. } = **self.now.load();
         let mut troubles = self.troubles.lock();
         note(&mut troubles);
         let first = troubles.first().cloned();
         match troubles.told.hear(first.as_ref(), sent, Instant::now()) {
+            Some(TroubleNews::Is(fault)) if is_refusing => {
+                tracing::warn!(fault, "the database cannot be used; records are refused until it can be");
+            }
             Some(TroubleNews::Is(fault)) => {
                 tracing::warn!(fault, "the database cannot be used; records wait on this machine");
             }

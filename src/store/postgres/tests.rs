@@ -230,7 +230,7 @@ fn who_does_not_spool_is_in_trouble_without_the_server() {
     server.kill();
     let refused = append(&store, vec![call("s", "a", 1)]).unwrap_err();
     assert!(matches!(refused, StoreError::Unavailable(_)), "{refused}");
-    assert!(store.trouble().is_some());
+    assert!(store.trouble().is_some() && store.standings().unwrap().is_refusing);
     server.restart();
     wait_until("it goes on", || store.trouble().is_none());
     assert_eq!(append(&store, vec![call("s", "a", 1)]).unwrap().samples, [Some(2)]);

@@ -172,6 +172,7 @@ async fn faults_are_told_apart() {
     check("SELECT 1 / 0", |fault| matches!(fault, DatabaseFault::Record(_)), true, false).await;
     check("SELECT fail('40001')", |fault| matches!(fault, DatabaseFault::Conflict(_)), true, true).await;
     check("SELECT fail('40P01')", |fault| matches!(fault, DatabaseFault::Conflict(_)), true, true).await;
+    check("SELECT fail('57014')", |fault| matches!(fault, DatabaseFault::GivenUp(_)), true, true).await;
     check("SELECT fail('53100')", |fault| matches!(fault, DatabaseFault::Full(_)), true, true).await;
     check("SELECT fail('25006')", |fault| matches!(fault, DatabaseFault::ReadOnly { .. }), false, true).await;
     check("SELECT fail('57P01')", |fault| matches!(fault, DatabaseFault::Unreachable { .. }), false, true).await;
