@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 use tokio::time::timeout;
 
 use super::fault::DatabaseFault;
@@ -152,6 +152,10 @@ impl PostgresSide {
             return;
         }
         let opened = self.runtime.block_on(opening);
+        self.take_opened(opened);
+    }
+
+    fn take_opened(&mut self, opened: Result<Result<DatabaseSession, DatabaseFault>, JoinError>) {
         self.opening = None;
         self.open_at = Instant::now() + RETRY;
         match opened.unwrap_or_else(|_| Err(DatabaseFault::Late(PATIENCE))) {
@@ -460,18 +464,12 @@ impl DatabaseSide for PostgresSide {
 
     fn open(&mut self) {
         self.look_for_server();
-        let deadline = Instant::now() + FIRST_PATIENCE;
-        if let Some(opening) = &mut self.opening {
-            let runtime = self.runtime.clone();
-            // Whatever it comes to is taken below.
-            let wait = async {
-                while !opening.is_finished() && Instant::now() < deadline {
-                    tokio::time::sleep(Duration::from_millis(5)).await;
-                }
-            };
-            runtime.block_on(wait);
+        let runtime = self.runtime.clone();
+        if let Some(opening) = &mut self.opening
+            && let Ok(opened) = runtime.block_on(async { timeout(FIRST_PATIENCE, opening).await })
+        {
+            self.take_opened(opened);
         }
-        self.look_for_server();
         if !self.is_known {
             self.shared.await_history();
             if self.outbox.trouble().is_none() {
