@@ -351,10 +351,10 @@ impl Engine {
             .zip(stored.samples)
             .filter_map(|(execution, samples)| Some((execution, samples?)))
             .unzip();
-        let new = Arc::new(DurableCalls { executions, samples, transitions: stored.transitions });
+        let new = Arc::new(DurableCalls { executions, samples, ids, transitions: stored.transitions });
         let learn = |group: &[Arc<DurableCalls>]| self.learner.observe(group, self.current.load().catalog());
         let lessons = self.learning.learn(&new, learn).await;
-        let predicted = ids.into_iter().zip(&lessons).filter_map(|(id, lesson)| Some((id, lesson.predicted?)));
+        let predicted = new.ids.iter().copied().zip(&lessons).filter_map(|(id, lesson)| Some((id, lesson.predicted?)));
         self.store.keep_predicted(predicted.collect());
         let mut notes = Notepad::new(&*self.store);
         self.qualifier.observe(&self.current.load(), &mut notes, &new.executions);

@@ -45,7 +45,7 @@ pub use audit::{
     TimedCallFilter,
 };
 pub use fleet::{DaemonFigures, DaemonState, Fleet, FleetDaemon};
-pub use followed::{ChoicesLeft, FleetKey, Followed, FollowedPurge};
+pub use followed::{ChoicesLeft, FleetKey, Followed, FollowedPurge, Relearnt};
 pub use forgotten_texts::ForgottenTexts;
 pub use front::OnCommit;
 pub use memories::Memories;
@@ -201,6 +201,9 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// What was followed is folded, and forgotten by all who may have noted anything of it.
     fn has_forgotten(&self) {}
+
+    /// What was read anew is learnt.
+    fn has_relearnt(&self) {}
 
     /// Recorded calls, those that were acknowledged before this included.
     fn executions(&self, wanted: &ExecutionFilter) -> Result<ExecutionPage, StoreError>;

@@ -39,7 +39,14 @@ impl Engine {
         let followed = self.store.follow()?;
         let is_partial = followed.is_partial;
         let generation = self.current.load();
-        self.learner.follow(&followed, generation.catalog());
+        if followed.is_relearning {
+            self.learner.await_history();
+        }
+        if self.learner.relearn(&followed, generation.catalog()) {
+            self.store.has_relearnt();
+        } else {
+            self.learner.follow(&followed, generation.catalog());
+        }
         Ok((self.qualifier.follow(followed), is_partial))
     }
 }

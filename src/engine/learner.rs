@@ -59,6 +59,8 @@ pub struct DurableCalls {
     pub executions: Vec<Execution>,
     /// The lifetime counts of their keys, as the store has them.
     pub samples: Vec<u64>,
+    /// What they are called by in the store.
+    pub ids: Vec<i64>,
     /// What the store counted of sessions.
     pub transitions: Arc<[Transition]>,
 }
@@ -68,6 +70,21 @@ pub struct DurableCalls {
 struct Since {
     executions: VecDeque<(Execution, u64)>,
     transitions: VecDeque<Transition>,
+    /// The ids of the executions.
+    ids: VecDeque<i64>,
+    /// The highest before them.
+    before: i64,
+}
+
+/// Records of this daemon as they were learnt.
+#[derive(Debug, Default)]
+struct OwnRecords {
+    since: Option<Since>,
+    /// The highest id.
+    last: i64,
+    /// Up to these their durations, and the calls of their sessions, were read anew, whenever they come.
+    folded: i64,
+    through: i64,
 }
 
 /// Records, and transitions, of such a time that are kept: it ends soon after the first of them.
@@ -75,9 +92,11 @@ const MAX_SINCE: usize = 20_000;
 
 impl Since {
     fn note(&mut self, calls: &DurableCalls) {
-        let DurableCalls { executions, samples, transitions } = calls;
+        let DurableCalls { executions, samples, ids, transitions } = calls;
         self.executions.extend(executions.iter().cloned().zip(samples.iter().copied()));
         self.transitions.extend(transitions.iter().cloned());
+        self.ids.extend(ids);
+        self.ids.drain(..self.ids.len().saturating_sub(MAX_SINCE));
         self.executions.drain(..self.executions.len().saturating_sub(MAX_SINCE));
         self.transitions.drain(..self.transitions.len().saturating_sub(MAX_SINCE));
     }
@@ -153,8 +172,7 @@ pub struct LearntCall {
 pub struct Learner {
     /// Replaced after records are durable.
     learnt: Published<Learnt>,
-    /// What was learnt while the history that comes before it is missing.
-    since: Mutex<Option<Since>>,
+    own: Mutex<OwnRecords>,
     defaults: Defaults,
     /// A model that has seen nothing.
     blank: Model,
@@ -164,7 +182,7 @@ impl Learner {
     /// A learner that knows nothing yet.
     pub fn new(defaults: Defaults, blank: Model) -> Self {
         let learnt = Learnt { model: blank.clone(), ..Learnt::default() };
-        Self { learnt: Published::new(learnt), since: Mutex::default(), defaults, blank }
+        Self { learnt: Published::new(learnt), own: Mutex::default(), defaults, blank }
     }
 
     /// What is known now.
@@ -179,7 +197,9 @@ impl Learner {
 
     /// The history is missing: what is learnt until it comes is learnt again after it.
     pub fn await_history(&self) {
-        self.since.lock().get_or_insert_default();
+        let mut own = self.own.lock();
+        let before = own.last;
+        own.since.get_or_insert_with(|| Since { before, ..Since::default() });
     }
 
     /// Learns again what the store remembers, and after it what came while that was missing.
@@ -199,7 +219,7 @@ impl Learner {
             learnt.model.set_samples(counted(count), count.samples);
         }
         self.learnt.update(|known| {
-            if let Some(mut since) = self.since.lock().take() {
+            if let Some(mut since) = self.own.lock().since.take() {
                 let (executions, samples): (Vec<Execution>, Vec<u64>) = since.executions.into_iter().unzip();
                 self.learn(&mut learnt, &executions, &samples, catalog);
                 learnt.follow(&executions, since.transitions.make_contiguous());
@@ -212,20 +232,62 @@ impl Learner {
     /// what that was.
     pub fn observe(&self, group: &[impl Borrow<DurableCalls>], catalog: &Catalog) -> Vec<Vec<LearntCall>> {
         self.learnt.update(|learnt| {
+            let mut own = self.own.lock();
             let mut told: Option<&Arc<[Transition]>> = None;
             let mut lessons = Vec::with_capacity(group.len());
             for calls in group.iter().map(Borrow::borrow) {
-                let DurableCalls { executions, samples, transitions } = calls;
-                lessons.push(self.learn(learnt, executions, samples, catalog));
+                let DurableCalls { executions, samples, ids, transitions } = calls;
+                // Those of a request were stored at once.
+                let first = ids.first().copied().unwrap_or(i64::MAX);
+                lessons.push(if first > own.folded {
+                    self.learn(learnt, executions, samples, catalog)
+                } else {
+                    self.learn(&mut learnt.clone(), executions, samples, catalog)
+                });
                 // Those that were stored together are told the same.
                 let is_known = told.is_some_and(|told| Arc::ptr_eq(told, transitions));
-                learnt.follow(executions, if is_known { &[] } else { transitions });
+                let followed = if first > own.through { &executions[..] } else { &[] };
+                learnt.follow(followed, if is_known { &[] } else { transitions });
                 told = Some(transitions);
-                if let Some(since) = &mut *self.since.lock() {
+                own.last = own.last.max(ids.last().copied().unwrap_or_default());
+                if let Some(since) = &mut own.since {
                     since.note(calls);
                 }
             }
             lessons
+        })
+    }
+
+    /// Learns anew what was read anew, if it was and has all that was learnt before this was awaited, and after it what
+    /// came since.
+    pub fn relearn(&self, followed: &Followed, catalog: &Catalog) -> bool {
+        let Some(relearnt) = &followed.relearnt else { return false };
+        // Beside what is known now, so that nobody who records waits.
+        let known = self.learnt();
+        let (fleet, transitions) = (known.fleet.clone(), known.transitions.clone());
+        let mut learnt = Learnt { model: self.blank.clone(), fleet, transitions, ..Learnt::default() };
+        learnt.hear(&followed.fleet);
+        self.learn(&mut learnt, &relearnt.executions, &[], catalog);
+        for call in &relearnt.calls {
+            learnt.sessions.heard(&call.tenant, &call.session, &call.tool, call.at_ms);
+        }
+        for count in &relearnt.counts {
+            learnt.model.set_samples(counted(count), count.samples);
+        }
+        self.learnt.update(|known| {
+            let mut own = self.own.lock();
+            let Some(mut since) = own.since.take_if(|since| since.before <= relearnt.folded) else { return false };
+            (own.folded, own.through) = (relearnt.folded, relearnt.through);
+            let later = |beyond: i64| -> (Vec<Execution>, Vec<u64>) {
+                let noted = since.ids.iter().zip(&since.executions).filter(move |(id, _)| **id > beyond);
+                noted.map(|(_, noted)| noted.clone()).unzip()
+            };
+            let ((executions, samples), (called, _)) = (later(relearnt.folded), later(relearnt.through));
+            self.learn(&mut learnt, &executions, &samples, catalog);
+            learnt.follow(&called, since.transitions.make_contiguous());
+            learnt.follow(&[], &followed.transitions);
+            *known = learnt;
+            true
         })
     }
 
@@ -338,6 +400,7 @@ fn question<'q>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::Relearnt;
     use crate::store::suite::records::execution;
 
     #[test]
@@ -349,6 +412,40 @@ mod tests {
         let verdict = lessons.last().unwrap().verdict.unwrap();
         assert!(verdict.is_covered && verdict.is_near, "{verdict:?}");
         assert!((verdict.ratio - 1.0).abs() < 0.01, "{verdict:?}");
+    }
+
+    /// One call that is durable.
+    fn one(executions: Vec<Execution>, id: i64, samples: u64) -> DurableCalls {
+        DurableCalls { executions, samples: vec![samples], ids: vec![id], ..DurableCalls::default() }
+    }
+
+    #[test]
+    fn what_is_read_anew_stands_in_place_of_what_was_learnt() {
+        let (call, catalog) = (|| vec![execution("a", None, 500, None)], Catalog::default());
+        let check = |folded: i64, is_taken: bool, expected: [u32; 2]| {
+            let learner = Learner::new(Defaults::default(), Model::default());
+            let learnt = || learner.learnt().model.learnt(Key::new("a", ""));
+            let observe = |id: i64| drop(learner.observe(&[one(call(), id, 1)], &catalog));
+            // The second was told to another daemon, too, and is heard of.
+            observe(1);
+            observe(2);
+            learner.follow(&Followed { executions: call(), ..Followed::default() }, &catalog);
+            learner.await_history();
+            observe(3);
+            assert_eq!(learnt(), 4);
+            let executions = vec![execution("a", None, 500, None); folded as usize];
+            let relearnt = Some(Relearnt { executions, folded, through: folded, ..Relearnt::default() });
+            let is_relearnt = learner.relearn(&Followed { relearnt, ..Followed::default() }, &catalog);
+            assert_eq!((is_relearnt, learnt()), (is_taken, expected[0]), "{folded}");
+            observe(4);
+            assert_eq!(learnt(), expected[1], "{folded}");
+        };
+        // What was learnt before it was awaited is not all there.
+        check(1, false, [4, 5]);
+        check(2, true, [3, 4]);
+        check(3, true, [3, 4]);
+        // It was stored, and comes late.
+        check(4, true, [4, 4]);
     }
 
     #[test]
@@ -364,22 +461,19 @@ mod tests {
             let followed = Followed { executions, counts: vec![count(samples)], ..Followed::default() };
             learner.follow(&followed, &catalog);
         };
-        let observe = |samples: u64| {
-            let calls = DurableCalls { executions: calls(1), samples: vec![samples], ..DurableCalls::default() };
-            learner.observe(&[calls], &catalog);
-        };
+        let observe = |id: i64, samples: u64| drop(learner.observe(&[one(calls(1), id, samples)], &catalog));
         // Its own call was counted together with three of others that are heard of later.
-        observe(4);
+        observe(1, 4);
         check(1, 4);
         follow(calls(3), 4);
         check(4, 4);
-        observe(5);
+        observe(2, 5);
         check(5, 5);
         // Of many only the last are told.
         follow(calls(2), 105);
         check(7, 105);
         // What was counted before its own latest call says nothing new.
-        observe(107);
+        observe(3, 107);
         follow(calls(1), 106);
         check(9, 107);
     }

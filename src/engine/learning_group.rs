@@ -65,7 +65,7 @@ mod tests {
 
     fn calls(count: usize) -> Arc<DurableCalls> {
         let executions = vec![execution("a", None, 500, None); count];
-        Arc::new(DurableCalls { samples: vec![1; count], executions, transitions: Arc::default() })
+        Arc::new(DurableCalls { samples: vec![1; count], executions, ..DurableCalls::default() })
     }
 
     fn lessons(group: &[Arc<DurableCalls>]) -> Vec<Vec<LearntCall>> {

@@ -58,4 +58,21 @@ pub struct Followed {
     pub choices: Vec<ChoiceNote>,
     /// There is more.
     pub is_partial: bool,
+    /// Calls were counted here that are another's. What comes from now on is noted, to be learnt after what is read
+    /// anew.
+    pub is_relearning: bool,
+    /// That, in place of all executions, counts and calls that are known, those beside it included.
+    pub relearnt: Option<Relearnt>,
+}
+
+/// How long calls took on this host, and what sessions called, read anew while the daemon runs.
+#[derive(Debug, Default)]
+pub struct Relearnt {
+    pub executions: Vec<Execution>,
+    pub counts: Vec<KeyCount>,
+    pub calls: Vec<SessionCall>,
+    /// Up to which of this start's records the executions are all there.
+    pub folded: i64,
+    /// Up to which the calls are.
+    pub through: i64,
 }

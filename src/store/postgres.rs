@@ -239,6 +239,10 @@ impl Store for Postgres {
         followed
     }
 
+    fn has_relearnt(&self) {
+        self.following.has_relearnt();
+    }
+
     fn has_forgotten(&self) {
         self.following.purges().has_forgotten();
     }

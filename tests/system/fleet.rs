@@ -26,6 +26,44 @@ pub fn database(daemon: &Daemon) -> Value {
     daemon.admin("GET", "/-/status", b"").json()["database"].clone()
 }
 
+/// While the database is away, one of two daemons counts what is the other's; not for longer.
+#[test]
+fn a_key_that_two_daemons_were_told_is_counted_once() {
+    let Some(mut server) = DatabaseServer::start() else { return };
+    let sites = [(); 2].map(|()| Site::new());
+    let url = server.url("postgres");
+    let daemons = sites.each_ref().map(|site| {
+        site.save("a.yaml", &document("a", "Alpha"));
+        site.configure("store: {commit_within: 300ms, host: here}\n");
+        start(site, &url)
+    });
+    let samples =
+        |daemon: &Daemon| daemon.post("/v1/estimate", r#"{"tool_name":"a"}"#).json()["timing"]["samples"].clone();
+    assert_eq!(daemons[0].post("/v1/executions", &call("a", "before")).status, 201);
+    for daemon in &daemons {
+        wait_until("the first is known", || samples(daemon) == 1);
+    }
+    server.kill();
+    let twice = json!({"tool_name": "a", "duration_ms": 900, "session_id": "s", "idempotency_key": "k"}).to_string();
+    for daemon in &daemons {
+        assert_eq!(daemon.post("/v1/executions", &twice).status, 201);
+    }
+    server.restart();
+    for daemon in &daemons {
+        wait_until("it counts once", || {
+            let history = daemon.json("/v1/sessions/s")["toolHistory"].clone();
+            tools(daemon).len() == 2 && samples(daemon) == 2 && history == json!(["a"])
+        });
+    }
+    // What comes then is learnt as ever.
+    assert_eq!(daemons[1].post("/v1/executions", &call("a", "s")).status, 201);
+    for daemon in &daemons {
+        wait_until("all of it is known", || {
+            samples(daemon) == 3 && daemon.json("/v1/sessions/s")["toolHistory"] == json!(["a", "a"])
+        });
+    }
+}
+
 #[test]
 fn daemons_share_what_they_keep() {
     let Some(server) = DatabaseServer::start() else { return };

@@ -7,6 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
@@ -24,7 +25,7 @@ use super::purges::{Purges, PurgesReached};
 use super::session::{DatabaseSession, StatementValue};
 use super::shared_counts::SharedCounts;
 use super::trails::{SharedTrails, WrittenTrail};
-use crate::store::{FleetKey, Followed, SessionCall};
+use crate::store::{FleetKey, Followed, Relearnt, ReplayLimits, SessionCall};
 use crate::timing::KeyCount;
 
 /// Calls of one writer that are read at once.
@@ -69,7 +70,13 @@ pub(super) struct Following {
     purges: Purges,
     moved_sessions: MovedSessions,
     lag: ArcSwap<Option<FollowingLag>>,
+    relearning: AtomicU8,
 }
+
+/// Is what this daemon learnt to be read anew? Whoever learns is told first, and notes what comes from then on.
+const SETTLED: u8 = 0;
+const WANTED: u8 = 1;
+const TOLD: u8 = 2;
 
 impl Following {
     pub(super) fn new(own: Incarnation, learning: LearningDaemon) -> Self {
@@ -83,6 +90,7 @@ impl Following {
             purges: Purges::new(own),
             moved_sessions: MovedSessions::default(),
             lag: ArcSwap::default(),
+            relearning: AtomicU8::new(SETTLED),
         }
     }
 
@@ -117,12 +125,22 @@ impl Following {
         let folded = "SELECT daemon, through FROM almanac.daemons WHERE host = $1";
         let rows = session.query(folded, &[(&self.learning.host as _, Type::TEXT)]).await?;
         let folded = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
-        self.counts.begin(session, &self.learning).await?;
+        self.counts.begin(session, &self.learning, false).await?;
         let fleet = self.other_hosts.begin(session, &self.learning).await?;
         self.purges.begin(session).await?;
         *self.cursors.lock() = Some(Cursors { writers: writers.into_iter().collect(), folded });
         self.say(0);
         Ok(fleet)
+    }
+
+    /// Calls were counted that are another daemon's.
+    pub(super) fn learn_again(&self) {
+        self.relearning.store(WANTED, Ordering::SeqCst);
+    }
+
+    /// What was read anew is learnt, unless more is to be by now.
+    pub(super) fn has_relearnt(&self) {
+        let _ = self.relearning.compare_exchange(TOLD, SETTLED, Ordering::SeqCst, Ordering::SeqCst);
     }
 
     fn say(&self, behind: u64) {
@@ -137,14 +155,26 @@ impl Following {
         let Some(known) = known else { return Ok(Followed::default()) };
         let behind = self.moved(writers(session).await?, &known).iter().map(Moved::rows).sum();
         self.say(behind);
-        if behind == 0 && !self.purges.is_due() {
+        let relearning = self.relearning.load(Ordering::SeqCst);
+        if behind == 0 && !self.purges.is_due() && relearning == SETTLED {
             return Ok(Followed { transitions: self.trails.hear(Vec::new()), ..Followed::default() });
         }
         let own_steps = self.purges.own_steps();
         session.begin_snapshot().await?;
-        let read = self.read(session, own_steps).await;
+        let mut read = self.read(session, own_steps).await;
+        if let Ok((followed, ..)) = &mut read
+            && relearning == TOLD
+            && !followed.is_partial
+        {
+            match self.read_anew(session).await {
+                Ok(relearnt) => followed.relearnt = Some(relearnt),
+                Err(fault) => read = Err(fault),
+            }
+        }
         session.end(false).await?;
-        let (followed, reached, purges) = read?;
+        let (mut followed, reached, purges) = read?;
+        followed.is_relearning = relearning != SETTLED;
+        let _ = self.relearning.compare_exchange(WANTED, TOLD, Ordering::SeqCst, Ordering::SeqCst);
         if let Some(cursors) = &mut *self.cursors.lock() {
             cursors.writers.extend(reached.writers);
             cursors.folded.extend(reached.folded);
@@ -155,6 +185,18 @@ impl Following {
             self.say(0);
         }
         Ok(followed)
+    }
+
+    /// What is known of the calls of all, in the same state of the database.
+    async fn read_anew(&self, session: &DatabaseSession) -> Result<Relearnt, DatabaseFault> {
+        let query = "SELECT folds.through, writers.through FROM almanac.folds JOIN almanac.writers USING (incarnation)
+            WHERE incarnation = $1";
+        let row = session.query_one(query, &[(&self.own.bytes(), Type::BYTEA)]).await?;
+        let limits = ReplayLimits::default();
+        self.counts.begin(session, &self.learning, true).await?;
+        let (counts, executions) = learnt::durations(session, &self.learning.host, limits).await?;
+        let calls = learnt::session_calls(session, limits.of_sessions).await?;
+        Ok(Relearnt { executions, counts, calls, folded: row.get(0), through: row.get(1) })
     }
 
     fn moved(&self, now: Vec<(Vec<u8>, Reached)>, known: &HashMap<Vec<u8>, Reached>) -> Vec<Moved> {

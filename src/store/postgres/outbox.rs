@@ -110,6 +110,8 @@ pub struct Outbox {
     since: Option<Instant>,
     sent: u64,
     put_aside: u64,
+    /// Records were sent late that are not stored, and were counted before.
+    has_lacked: bool,
     /// Somebody else looks whether the server is back.
     is_looked_after: bool,
 }
@@ -132,6 +134,7 @@ impl Outbox {
             since: None,
             sent: 0,
             put_aside: 0,
+            has_lacked: false,
             is_looked_after: false,
         })
     }
@@ -307,6 +310,7 @@ impl Outbox {
                 Err(fault) => return Ok(Err(fault)),
             };
             lacking += forwarded.told.len() + forwarded.refused.len();
+            self.has_lacked |= lacking > 0;
             self.put_aside += forwarded.refused.len() as u64;
             self.sent += (group.len() - forwarded.refused.len()) as u64;
             for (number, why) in &forwarded.refused {
@@ -314,6 +318,16 @@ impl Outbox {
             }
             self.spool.done(group.len());
         }
+    }
+
+    /// Were records counted that are not stored, as it turned out when they were sent?
+    pub(super) fn has_lacked(&self) -> bool {
+        self.has_lacked
+    }
+
+    /// What is learnt is read anew.
+    pub(super) fn settle(&mut self) -> bool {
+        std::mem::take(&mut self.has_lacked)
     }
 
     /// The connection that records go by, for whatever else is to be written.

@@ -45,11 +45,12 @@ impl SharedCounts {
         count.sum()
     }
 
-    /// Takes all counts of the host as they are written.
+    /// Takes all counts of the host as they are written; `anew` in place of what was told, which may be too much.
     pub(super) async fn begin(
         &self,
         session: &DatabaseSession,
         learning: &LearningDaemon,
+        anew: bool,
     ) -> Result<(), DatabaseFault> {
         let query = "SELECT tool, mode, failed,
                 coalesce(sum(samples) FILTER (WHERE daemon = $2), 0)::int8,
@@ -57,7 +58,11 @@ impl SharedCounts {
             FROM almanac.key_counts JOIN almanac.daemons USING (daemon) WHERE host = $1 GROUP BY tool, mode, failed";
         let daemon = learning.daemon.bytes();
         let values = [(&learning.host as _, Type::TEXT), (&daemon as _, Type::BYTEA)];
-        for row in session.query(query, &values).await? {
+        let rows = session.query(query, &values).await?;
+        if anew {
+            self.0.lock().clear();
+        }
+        for row in rows {
             let key = || CountedKey { tool: row.get(0), mode: row.get(1), failed: row.get(2) };
             self.count_own(key(), row.get::<_, i64>(3).cast_unsigned());
             self.count_others(key(), row.get::<_, i64>(4).cast_unsigned());

@@ -21,6 +21,9 @@ impl PostgresSide {
         within(learnt.commit(session, &self.learning, writer, patience)).await?;
         self.following.trails().correct(learnt.projection.states());
         (self.learnt, self.is_tainted, self.learnt_at) = (learnt, false, Instant::now());
+        if self.outbox.settle() {
+            self.following.learn_again();
+        }
         Ok(())
     }
 
@@ -38,7 +41,7 @@ impl PostgresSide {
             self.shared.predicted.put_back(predicted);
             return Err(error);
         }
-        if self.is_tainted {
+        if self.is_tainted || self.outbox.has_lacked() {
             self.read_learnt().await?;
         }
         Ok(())
