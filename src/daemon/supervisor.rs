@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sd_notify::NotifyState;
@@ -13,9 +14,15 @@ use crate::http::server::probe::{Probe, ProbeError};
 const STATUS_INTERVAL: Duration = Duration::from_secs(10);
 
 fn notify(states: &[NotifyState<'_>]) {
+    /// Was it said? It is tried all the time.
+    static IS_SAID: AtomicBool = AtomicBool::new(false);
     // Without systemd nobody listens, which is no fault.
-    if let Err(error) = sd_notify::notify(states) {
-        tracing::warn!(%error, "the service manager cannot be notified");
+    match sd_notify::notify(states) {
+        Err(error) if !IS_SAID.swap(true, Ordering::Relaxed) => {
+            tracing::warn!(%error, "the service manager cannot be notified");
+        }
+        Err(_) => {}
+        Ok(()) => IS_SAID.store(false, Ordering::Relaxed),
     }
 }
 

@@ -295,8 +295,11 @@ impl Supervisor {
                 slot.announced = Some(state);
             }
             let outdated = slot.outdated(&self.settings, &self.records, now);
-            self.metrics.plugins.is_outdated.with_label_values(&[&slot.id]).set(outdated.is_some().into());
-            entries.extend(slot.entry(state, outdated, &self.records, now));
+            if let Some(entry) = slot.entry(state, outdated, &self.records, now) {
+                let is_outdated = entry.status.update_refused().is_some();
+                self.metrics.plugins.is_outdated.with_label_values(&[&slot.id]).set(is_outdated.into());
+                entries.push(entry);
+            }
         }
         let is_settled = self.last_scan.is_some() && self.slots.iter().all(|slot| self.has_settled(slot, now));
         self.table.store(Arc::new(HostTable { entries, deadline: self.settings.launch.deadline }));

@@ -350,8 +350,11 @@ fn a_refused_update_is_said_counted_and_fails_the_list() {
     daemon.log.wait_for("update of a rule library refused; the old version serves");
     let counted = "almanac_plugin_updates_refused_total{plugin=\"test.hostile.counter\"}";
     assert_eq!(daemon.metric(counted), Some(1.0));
+    let is_outdated = "almanac_plugin_update_refused{plugin=\"test.hostile.counter\"}";
+    assert_eq!(daemon.metric(is_outdated), Some(1.0));
     replace(&path, &patched(&library, "2.0.0"));
     wait_until("the new version", || plugin(&daemon, COUNTER)["version"] == "2.0.0");
+    assert_eq!(daemon.metric(is_outdated), Some(0.0));
     assert!(plugin(&daemon, COUNTER)["update_refused"].is_null());
     assert_eq!(list().0, Some(0));
 }

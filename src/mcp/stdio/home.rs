@@ -33,6 +33,8 @@ pub(super) fn start(files: &UserFiles) -> io::Result<Started> {
     command.args(["serve", "--user", "--until-idle", UNTIL_IDLE]);
     // A socket that is named for another daemon is not this one's.
     command.env_remove("ALMANAC_MCP_SOCKET").env_remove("ALMANAC_ADMIN_SOCKET").env_remove("ALMANAC_STATE_DIR");
+    // Its log is the file here, and no service manager waits for it.
+    command.env_remove("JOURNAL_STREAM").env_remove("NOTIFY_SOCKET");
     command.current_dir(state).stdin(Stdio::null()).stdout(Stdio::null());
     let child = command.stderr(log.file.try_clone()?).spawn()?;
     Ok(Started { child, log })
