@@ -105,8 +105,11 @@ fn copy_back(from: &str, database: &DatabaseArgs, output: &mut Output) -> Result
     let directory = path.parent().unwrap_or_else(|| Path::new(""));
     let _lock = lock_state(directory).map_err(MigrateCliError::from)?;
     for left in left_in(directory).map_err(MigrateCliError::Spools)? {
-        if !left.records.is_empty() {
-            let records = counted(left.records.len() as u64, "record");
+        if !left.records.is_empty() || left.damaged_at.is_some() {
+            let records = match left.records.len() {
+                0 => "damaged records".to_owned(),
+                count => counted(count as u64, "record"),
+            };
             return Err(MigrateCliError::Spool { file: left.path().to_owned(), records }.into());
         }
     }

@@ -8,10 +8,11 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
+use tokio::time::timeout;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
@@ -30,6 +31,9 @@ use crate::timing::KeyCount;
 
 /// Calls of one writer that are read at once.
 const AT_ONCE: i64 = 5_000;
+
+/// How long it may take to read anew what is known of calls; what others do waits for it.
+const READ_ANEW: Duration = Duration::from_secs(5);
 
 /// How far a writer is followed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -166,15 +170,22 @@ impl Following {
             && relearning == TOLD
             && !followed.is_partial
         {
-            match self.read_anew(session).await {
+            match timeout(READ_ANEW, self.read_anew(session)).await.unwrap_or(Err(DatabaseFault::Late(READ_ANEW))) {
                 Ok(relearnt) => followed.relearnt = Some(relearnt),
-                Err(fault) => read = Err(fault),
+                Err(fault) => {
+                    // What others do is followed all the same.
+                    self.has_relearnt();
+                    tracing::warn!(%fault, "calls that another daemon was told, too, count twice here until a restart");
+                    read = Err(fault);
+                }
             }
         }
         session.end(false).await?;
         let (mut followed, reached, purges) = read?;
         followed.is_relearning = relearning != SETTLED;
-        let _ = self.relearning.compare_exchange(WANTED, TOLD, Ordering::SeqCst, Ordering::SeqCst);
+        if relearning == WANTED {
+            let _ = self.relearning.compare_exchange(WANTED, TOLD, Ordering::SeqCst, Ordering::SeqCst);
+        }
         if let Some(cursors) = &mut *self.cursors.lock() {
             cursors.writers.extend(reached.writers);
             cursors.folded.extend(reached.folded);

@@ -172,7 +172,7 @@ impl Database {
             scrubber.map_err(|error| OpenError::Journal { path: log_of(&options.path), source: error.into() })?;
         let (journal, content) = Journal::open(&path, options.settings.durability).map_err(unusable)?;
         let projection = Projection::read(&connection).map_err(failed)?;
-        damaged_journal::keep(&path, &content, projection.next_id()).map_err(|error| unusable(error.into()))?;
+        damaged_journal::keep(&path, &content, projection.next_id());
         let mut backlog = content.records;
         backlog.retain(|(id, _)| *id >= projection.next_id());
         if let Some((first, _)) = backlog.first() {

@@ -11,6 +11,9 @@ use crate::store::postgres::outbox::{Acknowledge, OutboxError};
 use crate::store::postgres::{audit, group, notes, partitions, retention};
 use crate::timing::Predicted;
 
+/// Predictions that are written together.
+const PREDICTED_AT_ONCE: usize = 4096;
+
 impl PostgresSide {
     /// Reads anew what is learnt. The server has all records.
     pub(super) async fn read_learnt(&mut self) -> Result<(), DatabaseFault> {
@@ -34,12 +37,17 @@ impl PostgresSide {
             self.is_tainted |= lacking > 0;
             self.waiting_keys.clear();
         }
-        let predicted = self.shared.predicted.take();
-        if !predicted.is_empty()
-            && let Err(error) = self.keep_predicted(&predicted).await
-        {
-            self.shared.predicted.put_back(predicted);
-            return Err(error);
+        let mut predicted = self.shared.predicted.take();
+        while !predicted.is_empty() {
+            let rest = predicted.split_off(predicted.len().min(PREDICTED_AT_ONCE));
+            if let Err(error) = self.keep_predicted(&predicted).await {
+                // What a server that is there does not take, it would not take again.
+                let is_kept = matches!(error, OutboxError::Database(DatabaseFault::Unreachable { .. }));
+                let again = if is_kept { [predicted, rest].concat() } else { rest };
+                self.shared.predicted.put_back(again);
+                return Err(error);
+            }
+            predicted = rest;
         }
         if self.is_tainted || self.outbox.has_lacked() {
             self.read_learnt().await?;
