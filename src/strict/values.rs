@@ -14,6 +14,11 @@ pub fn moment(text: &str) -> Option<OffsetDateTime> {
     OffsetDateTime::parse(text, &Rfc3339).ok()
 }
 
+/// The same of who may leave the offset away, as many programs do, and means UTC.
+pub fn moment_or_utc(text: &str) -> Option<OffsetDateTime> {
+    moment(text).or_else(|| moment(&format!("{text}Z")))
+}
+
 /// Seconds of a day.
 const DAY: u64 = 24 * 60 * 60;
 

@@ -11,7 +11,7 @@ use crate::plugin_host::ComplexityLevel;
 use crate::session::turns::Used;
 use crate::strict::decode::MAX_WHOLE;
 use crate::strict::pattern::{LABEL, MODE, NAME};
-use crate::strict::values::{MAX_LABEL, label, moment};
+use crate::strict::values::{MAX_LABEL, label, moment_or_utc};
 use crate::strict::{At, FaultCode, Fields, FromNode, Node};
 use crate::timing::execution::MAX_DURATION_MS;
 use crate::timing::key::check_mode;
@@ -385,7 +385,7 @@ pub struct ExecutionBody {
     #[schemars(default)]
     pub timestamp: Option<Timestamp>,
     /// A second record with this key is the same call told again.
-    #[schemars(default, length(max = MAX_LABEL), regex(pattern = LABEL))]
+    #[schemars(default, length(min = 1, max = MAX_LABEL), regex(pattern = LABEL))]
     #[node(read = key)]
     pub idempotency_key: Option<String>,
 }
@@ -530,9 +530,7 @@ impl FromNode for Timestamp {
     fn from_node(node: Node, at: &mut At) -> Option<Self> {
         let millis = match &node {
             Node::Number(number) => number.as_i64().filter(|millis| *millis >= 0),
-            // Many programs leave the offset away, and mean UTC.
-            Node::String(text) => moment(text)
-                .or_else(|| moment(&format!("{text}Z")))
+            Node::String(text) => moment_or_utc(text)
                 .map(|moment| (moment.unix_timestamp_nanos() / 1_000_000) as i64)
                 .filter(|millis| *millis >= 0),
             _ => None,

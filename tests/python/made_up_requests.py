@@ -1,5 +1,7 @@
 """What the OpenAPI document cannot say of requests, for schemathesis (`SCHEMATHESIS_HOOKS`)."""
 
+from itertools import count
+
 import schemathesis
 
 # Given by the daemon, or true to other keys and to what it knows: nobody can make those up.
@@ -12,6 +14,8 @@ NOT_MADE_UP = {
 
 # A tool of the catalog.
 TOOL = "alpha"
+
+KEY_NUMBERS = count()
 
 
 def without(value, keys):
@@ -31,6 +35,13 @@ def storable(value):
     return value.replace("\0", "0") if isinstance(value, str) else value
 
 
+def with_own_key(call):
+    """The same under a key of its own, if it has a sound one: one key is for one call."""
+    key = call.get("idempotency_key") if isinstance(call, dict) else None
+    is_sound = isinstance(key, str) and 0 < len(key) <= 256 and key.isprintable()
+    return {**call, "idempotency_key": f"made-up-{next(KEY_NUMBERS)}"} if is_sound else call
+
+
 @schemathesis.hook
 def before_call(context, case, kwargs):
     case.query = without(case.query, NOT_MADE_UP)
@@ -42,6 +53,9 @@ def before_call(context, case, kwargs):
         # Their keys are the fields of the kind, and paths of one's own, which have scalars.
         scalars = [value for value in case.body["criteria"].values() if isinstance(value, (str, bool, int, float))]
         case.body["criteria"] = {f"metadata.own{number}": value for number, value in enumerate(scalars)}
+    if case.path.endswith("/executions"):
+        calls = case.body
+        case.body = [with_own_key(call) for call in calls] if isinstance(calls, list) else with_own_key(calls)
     if case.path.endswith("/qualify/miss") and isinstance(case.body, dict) and "toolName" in case.body:
         case.body["toolName"] = TOOL
 

@@ -84,7 +84,7 @@ fn a_history_becomes_defaults_once() {
     assert_eq!(written(&site), expected);
     assert_eq!(daemon.json("/v1/timing/a")["total"], 2, "its calls and its failures");
     let other = daemon.get("/v1/timing/a?mode=other");
-    assert!(other.status == 404 && other.text().contains("in the mode `other`; in "), "{}", other.text());
+    assert!(other.status == 404 && other.text().contains("in the mode `other`; it was in "), "{}", other.text());
     let (code, out, _) = from();
     assert!(code == 0 && out.ends_with(" 0 samples recorded.\n"), "known already: {out}");
 

@@ -16,7 +16,7 @@ use super::super::offering::ServedTool;
 use super::call_result::{CallAnswer, CallResult};
 use super::task::{CallEvents, CallTask};
 use crate::jsonrpc::{Era, ErrorObject, Members, NoObject, code, object};
-use crate::strict::values::moment;
+use crate::strict::values::moment_or_utc;
 use crate::upstream::{CallFault, CallReply, Outgoing};
 
 /// Between two looks at a task whose server does not say how often, and the limits of what it may say.
@@ -100,7 +100,7 @@ impl ServerTask {
     /// How long it took by its server's own clock.
     fn took(&self) -> Option<Duration> {
         let members = Members::read(&self.state).ok()?;
-        let at = |name: &str| moment(&members.text(name)?);
+        let at = |name: &str| moment_or_utc(&members.text(name)?);
         (at("lastUpdatedAt")? - at("createdAt")?).try_into().ok()
     }
 
