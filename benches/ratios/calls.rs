@@ -1,5 +1,6 @@
 //! E1 to E10: what each call costs the daemon, beside a tool's document from the same daemon in the same round.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use almanac::Engine;
@@ -10,7 +11,7 @@ use almanac::memory::{
     Metadata, create_agent_id, create_chat_id, create_message_metadata, create_thread_info, create_user_id,
 };
 use almanac::store::{Sqlite, sqlite};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -20,6 +21,7 @@ use crate::daemon::Daemon;
 use crate::family::{Family, Wanted};
 use crate::process::Server;
 use crate::row::{Bar, Measured, Row};
+use crate::rules::library;
 use crate::sample::Pairs;
 use crate::wrk::{Request, load};
 use crate::{corpus, quiet};
@@ -54,7 +56,12 @@ fn run(wanted: Wanted<'_>) -> Result<Vec<Row>> {
     let calls: Vec<Call> = calls()?.into_iter().filter(|call| wanted(call.id)).collect();
     let mut rows = Vec::new();
     if !calls.is_empty() {
-        let server = cores::on(cores.server, || Daemon::of(&shipped, Some(1))?.serve())?;
+        let rules = TempDir::new()?;
+        fs::copy(library(), rules.path().join("rules.so")).context("the shipped rule library is not built")?;
+        let configured = format!("plugins: {{paths: [{}]}}\n", rules.path().display());
+        let server = cores::on(cores.server, || Daemon::of(&shipped, Some(1))?.with(&configured).serve())?;
+        let listed: Value = serde_json::from_slice(Client::connect(server.address)?.get("/v1/plugins", "")?.body())?;
+        ensure!(listed["items"][0]["state"] == "ready", "the rule library is not ready: {listed}");
         remember_calls(&server)?;
         rows.extend(calls.iter().map(|call| measure(&server, cores, DOCUMENT, call)).collect::<Result<Vec<_>>>()?);
     }

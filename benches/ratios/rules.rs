@@ -30,7 +30,7 @@ const CALLS: usize = 3000;
 const LIVES: usize = 15;
 
 /// The shipped library, as it is built for the benches.
-fn library() -> PathBuf {
+pub(crate) fn library() -> PathBuf {
     Path::new(env!("CARGO_BIN_EXE_almanacd")).with_file_name("deps").join("libalmanac_reasoning.so")
 }
 
