@@ -55,21 +55,6 @@ pub struct Overrides {
 /// The environment's word for the database that several daemons share.
 pub const DATABASE_URL: &str = "ALMANAC_DATABASE_URL";
 
-impl DaemonOverrides {
-    /// What the environment alone says.
-    ///
-    /// # Errors
-    /// Where a variable has no value of its kind.
-    pub fn of_environment() -> Result<Self, clap::Error> {
-        #[derive(clap::Parser)]
-        struct Environment {
-            #[command(flatten)]
-            daemon: DaemonOverrides,
-        }
-        Environment::try_parse_from(["almanacd"]).map(|environment| environment.daemon)
-    }
-}
-
 /// What the command line and the environment say about the daemon itself.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Configuration")]
@@ -110,6 +95,21 @@ pub struct DaemonOverrides {
     /// How the log looks
     #[arg(long, env = "ALMANAC_LOG_FORMAT", value_name = "FORMAT", value_enum)]
     pub log_format: Option<crate::telemetry::logging::Format>,
+}
+
+impl DaemonOverrides {
+    /// What the environment alone says.
+    ///
+    /// # Errors
+    /// Where a variable has no value of its kind.
+    pub fn of_environment() -> Result<Self, clap::Error> {
+        #[derive(clap::Parser)]
+        struct Environment {
+            #[command(flatten)]
+            daemon: DaemonOverrides,
+        }
+        Environment::try_parse_from(["almanacd"]).map(|environment| environment.daemon)
+    }
 }
 
 /// The configuration file that is meant, if there is one.

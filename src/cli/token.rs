@@ -10,7 +10,7 @@ use super::{CliError, Exit};
 use crate::access::issue::{add_to_file, new_token};
 use crate::access::revoke::revoke;
 use crate::access::{DEFAULT_TENANT, Grant, Scope, Tokens};
-use crate::strict::values::MAX_LABEL;
+use crate::strict::values::check_label;
 
 #[derive(Debug, Args)]
 pub(super) struct TokenArgs {
@@ -53,9 +53,10 @@ enum TokenCommand {
 
 /// A name that can be shown in a line of a log.
 fn token_name(name: &str) -> Result<String, String> {
-    let is_name = (1..=MAX_LABEL).contains(&name.chars().count()) && !name.contains(char::is_control);
-    let fault = || format!("a name has 1 to {MAX_LABEL} characters, none of them a control character");
-    is_name.then(|| name.to_owned()).ok_or_else(fault)
+    if name.is_empty() {
+        return Err("must not be empty".to_owned());
+    }
+    check_label(name).map(|()| name.to_owned()).map_err(|violation| violation.to_string())
 }
 
 pub(super) fn run(args: &TokenArgs, output: &mut Output) -> Result<Exit, CliError> {

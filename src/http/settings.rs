@@ -47,10 +47,14 @@ pub struct Settings {
     pub console: Option<bool>,
 }
 
+/// May it stand in the name or address of a host, or in its port?
+fn is_of_authority(c: char) -> bool {
+    c.is_ascii_alphanumeric() || ".-:[]_".contains(c)
+}
+
 /// A host is a name or an address, as `Host` has it, without its port.
 fn check_hosts(hosts: &[String]) -> Result<(), Violation> {
-    let is_host =
-        |host: &str| !host.is_empty() && host.chars().all(|c| c.is_ascii_alphanumeric() || ".-:[]_".contains(c));
+    let is_host = |host: &str| !host.is_empty() && host.chars().all(is_of_authority);
     match hosts.iter().find(|host| !is_host(host)) {
         Some(host) => Err(format!("`{host}` is no host, such as almanac.example; there are no wildcards").into()),
         None => Ok(()),
@@ -62,8 +66,7 @@ fn check_hosts(hosts: &[String]) -> Result<(), Violation> {
 fn check_origins(origins: &[String]) -> Result<(), Violation> {
     let is_origin = |origin: &str| {
         let host = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://")).unwrap_or_default();
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || ".-:[]_".contains(c);
-        !host.is_empty() && host.chars().all(is_plain)
+        !host.is_empty() && host.chars().all(is_of_authority)
     };
     match origins.iter().find(|origin| !is_origin(origin)) {
         Some(origin) => {

@@ -9,6 +9,7 @@ mod database;
 mod erasure;
 mod field_order;
 mod history;
+mod insertion;
 mod matched_terms;
 mod memories;
 mod migrations;

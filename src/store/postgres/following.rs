@@ -173,9 +173,11 @@ impl Following {
             match timeout(READ_ANEW, self.read_anew(session)).await.unwrap_or(Err(DatabaseFault::Late(READ_ANEW))) {
                 Ok(relearnt) => followed.relearnt = Some(relearnt),
                 Err(fault) => {
-                    // What others do is followed all the same.
-                    self.has_relearnt();
-                    tracing::warn!(%fault, "calls that another daemon was told, too, count twice here until a restart");
+                    // It would take as long the next time, and what others do is to be followed all the same.
+                    if matches!(fault, DatabaseFault::Late(_) | DatabaseFault::GivenUp(_)) {
+                        self.has_relearnt();
+                        tracing::warn!(%fault, "calls that another daemon was told count here, too, until a restart");
+                    }
                     read = Err(fault);
                 }
             }

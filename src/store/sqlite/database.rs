@@ -9,11 +9,12 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, Transactio
 
 use super::ageing::{Ageing, ClockReading};
 use super::erasure::{Erasure, STEP};
+use super::insertion::insert;
 use super::migrations::MigrationError;
 use super::scrub::{ScrubError, ScrubProgress, Scrubber};
 use super::writer::Task;
 use super::{KeptFiles, Options, damaged_journal, notes, open, row_cache};
-use crate::store::clock::{Clock, now};
+use crate::store::clock::Clock;
 use crate::store::file_identity::FileIdentity;
 use crate::store::front::Batch;
 use crate::store::journal::{self, Journal, JournalError};
@@ -21,7 +22,7 @@ use crate::store::predicted_queue::PredictedQueue;
 use crate::store::projection::Projection;
 use crate::store::told_keys::ToldKeys;
 use crate::store::{Durability, StoreError, Stored};
-use crate::timing::{Execution, Outcome, Predicted};
+use crate::timing::{Execution, Predicted};
 
 /// Records in the journal that are taken over although there is no pause: so many that a transaction's own cost is
 /// divided, so few that nobody waits long.
@@ -538,64 +539,6 @@ pub(super) fn complete(copy: &mut Connection, mut journalled: Vec<(i64, Executio
     journalled.retain(|(id, _)| *id >= next);
     insert(&transaction, &journalled, &[])?;
     transaction.commit()
-}
-
-/// In place of a duration that is not known.
-const UNTIMED: i64 = -1;
-
-/// Writes records, and what was `predicted` of them and of those that were written before, in the order of their ids.
-pub(super) fn insert(
-    transaction: &Transaction<'_>,
-    records: &[(i64, Execution)],
-    predicted: &[(i64, Predicted)],
-) -> rusqlite::Result<()> {
-    let first = records.first().map_or(i64::MAX, |(id, _)| *id);
-    let (of_written, predicted) = predicted.split_at(predicted.partition_point(|(id, _)| *id < first));
-    if !of_written.is_empty() {
-        let mut add = transaction.prepare_cached("UPDATE executions SET predicted = ?2 WHERE id = ?1")?;
-        for (id, predicted) in of_written {
-            add.execute(params![id, predicted.to_bytes()])?;
-        }
-    }
-    let predicted_of = |id: &i64| {
-        let place = predicted.binary_search_by_key(id, |(id, _)| *id).ok()?;
-        Some(predicted[place].1.to_bytes())
-    };
-    let now = now().as_millis() as i64;
-    let mut insert = transaction.prepare_cached(
-        "INSERT INTO executions (id, tenant, tool, mode, failed, duration_ms, outcome, content_length, num_perspectives,
-                                 num_branches, thinking_budget, context_tokens, session, at_ms, predicted)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
-    )?;
-    let mut remember = transaction.prepare_cached(
-        "INSERT INTO idempotency_keys (tenant, key, digest, at_ms) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
-    )?;
-    for (id, execution) in records {
-        let Execution { tenant, tool, mode, duration_ms, outcome, measures, session, at_ms, idempotency_key } =
-            execution;
-        if let Some(key) = idempotency_key {
-            remember.execute(params![tenant, key.name, key.digest, now])?;
-        }
-        let number = |measure: Option<u64>| measure.map(u64::cast_signed);
-        insert.execute(params![
-            id,
-            tenant,
-            tool,
-            mode,
-            *outcome == Outcome::Error,
-            duration_ms.map_or(UNTIMED, u64::cast_signed),
-            outcome.as_str(),
-            number(measures.content_length),
-            number(measures.num_perspectives),
-            number(measures.num_branches),
-            number(measures.thinking_budget),
-            number(measures.context_tokens),
-            session,
-            at_ms,
-            predicted_of(id),
-        ])?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

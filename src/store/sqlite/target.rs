@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, Transaction, params};
 
+use super::insertion::insert;
 use super::migrations::MigrationError;
-use super::{Options, Sqlite, database, open};
+use super::{Options, Sqlite, open};
 use crate::store::memories::{Imported, Memories, MemoryError};
 use crate::store::projection::CountedKey;
 use crate::store::{Settings, Store, StoreError};
@@ -92,7 +93,7 @@ impl SqliteTarget {
         records: &[(i64, Execution)],
         predicted: &[(i64, Predicted)],
     ) -> Result<(), TargetError> {
-        self.write(|transaction| database::insert(transaction, records, predicted))
+        self.write(|transaction| insert(transaction, records, predicted))
     }
 
     /// Keys that calls were told under.

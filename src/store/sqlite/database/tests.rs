@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use super::super::file_in;
 use super::super::projection::read_trails;
 use super::*;
-use crate::timing::Measures;
+use crate::timing::{Measures, Outcome};
 
 /// A database in a directory of its own.
 struct Site {
