@@ -4,6 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use crate::daemon::{Daemon, Site, almanacd, document, wait_until};
+use crate::fixtures::hostile;
 
 /// Makes a token in the site's file and returns it.
 pub fn token(site: &Site, name: &str, scopes: &str) -> String {
@@ -227,4 +228,27 @@ fn the_admin_socket_is_for_its_group() {
     let daemon = site.start();
     let output = Command::new("stat").args(["-c", "%a"]).arg(&daemon.admin).output().unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap().trim(), "660");
+}
+
+#[test]
+fn a_faulty_tokens_file_keeps_no_library_from_being_reloaded() {
+    let site = Site::new();
+    hostile("counter", &site.path("plugins"));
+    let authorization = format!("Bearer {}", token(&site, "t", "read"));
+    let configure = |plugins: &str| {
+        let tokens = site.path("tokens");
+        site.configure(&format!("auth: {{tokens_file: {}}}\nplugins: {{{plugins}}}\n", tokens.display()));
+    };
+    configure("");
+    let daemon = site.start();
+    let state = || {
+        let reply = daemon.send("GET", "/v1/plugins", &[("authorization", &authorization)], b"");
+        reply.json()["items"][0]["state"].clone()
+    };
+    wait_until("the rule library", || state() == "ready");
+    fs::write(site.path("tokens"), "tokens: nonsense").unwrap();
+    configure(&format!("allow: ['{}']", "0".repeat(64)));
+    let reply = daemon.admin("POST", "/-/reload", b"");
+    assert!(reply.status == 422 && reply.text().contains("tokens"), "{}", reply.text());
+    assert_eq!(state(), "refused");
 }

@@ -55,6 +55,7 @@ mod plugins;
 mod python;
 mod qualify;
 mod reload;
+mod reload_log;
 mod sdk;
 mod service;
 mod shipped;

@@ -213,31 +213,6 @@ fn only_sums_on_the_list_are_run() {
 }
 
 #[test]
-fn a_faulty_tokens_file_keeps_no_library_from_being_reloaded() {
-    let site = Site::new();
-    hostile("counter", &site.path("plugins"));
-    let (tokens, allow) = (site.path("tokens"), "0".repeat(64));
-    let configure = |plugins: &str| {
-        site.configure(&format!("auth: {{tokens_file: {}}}\nplugins: {{{plugins}}}\n", tokens.display()));
-    };
-    let made = almanacd().args(["token", "new", "--name", "t", "--scopes", "read", "--file"]).arg(&tokens).output();
-    let token = String::from_utf8(made.unwrap().stdout).unwrap();
-    configure("");
-    let daemon = site.start();
-    let authorization = format!("Bearer {}", token.trim());
-    let state = || {
-        let reply = daemon.send("GET", "/v1/plugins", &[("authorization", &authorization)], b"");
-        reply.json()["items"][0]["state"].clone()
-    };
-    wait_until("the rule library", || state() == "ready");
-    fs::write(&tokens, "tokens: nonsense").unwrap();
-    configure(&format!("allow: ['{allow}']"));
-    let (code, said) = reload(&daemon);
-    assert!(code != 0 && said.contains("tokens"), "{said}");
-    assert_eq!(state(), "refused");
-}
-
-#[test]
 fn settings_that_a_library_refuses_leave_it_serving_and_mended_ones_are_tried_at_once() {
     let site = Site::new();
     compile("needs_table", &[], &site.path("plugins/needs_table.so"));

@@ -12,7 +12,7 @@ use crate::daemon::{Daemon, Site, document, wait_until};
 
 const BY_EVENTS: &str = "catalog: {poll_interval: 1h}\n";
 
-fn start() -> (Site, Daemon) {
+pub fn start() -> (Site, Daemon) {
     let site = Site::new();
     site.configure(BY_EVENTS).save("a.yaml", &document("a", "one"));
     let daemon = site.start();
@@ -21,12 +21,12 @@ fn start() -> (Site, Daemon) {
 }
 
 #[track_caller]
-fn becomes(daemon: &Daemon, tool: &str, title: Option<&str>) {
+pub fn becomes(daemon: &Daemon, tool: &str, title: Option<&str>) {
     wait_until(&format!("{tool} to become {title:?}"), || daemon.title(tool).as_deref() == title);
 }
 
 /// Codes of the diagnostics of the last reload, with file name and line.
-fn diagnostics(daemon: &Daemon) -> Vec<(String, String, u64)> {
+pub fn diagnostics(daemon: &Daemon) -> Vec<(String, String, u64)> {
     let catalog = daemon.json("/v1/catalog");
     let item = |finding: &serde_json::Value| {
         let file = Path::new(finding["file"].as_str().unwrap()).file_name().unwrap().to_string_lossy().into_owned();
@@ -36,7 +36,7 @@ fn diagnostics(daemon: &Daemon) -> Vec<(String, String, u64)> {
 }
 
 #[track_caller]
-fn is_reported(daemon: &Daemon, file: &str, code: &str, line: u64) {
+pub fn is_reported(daemon: &Daemon, file: &str, code: &str, line: u64) {
     wait_until(&format!("{code} in {file}:{line}"), || {
         diagnostics(daemon).contains(&(file.to_owned(), code.to_owned(), line))
     });
@@ -162,19 +162,6 @@ fn a_reload_answers_with_the_worst_of_what_is_wrong() {
     assert_eq!(shown.len(), 100);
     assert!(answer["total"].as_u64().unwrap() > 100, "{}", answer["total"]);
     assert_eq!(shown[0]["severity"], "error");
-}
-
-#[test]
-fn the_log_names_a_fault_however_much_is_merely_worth_knowing() {
-    let site = Site::new();
-    for n in 0..30 {
-        let related = "alternatives:\n  - tool: web_search\n    when: w\n    benefits: b\n";
-        site.save(&format!("{n}.yaml"), &format!("{}{related}", document(&format!("t{n}"), "one")));
-    }
-    site.save("z.yaml", "name: ]");
-    let daemon = site.start();
-    daemon.log.wait_for("z.yaml");
-    assert!(!daemon.log.text().contains("GET /v1/catalog lists all diagnostics"), "{}", daemon.log.text());
 }
 
 #[test]
@@ -583,29 +570,4 @@ fn a_busy_directory_beside_the_root_costs_no_scan() {
     // The save is read at once and confirmed by one scan.
     wait_until("the scan", || scans() >= 2.0);
     assert!(scans() < 2.5);
-}
-
-#[test]
-fn the_log_tells_the_end_of_a_fault() {
-    let (site, daemon) = start();
-    site.save("b.yaml", &document("b", "one").replace("category", "categry"));
-    daemon.log.wait_for("document not taken");
-    site.save("b.yaml", &document("b", "one"));
-    becomes(&daemon, "b", Some("one"));
-    let line = daemon.log.wait_for("document mended");
-    assert!(line["file"].as_str().unwrap().ends_with("/b.yaml"), "{line}");
-    let complements = "complements: [{tool: a, scenario: s}]\n";
-    site.save("c.yaml", &format!("{}{complements}", document("c", "one")));
-    becomes(&daemon, "c", Some("one"));
-    // Moved out and back: what that made questionable is not any more, and the last line says so.
-    let (here, away) = (site.tools().join("a.yaml"), site.path("a.yaml"));
-    fs::rename(&here, &away).unwrap();
-    is_reported(&daemon, "c.yaml", "dangling-relation", 8);
-    fs::rename(&away, &here).unwrap();
-    wait_until("nothing is wrong", || diagnostics(&daemon).is_empty());
-    wait_until("the last line on the catalog", || {
-        let text = daemon.log.text();
-        let last = text.lines().rev().find(|line| line.contains("\"message\":\"catalog ")).unwrap_or_default();
-        last.contains("\"warnings\":0")
-    });
 }
