@@ -23,7 +23,9 @@
 //!
 //! Unloading a library from the daemon (reopening a path can return the old code; thread-local destructors keep it
 //! mapped or crash it). Threads instead of processes (a segmentation fault has no thread). WebAssembly (rules in C, C++
-//! and Rust exist and need no port; a process costs a few microseconds a call).
+//! and Rust exist and need no port; a process costs a few microseconds a call). Memory that daemon and worker share
+//! instead of a socket (what foreign code can write at any time is harder to read safely, and calls that are sent
+//! together share the switches, which are most of the cost).
 
 mod ask;
 mod check;
@@ -44,6 +46,7 @@ mod services;
 mod settings;
 mod sink;
 mod slot;
+mod socket_line;
 mod start_error;
 mod state;
 mod supervisor;

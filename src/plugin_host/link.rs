@@ -1,28 +1,34 @@
-//! A conversation with one worker: calls one after the other, each within its time.
+//! A conversation with one worker: calls in the order in which they are asked, each within its time.
+//!
+//! Calls of a library that answers quickly are sent together, as many as it usually answers within
+//! [`TOGETHER`], since what a call costs beside the library's own work is mostly the switch to its process and back.
 //!
 //! A caller that waits no longer leaves its call behind: the answer is still read, so that it is not taken for the next
-//! one's, and a worker that does not give it in time is at fault whether anybody waits or not. Both directions keep
-//! what was begun, so a future may be dropped at any point.
+//! one's, and a worker that does not give it in time is at fault whether anybody waits or not.
 
-use std::io;
-use std::os::fd::OwnedFd;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::io::AsyncReadExt;
-use tokio::net::UnixStream;
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::{Instant, timeout_at};
 
 use super::ask::Proposal;
 use super::fault::LibraryFault;
-use super::thread_limit;
-use super::wire::{MAX_REPLY, Order, Refusal, Reply, WireError, clamp, decode, encode, frame_length};
+use super::socket_line::SocketLine;
+use super::wire::{Refusal, Reply, clamp};
 
 /// How long a library may take to read a catalog.
 const SNAPSHOT_TIME: Duration = Duration::from_secs(5);
+
+/// What a library's calls under way may usually take together, if they are more than one.
+const TOGETHER: Duration = Duration::from_millis(1);
+
+/// Shares of that time, and so the most calls under way at once.
+const SHARES: u32 = 32;
 
 /// Why a call was not answered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -48,125 +54,151 @@ pub(super) enum Unanswered {
 }
 
 pub(super) struct Link {
-    line: Arc<Mutex<SocketLine>>,
+    /// Orders that are to be sent, and who waits for their answers.
+    queue: Mutex<Queue>,
+    /// Tells the conversation of an order, or of the end.
+    news: Notify,
+    /// Shares of [`TOGETHER`] that no call under way has.
+    shares: Arc<Semaphore>,
     is_broken: AtomicBool,
     limit: Duration,
-    /// What a call usually takes, in microseconds, whether somebody waited for its end or not.
+    /// What a call usually takes, in nanoseconds, whether somebody waited for its end or not; 0 before the first.
     usual: AtomicU64,
-    runtime: Handle,
     on_fault: Box<dyn Fn(LibraryFault) + Send + Sync>,
 }
 
+#[derive(Default)]
+struct Queue {
+    unsent: Vec<u8>,
+    /// Of those that were sent and those that are to be, in this order.
+    under_way: VecDeque<Waiting>,
+    /// Nobody converses any more.
+    is_over: bool,
+}
+
+/// An order under way.
+struct Waiting {
+    asked: Asked,
+    /// From the answer before it.
+    limit: Duration,
+    _share: OwnedSemaphorePermit,
+}
+
+enum Asked {
+    Call { number: u64, answer: oneshot::Sender<Answer> },
+    Snapshot { answer: oneshot::Sender<Result<(), Refusal>> },
+}
+
+type Answer = Result<Vec<Proposal>, Unanswered>;
+
 impl Link {
-    /// A conversation over `line`, on which a call may take `limit`. The first fault goes to `on_fault`.
-    pub(super) fn new(
+    /// A conversation over `line`, on which a call may take `limit`, until it breaks or [`Link::retire`]. The first
+    /// fault goes to `on_fault`.
+    pub(super) fn start(
         line: SocketLine,
         limit: Duration,
-        runtime: Handle,
+        runtime: &Handle,
         on_fault: impl Fn(LibraryFault) + Send + Sync + 'static,
-    ) -> Self {
-        Self {
-            line: Arc::new(Mutex::new(line)),
+    ) -> Arc<Self> {
+        let link = Arc::new(Self {
+            queue: Mutex::default(),
+            news: Notify::new(),
+            shares: Arc::new(Semaphore::new(SHARES as usize)),
             is_broken: AtomicBool::new(false),
             limit,
             usual: AtomicU64::new(0),
-            runtime,
             on_fault: Box::new(on_fault),
-        }
+        });
+        runtime.spawn(Arc::clone(&link).converse(line));
+        link
     }
 
     /// Asks the library; the answer is waited for until `until`.
     ///
-    /// `order` is the encoded [`Order::Ask`] of this `number`, which no other call to this worker has.
-    pub(super) async fn ask(
-        self: &Arc<Self>,
-        number: u64,
-        order: &[u8],
-        until: Instant,
-    ) -> Result<Vec<Proposal>, Unanswered> {
-        // A call that waits for others is not begun so late that it would keep the library from the next one for
-        // nothing. One that finds it idle is, however slow the library was: or it would never be seen to be faster.
-        let mut line = match Arc::clone(&self.line).try_lock_owned() {
-            Ok(line) => line,
-            Err(_) => match timeout_at(until - self.usual().min(self.limit), Arc::clone(&self.line).lock_owned()).await
-            {
-                Ok(line) => line,
-                Err(_) => return Err(Unanswered::Busy),
-            },
-        };
+    /// `order` is the encoded [`Order::Ask`](super::wire::Order::Ask) of this `number`, which no other call to this
+    /// worker has.
+    pub(super) async fn ask(&self, number: u64, order: &[u8], until: Instant) -> Answer {
         if self.is_broken() {
             return Err(Unanswered::Gone);
         }
-        line.raw(order);
-        let begun = Instant::now();
-        let mut call = Call { link: Arc::clone(self), line: Some(line), begun, due: begun + self.limit };
-        let reply = timeout_at(until.min(call.due), call.converse()).await;
-        if Instant::now() < call.due && reply.is_err() {
-            return Err(Unanswered::Late);
+        let share = self.share(until).await?;
+        // It may have been replaced meanwhile.
+        let (answer, answered) = oneshot::channel();
+        let asked = Asked::Call { number, answer };
+        if self.is_broken() || !self.send(order, Waiting { asked, limit: self.limit, _share: share }) {
+            return Err(Unanswered::Gone);
         }
-        let judged = match reply {
-            Err(_) => Err(LibraryFault::Timeout(self.limit.as_millis())),
-            Ok(Err(fault)) => Err(fault),
-            Ok(Ok(Reply::Answer { number: of, outcome })) if of == number => Ok(outcome),
-            Ok(Ok(other)) => Err(unexpected(&other)),
-        };
-        call.line = None;
-        self.took(begun.elapsed());
-        match judged {
-            Ok(Ok(mut proposals)) => {
+        match timeout_at(until, answered).await {
+            Ok(Ok(Ok(mut proposals))) => {
                 clamp(&mut proposals);
                 Ok(proposals)
             }
-            Ok(Err(refusal)) if refusal.for_good => {
-                let fault = LibraryFault::Broken(refusal.message);
-                self.fail(fault.clone());
-                Err(Unanswered::LibraryFault(fault))
-            }
-            Ok(Err(refusal)) => Err(Unanswered::Failed(refusal.message)),
-            Err(fault) => {
-                self.fail(fault.clone());
-                Err(Unanswered::LibraryFault(fault))
-            }
+            Ok(Ok(unanswered)) => unanswered,
+            Ok(Err(_)) => Err(Unanswered::Gone),
+            Err(_) => Err(Unanswered::Late),
         }
     }
 
+    /// A call's share of the library's time.
+    ///
+    /// A call that waits for others is not begun so late that it would keep the library from the next one for nothing.
+    /// One that finds it idle is, however slow the library was: or it would never be seen to be faster.
+    async fn share(&self, until: Instant) -> Result<OwnedSemaphorePermit, Unanswered> {
+        let usual = self.usual();
+        let count = shares(usual);
+        if let Ok(share) = Arc::clone(&self.shares).try_acquire_many_owned(count) {
+            return Ok(share);
+        }
+        let share = timeout_at(until - usual.min(self.limit), Arc::clone(&self.shares).acquire_many_owned(count)).await;
+        share.map_err(|_| Unanswered::Busy)?.map_err(|_| Unanswered::Gone)
+    }
+
+    /// Tells the catalog, as an order that was encoded once for all. One that is replaced meanwhile needs to know none.
+    pub(super) async fn send_snapshot(&self, snapshot: &[u8]) -> Result<(), Refusal> {
+        let Ok(share) = Arc::clone(&self.shares).acquire_many_owned(SHARES).await else { return Ok(()) };
+        let (answer, answered) = oneshot::channel();
+        let asked = Asked::Snapshot { answer };
+        if self.is_broken() || !self.send(snapshot, Waiting { asked, limit: SNAPSHOT_TIME, _share: share }) {
+            return Ok(());
+        }
+        answered.await.unwrap_or(Ok(()))
+    }
+
+    /// Has an order sent, unless nobody converses any more.
+    fn send(&self, order: &[u8], waiting: Waiting) -> bool {
+        let mut queue = self.queue.lock();
+        if queue.is_over {
+            return false;
+        }
+        queue.unsent.extend_from_slice(order);
+        queue.under_way.push_back(waiting);
+        drop(queue);
+        self.news.notify_one();
+        true
+    }
+
     fn usual(&self) -> Duration {
-        Duration::from_micros(self.usual.load(Ordering::Relaxed))
+        Duration::from_nanos(self.usual.load(Ordering::Relaxed))
     }
 
     /// Takes note of what a call took: the first one as it is, then so that single ones count for little.
     fn took(&self, time: Duration) {
-        let (time, before) = (time.as_micros() as u64, self.usual.load(Ordering::Relaxed));
-        let usual = if before == 0 { time } else { before - before / 8 + time / 8 };
+        let (time, before) = (time.as_nanos() as u64, self.usual.load(Ordering::Relaxed));
+        let usual = if before == 0 { time.max(1) } else { before - before / 8 + time / 8 };
         // Of two at once, which there are not, one would count.
         self.usual.store(usual, Ordering::Relaxed);
-    }
-
-    /// Tells the catalog, as an order that was encoded once for all.
-    pub(super) async fn send_snapshot(self: &Arc<Self>, snapshot: &[u8]) -> Result<(), Refusal> {
-        let mut line = Arc::clone(&self.line).lock_owned().await;
-        if self.is_broken() {
-            return Ok(());
-        }
-        line.raw(snapshot);
-        match timeout_at(Instant::now() + SNAPSHOT_TIME, line.converse()).await {
-            Ok(Ok(Reply::Snapshotted(taken))) => return taken,
-            Ok(Ok(other)) => self.fail(unexpected(&other)),
-            Ok(Err(fault)) => self.fail(fault),
-            Err(_) => self.fail(LibraryFault::Timeout(SNAPSHOT_TIME.as_millis())),
-        }
-        Ok(())
     }
 
     /// Waits until no call is under way, and lets none begin.
     pub(super) async fn drain(&self) {
         self.retire();
-        let _ = self.line.lock().await;
+        let _ = self.shares.acquire_many(SHARES).await;
     }
 
-    /// Lets no further call begin, and no fault count.
+    /// Lets no further call begin, and no fault count. What is under way is seen to its end.
     pub(super) fn retire(&self) {
         self.is_broken.store(true, Ordering::Relaxed);
+        self.news.notify_one();
     }
 
     pub(super) fn is_broken(&self) -> bool {
@@ -174,11 +206,121 @@ impl Link {
     }
 
     /// The worker is at fault. Only the first time counts.
-    pub(super) fn fail(&self, fault: LibraryFault) {
+    fn fail(&self, fault: LibraryFault) {
         if !self.is_broken.swap(true, Ordering::Relaxed) {
             (self.on_fault)(fault);
         }
     }
+
+    /// Sends orders and reads their answers, until the link is retired or broken.
+    async fn converse(self: Arc<Self>, mut line: SocketLine) {
+        let mut last_orders = 0;
+        while !self.is_broken() {
+            self.news.notified().await;
+            if last_orders > 1 {
+                // They come in numbers: who else is about to ask sends along.
+                tokio::task::yield_now().await;
+            }
+            match self.exchange(&mut line).await {
+                // What woke this was answered along with others.
+                Ok(0) => {}
+                Ok(answered) => last_orders = answered,
+                Err(fault) => self.break_off(fault),
+            }
+        }
+        let mut queue = self.queue.lock();
+        queue.is_over = true;
+        queue.under_way.clear();
+        self.shares.close();
+    }
+
+    /// Until nothing is under way. Returns how many orders were answered.
+    async fn exchange(&self, line: &mut SocketLine) -> Result<usize, LibraryFault> {
+        let (mut begun, mut answered) = (Instant::now(), 0);
+        while let Some(limit) = self.next(line) {
+            let reply = tokio::select! {
+                biased;
+                reply = timeout_at(begun + limit, line.converse()) => reply,
+                () = self.news.notified() => continue,
+            };
+            let reply = reply.map_err(|_| LibraryFault::Timeout(limit.as_millis()))??;
+            let took = begun.elapsed();
+            begun += took;
+            self.answer(reply, took)?;
+            answered += 1;
+        }
+        Ok(answered)
+    }
+
+    /// Hands over what is to be sent. Returns how long the first order under way may take, if there is one.
+    fn next(&self, line: &mut SocketLine) -> Option<Duration> {
+        let mut queue = self.queue.lock();
+        line.raw(&queue.unsent);
+        queue.unsent.clear();
+        queue.under_way.front().map(|waiting| waiting.limit)
+    }
+
+    /// Gives the answer to who waits for it. Whom it does not reach waits no longer.
+    fn answer(&self, reply: Reply, took: Duration) -> Result<(), LibraryFault> {
+        match (self.take_asked(&reply).ok_or_else(|| unexpected(&reply))?, reply) {
+            (Asked::Call { answer, .. }, Reply::Answer { outcome, .. }) => {
+                self.took(took);
+                let _ = answer.send(outcome.map_err(|refusal| self.refused(refusal)));
+            }
+            (Asked::Snapshot { answer }, Reply::Snapshotted(taken)) => {
+                let _ = answer.send(taken);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The first order under way, if this is its reply.
+    fn take_asked(&self, reply: &Reply) -> Option<Asked> {
+        let mut queue = self.queue.lock();
+        queue.under_way.front().filter(|first| first.asked.is_of(reply))?;
+        queue.under_way.pop_front().map(|waiting| waiting.asked)
+    }
+
+    fn refused(&self, refusal: Refusal) -> Unanswered {
+        if !refusal.for_good {
+            return Unanswered::Failed(refusal.message);
+        }
+        let fault = LibraryFault::Broken(refusal.message);
+        self.fail(fault.clone());
+        Unanswered::LibraryFault(fault)
+    }
+
+    /// The worker is at fault, as far as can be told in the first of the calls under way; unless it was to end.
+    fn break_off(&self, fault: LibraryFault) {
+        if self.is_broken() {
+            return;
+        }
+        let first = self.queue.lock().under_way.pop_front();
+        if let Some(Waiting { asked: Asked::Call { answer, .. }, .. }) = first {
+            let _ = answer.send(Err(Unanswered::LibraryFault(fault.clone())));
+        }
+        self.fail(fault);
+    }
+}
+
+impl Asked {
+    fn is_of(&self, reply: &Reply) -> bool {
+        match (self, reply) {
+            (Self::Call { number, .. }, Reply::Answer { number: of, .. }) => of == number,
+            (Self::Snapshot { .. }, Reply::Snapshotted(_)) => true,
+            _ => false,
+        }
+    }
+}
+
+/// How many shares of [`TOGETHER`] a call has that usually takes this long; all of them before it is known.
+fn shares(usual: Duration) -> u32 {
+    if usual.is_zero() {
+        return SHARES;
+    }
+    let shares = (usual.as_nanos() * u128::from(SHARES)).div_ceil(TOGETHER.as_nanos());
+    u32::try_from(shares).unwrap_or(SHARES).clamp(1, SHARES)
 }
 
 /// What the worker said makes no sense here.
@@ -189,189 +331,188 @@ fn unexpected(reply: &Reply) -> LibraryFault {
     })
 }
 
-/// A call under way. Dropped before its end, it is seen to its end without the caller.
-struct Call {
-    link: Arc<Link>,
-    line: Option<OwnedMutexGuard<SocketLine>>,
-    begun: Instant,
-    due: Instant,
-}
-
-impl Call {
-    async fn converse(&mut self) -> Result<Reply, LibraryFault> {
-        let line = self.line.as_mut().expect("a call has its line until it ended");
-        line.converse().await
-    }
-}
-
-impl Drop for Call {
-    fn drop(&mut self) {
-        let Some(mut line) = self.line.take() else { return };
-        let (link, begun, due) = (Arc::clone(&self.link), self.begun, self.due);
-        self.link.runtime.spawn(async move {
-            match timeout_at(due, line.converse()).await {
-                Ok(Ok(Reply::Answer { .. })) => link.took(begun.elapsed()),
-                Ok(Ok(other)) => link.fail(unexpected(&other)),
-                Ok(Err(fault)) => link.fail(fault),
-                Err(_) => link.fail(LibraryFault::Timeout(link.limit.as_millis())),
-            }
-        });
-    }
-}
-
-/// The socket to a worker, with what is still to be sent and what has come in.
-pub(super) struct SocketLine {
-    socket: UnixStream,
-    unsent: Vec<u8>,
-    sent: usize,
-    received: Vec<u8>,
-}
-
-/// Read at once, in bytes, or more.
-const CHUNK: usize = 4 << 10;
-
-impl SocketLine {
-    /// A line over `socket`. Needs a runtime.
-    pub(super) fn new(socket: std::os::unix::net::UnixStream) -> io::Result<Self> {
-        socket.set_nonblocking(true)?;
-        let socket = UnixStream::from_std(socket)?;
-        Ok(Self { socket, unsent: Vec::new(), sent: 0, received: Vec::new() })
-    }
-
-    /// Has the order sent with the next conversation.
-    pub(super) fn order(&mut self, order: &Order) {
-        encode(order, &mut self.unsent);
-    }
-
-    /// Sends nothing any more.
-    pub(super) fn hang_up(&self) {
-        // It fails if the other end is gone.
-        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Write);
-    }
-
-    /// Has bytes sent that are an order already.
-    pub(super) fn raw(&mut self, order: &[u8]) {
-        self.unsent.extend_from_slice(order);
-    }
-
-    /// Sends what is to be sent, and takes the listener for the threads of a worker that has just started.
-    pub(super) async fn receive_listener(&mut self) -> Result<Option<OwnedFd>, LibraryFault> {
-        self.send().await?;
-        thread_limit::receive(&self.socket).await.map_err(|error| broken(&error))
-    }
-
-    /// Sends what is to be sent, and reads one reply. May be dropped and called again.
-    pub(super) async fn converse(&mut self) -> Result<Reply, LibraryFault> {
-        if let Some(reply) = self.take()? {
-            return Ok(reply);
-        }
-        self.send().await?;
-        loop {
-            if let Some(reply) = self.take()? {
-                return Ok(reply);
-            }
-            self.received.reserve(CHUNK);
-            match self.socket.read_buf(&mut self.received).await {
-                Ok(0) => return Err(LibraryFault::Crash("it closed its socket".to_owned())),
-                Ok(_) => {}
-                Err(error) => return Err(broken(&error)),
-            }
-        }
-    }
-
-    async fn send(&mut self) -> Result<(), LibraryFault> {
-        while self.sent < self.unsent.len() {
-            match self.socket.try_write(&self.unsent[self.sent..]) {
-                Ok(length) => self.sent += length,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.socket.writable().await.map_err(|error| broken(&error))?;
-                }
-                Err(error) => return Err(broken(&error)),
-            }
-        }
-        self.unsent.clear();
-        self.sent = 0;
-        Ok(())
-    }
-
-    /// The reply that has come in whole, if one has.
-    fn take(&mut self) -> Result<Option<Reply>, LibraryFault> {
-        let length = frame_length(&self.received, MAX_REPLY).map_err(|error| garbled(&error))?;
-        let Some(length) = length.filter(|&length| length <= self.received.len()) else { return Ok(None) };
-        let reply = decode(&self.received[..length]).map_err(|error| garbled(&error))?;
-        self.received.drain(..length);
-        Ok(Some(reply))
-    }
-}
-
-fn broken(error: &io::Error) -> LibraryFault {
-    if error.kind() == io::ErrorKind::UnexpectedEof {
-        return LibraryFault::Crash("it closed its socket".to_owned());
-    }
-    LibraryFault::Crash(format!("its socket broke: {error}"))
-}
-
-fn garbled(error: &WireError) -> LibraryFault {
-    match error {
-        WireError::Long(_) => LibraryFault::Oversized(error.to_string()),
-        WireError::Garbled(_) | WireError::Trailing(_) => LibraryFault::Protocol(error.to_string()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
     use std::os::unix::net;
+    use std::sync::Weak;
+
+    use tokio::runtime::Runtime;
+    use tokio::task::JoinHandle;
 
     use super::*;
-    use crate::plugin_host::wire::HEAD;
+    use crate::plugin_host::wire::{HEAD, Order, encode};
 
-    /// Reads one question of the worker's end, and answers it as the call `number`.
-    fn answer(worker: &mut net::UnixStream, number: u64) {
-        let mut head = [0; HEAD];
-        worker.read_exact(&mut head).unwrap();
-        worker.read_exact(&mut vec![0; u32::from_le_bytes(head) as usize]).unwrap();
-        let mut reply = Vec::new();
-        encode(&Reply::Answer { number, outcome: Ok(Vec::new()) }, &mut reply);
-        worker.write_all(&reply).unwrap();
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    /// A link, and its worker's end, which the test speaks for.
+    struct Bench {
+        runtime: Runtime,
+        link: Arc<Link>,
+        worker: net::UnixStream,
+        faults: Arc<Mutex<Vec<LibraryFault>>>,
+    }
+
+    impl Bench {
+        fn new(limit: Duration) -> Self {
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+            let (socket, worker) = net::UnixStream::pair().unwrap();
+            worker.set_read_timeout(Some(LIMIT)).unwrap();
+            let faults = Arc::<Mutex<Vec<_>>>::default();
+            let told = Arc::clone(&faults);
+            let link = runtime.block_on(async {
+                let line = SocketLine::new(socket).unwrap();
+                Link::start(line, limit, &Handle::current(), move |fault| told.lock().push(fault))
+            });
+            Self { runtime, link, worker, faults }
+        }
+
+        /// As a library is that usually takes this long.
+        fn usually(self, usual: Duration) -> Self {
+            self.link.usual.store(usual.as_nanos() as u64, Ordering::Relaxed);
+            self
+        }
+
+        fn ask(&self, number: u64) -> JoinHandle<Answer> {
+            let (link, mut order) = (Arc::clone(&self.link), Vec::new());
+            encode(&Order::<String>::Ask { number, patience: LIMIT, ask: Arc::default() }, &mut order);
+            self.runtime.spawn(async move { link.ask(number, &order, Instant::now() + LIMIT).await })
+        }
+
+        /// Reads one question of the worker's end.
+        fn read(&mut self) {
+            let mut head = [0; HEAD];
+            self.worker.read_exact(&mut head).unwrap();
+            self.worker.read_exact(&mut vec![0; u32::from_le_bytes(head) as usize]).unwrap();
+        }
+
+        fn reply(&mut self, reply: &Reply) {
+            let mut frame = Vec::new();
+            encode(reply, &mut frame);
+            self.worker.write_all(&frame).unwrap();
+        }
+
+        fn answer(&mut self, number: u64) {
+            self.reply(&Reply::Answer { number, outcome: Ok(Vec::new()) });
+        }
+
+        fn outcome(&self, asked: JoinHandle<Answer>) -> Answer {
+            self.runtime.block_on(asked).unwrap()
+        }
     }
 
     #[test]
     fn a_call_is_begun_if_its_time_may_do_and_at_an_idle_library_whatever_it_takes() {
-        const LIMIT: Duration = Duration::from_secs(60);
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let (socket, mut worker) = net::UnixStream::pair().unwrap();
-        let link = runtime.block_on(async {
-            let line = SocketLine::new(socket).unwrap();
-            Arc::new(Link::new(line, LIMIT, Handle::current(), |fault| panic!("{fault}")))
-        });
-        let ask = |number: u64| {
-            let (link, mut order) = (Arc::clone(&link), Vec::new());
-            let ask = Arc::default();
-            encode(&Order::<String>::Ask { number, patience: LIMIT, ask }, &mut order);
-            runtime.spawn(async move { link.ask(number, &order, Instant::now() + LIMIT).await })
-        };
         // As slow as can be, and idle.
-        link.took(LIMIT);
-        let first = ask(1);
-        answer(&mut worker, 1);
-        assert_eq!(runtime.block_on(first).unwrap(), Ok(Vec::new()));
-        assert!(link.usual() < LIMIT);
+        let mut bench = Bench::new(LIMIT).usually(LIMIT);
+        let first = bench.ask(1);
+        bench.read();
+        bench.answer(1);
+        assert_eq!(bench.outcome(first), Ok(Vec::new()));
+        assert!(bench.link.usual() < LIMIT);
         // One that waits for another is told at once that there is no time for it.
-        let first = ask(2);
-        let mut head = [0; HEAD];
-        worker.read_exact(&mut head).unwrap();
-        link.usual.store(LIMIT.as_micros() as u64, Ordering::Relaxed);
-        assert_eq!(runtime.block_on(ask(3)).unwrap(), Err(Unanswered::Busy));
+        let first = bench.ask(2);
+        bench.read();
+        bench = bench.usually(LIMIT);
+        assert_eq!(bench.outcome(bench.ask(3)), Err(Unanswered::Busy));
         // One that has the time waits.
-        link.usual.store(1, Ordering::Relaxed);
-        let waiting = ask(4);
-        worker.read_exact(&mut vec![0; u32::from_le_bytes(head) as usize]).unwrap();
-        let mut reply = Vec::new();
-        encode(&Reply::Answer { number: 2, outcome: Ok(Vec::new()) }, &mut reply);
-        worker.write_all(&reply).unwrap();
-        answer(&mut worker, 4);
-        assert_eq!(runtime.block_on(first).unwrap(), Ok(Vec::new()));
-        assert_eq!(runtime.block_on(waiting).unwrap(), Ok(Vec::new()));
+        bench = bench.usually(TOGETHER);
+        let waiting = bench.ask(4);
+        bench.answer(2);
+        bench.read();
+        bench.answer(4);
+        assert_eq!(bench.outcome(first), Ok(Vec::new()));
+        assert_eq!(bench.outcome(waiting), Ok(Vec::new()));
+        assert!(bench.faults.lock().is_empty());
+    }
+
+    #[test]
+    fn calls_of_a_quick_library_are_under_way_together() {
+        let mut bench = Bench::new(LIMIT).usually(Duration::from_micros(5));
+        let asked: Vec<_> = (1..=3).map(|number| bench.ask(number)).collect();
+        (1..=3).for_each(|_| bench.read());
+        (1..=3).for_each(|number| bench.answer(number));
+        for call in asked {
+            assert_eq!(bench.outcome(call), Ok(Vec::new()));
+        }
+    }
+
+    #[test]
+    fn calls_have_shares_of_the_time_by_what_they_usually_take() {
+        let check = |usual: Duration, expected: u32| assert_eq!(shares(usual), expected, "{usual:?}");
+        check(Duration::ZERO, SHARES);
+        check(Duration::from_nanos(1), 1);
+        check(TOGETHER / SHARES, 1);
+        check(TOGETHER / 2, SHARES / 2);
+        check(TOGETHER, SHARES);
+        check(Duration::MAX, SHARES);
+    }
+
+    #[test]
+    fn a_fault_is_the_first_call_s_and_the_others_may_be_asked_elsewhere() {
+        let check = |limit: Duration, fault: fn(&mut Bench), expected: LibraryFault| {
+            let mut bench = Bench::new(limit).usually(Duration::from_micros(5));
+            let first = bench.ask(1);
+            bench.read();
+            let second = bench.ask(2);
+            bench.read();
+            fault(&mut bench);
+            assert_eq!(bench.outcome(first), Err(Unanswered::LibraryFault(expected.clone())));
+            assert_eq!(bench.outcome(second), Err(Unanswered::Gone), "{expected:?}");
+            assert_eq!(bench.outcome(bench.ask(3)), Err(Unanswered::Gone), "{expected:?}");
+            assert_eq!(*bench.faults.lock(), [expected]);
+        };
+        let protocol = |message: &str| LibraryFault::Protocol(message.to_owned());
+        check(LIMIT, |bench| bench.answer(2), protocol("an answer to call 2, which is not the one under way"));
+        check(
+            LIMIT,
+            |bench| bench.reply(&Reply::Snapshotted(Ok(()))),
+            protocol("an answer of another kind than the question"),
+        );
+        let closed = LibraryFault::Crash("it closed its socket".to_owned());
+        check(LIMIT, |bench| bench.worker.shutdown(std::net::Shutdown::Both).unwrap(), closed);
+        check(Duration::from_secs(2), |_| (), LibraryFault::Timeout(2000));
+    }
+
+    #[test]
+    fn an_answer_that_nobody_waits_for_is_read_and_judged() {
+        let mut bench = Bench::new(LIMIT);
+        let left = bench.ask(1);
+        bench.read();
+        left.abort();
+        bench.answer(1);
+        let next = bench.ask(2);
+        bench.read();
+        let message = "it is broken".to_owned();
+        bench.reply(&Reply::Answer { number: 2, outcome: Err(Refusal { message: message.clone(), for_good: true }) });
+        let fault = LibraryFault::Broken(message);
+        assert_eq!(bench.outcome(next), Err(Unanswered::LibraryFault(fault.clone())));
+        assert_eq!(*bench.faults.lock(), [fault]);
+    }
+
+    #[test]
+    fn a_retired_link_ends_with_what_is_under_way() {
+        let mut bench = Bench::new(LIMIT);
+        let under_way = bench.ask(1);
+        bench.read();
+        let link = Arc::clone(&bench.link);
+        let drained = bench.runtime.spawn(async move { link.drain().await });
+        while !bench.link.is_broken() {
+            std::thread::yield_now();
+        }
+        assert_eq!(bench.outcome(bench.ask(2)), Err(Unanswered::Gone));
+        bench.answer(1);
+        assert_eq!(bench.outcome(under_way), Ok(Vec::new()));
+        bench.runtime.block_on(drained).unwrap();
+        let link: Weak<Link> = Arc::downgrade(&bench.link);
+        let Bench { runtime, link: last, mut worker, .. } = bench;
+        drop(last);
+        // The end of its socket is that of its task, which had the link.
+        assert_eq!(worker.read(&mut [0]).unwrap(), 0);
+        runtime.block_on(async {
+            while link.strong_count() > 0 {
+                tokio::task::yield_now().await;
+            }
+        });
     }
 }

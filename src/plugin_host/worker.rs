@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FileType, fstat};
 use rustix::process::{Signal, set_parent_process_death_signal};
@@ -20,7 +20,7 @@ use super::instance::Instance;
 use super::sandbox::{Sandbox, Threads};
 use super::start_error::StartError;
 use super::wire::{
-    Hello, MAX_MESSAGE_BYTES, MAX_ORDER, Order, Reply, Setup, WireError, cut, decode, encode, frame_length,
+    Hello, MAX_MESSAGE_BYTES, MAX_ORDER, Order, Refusal, Reply, Setup, WireError, cut, decode, encode, frame_length,
 };
 use super::{experiment, sandbox, thread_limit};
 
@@ -80,12 +80,12 @@ fn serve(channel: &mut Channel) -> Result<(), WorkerError> {
     ignore_signals();
     close_rest()?;
     // The end of the socket is the daemon's, which may stop while this starts.
-    let setup = match channel.receive()? {
+    let setup = match channel.receive()?.map(|received| received.order) {
         Some(Order::Setup(setup)) => setup,
         Some(_) => return Err(WorkerError::Order),
         None => return Ok(()),
     };
-    let snapshot = match channel.receive()? {
+    let snapshot = match channel.receive()?.map(|received| received.order) {
         Some(Order::Snapshot(snapshot)) => snapshot,
         Some(_) => return Err(WorkerError::Order),
         None => return Ok(()),
@@ -101,9 +101,10 @@ fn serve(channel: &mut Channel) -> Result<(), WorkerError> {
             return Ok(channel.send(&Reply::Failed(reason))?);
         }
     };
-    while let Some(order) = channel.receive()? {
-        let reply = answer(&mut instance, order).ok_or(WorkerError::Order)?;
-        channel.send(&reply)?;
+    while let Some(Received { order, since }) = channel.receive()? {
+        let begun = Instant::now();
+        let reply = answer(&mut instance, order, begun - since).ok_or(WorkerError::Order)?;
+        channel.reply(&reply, begun, Instant::now())?;
     }
     Ok(())
 }
@@ -149,11 +150,15 @@ pub(super) fn first_call(instance: &mut Instance, snapshot: &Snapshot) -> Result
     }
 }
 
-/// Nothing if the order makes no sense here.
-fn answer(instance: &mut Instance, order: Order<&str>) -> Option<Reply> {
+/// Nothing if the order makes no sense here. One that `waited` longer than anybody waits for it is not for the library.
+fn answer(instance: &mut Instance, order: Order<&str>, waited: Duration) -> Option<Reply> {
     Some(match order {
+        Order::Ask { number, patience, .. } if waited >= patience => {
+            let message = "the calls before it took all of its time".to_owned();
+            Reply::Answer { number, outcome: Err(Refusal { message, for_good: false }) }
+        }
         Order::Ask { number, patience, ask } => {
-            let mut outcome = instance.ask(&ask, patience);
+            let mut outcome = instance.ask(&ask, patience.saturating_sub(waited));
             if let Err(refusal) = &mut outcome {
                 cut(&mut refusal.message, MAX_MESSAGE_BYTES);
             }
@@ -192,22 +197,47 @@ struct Channel {
     read: Vec<u8>,
     /// Bytes of `read` that were handed out as an order.
     taken: usize,
-    written: Vec<u8>,
+    /// When the last of `read` came in.
+    read_at: Instant,
+    /// Replies that are not sent yet, and when the first of these calls began.
+    held: Vec<u8>,
+    held_since: Instant,
+}
+
+/// An order, and since when it is here.
+struct Received<'r> {
+    order: Order<&'r str>,
+    since: Instant,
 }
 
 /// Read at once, in bytes; only a catalog takes more than one.
 const CHUNK: usize = 64 << 10;
 
+/// Calls that take longer together are answered at once; the replies to quicker ones wait for those to orders that came
+/// with theirs.
+const HELD: Duration = Duration::from_micros(50);
+
 impl Channel {
     fn new(socket: File) -> Self {
-        Self { socket, chunk: vec![0; CHUNK].into(), read: Vec::new(), taken: 0, written: Vec::new() }
+        Self {
+            socket,
+            chunk: vec![0; CHUNK].into(),
+            read: Vec::new(),
+            taken: 0,
+            read_at: Instant::now(),
+            held: Vec::new(),
+            held_since: Instant::now(),
+        }
     }
 
     /// The next order; nothing if the daemon has closed the socket.
-    fn receive(&mut self) -> Result<Option<Order<&str>>, WorkerError> {
+    fn receive(&mut self) -> Result<Option<Received<'_>>, WorkerError> {
         self.read.drain(..self.taken);
         self.taken = self.read_frame()?;
-        Ok(if self.taken > 0 { Some(decode(&self.read[..self.taken])?) } else { None })
+        if self.taken == 0 {
+            return Ok(None);
+        }
+        Ok(Some(Received { order: decode(&self.read[..self.taken])?, since: self.read_at }))
     }
 
     /// Reads until there is a whole frame. Returns its length, 0 if the daemon has closed the socket.
@@ -221,16 +251,73 @@ impl Channel {
             }
             match self.socket.read(&mut self.chunk) {
                 Ok(0) => return Ok(0),
-                Ok(length) => self.read.extend_from_slice(&self.chunk[..length]),
+                Ok(length) => {
+                    self.read.extend_from_slice(&self.chunk[..length]);
+                    self.read_at = Instant::now();
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
+    /// Sends the reply, with those to the orders that have come in already.
+    fn reply(&mut self, reply: &Reply, begun: Instant, now: Instant) -> Result<(), WorkerError> {
+        if self.held.is_empty() {
+            self.held_since = begun;
+        }
+        encode(reply, &mut self.held);
+        let rest = &self.read[self.taken..];
+        let has_order = frame_length(rest, MAX_ORDER)?.is_some_and(|length| length <= rest.len());
+        if has_order && now - self.held_since < HELD { Ok(()) } else { Ok(self.send_held()?) }
+    }
+
     fn send(&mut self, reply: &Reply) -> io::Result<()> {
-        self.written.clear();
-        encode(reply, &mut self.written);
-        self.socket.write_all(&self.written)
+        encode(reply, &mut self.held);
+        self.send_held()
+    }
+
+    fn send_held(&mut self) -> io::Result<()> {
+        self.socket.write_all(&self.held)?;
+        self.held.clear();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn frame() -> Vec<u8> {
+        let mut frame = Vec::new();
+        encode(&Order::<String>::Ask { number: 1, patience: HELD, ask: Arc::default() }, &mut frame);
+        frame
+    }
+
+    #[test]
+    fn replies_to_orders_that_came_together_are_sent_together_but_not_held_for_long() {
+        let (theirs, mut ours) = UnixStream::pair().unwrap();
+        ours.write_all(&frame().repeat(6)).unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let mut channel = Channel::new(File::from(OwnedFd::from(theirs)));
+        let (begun, reply) = (Instant::now(), Reply::Snapshotted(Ok(())));
+        let mut check = |from: Duration, to: Duration, sent: usize| {
+            channel.receive().unwrap().unwrap();
+            channel.reply(&reply, begun + from, begun + to).unwrap();
+            let mut one = Vec::new();
+            encode(&reply, &mut one);
+            assert_eq!(ours.read(&mut [0; 100]).unwrap_or_default(), sent * one.len(), "{from:?} {to:?}");
+        };
+        let short = HELD / 4;
+        check(Duration::ZERO, short, 0);
+        check(short, 2 * short, 0);
+        check(2 * short, HELD, 3);
+        // A slow one holds up nobody.
+        check(HELD, 2 * HELD, 1);
+        check(2 * HELD, 2 * HELD + short, 0);
+        check(2 * HELD + short, 2 * HELD + 2 * short, 2);
     }
 }

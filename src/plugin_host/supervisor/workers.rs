@@ -12,11 +12,12 @@ use crate::plugin_host::fault::LibraryFault;
 use crate::plugin_host::host::Serving;
 use crate::plugin_host::in_process::InProcess;
 use crate::plugin_host::library::Library;
-use crate::plugin_host::link::{Link, SocketLine};
+use crate::plugin_host::link::Link;
 use crate::plugin_host::process::{Ends, Process, explain};
 use crate::plugin_host::quarantine::Verdict;
 use crate::plugin_host::settings::Isolation;
 use crate::plugin_host::slot::{Slot, Worker};
+use crate::plugin_host::socket_line::SocketLine;
 use crate::plugin_host::state::PastFault;
 use crate::plugin_host::thread_limit;
 use crate::plugin_host::wire::{Hello, Order, Reply, Setup};
@@ -159,10 +160,9 @@ impl Supervisor {
             Conversation::InProcess(inside) => Serving::InProcess(inside),
             Conversation::SocketLine(line) => {
                 let sender = self.sender.clone();
-                let link = Link::new(line, self.settings.launch.deadline, self.runtime.clone(), move |fault| {
+                let link = Link::start(line, self.settings.launch.deadline, &self.runtime, move |fault| {
                     let _ = sender.send(SupervisorMessage::Faulted { number, fault });
                 });
-                let link = Arc::new(link);
                 if worker.hello.wants_snapshots {
                     let keeper = keep_snapshot_current(
                         Arc::clone(&link),
@@ -213,6 +213,9 @@ impl Supervisor {
 
     /// Ends a worker that nobody speaks to.
     pub(super) fn dismiss(&mut self, worker: Worker) {
+        if let Some(Serving::Worker(link)) = &worker.serving {
+            link.retire();
+        }
         worker.hang_up();
         worker.tasks.iter().for_each(AbortHandle::abort);
         self.leaving.push((worker, Instant::now() + GRACE));
