@@ -30,7 +30,6 @@ mod timing;
 mod token;
 mod tools;
 
-use std::ffi::OsStr;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -171,27 +170,48 @@ struct DaemonArgs {
 impl DaemonArgs {
     fn client(&self) -> Result<Client, ClientError> {
         match (&self.url, &self.socket) {
-            (Some(url), Some(socket))
-                if is_of_environment("ALMANAC_URL", url.as_ref())
-                    && !is_of_environment("ALMANAC_ADMIN_SOCKET", socket.as_ref()) =>
-            {
-                Ok(Client::socket(socket))
-            }
-            (Some(url), _) => Client::url(url, self.token.clone()),
-            (None, Some(socket)) => Ok(Client::socket(socket)),
-            (None, None) => Ok(Client::socket(&default_admin_socket())),
+            (Some(url), _) if self.is_by_url() => Client::url(url, self.token.clone()),
+            (_, Some(socket)) => Ok(Client::socket(socket)),
+            (_, None) => Ok(Client::socket(&default_admin_socket())),
         }
+    }
+
+    /// Is it asked at an address? A socket on the command line beats one of the environment.
+    fn is_by_url(&self) -> bool {
+        self.url.is_some() && !(self.socket.is_some() && is_flag("--socket") && !is_flag("--url"))
     }
 
     /// Was a daemon named, so that files must not stand in for it?
     fn is_explicit(&self) -> bool {
         self.url.is_some() || self.socket.is_some()
     }
+
+    /// Was it named on the command line?
+    fn is_flag(&self) -> bool {
+        self.is_explicit() && (is_flag("--url") || is_flag("--socket"))
+    }
+
+    /// Are files meant, of which `flags` or the environment name some, and no daemon? A flag beats the environment.
+    fn gives_way_to(&self, names_files: bool, flags: &[&str]) -> bool {
+        names_files && (!self.is_explicit() || !self.is_flag() && flags.iter().any(|flag| is_flag(flag)))
+    }
 }
 
-/// Is it what the environment says? Then a flag beats it.
-fn is_of_environment(name: &str, value: &OsStr) -> bool {
-    std::env::var_os(name).is_some_and(|said| said == value)
+impl Overrides {
+    /// Do these say which documents are meant, whatever the daemon serves that `daemon` names?
+    fn name_documents_before(&self, daemon: &DaemonArgs) -> bool {
+        let names_documents = !self.tool_metadata.is_empty() || self.config.is_some();
+        daemon.gives_way_to(names_documents, &["--tool-metadata", "--config"])
+    }
+}
+
+/// Is the option on the command line, rather than in the environment?
+fn is_flag(option: &str) -> bool {
+    let mut arguments = std::env::args_os().take_while(|argument| argument != "--");
+    arguments.any(|argument| {
+        let value = argument.as_encoded_bytes().strip_prefix(option.as_bytes());
+        value.is_some_and(|value| value.is_empty() || value.starts_with(b"="))
+    })
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -15,7 +15,7 @@ use tokio::time::sleep;
 use super::file::Replacement;
 use super::memory_door::{DatabaseMode, MemoryDoor, own_state_dir};
 use super::output::Output;
-use super::{CliError, DaemonArgs, Exit, block_on};
+use super::{CliError, DaemonArgs, Exit, block_on, is_flag};
 use crate::config::DATABASE_URL;
 use crate::daemon::StateError;
 use crate::engine::memory::RecallError;
@@ -60,6 +60,8 @@ pub(super) enum MemoryCliError {
              --state-dir, instead of --url or ALMANAC_URL"
     )]
     NotByUrl(&'static str),
+    #[error("--state-dir names a database, and --socket or --url a daemon with its own: give one of them")]
+    TwoPlaces,
     /// Lines are faulty; nothing was taken.
     #[error("{file} is faulty; nothing was imported\n{faults}")]
     Faulty { file: String, faults: String },
@@ -96,6 +98,7 @@ impl MemoryCliError {
                 | Self::NoUser
                 | Self::Metadata(_)
                 | Self::NotByUrl(_)
+                | Self::TwoPlaces
         )
     }
 }
@@ -120,15 +123,24 @@ struct Where {
 impl Where {
     /// Refuses an address, before anything is read or written.
     fn for_administrators(&self, command: &'static str) -> Result<(), MemoryCliError> {
-        if self.daemon.url.is_some() { Err(MemoryCliError::NotByUrl(command)) } else { Ok(()) }
+        let is_files = self.daemon.gives_way_to(self.state_dir.is_some(), &["--state-dir"]);
+        if self.daemon.is_by_url() && !is_files { Err(MemoryCliError::NotByUrl(command)) } else { Ok(()) }
+    }
+
+    /// What is removed or written must not be a guess.
+    fn refuse_two(&self) -> Result<(), MemoryCliError> {
+        let is_both = self.state_dir.is_some() && is_flag("--state-dir") && self.daemon.is_flag();
+        if is_both { Err(MemoryCliError::TwoPlaces) } else { Ok(()) }
     }
 
     async fn open(&self) -> Result<MemoryDoor, CliError> {
+        self.refuse_two()?;
         MemoryDoor::open(&self.daemon, self.state_dir.as_deref(), self.tenant.as_deref(), DatabaseMode::Create).await
     }
 
     /// To read what is there, or remove it: a place that was mistyped is not made.
     async fn open_kept(&self) -> Result<MemoryDoor, CliError> {
+        self.refuse_two()?;
         MemoryDoor::open(&self.daemon, self.state_dir.as_deref(), self.tenant.as_deref(), DatabaseMode::Existing).await
     }
 }

@@ -110,7 +110,7 @@ impl MemoryDoor {
         mode: DatabaseMode,
     ) -> Result<Self, CliError> {
         let tenant = tenant.map(str::to_owned);
-        if state.is_none() || daemon.is_explicit() {
+        if !daemon.gives_way_to(state.is_some(), &["--state-dir"]) {
             let client = daemon.client()?;
             match client.send("GET", "/live", None).await {
                 Err(ClientError::Connect { .. }) if !daemon.is_explicit() => {}

@@ -38,9 +38,7 @@ pub(super) struct QualifyArgs {
 }
 
 pub(super) fn run(args: &QualifyArgs, output: &mut Output) -> Result<Exit, CliError> {
-    // Whoever names documents means these, whatever a daemon serves.
-    let names_documents = !args.overrides.tool_metadata.is_empty() || args.overrides.config.is_some();
-    let (answer, used) = if names_documents && !args.daemon.is_explicit() {
+    let (answer, used) = if args.overrides.name_documents_before(&args.daemon) {
         (from_files(args, output)?, Vec::new())
     } else {
         match block_on(ask(args)) {

@@ -45,8 +45,7 @@ fn encoded(text: &str) -> String {
 
 /// The document of a tool, as YAML; of the daemon, or of the files where none runs.
 pub(super) fn show(args: &ShowArgs, output: &mut Output) -> Result<Exit, CliError> {
-    let names_documents = !args.overrides.tool_metadata.is_empty() || args.overrides.config.is_some();
-    let document = if names_documents && !args.daemon.is_explicit() {
+    let document = if args.overrides.name_documents_before(&args.daemon) {
         read(args, output)?
     } else {
         let path = format!("/v1/tools/{}", encoded(&args.tool));

@@ -55,7 +55,7 @@ pub(super) fn run(args: &SuggestArgs, output: &mut Output) -> Result<Exit, CliEr
     // Whoever names files means these, whatever a daemon serves.
     let Overrides { tool_metadata, plugins, config, .. } = &args.overrides;
     let names_files = !tool_metadata.is_empty() || !plugins.is_empty() || config.is_some();
-    let suggestions = if names_files && !args.daemon.is_explicit() {
+    let suggestions = if args.daemon.gives_way_to(names_files, &["--tool-metadata", "--plugins", "--config"]) {
         from_files(args, &body, output)?
     } else {
         let asked = args.daemon.client()?;

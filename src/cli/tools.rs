@@ -49,9 +49,7 @@ impl ToolsArgs {
 }
 
 pub(super) fn run(args: &ToolsArgs, output: &mut Output) -> Result<Exit, CliError> {
-    // Whoever names documents means these, whatever a daemon serves.
-    let names_documents = !args.overrides.tool_metadata.is_empty() || args.overrides.config.is_some();
-    if names_documents && !args.daemon.is_explicit() {
+    if args.overrides.name_documents_before(&args.daemon) {
         let page = read(args, output)?;
         output.show(&page, |out| print(&page, out));
         return Ok(Exit::Success);

@@ -305,6 +305,25 @@ fn what_needs_the_admin_socket_says_so() {
 }
 
 #[test]
+fn documents_on_the_command_line_beat_a_daemon_of_the_environment() {
+    let site = Site::new();
+    let daemon = site.start();
+    let url = format!("http://{}", daemon.address);
+    let documents = TempDir::new().unwrap();
+    std::fs::write(documents.path().join("lone.yaml"), document("lone", "Stands alone")).unwrap();
+    let commands = [&["tools"][..], &["show", "lone"], &["qualify", "who stands alone?"]];
+    for arguments in commands {
+        let files = |command: &mut Command| run(command.arg("--tool-metadata").arg(documents.path()));
+        let (code, out, error) = files(almanacd().args(arguments).env("ALMANAC_URL", &url));
+        let said = format!("{out}{error}");
+        assert!(code == 0 && said.contains("lone") && !said.contains("there is no tool"), "{arguments:?}: {said}");
+        let (_, out, error) = files(almanacd().args(arguments).args(["--url", &url]));
+        let is_known = out.contains("lone") && !error.contains("there is no tool");
+        assert!(!is_known, "{arguments:?}: {out}{error}");
+    }
+}
+
+#[test]
 fn usage_errors_exit_64() {
     for arguments in [&["nonsense"][..], &["serve", "--listen", "x"], &["ctl"], &["completions", "tcsh2"]] {
         let (code, _, error) = run(almanacd().args(arguments));

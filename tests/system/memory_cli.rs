@@ -79,6 +79,36 @@ fn a_state_directory_that_was_mistyped_is_not_made() {
 }
 
 #[test]
+fn a_state_directory_on_the_command_line_beats_a_daemon_of_the_environment() {
+    let (site, daemon) = start();
+    let keep = ["remember", "documents", "tea", "--set", "source=web", "--agent", "a"];
+    assert_eq!(run(&site, &keep).0, 0);
+    let apart = [&keep[..], &["--state-dir", "apart"]].concat();
+    let url = format!("http://{}", daemon.address);
+    let named = |arguments: &[&str], environment: &[(&str, &str)]| {
+        let command = &mut almanacd();
+        let output = command.args(arguments).envs(environment.iter().copied()).current_dir(site.path("")).output();
+        let output = output.unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    };
+    let admin = daemon.admin.to_str().unwrap();
+    for environment in [("ALMANAC_ADMIN_SOCKET", admin), ("ALMANAC_URL", &url)] {
+        let (code, _, error) = named(&apart, &[environment]);
+        assert_eq!(code, 0, "{error}");
+        let (code, said, error) = named(&["memory", "purge", "--all", "--state-dir", "apart"], &[environment]);
+        assert_eq!((code, said.as_str()), (0, "1 memories removed for good\n"), "{error}");
+    }
+    assert_eq!(contents(&search(&daemon, "documents", &json!({}))), ["tea"], "the daemon's is left alone");
+    // A daemon of the command line beats a directory of the environment, and both there are one too many.
+    let export = ["memory", "export", "--socket", admin];
+    let (code, said, error) = named(&export, &[("ALMANAC_STATE_DIR", "apart"), ("ALMANAC_URL", &url)]);
+    assert!(code == 0 && said.contains("tea"), "{said}{error}");
+    let (code, _, error) = named(&[&export[..], &["--state-dir", "apart"]].concat(), &[]);
+    assert!(code == 64 && error.contains("give one of them"), "{error}");
+}
+
+#[test]
 fn what_the_environment_says_need_not_be_said() {
     let (site, daemon) = start();
     let run = |arguments: &[&str]| {
