@@ -34,7 +34,13 @@ const MORE: &str = "more show list next previous else other others another rest 
 const POINTING: &str = "it its that this those these he him his she her them they their one ones former latter";
 
 /// Words that choose among what was said.
-const CHOOSING: &str = "same both there first second third fourth fifth last top above number option choice";
+const CHOOSING: &str = "same both there first second third fourth fifth last top above number option choice opposite";
+
+/// Words that choose another than what was taken: "no, the other one" ends nothing.
+const REDIRECTING: &str = "other another one ones first second third fourth fifth last latter former opposite";
+
+/// Words that say nothing but that somebody thinks.
+const HESITATING: &str = "wait hmm hm um uh oh ah actually";
 
 /// Beginnings of a message that goes on with the last one.
 const JOINING: [&[&str]; 9] = [
@@ -51,6 +57,15 @@ const JOINING: [&[&str]; 9] = [
 
 /// Words of courtesy that end a matter, unless something else is said.
 const ENDING: &str = "thanks thank thx cheers bye goodbye no nope nah stop cancel never nevermind";
+
+/// Those of them that only decline what was taken.
+const DECLINING: &str = "no nope nah";
+
+/// Words that begin what only bounds the last message, such as "in euros please" and "by volume".
+const BOUNDING: &str = "in for with without by at since until per as from over within";
+
+/// Words, with them, that such a message has at most.
+const BOUNDS: usize = 4;
 
 /// Words that begin small talk: "hi, how is it going?".
 const GREETING: &str = "hi hello hey how who why";
@@ -103,7 +118,7 @@ impl Leaning {
         let words = words(text, is_network, is_known);
         let has = |list: &str| words.iter().any(|word| is_in(list, &word.folded));
         let telling = words.iter().filter(|word| word.kind == Kind::Telling).count();
-        let joins = joins(&words);
+        let joins = joins(&words) || bounds(&words);
         if words.is_empty() {
             return if text.contains(AGREEING_SIGNS) { Self::Continues } else { Self::Not };
         }
@@ -112,7 +127,7 @@ impl Leaning {
         }
         if telling == 0 {
             let greets = words.first().is_none_or(|first| is_in(GREETING, &first.folded));
-            let ends = has(ENDING) && !has(AGREEING);
+            let ends = has(ENDING) && !has(AGREEING) && !redirects(&words);
             let chooses = words.iter().all(|word| is_amount(&word.folded));
             let leans = chooses || [AGREEING, CONTENT, MORE, POINTING, CHOOSING].into_iter().any(has);
             return if leans && !greets && !ends { Self::Continues } else { Self::Not };
@@ -153,6 +168,23 @@ fn joins(words: &[Word]) -> bool {
     })
 }
 
+/// Does it choose another, and decline nothing else? "No, the other one", but not "no, not that one".
+fn redirects(words: &[Word]) -> bool {
+    let is_other_end = |word: &Word| is_in(ENDING, &word.folded) && !is_in(DECLINING, &word.folded);
+    words.iter().any(|word| is_in(REDIRECTING, &word.folded))
+        && !words.iter().any(|word| is_other_end(word) || word.folded == "not")
+}
+
+/// "In which country is Berlin?" asks, and does not bound.
+fn bounds(words: &[Word]) -> bool {
+    let [first, rest @ ..] = words else { return false };
+    let Some(second) = rest.first() else { return false };
+    words.len() <= BOUNDS
+        && rest.iter().filter(|word| word.kind == Kind::Telling).count() <= 1
+        && is_in(BOUNDING, &first.folded)
+        && !is_in("which what whose how who whom when where case order", &second.folded)
+}
+
 fn is_in(list: &str, word: &str) -> bool {
     list.split_ascii_whitespace().any(|known| known == word)
 }
@@ -189,7 +221,7 @@ pub(super) fn is_asset(word: &str, has_plain_words: bool) -> bool {
 
 fn says_nothing(folded: &str) -> bool {
     is_amount(folded)
-        || [AGREEING, CONTENT, MORE, POINTING, CHOOSING, ENDING].iter().any(|list| is_in(list, folded))
+        || [AGREEING, CONTENT, MORE, POINTING, CHOOSING, ENDING, HESITATING].iter().any(|list| is_in(list, folded))
         || is_stop_word(folded)
 }
 
@@ -235,6 +267,9 @@ mod tests {
         {
             check(text, Continues);
         }
+        for text in ["no, the other one", "nope, the second one", "now the opposite", "no wait, make it 6"] {
+            check(text, Continues);
+        }
         for text in ["2", "#2", "number 2", "option B", "the second"] {
             check(text, Continues);
         }
@@ -267,6 +302,9 @@ mod tests {
             check(text, Refers);
         }
         check("what about on Polymarket?", Refers);
+        for text in ["in euros please", "by volume", "for the week", "since January"] {
+            check(text, Refers);
+        }
     }
 
     #[test]
@@ -291,6 +329,14 @@ mod tests {
             "read the file notes.txt",
             "read the file notes.txt and explain it",
             "swap 2 SOL for USDC",
+            "in which country is Berlin?",
+            "in Berlin find me a good hotel",
+            "thanks, not the other one",
+            "no, stop it",
+            "no, not that one",
+            "cancel the last one",
+            "for Berlin weather please",
+            "in how many countries?",
         ] {
             check(text, Not);
         }
