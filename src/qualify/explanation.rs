@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::context::IntentContext;
 use super::index::Index;
 use super::message::{MAX_BYTES, Message};
-use super::ranking::Ranking;
+use super::ranking::{Ranked, Ranking};
 use super::selector::{LeftOut, Scored, Selector};
 use super::stop_words;
 use crate::text::analysis;
@@ -25,6 +25,8 @@ pub(super) struct Explanation<'a, 'i> {
     pub(super) text: &'a str,
     pub(super) scored: &'a [Scored],
     pub(super) context: &'a IntentContext,
+    /// What is offered.
+    pub(super) available: &'a [Ranked],
     /// Does the message, or the caller, name networks?
     pub(super) names_networks: bool,
     /// The context that was kept.
@@ -121,11 +123,13 @@ impl Explanation<'_, '_> {
             let is_asked =
                 self.selector.category_index().networks().next().is_some() && !self.no_tool_needed && !self.selected;
             if is_asked {
-                let _ = write!(
-                    text,
-                    "{}No network is named, so no network's own tools are added by similarity.",
-                    space(text)
-                );
+                let is_elsewhere = |tool: &Ranked| self.selector.is_elsewhere(tool.number, &self.context.networks);
+                let added = if self.available.iter().any(is_elsewhere) {
+                    "of networks' own tools only the best are added by similarity"
+                } else {
+                    "no network's own tools are added by similarity"
+                };
+                let _ = write!(text, "{}No network is named, so {added}.", space(text));
             }
             return;
         }

@@ -58,7 +58,7 @@ const SHARE_OF_EARLIER: f32 = 0.3;
 const FROM_CONTEXT: f32 = 1.0;
 
 /// A message that keeps its context brings categories of its own from this probability on.
-const LEAST_BESIDE_CONTEXT: f32 = 0.3;
+const LEAST_BESIDE_CONTEXT: f32 = 0.4;
 
 /// Likely tools that such a message, or one that points at what was said, brings; more would bury the context's own.
 const MOST_BESIDE_CONTEXT: usize = 5;
@@ -237,9 +237,8 @@ impl Selector {
             },
         };
         let OfferedTools { available, conflicting, cut } = self.available(&mut ranking, &shown, question);
-        let hints = if no_tool_needed { 0 } else { HINTS };
         let is_meant = |number: usize| extra.said.contains(&number) || !ranking.is_excluded(number);
-        let hints = available.iter().filter(|tool| is_meant(tool.number)).take(hints);
+        let hints = available.iter().filter(|tool| is_meant(tool.number)).take(if no_tool_needed { 0 } else { HINTS });
         let tool_hints: Vec<Arc<str>> = hints.map(|tool| Arc::clone(tool.entry.name())).collect();
         let explanation = Explanation {
             selector: self,
@@ -249,6 +248,7 @@ impl Selector {
             scored: &scored,
             context: &context,
             names_networks,
+            available: &available,
             before: before.as_ref().filter(|_| sticky),
             dropped: &dropped,
             conflicting: &conflicting,
@@ -475,7 +475,7 @@ impl Selector {
         no_tool_needed: bool,
     ) -> (Own, Vec<Scored>) {
         let without = if question.selected_categories.is_empty() {
-            self.confidence_without_category(ranking, question)
+            self.confidence_without_category(ranking, question, &networks)
         } else {
             0.0
         };
@@ -513,13 +513,20 @@ impl Selector {
         (own, scored)
     }
 
-    /// The best tool's probability if it has no category that could speak for it, as most of MCP servers; else 0.
-    fn confidence_without_category(&self, ranking: &mut Ranking<'_>, question: &Question<'_>) -> f32 {
+    /// The best tool's probability if it has no category that could speak for it, as most of MCP servers, or none that
+    /// does, as those of networks that nobody names, which are no reason to leave what was spoken of; else 0.
+    fn confidence_without_category(
+        &self,
+        ranking: &mut Ranking<'_>,
+        question: &Question<'_>,
+        networks: &[String],
+    ) -> f32 {
         let Some(best) = ranking.best(1).pop() else { return 0.0 };
         let is_offered = !ranking.is_excluded(best.number)
             && !question.excluded_tools.iter().any(|name| **name == **best.entry.name());
-        let has_category = self.category_index.places_of(best.number).next().is_some();
-        if is_offered && !has_category { best.confidence } else { 0.0 }
+        let is_alone = self.category_index.places_of(best.number).next().is_none()
+            || question.context.is_none() && self.of_unnamed_networks(ranking, networks).contains(&best.number);
+        if is_offered && is_alone { best.confidence } else { 0.0 }
     }
 
     /// A phrase from the best tools of the qualified categories, or of those offered.

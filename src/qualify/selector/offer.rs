@@ -10,6 +10,9 @@ use crate::qualify::qualification::HINTS;
 use crate::qualify::ranking::{Ranked, Ranking};
 
 /// What is offered.
+/// How likely a tool is at least that is offered although nobody speaks of its network.
+const LEAST_OF_UNNAMED_NETWORK: f32 = 0.1;
+
 pub(super) struct OfferedTools {
     pub(super) available: Vec<Ranked>,
     pub(super) conflicting: Vec<LeftOut>,
@@ -154,17 +157,15 @@ impl Selector {
         let mut conflicting = Vec::new();
         let mut better: Vec<usize> = Vec::new();
         let mut added = 0;
+        let unnamed = self.of_unnamed_networks(ranking, shown.networks);
         for tool in ranking.loaded_numbers(question.max_tools).to_vec() {
             let tool = tool as usize;
-            let elsewhere = self.category_index.places_of(tool).any(|place| {
-                let needed = &self.category_index.all()[place].category.networks;
-                !needed.is_empty() && !needed.iter().any(|network| shown.networks.contains(network))
-            });
             if chosen.has(tool) {
                 better.push(tool);
                 continue;
             }
-            if elsewhere || ranking.is_excluded(tool) || ranking.confidence(tool) < question.min_confidence {
+            let is_elsewhere = self.is_elsewhere(tool, shown.networks) && !unnamed.contains(&tool);
+            if is_elsewhere || ranking.is_excluded(tool) || ranking.confidence(tool) < question.min_confidence {
                 continue;
             }
             let excluding = self.index.conflicts_of(tool);
@@ -178,5 +179,24 @@ impl Selector {
             }
         }
         conflicting
+    }
+
+    /// Does the tool serve networks only of which none is spoken of?
+    pub(in crate::qualify) fn is_elsewhere(&self, tool: usize, networks: &[String]) -> bool {
+        self.category_index.places_of(tool).any(|place| {
+            let needed = &self.category_index.all()[place].category.networks;
+            !needed.is_empty() && !needed.iter().any(|network| networks.contains(network))
+        })
+    }
+
+    /// Of the best tools, those of networks that nobody speaks of: where no network is named at all, what fits so well
+    /// may be meant ("revoke the approvals of my wallet").
+    pub(super) fn of_unnamed_networks(&self, ranking: &mut Ranking<'_>, networks: &[String]) -> Vec<usize> {
+        if !networks.is_empty() {
+            return Vec::new();
+        }
+        let best = ranking.best_numbers(HINTS).iter().map(|&tool| tool as usize).collect::<Vec<_>>();
+        let is_likely = |tool: &usize| ranking.confidence(*tool) >= LEAST_OF_UNNAMED_NETWORK;
+        best.into_iter().filter(is_likely).filter(|&tool| self.is_elsewhere(tool, networks)).collect()
     }
 }

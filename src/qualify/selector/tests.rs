@@ -150,9 +150,16 @@ fn names_decide_and_networks_hold_back() {
     check(&says("send an email to my boss"), &["required", "mail"], &[]);
     let base = ["base".to_owned()];
     check(&Question { networks: &base, ..says("swap a token for another") }, &["required", "base"], &["base"]);
-    // Without a network, no network's tools are guessed.
+    // Without a network no network's category is guessed, and of its tools those that fit best.
     let answer = ask(&selector(), &says("swap a token for another"));
     assert!(!answer.categories.iter().any(|name| name == "solana" || name == "base"), "{answer:#?}");
+    let hints: Vec<&str> = answer.tool_hints.iter().map(|name| &**name).collect();
+    assert!(hints.contains(&"solanaSwap") && hints.contains(&"baseSwap") && answer.networks.is_empty(), "{answer:#?}");
+    assert!(answer.reasoning.contains("of networks' own tools only the best"), "{}", answer.reasoning);
+    let answer = ask(&selector(), &says("swap a token for another on Base"));
+    assert!(!answer.available.iter().any(|tool| &**tool.entry.name() == "solanaSwap"), "{answer:#?}");
+    let answer = ask(&selector(), &says("send an email to my boss"));
+    assert!(!answer.available.iter().any(|tool| tool.entry.name().ends_with("Swap")), "{answer:#?}");
 }
 
 #[test]
