@@ -13,7 +13,8 @@
 //! | store | [`store`] |
 //! | rooms | [`catalog`], [`qualify`], [`timing`], [`suggest`], [`memory`], [`session`] |
 //! | ground | [`plugin_host`], [`upstream`], [`llm`], [`stream`], [`usage`], [`watch`], [`strict`], [`text`] |
-//! | beside it | [`access`], [`oauth`], [`telemetry`], [`config`], [`process`], [`jsonrpc`], [`blocking`], [`sum`] |
+//! | beside it | [`access`], [`oauth`], [`telemetry`], [`config`], [`process`], [`jsonrpc`], [`blocking`] |
+//! | under all | [`sum`], [`tls`] |
 //!
 //! # Invariants
 //!
@@ -52,6 +53,7 @@ pub mod sum;
 pub mod telemetry;
 pub mod text;
 pub mod timing;
+pub mod tls;
 pub mod upstream;
 pub mod usage;
 pub mod watch;

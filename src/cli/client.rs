@@ -17,7 +17,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-use crate::mcp::stdio::tls;
+use crate::tls::{self, TlsError};
 use crate::wire::problem::ProblemDocument;
 
 /// A daemon to ask.
@@ -75,8 +75,8 @@ pub(super) enum ClientError {
     #[error("the daemon's answer broke off")]
     Broken(#[from] hyper::Error),
     /// No certificates, or none that can be used.
-    #[error("cannot set up TLS")]
-    Tls(#[from] rustls::Error),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// Not a request that can be sent.
     #[error("the request cannot be sent")]
     Request(#[from] hyper::http::Error),
@@ -111,7 +111,7 @@ impl Client {
             Some("https") => {
                 let bare = authority.host().trim_matches(['[', ']']).to_owned();
                 let name = ServerName::try_from(bare).map_err(|_| wrong())?;
-                Target::Https { authority: with_port(443), name, connector: tls()? }
+                Target::Https { authority: with_port(443), name, connector: tls::system_connector()? }
             }
             _ => return Err(wrong()),
         };

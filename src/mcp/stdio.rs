@@ -21,7 +21,7 @@ use crate::config::UserFiles;
 use bridge::Bridge;
 use lines::StdioOutput;
 use way::Way;
-pub use way::{WayError, tls};
+pub use way::WayError;
 
 /// Which daemon is meant.
 #[derive(Debug, Clone)]

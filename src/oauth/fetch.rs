@@ -6,7 +6,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,13 +16,13 @@ use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderValue};
 use hyper::{Method, Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use super::reach::{self, FetchReach};
+use crate::tls::{self, TlsError};
 
 /// Until an answer has been read whole.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -48,12 +48,9 @@ pub enum FetchError {
     /// Nobody there, or TLS failed.
     #[error("{uri} cannot be reached: {source}")]
     Connect { uri: Uri, source: io::Error },
-    /// The system trusts nobody.
-    #[error("the system has no certificates of authorities; install ca-certificates")]
-    NoAuthorities,
-    /// The TLS library does not know its own versions.
-    #[error("cannot set up TLS: {0}")]
-    Tls(#[from] rustls::Error),
+    /// Nobody to trust.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// No HTTP, or a broken connection.
     #[error("{uri} does not answer properly: {source}")]
     Broken { uri: Uri, source: hyper::Error },
@@ -164,18 +161,8 @@ impl Fetcher {
         if let Some(tls) = self.tls.get() {
             return Ok(tls);
         }
-        let mut roots = RootCertStore::empty();
-        // Systems ship a few that the TLS library does not take; the others hold.
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        if roots.is_empty() {
-            return Err(FetchError::NoAuthorities);
-        }
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        Ok(self.tls.get_or_init(|| TlsConnector::from(Arc::new(config))))
+        let connector = tls::connector(tls::system_roots()?)?;
+        Ok(self.tls.get_or_init(|| connector))
     }
 }
 

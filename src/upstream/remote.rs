@@ -18,7 +18,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use parking_lot::Mutex;
-use rustls::{ClientConfig, RootCertStore};
+use rustls::RootCertStore;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf, duplex, split};
 use tokio::sync::mpsc;
@@ -34,6 +34,7 @@ use crate::jsonrpc::param_headers::ToolHeaders;
 use crate::jsonrpc::sse::{EventPlace, SseReader};
 use crate::jsonrpc::wire_headers::{self, SESSION, VERSION};
 use crate::jsonrpc::{Envelope, ErrorObject, Id, Members, MessageLimits, code};
+use crate::tls::{self, TlsError};
 
 /// Until a connection is there.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -78,10 +79,8 @@ pub(super) enum RemoteError {
     Url(String),
     #[error("the value of the header `{0}` cannot be sent")]
     Header(String),
-    #[error("the system has no certificates of authorities; install ca-certificates")]
-    NoAuthorities,
-    #[error("cannot set up TLS: {0}")]
-    Tls(#[from] rustls::Error),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
 }
 
 /// A conversation with a server at a URL.
@@ -197,20 +196,8 @@ fn client(is_tls: bool) -> Result<Client<HttpsConnector<HttpConnector>, Full<Byt
     http.enforce_http(false);
     http.set_nodelay(true);
     http.set_connect_timeout(Some(CONNECT));
-    let mut roots = RootCertStore::empty();
-    if is_tls {
-        // Systems ship a few that the TLS library does not take; the others hold.
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        if roots.is_empty() {
-            return Err(RemoteError::NoAuthorities);
-        }
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let tls = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let builder = HttpsConnectorBuilder::new().with_tls_config(tls);
+    let roots = if is_tls { tls::system_roots()? } else { RootCertStore::empty() };
+    let builder = HttpsConnectorBuilder::new().with_tls_config(tls::client_config(roots)?);
     let schemes = if is_tls { builder.https_only() } else { builder.https_or_http() };
     Ok(Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())

@@ -63,7 +63,7 @@ const FLOORS: [&[(&str, &str)]; 9] = [
     &[(
         "cli",
         "access catalog config daemon engine jsonrpc llm mcp memory plugin_host qualify store strict suggest sum \
-         telemetry text timing upstream wire",
+         telemetry text timing tls upstream wire",
     )],
     &[(
         "daemon",
@@ -76,12 +76,15 @@ const FLOORS: [&[(&str, &str)]; 9] = [
             "access blocking catalog control engine mcp memory plugin_host qualify session store stream strict \
              telemetry text timing upstream usage wire",
         ),
-        ("mcp", "access config engine jsonrpc memory strict telemetry text wire blocking catalog sum timing upstream"),
+        (
+            "mcp",
+            "access config engine jsonrpc memory strict telemetry text tls wire blocking catalog sum timing upstream",
+        ),
     ],
     &[("control", "access blocking catalog engine plugin_host qualify strict telemetry upstream usage")],
     &[("wire", "catalog engine memory plugin_host qualify session store strict suggest timing usage")],
     &[("engine", "blocking catalog llm memory plugin_host qualify session store strict suggest telemetry text timing")],
-    &[("store", "memory session strict suggest text timing")],
+    &[("store", "memory session strict suggest text timing tls")],
     &[
         ("session", "qualify text"),
         ("qualify", "catalog strict text"),
@@ -91,12 +94,12 @@ const FLOORS: [&[(&str, &str)]; 9] = [
         ("timing", "strict"),
     ],
     &[
-        ("upstream", "blocking jsonrpc oauth process strict sum telemetry text watch"),
+        ("upstream", "blocking jsonrpc oauth process strict sum telemetry text tls watch"),
         ("plugin_host", "process strict sum telemetry watch"),
-        ("llm", "strict telemetry"),
+        ("llm", "strict telemetry tls"),
         ("access", "config oauth strict sum"),
         ("blocking", ""),
-        ("oauth", ""),
+        ("oauth", "tls"),
         ("usage", "strict"),
         ("config", "telemetry"),
         ("telemetry", "strict"),
@@ -107,6 +110,7 @@ const FLOORS: [&[(&str, &str)]; 9] = [
         ("sum", "strict"),
         ("strict", "text"),
         ("text", ""),
+        ("tls", ""),
     ],
 ];
 

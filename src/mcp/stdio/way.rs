@@ -3,7 +3,6 @@
 use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,7 +15,6 @@ use hyper::{Request, Response, Uri};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::sleep;
@@ -24,6 +22,7 @@ use tokio_rustls::TlsConnector;
 
 use super::home::{self, Started};
 use crate::config::{self, UserFiles};
+use crate::tls::{self, TlsError};
 
 /// For how long an unused connection is taken again; the daemon closes it after 75 s.
 const KEPT: Duration = Duration::from_secs(30);
@@ -50,8 +49,8 @@ pub enum WayError {
     #[error("`{0}` is not this machine, so it needs https")]
     Plain(String),
     /// No certificates, or none that can be used.
-    #[error("cannot set up TLS")]
-    Tls(#[from] rustls::Error),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// Standard input is none that can be waited for.
     #[error("standard input cannot be read")]
     Input(#[source] io::Error),
@@ -129,7 +128,7 @@ impl Way {
             }
             Some("https") => {
                 let name = ServerName::try_from(bare.to_owned()).map_err(|_| wrong())?;
-                Place::Https(tls()?, with_port(443), name)
+                Place::Https(tls::system_connector()?, with_port(443), name)
             }
             _ => return Err(wrong()),
         };
@@ -278,19 +277,6 @@ async fn tcp(authority: &str) -> io::Result<TcpStream> {
     let stream = TcpStream::connect(authority).await?;
     stream.set_nodelay(true)?;
     Ok(stream)
-}
-
-/// A client that trusts whom the system trusts.
-pub fn tls() -> Result<TlsConnector, rustls::Error> {
-    let mut roots = RootCertStore::empty();
-    // Systems ship a few that the TLS library does not take; the others hold. Without any the handshake says so.
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(TlsConnector::from(Arc::new(config)))
 }
 
 #[cfg(test)]

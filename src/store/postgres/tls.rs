@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_util::future::{BoxFuture, FutureExt as _};
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_rustls::{TlsConnector, client};
 
 use super::address::DatabaseAddress;
 use super::fault::DatabaseFault;
+use crate::tls::{self, TlsError};
 
 /// Makes connections to servers whose certificates known authorities signed.
 #[derive(Clone)]
@@ -25,24 +25,12 @@ impl VerifiedTls {
     pub(super) fn of(address: &DatabaseAddress) -> Result<Self, DatabaseFault> {
         let file = address.root_certificates.as_ref().map_or("of the system".into(), |file| file.display().to_string());
         let unusable = |reason: String| DatabaseFault::Certificates { file: file.clone(), reason };
-        let certificates = match &address.root_certificates {
-            Some(path) => CertificateDer::pem_file_iter(path)
-                .and_then(Iterator::collect)
-                .map_err(|error| unusable(error.to_string()))?,
-            None => rustls_native_certs::load_native_certs().certs,
-        };
-        let mut roots = RootCertStore::empty();
-        // Systems ship a few that the library does not take; the others hold.
-        roots.add_parsable_certificates(certificates);
-        if roots.is_empty() {
-            return Err(unusable("there is none among them".to_owned()));
-        }
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| unusable(error.to_string()))?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+        let roots = address.root_certificates.as_deref().map_or_else(tls::system_roots, tls::roots_of_file);
+        let config = roots.and_then(tls::client_config).map_err(|error| match error {
+            TlsError::Unreadable { source, .. } => unusable(source.to_string()),
+            TlsError::Empty { .. } | TlsError::NoSystem => unusable("there is none among them".to_owned()),
+            TlsError::Setup(source) => unusable(source.to_string()),
+        })?;
         Ok(Self(Arc::new(config)))
     }
 }

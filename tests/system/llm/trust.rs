@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use almanac::llm::{KeyError, Llm, LlmError, SetupError, TrustError};
 use almanac::telemetry::Metrics;
+use almanac::tls::TlsError;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
 use rustls::ServerConfig;
 use rustls::pki_types::PrivateKeyDer;
@@ -120,13 +121,13 @@ fn what_cannot_be_trusted_or_found_is_said_at_once() {
     };
     let garbage = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     let trust = |error| match error {
-        SetupError::Trust(error) => error,
-        other @ SetupError::Key(_) => panic!("{other:?}"),
+        SetupError::Trust(TrustError::Tls(error)) => error,
+        other => panic!("{other:?}"),
     };
-    assert!(matches!(trust(setup(Some(directory.path().join("none")), None)), TrustError::Unreadable { .. }));
-    assert!(matches!(trust(setup(Some(file("empty", "")), None)), TrustError::Empty { .. }));
-    assert!(matches!(trust(setup(Some(file("garbage", garbage)), None)), TrustError::Empty { .. }));
-    assert!(matches!(trust(setup(Some(file("half", &garbage[..40])), None)), TrustError::Unreadable { .. }));
+    assert!(matches!(trust(setup(Some(directory.path().join("none")), None)), TlsError::Unreadable { .. }));
+    assert!(matches!(trust(setup(Some(file("empty", "")), None)), TlsError::Empty { .. }));
+    assert!(matches!(trust(setup(Some(file("garbage", garbage)), None)), TlsError::Empty { .. }));
+    assert!(matches!(trust(setup(Some(file("half", &garbage[..40])), None)), TlsError::Unreadable { .. }));
     let error = setup(None, Some("ALMANAC_TEST_NO_SUCH_KEY"));
     assert!(matches!(error, SetupError::Key(KeyError::Missing { .. })), "{error:?}");
 }
