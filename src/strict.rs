@@ -25,6 +25,7 @@ pub mod node;
 mod number;
 pub mod pattern;
 pub mod read;
+pub mod replacement;
 pub mod spelling;
 mod surrogates;
 pub mod values;

@@ -1,11 +1,12 @@
 //! Making tokens, and adding them to the file.
 
-use std::fs::{self, OpenOptions, Permissions};
+use std::fs::{self, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::Path;
 
 use super::{Scope, Tokens};
+use crate::strict::replacement::Replacement;
 use crate::sum::Sum;
 
 /// Makes a token, and the entry for the file that lets it in.
@@ -50,36 +51,23 @@ pub fn add_to_file(file: &Path, entry: &str) -> Result<(), AddError> {
     Ok(())
 }
 
-/// Puts `content` in the place of `file`, in one step and under a name that nobody can have prepared.
+/// Puts `content` in the place of `file`, in one step.
 pub(super) fn replace(file: &Path, content: &[u8]) -> io::Result<()> {
-    let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
-    let mut number = [0_u8; 8];
-    getrandom::fill(&mut number).map_err(io::Error::other)?;
-    let temporary = directory.join(format!(".tokens-{}", hex::encode(number)));
-    let written = write_new(&temporary, file, content).and_then(|()| fs::rename(&temporary, file));
-    if written.is_err() {
-        // What is left behind is no file of tokens; the error is what counts.
-        let _ = fs::remove_file(&temporary);
-    }
-    written
-}
-
-fn write_new(temporary: &Path, file: &Path, content: &[u8]) -> io::Result<()> {
-    let mut handle = OpenOptions::new().write(true).create_new(true).mode(NEW_MODE).open(temporary)?;
-    handle.write_all(content)?;
+    let mut fresh = Replacement::begin(file, NEW_MODE)?;
+    fresh.write_all(content)?;
     if let Ok(old) = fs::metadata(file) {
         // Whoever could read the old file can read the new one; only root may give a file away, and for others it has
         // the right owner already.
-        let _ = fchown(&handle, Some(old.uid()), Some(old.gid()));
-        handle.set_permissions(Permissions::from_mode(old.mode() & 0o775))?;
+        let _ = fchown(fresh.file(), Some(old.uid()), Some(old.gid()));
+        fresh.file().set_permissions(Permissions::from_mode(old.mode() & 0o775))?;
     } else {
         // Made by root, it is for the service to read.
         if let Some(group) = service_group() {
-            let _ = fchown(&handle, None, Some(group));
+            let _ = fchown(fresh.file(), None, Some(group));
         }
-        handle.set_permissions(Permissions::from_mode(NEW_MODE))?;
+        fresh.file().set_permissions(Permissions::from_mode(NEW_MODE))?;
     }
-    handle.sync_all()
+    fresh.finish()
 }
 
 /// Of a new file: for its owner, and for the service's group to read.

@@ -1,11 +1,12 @@
-//! Writing a file whole or not at all.
+//! Writing the files that a command is told to: whole or not at all, or through to what is no plain file.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use super::CliError;
+use crate::strict::replacement;
 
 /// Puts `content` in place of whatever is at `path`, in one step. What is no plain file, such as a terminal or a pipe,
 /// is written to as it is.
@@ -19,9 +20,17 @@ pub(super) fn replace(path: &Path, content: &str) -> Result<(), CliError> {
 
 /// A file that takes the place of another when it is finished, and leaves nothing otherwise.
 pub(super) struct Replacement {
-    out: BufWriter<File>,
-    /// Where it stands until then, and where it belongs; nothing of what is no plain file.
-    moves: Option<(PathBuf, PathBuf)>,
+    out: BufWriter<Place>,
+    /// Where it belongs.
+    path: PathBuf,
+}
+
+/// Where it is written to.
+enum Place {
+    /// Beside where it belongs.
+    Beside(replacement::Replacement),
+    /// Where it belongs, as no other file can take its place.
+    There(File),
 }
 
 impl Replacement {
@@ -31,52 +40,45 @@ impl Replacement {
         let path = behind_links(path);
         let before = fs::metadata(&path).ok();
         if before.as_ref().is_some_and(|before| !before.is_file()) {
-            return Self::in_place(&path, mode);
+            return Self::in_place(path, mode);
         }
-        let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_string_lossy();
-        let temporary = path.with_file_name(format!(".{name}.{:08x}.tmp", random()?));
-        // Whatever stands there is somebody else's.
-        let made = OpenOptions::new().write(true).create_new(true).mode(mode.unwrap_or(0o666)).open(&temporary);
-        let out = match made {
-            Ok(out) => out,
-            Err(_) if before.is_some() => return Self::in_place(&path, mode),
+        if path.file_name().is_none() {
+            return Err(io::ErrorKind::InvalidFilename.into());
+        }
+        let beside = match replacement::Replacement::begin(&path, mode.unwrap_or(0o666)) {
+            Ok(beside) => beside,
+            Err(_) if before.is_some() => return Self::in_place(path, mode),
             Err(error) => return Err(error),
         };
-        let replacement = Self { out: BufWriter::new(out), moves: Some((temporary, path)) };
-        let file = replacement.out.get_ref();
         if let Some(before) = &before {
             // Only root can give it to whose it was.
-            let _ = fchown(file, Some(before.uid()), Some(before.gid()));
+            let _ = fchown(beside.file(), Some(before.uid()), Some(before.gid()));
         }
         if let Some(permissions) = mode.map(Permissions::from_mode).or(before.map(|before| before.permissions())) {
-            file.set_permissions(permissions)?;
+            beside.file().set_permissions(permissions)?;
         }
-        Ok(replacement)
+        Ok(Self { out: BufWriter::new(Place::Beside(beside)), path })
     }
 
-    fn in_place(path: &Path, mode: Option<u32>) -> io::Result<Self> {
-        let out = OpenOptions::new().write(true).truncate(true).open(path)?;
+    fn in_place(path: PathBuf, mode: Option<u32>) -> io::Result<Self> {
+        let out = OpenOptions::new().write(true).truncate(true).open(&path)?;
         if let Some(mode) = mode.filter(|_| out.metadata().is_ok_and(|metadata| metadata.is_file())) {
             out.set_permissions(Permissions::from_mode(mode))?;
         }
-        Ok(Self { out: BufWriter::new(out), moves: None })
+        Ok(Self { out: BufWriter::new(Place::There(out)), path })
     }
 
     /// It is whole, and takes its place.
     pub(super) fn finish(mut self) -> io::Result<()> {
         self.out.flush()?;
-        if let Some((temporary, path)) = &self.moves {
-            self.out.get_ref().sync_all()?;
-            match fs::rename(temporary, path) {
-                // A file that is mounted by itself can be written, and not replaced.
-                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => drop(fs::copy(temporary, path)?),
-                renamed => {
-                    renamed?;
-                    self.moves = None;
-                }
+        let Place::Beside(beside) = self.out.get_mut() else { return Ok(()) };
+        match (beside.finish(), beside.temporary()) {
+            // A file that is mounted by itself can be written, and not replaced.
+            (Err(error), Some(temporary)) if error.kind() == io::ErrorKind::ResourceBusy => {
+                fs::copy(temporary, &self.path).map(drop)
             }
+            (finished, _) => finished,
         }
-        Ok(())
     }
 }
 
@@ -91,10 +93,20 @@ fn behind_links(path: &Path) -> PathBuf {
     }
 }
 
-fn random() -> io::Result<u32> {
-    let mut random = [0_u8; 4];
-    getrandom::fill(&mut random).map_err(io::Error::other)?;
-    Ok(u32::from_ne_bytes(random))
+impl Write for Place {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Beside(beside) => beside.write(bytes),
+            Self::There(file) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Beside(beside) => beside.flush(),
+            Self::There(file) => file.flush(),
+        }
+    }
 }
 
 impl Write for Replacement {
@@ -104,14 +116,6 @@ impl Write for Replacement {
 
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
-    }
-}
-
-impl Drop for Replacement {
-    fn drop(&mut self) {
-        if let Some((temporary, _)) = &self.moves {
-            let _ = fs::remove_file(temporary);
-        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use crate::strict::file;
+use crate::strict::{file, replacement};
 
 /// The file of the names, in the state directory.
 const NAMES_FILE: &str = "mcp-names.json";
@@ -59,7 +59,7 @@ impl NameBook {
             return;
         }
         let written = serde_json::to_vec(&names).map_err(io::Error::from);
-        if let Err(error) = written.and_then(|content| file::replace(&self.file, &content)) {
+        if let Err(error) = written.and_then(|content| replacement::replace(&self.file, &content, 0o600)) {
             let file = self.file.display();
             tracing::warn!(%error, %file, "names of MCP tools are not kept");
         }

@@ -1,9 +1,9 @@
 //! Ids of legacy sessions. An id holds all that is to be known of its session, under a MAC, so that a session costs no
 //! memory and outlives the daemon: after "session not found" some clients never work again.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 
 use super::capabilities::Capabilities;
 use crate::jsonrpc::Version;
+use crate::strict::replacement;
 
 /// The file of the key, in the state directory.
 const KEY_FILE: &str = "mcp-sessions.key";
@@ -94,7 +95,7 @@ impl SessionKey {
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let key = Self::random()?;
-                if let Err(error) = keep(&file, &key.0) {
+                if let Err(error) = replacement::replace(&file, &key.0, 0o600) {
                     let file = file.display();
                     tracing::warn!(%error, %file, "MCP sessions end with the daemon: their key is not kept");
                 }
@@ -172,15 +173,6 @@ impl std::fmt::Debug for SessionKey {
     }
 }
 
-/// The file appears whole or not at all.
-fn keep(file: &Path, key: &[u8; 32]) -> io::Result<()> {
-    let temporary = file.with_extension("new");
-    let mut open = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
-    open.write_all(key)?;
-    open.sync_all()?;
-    fs::rename(&temporary, file)
-}
-
 fn seconds(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
@@ -192,6 +184,7 @@ fn digest(text: &str) -> [u8; 8] {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     use proptest::prelude::*;

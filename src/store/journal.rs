@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 pub(super) use self::frames::{JournalContent, JournalDamage};
 use super::file_identity::FileIdentity;
 use crate::store::Durability;
+use crate::strict::replacement;
 use crate::timing::Execution;
 
 /// What the file of any version begins with.
@@ -94,10 +95,7 @@ impl Journal {
         self.file.write_all_at(MAGIC, 0)?;
         self.end = START;
         self.file.sync_all()?;
-        match path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
-            Some(directory) => File::open(directory)?.sync_all(),
-            None => Ok(()),
-        }
+        replacement::sync_directory_of(path)
     }
 
     /// Is it still the file at its path?

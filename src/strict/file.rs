@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, Metadata, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -78,16 +78,6 @@ pub fn read_with_metadata(path: &Path, limit: usize) -> io::Result<(Vec<u8>, Met
     let mut content = Vec::with_capacity(limit.min(metadata.len() as usize) + 1);
     file.take(limit as u64 + 1).read_to_end(&mut content)?;
     Ok((content, metadata))
-}
-
-/// Writes a file that is its owner's alone, whole or not at all.
-pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut fresh = path.as_os_str().to_owned();
-    fresh.push(".new");
-    let mut written = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
-    written.write_all(content)?;
-    written.sync_data()?;
-    fs::rename(&fresh, path)
 }
 
 fn regular(metadata: &Metadata) -> io::Result<()> {

@@ -73,7 +73,7 @@ impl Kept {
             DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(unusable)?;
         }
         let content = serde_json::to_vec(self).map_err(|error| unusable(error.into()))?;
-        crate::strict::file::replace(&file, &content).map_err(unusable)
+        crate::strict::replacement::replace(&file, &content, 0o600).map_err(unusable)
     }
 }
 

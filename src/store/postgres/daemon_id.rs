@@ -5,6 +5,7 @@ use std::{fs, io};
 
 use super::group::Incarnation;
 use super::spool::SpoolError;
+use crate::strict::replacement;
 
 /// Where a directory keeps which daemon it is.
 const NAME: &str = "daemon.id";
@@ -30,8 +31,6 @@ pub(super) fn daemon_of(directory: &Path) -> Result<Incarnation, SpoolError> {
     }
     let daemon = Incarnation::random()?;
     // As a whole or not at all: half a name would be another daemon's.
-    let scratch = path.with_extension("new");
-    fs::write(&scratch, format!("{}\n", daemon.to_hex())).map_err(failed)?;
-    fs::rename(&scratch, &path).map_err(failed)?;
+    replacement::replace(&path, format!("{}\n", daemon.to_hex()).as_bytes(), 0o666).map_err(failed)?;
     Ok(daemon)
 }

@@ -14,6 +14,7 @@ use super::{Options, Sqlite, open};
 use crate::store::memories::{Imported, Memories, MemoryError};
 use crate::store::projection::CountedKey;
 use crate::store::{Settings, Store, StoreError};
+use crate::strict::replacement;
 use crate::timing::{Execution, Predicted};
 
 use super::source::{ChoiceRow, SourceCounts, SourceError, SqliteSource, ToldKey, TrailRow, TurnRow};
@@ -215,12 +216,11 @@ impl SqliteTarget {
         drop(connection);
         let failed = |source| TargetError::Io { path: path.clone(), source };
         fs::File::open(&options.path).and_then(|file| file.sync_all()).map_err(failed)?;
-        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
-        let owner = fs::metadata(directory).map_err(failed)?;
+        let owner = fs::metadata(replacement::directory_of(&path)).map_err(failed)?;
         // Who may do so has the daemon's user read it; who may not is that user, or nobody can help it.
         let _ = chown(&options.path, Some(owner.uid()), Some(owner.gid()));
         fs::rename(&options.path, &path).map_err(failed)?;
-        fs::File::open(directory).and_then(|file| file.sync_all()).map_err(failed)?;
+        replacement::sync_directory_of(&path).map_err(failed)?;
         fs::remove_dir_all(&scratch).map_err(|source| TargetError::Io { path: scratch, source })
     }
 }
