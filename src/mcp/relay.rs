@@ -53,7 +53,7 @@ use super::own::ToolResult;
 use super::request::{McpCaller, McpRequest, MessageSink, RpcAnswer, complete};
 use super::sealed::{GoodFor, RoundState};
 use crate::access::Scope;
-use crate::jsonrpc::{Era, Members, meta, object};
+use crate::jsonrpc::{Era, Members, canonical, meta, object};
 use crate::text::head::head;
 use crate::upstream::{OnTimeout, ServerEvent};
 
@@ -185,7 +185,7 @@ impl Mcp {
             tenant: Arc::clone(&owner.tenant),
             session: session.clone(),
             tool: Arc::clone(&wanted.tool.name),
-            arguments: wanted.arguments.as_deref().map_or_else(|| "{}".to_owned(), outgoing::canonical),
+            arguments: wanted.arguments.as_deref().map_or_else(|| "{}".to_owned(), canonical),
         });
         let (is_found, search, most) = match wanted.way {
             CallWay::Direct => (false, None, None),

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::listed::ListedTool;
 use super::settings::{OnChange, PinPolicy};
+use crate::jsonrpc::canonical;
+use crate::jsonrpc::object::{self, Change};
 use crate::sum::Sum;
 
 /// What of a definition an approval is of.
@@ -35,20 +36,9 @@ pub(super) struct Settled {
 
 /// SHA-256 of what an approval is of, the same for any order of keys and any space.
 pub(super) fn sum(definition: &RawValue) -> String {
-    let value: Value = serde_json::from_str(definition.get()).unwrap_or_default();
-    let kept = PINNED.iter().filter_map(|key| Some(((*key).to_owned(), value.get(*key)?.clone())));
-    Sum::of(canonical(Value::Object(kept.collect())).to_string().as_bytes()).to_string()
-}
-
-fn canonical(value: Value) -> Value {
-    match value {
-        Value::Array(items) => items.into_iter().map(canonical).collect(),
-        Value::Object(map) => {
-            let sorted: BTreeMap<String, Value> = map.into_iter().map(|(key, value)| (key, canonical(value))).collect();
-            Value::Object(sorted.into_iter().collect())
-        }
-        other => other,
-    }
+    let change = |key: &str, _: &RawValue| if PINNED.contains(&key) { Change::Keep } else { Change::Remove };
+    let pinned = object::rewrite(definition, change, &[]).map_or_else(|_| "{}".to_owned(), |pinned| canonical(&pinned));
+    Sum::of(pinned.as_bytes()).to_string()
 }
 
 /// Holds what a server offers to what was approved.
@@ -104,6 +94,25 @@ mod tests {
         for other in [r#""title":"t""#, r#""description":"d""#, r#""annotations":{}"#, r#""outputSchema":{}"#] {
             same(r#"{"name":"a"}"#, &format!(r#"{{"name":"a",{other}}}"#), false);
         }
+    }
+
+    #[test]
+    fn sums_that_are_kept_hold() {
+        let check = |definition: &str, canonical: &str| {
+            assert_eq!(sum(&raw(definition)), Sum::of(canonical.as_bytes()).to_string(), "{definition}");
+        };
+        check(
+            r#"{ "name":"a\/b", "title":"\u00e4", "inputSchema":{"z":[1.50, {"y":-0,"x":1E5}],"a":null}, "_meta":{}}"#,
+            r#"{"inputSchema":{"a":null,"z":[1.50,{"x":1e+5,"y":-0}]},"name":"a/b","title":"ä"}"#,
+        );
+        check(r#"{"name":"a","name":"b","annotations":{"x":1,"x":2}}"#, r#"{"annotations":{"x":2},"name":"b"}"#);
+        check("[]", "{}");
+    }
+
+    #[test]
+    fn what_is_no_unicode_is_pinned_too() {
+        let of = |text: &str| sum(&raw(&format!(r#"{{"name":"a","description":"\ud800 {text}"}}"#)));
+        assert_ne!(of("adds"), of("removes"));
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! `almanacd memory import`: lines are read and checked before any is sent, and those of before brought up to date.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::mem;
 use std::path::Path;
 
+use serde_json::value::to_raw_value;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use uuid::{Builder, Uuid, Version};
@@ -17,6 +18,7 @@ use crate::cli::memory_door::MemoryDoor;
 use crate::cli::output::Output;
 use crate::cli::{CliError, Exit, block_on};
 use crate::engine::memory::{Archived, RecallError};
+use crate::jsonrpc::canonical;
 use crate::memory::Kind;
 use crate::memory::field::{Moment, rfc3339};
 use crate::memory::legacy::Importer;
@@ -92,7 +94,7 @@ fn check(value: &Value) -> Vec<String> {
 fn identify(lines: &mut [(usize, Value)]) {
     let mut before: HashMap<[u8; 16], u64> = HashMap::new();
     for (_, value) in lines {
-        let text = sorted(value).to_string();
+        let text = canonical_text(value);
         let Some(line) = value.as_object_mut().filter(|line| !line.contains_key("id")) else { continue };
         let text = digest(&[text.as_bytes()]);
         let count = before.entry(text).or_default();
@@ -102,16 +104,9 @@ fn identify(lines: &mut [(usize, Value)]) {
     }
 }
 
-/// The same with keys in order, as whoever writes the file anew may not keep theirs.
-fn sorted(value: &Value) -> Value {
-    match value {
-        Value::Object(map) => {
-            let map: BTreeMap<&String, Value> = map.iter().map(|(key, value)| (key, sorted(value))).collect();
-            Value::Object(map.into_iter().map(|(key, value)| (key.clone(), value)).collect())
-        }
-        Value::Array(values) => Value::Array(values.iter().map(sorted).collect()),
-        other => other.clone(),
-    }
+/// The same for any order of keys, as whoever writes the file anew may not keep theirs.
+fn canonical_text(value: &Value) -> String {
+    canonical(&to_raw_value(value).expect("a value is JSON"))
 }
 
 /// Is it an id that a line was given here?

@@ -1,4 +1,4 @@
-//! The parameters of a call as its server gets them, and as two calls are compared.
+//! The parameters of a call as its server gets them.
 
 use serde_json::value::RawValue;
 
@@ -53,48 +53,6 @@ pub(super) fn passed_on(params: &RawValue) -> Result<Box<RawValue>, NoObject> {
     }
 }
 
-/// The same text for any order of keys and any space; numbers and texts stay as they are written.
-pub(super) fn canonical(json: &RawValue) -> String {
-    let mut text = String::with_capacity(json.get().len());
-    write(json, &mut text);
-    text
-}
-
-fn write(json: &RawValue, text: &mut String) {
-    let list = |json: &RawValue| {
-        serde_json::from_str::<Vec<&RawValue>>(json.get())
-            .ok()
-            .map(|items| items.into_iter().map(ToOwned::to_owned).collect::<Vec<Box<RawValue>>>())
-    };
-    if let Ok(members) = Members::read(json) {
-        let mut members: Vec<(&str, &RawValue)> = members.iter().collect();
-        members.sort_by_key(|(name, _)| *name);
-        text.push('{');
-        for (place, (name, value)) in members.into_iter().enumerate() {
-            if place > 0 {
-                text.push(',');
-            }
-            text.push_str(&serde_json::Value::from(name).to_string());
-            text.push(':');
-            write(value, text);
-        }
-        text.push('}');
-    } else if let Some(items) = list(json) {
-        text.push('[');
-        for (place, item) in items.iter().enumerate() {
-            if place > 0 {
-                text.push(',');
-            }
-            write(item, text);
-        }
-        text.push(']');
-    } else if let Some(string) = object::text(json) {
-        text.push_str(&serde_json::Value::from(&*string).to_string());
-    } else {
-        text.push_str(json.get());
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,16 +76,5 @@ mod tests {
         let params = raw(r#"{"name":"call_tool","arguments":{"name":"a_t"},"_meta":{"progressToken":1,"a":2}}"#);
         let sent = found(Some(params), "t", Some(raw(r#"{"n": 123456789012345678901}"#))).unwrap();
         assert_eq!(sent.get(), r#"{"name":"t","arguments":{"n": 123456789012345678901},"_meta":{"a":2}}"#);
-    }
-
-    #[test]
-    fn the_same_arguments_are_one_text() {
-        let same = |one: &str, other: &str, expected: bool| {
-            assert_eq!(canonical(raw(one)) == canonical(raw(other)), expected, "{one} {other}");
-        };
-        same(r#"{"a":1,"b":[1, {"c":"x","d":null}]}"#, r#"{ "b" : [1,{"d":null,"c":"\u0078"}],"a":1 }"#, true);
-        same(r#"{"a":100000000000000000001}"#, r#"{"a":100000000000000000002}"#, false);
-        same("[1,2]", "[2,1]", false);
-        same(r#""1""#, "1", false);
     }
 }
