@@ -79,11 +79,6 @@ impl Scanner {
         }
     }
 
-    /// How documents are read.
-    pub fn options(&self) -> &LoadOptions {
-        &self.options
-    }
-
     /// Changes how documents are read; with the next scan.
     pub fn set_options(&mut self, mut options: LoadOptions) {
         options.make_absolute();
@@ -125,15 +120,6 @@ impl Scanner {
                 self.records.insert(Place { root, ..place }, record);
             }
         }
-    }
-
-    pub fn current(&self) -> &Loaded {
-        &self.current
-    }
-
-    /// Directories to watch, as of the last scan.
-    pub fn directories(&self) -> &Directories {
-        &self.directories
     }
 
     /// Brings the catalog up to date with the disk. `arm` is called with the directories before any file is read, so
@@ -526,7 +512,7 @@ mod tests {
         let options = LoadOptions { roots, is_search_path: true, ..LoadOptions::directory("") };
         let mut scanner = Scanner::new(options);
         assert_eq!(codes(scanner.scan(|_| ())), []);
-        assert!(!scanner.is_blind() && scanner.directories().contains_key(etc.parent().unwrap()));
+        assert!(!scanner.is_blind() && scanner.directories.contains_key(etc.parent().unwrap()));
         fs::create_dir(&etc).unwrap();
         fs::write(etc.join("a.yaml"), document("a", "etc")).unwrap();
         assert_eq!(scanner.scan(|_| ()).catalog.get("a").unwrap().document().title, "etc");

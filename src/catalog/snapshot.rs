@@ -6,7 +6,6 @@ use std::sync::Arc;
 use imbl::OrdMap;
 
 use super::Entry;
-use super::entry::{Facet, FacetFilter};
 use super::table::NameTable;
 
 /// All tools at one moment.
@@ -47,12 +46,6 @@ impl Catalog {
     /// A hash of the content; equal for equal sets of documents, whatever files they stand in.
     pub fn hash(&self) -> String {
         format!("{:032x}", self.hash)
-    }
-
-    /// Tools that have the facet, by name.
-    pub fn having(&self, facet: Facet, value: &str) -> impl Iterator<Item = &Arc<Entry>> {
-        let wanted = FacetFilter::new(facet, value);
-        self.iter().filter(move |entry| entry.has(&wanted))
     }
 
     /// The same catalog with `entry` in it, in place of one of the same name.

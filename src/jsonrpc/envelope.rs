@@ -153,14 +153,6 @@ impl<'a> Envelope<'a> {
             Err(error) => Err(MessageError::Syntax(error)),
         }
     }
-
-    /// What is asked or told; nothing of an answer.
-    pub fn method(&self) -> Option<&str> {
-        match self {
-            Self::Request { method, .. } | Self::Notification { method, .. } => Some(method),
-            Self::Response { .. } => None,
-        }
-    }
 }
 
 impl<'a> RawEnvelope<'a> {

@@ -29,10 +29,6 @@ pub enum LibraryFault {
 }
 
 impl LibraryFault {
-    /// All labels, for metrics.
-    pub const LABELS: [&'static str; 8] =
-        ["timeout", "slow_start", "crash", "protocol", "oversized", "broken", "refused", "spawn"];
-
     /// The label on metrics and in logs.
     pub fn label(&self) -> &'static str {
         match self {

@@ -173,15 +173,6 @@ impl Turns {
         let used = sessions.filter_map(|name| Some((name.1.clone(), self.by_name.get(name)?.1.used)));
         used.filter(|(_, used)| used.turns > 0).take(most).collect()
     }
-
-    /// How many sessions there are.
-    pub fn len(&self) -> usize {
-        self.by_name.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.by_name.is_empty()
-    }
 }
 
 impl Turn {
@@ -452,12 +443,12 @@ mod tests {
         for session in 0..MAX_SESSIONS {
             turns.set("t", &session.to_string(), Turn::default());
         }
-        assert_eq!(turns.len(), MAX_SESSIONS);
+        assert_eq!(turns.by_name.len(), MAX_SESSIONS);
         assert!(turns.get("t", "first").is_none());
         assert!(turns.get("t", "0").is_some());
         turns.forget("u", "0");
         turns.forget("t", "1");
-        assert_eq!((turns.len(), turns.by_age.len()), (MAX_SESSIONS - 1, MAX_SESSIONS - 1));
+        assert_eq!((turns.by_name.len(), turns.by_age.len()), (MAX_SESSIONS - 1, MAX_SESSIONS - 1));
         assert!(turns.get("t", "0").is_some() && turns.get("t", "1").is_none());
     }
 }

@@ -142,6 +142,7 @@ impl<T> Acknowledged<T> {
     }
 
     /// Waits for it on a thread that may block.
+    #[cfg(test)]
     pub fn durable_blocking(self) -> Result<T, MemoryError> {
         self.0.blocking_recv().map_err(|_| StoreError::Closed)?
     }

@@ -118,11 +118,6 @@ impl Transitions {
         (self.repeats as f64 + 1.0) / (self.calls as f64 + 3.0)
     }
 
-    /// Trails that are held.
-    pub fn len(&self) -> usize {
-        self.prefixes.len()
-    }
-
     pub fn is_empty(&self) -> bool {
         self.prefixes.is_empty()
     }
@@ -199,7 +194,7 @@ pub(super) mod tests {
             let prefix = Prefix { before: None, last: format!("t{tick}") };
             transitions.put(&Transition { prefix, followers: followers.clone().into(), tick });
         }
-        assert_eq!(transitions.len(), MAX_PREFIXES);
+        assert_eq!(transitions.prefixes.len(), MAX_PREFIXES);
         assert!(transitions.after("t1").is_none() && transitions.after("t2").is_some());
         assert_eq!(transitions.most_frequent(3).collect::<Vec<_>>(), [("next", 1.0)]);
     }

@@ -335,9 +335,4 @@ impl Remaining {
     pub fn timeout_probability(&self, limit_ms: u64) -> f64 {
         if self.elapsed_ms > limit_ms { 1.0 } else { timeout_probability(&self.whole, limit_ms) }
     }
-
-    /// The distribution of the whole call, what has elapsed included.
-    pub fn distribution(&self) -> &Distribution {
-        &self.whole
-    }
 }

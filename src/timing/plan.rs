@@ -122,11 +122,6 @@ impl Plan {
         self.fleet_samples
     }
 
-    /// The distribution of the total.
-    pub fn distribution(&self) -> &Distribution {
-        &self.distribution
-    }
-
     /// P05, P50, P90 and P95 of the total, in ms.
     pub fn quantiles_ms(&self) -> [u64; 4] {
         self.quantiles.whole_ms()

@@ -65,9 +65,6 @@ pub enum DatabaseFault {
     Record(String),
     #[error("an idempotency key of these records was used for another body")]
     KeyReused,
-    /// A memory has something that no daemon wrote.
-    #[error("the memory `{0}` is damaged")]
-    Damaged(String),
     #[error("there is no partition for this month")]
     NoPartition,
     #[error("the database server refuses ({code}): {message}")]

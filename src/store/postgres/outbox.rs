@@ -5,7 +5,6 @@
 
 use std::collections::VecDeque;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::address::DatabaseAddress;
@@ -81,8 +80,8 @@ pub enum GroupKept {
     AtDatabase { told: Vec<i64> },
     /// In this machine's journal, as was asked for.
     InJournal,
-    /// In this machine's journal alone, for this reason.
-    InJournalAlone(Arc<str>),
+    /// In this machine's journal alone, since the database cannot be reached.
+    InJournalAlone,
     /// Nowhere: the server refuses one of them for what it is.
     Refused(DatabaseFault),
 }
@@ -197,8 +196,7 @@ impl Outbox {
             return Err(fault.into());
         }
         self.spool.flush()?;
-        let reason: Arc<str> = fault.to_string().into();
-        kept.resize_with(sizes.len(), || GroupKept::InJournalAlone(Arc::clone(&reason)));
+        kept.resize_with(sizes.len(), || GroupKept::InJournalAlone);
         Ok(Taken { first, groups: kept })
     }
 

@@ -20,16 +20,6 @@ pub enum PasswordFileError {
     Exposed(PathBuf),
 }
 
-/// The password that is all of a file, as a service manager hands it on; a line's end is none of it.
-///
-/// # Errors
-/// If the file cannot be read, or others can read it.
-pub fn read_password(file: &Path) -> Result<Password, PasswordFileError> {
-    let text = read(file)?;
-    let line = text.strip_suffix('\n').unwrap_or(&text);
-    Ok(Password::new(line.strip_suffix('\r').unwrap_or(line)))
-}
-
 /// The password for a host: what the address says itself, else what its file has, else none.
 pub(super) fn password_for(
     address: &DatabaseAddress,
@@ -136,23 +126,5 @@ mod tests {
         assert_eq!(find(&without.or_password_file(Some(path.clone()))).unwrap(), Some(Password::new("p")));
         fs::remove_file(&path).unwrap();
         assert!(matches!(find(&address("")), Err(PasswordFileError::Unreadable(..))));
-    }
-    #[test]
-    fn a_file_may_be_the_password() {
-        let directory = tempfile::TempDir::new().unwrap();
-        let path = directory.path().join("credential");
-        let check = |content: &str, expected: &str| {
-            fs::write(&path, content).unwrap();
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o400)).unwrap();
-            assert_eq!(read_password(&path).unwrap(), Password::new(expected), "{content:?}");
-            fs::remove_file(&path).unwrap();
-        };
-        check("secret", "secret");
-        check("secret\n", "secret");
-        check(" s:e\\c \r\n", " s:e\\c ");
-        assert!(matches!(read_password(&path), Err(PasswordFileError::Unreadable(..))));
-        fs::write(&path, "secret").unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
-        assert!(matches!(read_password(&path), Err(PasswordFileError::Exposed(_))));
     }
 }

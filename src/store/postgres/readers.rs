@@ -122,8 +122,5 @@ impl LentSession<'_> {
 
 /// What whoever asked is told.
 pub(super) fn unavailable(fault: &DatabaseFault) -> StoreError {
-    match fault {
-        DatabaseFault::Damaged(id) => StoreError::Damaged(id.clone()),
-        fault => StoreError::Unavailable(fault.to_string()),
-    }
+    StoreError::Unavailable(fault.to_string())
 }

@@ -328,7 +328,7 @@ impl PostgresSide {
         let told_elsewhere = match kept {
             GroupKept::AtDatabase { told } => told,
             GroupKept::InJournal => Vec::new(),
-            GroupKept::InJournalAlone(_) => {
+            GroupKept::InJournalAlone => {
                 degraded = Some(SPOOLING.into());
                 Vec::new()
             }

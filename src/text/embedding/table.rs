@@ -10,7 +10,7 @@
 //! of two.
 
 use super::vector::Nibbles;
-use super::{DIMENSIONS, DOCUMENT_PIECES, Pool, QUERY_PIECES, Vector, wordpiece};
+use super::{DIMENSIONS, Pool, Vector, wordpiece};
 
 const MAGIC: &[u8; 16] = b"ALMANAC-EMBED-1\n";
 const VACANT: u16 = u16::MAX;
@@ -95,14 +95,10 @@ impl Table {
         count == 1 && word.len() > 1
     }
 
-    /// What a message means, by its first [`QUERY_PIECES`].
+    /// What a message means, by its first [`super::QUERY_PIECES`].
+    #[cfg(test)]
     pub fn embed(&self, text: &str) -> Vector {
-        self.embed_weighted(text, QUERY_PIECES, |_| 1.0)
-    }
-
-    /// What a stored text means, by its first [`DOCUMENT_PIECES`].
-    pub fn embed_document(&self, text: &str) -> Vector {
-        self.embed_weighted(text, DOCUMENT_PIECES, |_| 1.0)
+        self.embed_weighted(text, super::QUERY_PIECES, |_| 1.0)
     }
 
     /// What the first `limit` pieces of `text` mean, each counting as `weight` says: finite and not negative, such as

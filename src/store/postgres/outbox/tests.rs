@@ -34,7 +34,7 @@ impl Outbox {
 }
 
 fn is_alone(taken: &Taken) -> bool {
-    matches!(taken.groups[..], [GroupKept::InJournalAlone(_)])
+    matches!(taken.groups[..], [GroupKept::InJournalAlone])
 }
 
 fn is_stored(taken: &Taken) -> bool {
