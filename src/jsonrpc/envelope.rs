@@ -260,6 +260,7 @@ fn push_line(text: &mut String, json: &str) {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use serde_json::{Value, json};
 
     use super::super::object::tests::value;
     use super::*;
@@ -345,6 +346,39 @@ mod tests {
         );
     }
 
+    /// An object with some of a message's members, right and wrong ones.
+    fn message() -> impl Strategy<Value = Value> {
+        use prop::option::of as some;
+        let texts = |all: &'static [&'static str]| prop::sample::select(all).prop_map(Value::from);
+        let payload = || prop_oneof![Just(json!(null)), Just(json!({"a": [1]})), Just(json!([])), Just(json!("x"))];
+        let id = prop_oneof![any::<u64>().prop_map(Value::from), "[a-zä\"\\\\]{0,3}".prop_map(Value::from), payload()];
+        let method = prop_oneof![8 => "[a-z/\"]{0,6}".prop_map(Value::from), 1 => payload()];
+        let version = prop_oneof![8 => texts(&["2.0"]), 1 => texts(&["1.0", ""]), 1 => payload()];
+        (some(version), some(id), some(method), some(payload()), some(payload()), some(payload())).prop_map(
+            |(version, id, method, params, result, error)| {
+                let names = ["jsonrpc", "id", "method", "params", "result", "error"];
+                let members = names.into_iter().zip([version, id, method, params, result, error]);
+                members.filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+            },
+        )
+    }
+
+    /// What the tree of a message is; nothing if it is none.
+    fn kind_of(message: &Value) -> Option<&'static str> {
+        let there = |name: &str| message.get(name).filter(|value| !value.is_null());
+        let has_id = there("id").is_some_and(|id| id.is_string() || id.is_number());
+        let is_valid =
+            message["jsonrpc"] == "2.0" && there("params").is_none_or(|params| params.is_object() || params.is_array());
+        match message.get("method") {
+            _ if !is_valid => None,
+            Some(method) if !method.is_string() => None,
+            Some(_) if has_id => Some("request"),
+            Some(_) => message.get("id").is_none().then_some("notification"),
+            None if there("error").is_some() => Some("error"),
+            None => (message.get("result").is_some() && has_id).then_some("result"),
+        }
+    }
+
     proptest! {
         #[test]
         fn a_payload_is_not_touched(value in value(), number: u64) {
@@ -360,10 +394,34 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_answered(json in prop::collection::vec(any::<u8>(), 0..200), cut in 0_usize..60) {
-            let _ = Envelope::read(&json, LIMITS);
-            let whole = br#"{"jsonrpc":"2.0","id":"\u00e4","method":"m","params":{"a":[1]}}"#;
-            let _ = Envelope::read(&whole[..cut.min(whole.len())], LIMITS);
+        fn a_message_is_what_its_tree_says(message in message()) {
+            let kind = shown(&message.to_string()).split(' ').next().map(str::to_owned);
+            let expected = kind_of(&message);
+            let is_refused = kind.as_deref() == Some("-32600");
+            prop_assert_eq!(kind.as_deref().filter(|_| !is_refused), expected, "{}", message);
+        }
+
+        #[test]
+        fn what_is_written_is_read_back(message in message()) {
+            let json = message.to_string();
+            if let Ok(read) = Envelope::read(json.as_bytes(), LIMITS) {
+                let written = match read {
+                    Envelope::Request { id, method, params } => Envelope::write_request(&id, &method, params),
+                    Envelope::Notification { method, params } => Envelope::write_notification(&method, params),
+                    Envelope::Response { id: Some(id), outcome: Ok(result) } => Envelope::write_result(&id, result),
+                    Envelope::Response { id, outcome: Ok(payload) | Err(payload) } => {
+                        Envelope::write_raw_error(id.as_ref(), payload.get())
+                    }
+                };
+                prop_assert_eq!(shown(&written), shown(&json));
+            }
+        }
+
+        #[test]
+        fn a_message_that_is_cut_off_is_none(message in message(), cut in 0.0..1.0_f64) {
+            let json = message.to_string();
+            let half = &json[..json.floor_char_boundary((json.len() as f64 * cut) as usize)];
+            prop_assert!(shown(half).starts_with("-32700 "), "{}", half);
         }
     }
 }

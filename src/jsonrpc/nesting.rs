@@ -59,6 +59,23 @@ mod tests {
         check("]]]][", 1);
     }
 
+    /// The most brackets that are open at once, byte by byte.
+    fn deepest(json: &[u8]) -> usize {
+        let (mut depth, mut deepest, mut is_text, mut is_escaped) = (0_usize, 0, false, false);
+        for byte in json {
+            match byte {
+                _ if is_escaped => is_escaped = false,
+                b'\\' if is_text => is_escaped = true,
+                b'"' => is_text = !is_text,
+                b'[' | b'{' if !is_text => depth += 1,
+                b']' | b'}' if !is_text => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            deepest = deepest.max(depth);
+        }
+        deepest
+    }
+
     proptest! {
         #[test]
         fn it_is_the_depth_of_the_tree(value in crate::jsonrpc::object::tests::value()) {
@@ -75,8 +92,8 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_answered(json in prop::collection::vec(any::<u8>(), 0..64), limit in 0_usize..8) {
-            let _ = is_deeper(&json, limit);
+        fn leaps_find_what_steps_find(json in r#"[\[\]{}"\\aé]{0,64}"#, limit in 0_usize..8) {
+            prop_assert_eq!(is_deeper(json.as_bytes(), limit), deepest(json.as_bytes()) > limit);
         }
     }
 }

@@ -235,9 +235,35 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_answered(body in prop::collection::vec(any::<u8>(), 0..300), content in any::<String>()) {
-            let _ = read(&body, &CANDIDATES);
-            let _ = read(&envelope(&content.into()), &CANDIDATES);
+        fn what_is_believed_is_believed_again(
+            names in prop::collection::vec("web_search|answer|[a-z_]{0,6}", 0..12),
+            text in "([a-z_ é\\n\u{202e}\u{7}]|answer|web_search){0,700}",
+        ) {
+            let content = json!({"ranked": names, "reasoning": text}).to_string();
+            let known = names.iter().filter(|name| CANDIDATES.contains(&name.as_str()));
+            match read(&envelope(&content.into()), &CANDIDATES) {
+                Ok(Heard { opinion, dropped }) => {
+                    prop_assert_eq!(dropped, names.len() - known.clone().count());
+                    prop_assert!(known.clone().all(|name| opinion.ranked.contains(name)));
+                    let places = opinion.ranked.iter().map(|name| names.iter().position(|other| other == name));
+                    prop_assert!(places.collect::<Vec<_>>().is_sorted_by(|one, next| one < next));
+                    let again = json!({"ranked": opinion.ranked, "reasoning": opinion.reasoning}).to_string();
+                    let again = read(&envelope(&again.into()), &CANDIDATES).unwrap();
+                    prop_assert_eq!(again, Heard { opinion, dropped: 0 });
+                }
+                Err(_) => prop_assert!(!names.is_empty() && known.count() == 0),
+            }
+        }
+
+        #[test]
+        fn half_an_answer_is_none(text in "[a-z\"\\\\{}]{0,20}", cut in 0.0..1.0_f64) {
+            let content = json!({"ranked": ["answer"], "reasoning": text}).to_string();
+            let whole = envelope(&content.clone().into());
+            let half = |whole: &[u8]| (whole.len() as f64 * cut) as usize;
+            prop_assert!(read(&whole, &CANDIDATES).is_ok());
+            prop_assert!(read(&whole[..half(&whole)], &CANDIDATES).is_err());
+            let content = &content[..half(content.as_bytes())];
+            prop_assert!(read(&envelope(&content.into()), &CANDIDATES).is_err());
         }
     }
 }

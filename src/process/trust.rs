@@ -125,10 +125,51 @@ mod tests {
         check(&format!("{USERS}+::::::\n"), "ann:x:1000:\n", None);
     }
 
+    const GROUP: u32 = 2;
+
+    /// Of a user: name, number, primary group.
+    type User = (String, u32, u32);
+
+    /// Of a group: number, members.
+    type Group = (u32, Vec<String>);
+
+    fn lists() -> impl Strategy<Value = (Vec<User>, Vec<Group>)> {
+        let user = ("[a-c]", 0_u32..4, 0_u32..4);
+        let group = (1_u32..4, prop::collection::vec("[a-d]", 0..3));
+        (prop::collection::vec(user, 0..5), prop::collection::vec(group, 0..4))
+    }
+
+    fn users_of(users: &[User]) -> String {
+        users.iter().map(|(name, number, group)| format!("{name}:x:{number}:{group}::/:/bin/sh\n")).collect()
+    }
+
+    fn groups_of(groups: &[Group]) -> String {
+        groups.iter().map(|(number, members)| format!("g:x:{number}:{}\n", members.join(","))).collect()
+    }
+
     proptest! {
         #[test]
-        fn any_lists_can_be_read(users in "[a-z0-9:,+\n ]{0,80}", groups in "[a-z0-9:,+\n ]{0,80}") {
-            nobody_else(1, 1, &users, &groups);
+        fn a_group_is_private_if_all_in_it_are_trusted((users, groups) in lists()) {
+            let trusted: Vec<_> = users.iter().filter(|(_, number, _)| [0, 1].contains(number)).collect();
+            let is_trusted = |member: &String| trusted.iter().any(|(name, ..)| name == member);
+            let is_listed = groups.iter().any(|(number, _)| *number == GROUP);
+            let is_primary = users.iter().any(|(_, number, group)| *group == GROUP && ![0, 1].contains(number));
+            let has_others = groups.iter().any(|(number, all)| *number == GROUP && !all.iter().all(is_trusted));
+            let found = nobody_else(GROUP, 1, &users_of(&users), &groups_of(&groups));
+            prop_assert_eq!(found.unwrap_or(false), is_listed && !is_primary && !has_others);
+            prop_assert_eq!(found.is_none(), !is_listed && !is_primary);
+        }
+
+        #[test]
+        fn a_line_that_is_not_understood_lets_nobody_be_trusted(
+            (users, groups) in lists(),
+            odd in "[a-z+]{0,3}(:[a-z+]{0,3}){0,2}|a:x:[a-z+]?:[0-9]?",
+            is_of_users: bool,
+        ) {
+            prop_assume!(!odd.trim().is_empty());
+            let (mut users, mut groups) = (users_of(&users), groups_of(&groups));
+            if is_of_users { users.push_str(&odd) } else { groups.push_str(&odd) }
+            prop_assert_ne!(nobody_else(GROUP, 1, &users, &groups), Some(true), "{}{}", users, groups);
         }
     }
 }

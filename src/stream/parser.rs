@@ -133,22 +133,39 @@ mod tests {
         assert_eq!(read[2].as_ref().unwrap_err().to_string(), "line 8: unknown type of chunk \"nope\"");
     }
 
+    /// The bytes cut at these places.
+    fn pieces<'b>(bytes: &'b [u8], cuts: &[usize]) -> Vec<&'b [u8]> {
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % bytes.len()).collect();
+        cuts.extend([0, bytes.len()]);
+        cuts.sort_unstable();
+        cuts.windows(2).map(|pair| &bytes[pair[0]..pair[1]]).collect()
+    }
+
     proptest! {
         #[test]
         fn cuts_change_nothing(cuts in proptest::collection::vec(0_usize..400, 0..6)) {
             for (protocol, text) in [(Protocol::DataV1, DATA), (Protocol::UiV1, EVENTS)] {
-                let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % text.len()).collect();
-                cuts.extend([0, text.len()]);
-                cuts.sort_unstable();
-                let chunks: Vec<&[u8]> = cuts.windows(2).map(|pair| &text.as_bytes()[pair[0]..pair[1]]).collect();
+                let chunks = pieces(text.as_bytes(), &cuts);
                 prop_assert_eq!(parse(protocol, &chunks), parse(protocol, &[text.as_bytes()]));
             }
         }
 
         #[test]
-        fn anything_is_survived(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-            for protocol in Protocol::ALL {
-                parse(protocol, &[&bytes]);
+        fn faulty_streams_are_read_alike_however_they_are_cut(
+            edits in proptest::collection::vec((0_usize..400, any::<u8>()), 0..8),
+            cuts in proptest::collection::vec(0_usize..400, 0..6),
+        ) {
+            for (protocol, text) in [(Protocol::DataV1, DATA), (Protocol::UiV1, EVENTS)] {
+                let mut bytes = text.as_bytes().to_vec();
+                for &(place, byte) in &edits {
+                    let place = place % bytes.len();
+                    bytes[place] = byte;
+                }
+                let whole = parse(protocol, &[&bytes]);
+                prop_assert_eq!(&parse(protocol, &pieces(&bytes, &cuts)), &whole);
+                let lines: Vec<u64> = whole.iter().filter_map(|read| Some(read.as_ref().err()?.line)).collect();
+                let most = 1 + bytes.iter().filter(|byte| matches!(byte, b'\n' | b'\r')).count();
+                prop_assert!(lines.is_sorted() && lines.iter().all(|line| (1..=most as u64).contains(line)));
             }
         }
     }

@@ -305,10 +305,74 @@ mod tests {
         })
     }
 
+    fn argument() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(json!(null)),
+            any::<bool>().prop_map(Value::from),
+            (-2_i8..4).prop_map(Value::from),
+            Just(json!(1.5)),
+            "[a-c]{0,3}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 16, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map("[a-c]", inner, 0..4)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    /// Schemas of keywords that are known here.
+    fn schema() -> impl Strategy<Value = Value> {
+        let kinds = ["object", "array", "string", "number", "integer", "boolean", "null"];
+        let kind = || prop::sample::select(kinds.to_vec());
+        let leaf = prop_oneof![
+            Just(json!(true)),
+            kind().prop_map(|kind| json!({"type": kind})),
+            prop::collection::btree_set(kind(), 1..3).prop_map(|kinds| json!({"type": kinds})),
+            prop::collection::vec(argument(), 1..4).prop_map(|all| json!({"enum": all})),
+            argument().prop_map(|only| json!({"const": only})),
+            (0_u8..3, 1_u8..4).prop_map(|(least, most)| json!({"minLength": least, "maxLength": most})),
+            (0_u8..3, 1_u8..4).prop_map(|(least, most)| json!({"minItems": least, "maxItems": most})),
+            (-2_i8..2, 0_i8..4).prop_map(|(least, most)| json!({"minimum": least, "maximum": most})),
+        ];
+        leaf.prop_recursive(3, 16, 3, |inner| {
+            let some = || prop::collection::vec(inner.clone(), 1..3);
+            let members = prop::collection::btree_map("[a-c]", inner.clone(), 0..3);
+            let rest = prop_oneof![Just(json!(false)), inner.clone()];
+            prop_oneof![
+                some().prop_map(|all| json!({"allOf": all})),
+                some().prop_map(|all| json!({"anyOf": all})),
+                inner.clone().prop_map(|each| json!({"items": each})),
+                (members, prop::collection::btree_set("[a-c]", 0..2), rest).prop_map(|(members, required, rest)| {
+                    json!({"properties": members, "required": required, "additionalProperties": rest})
+                }),
+            ]
+        })
+    }
+
     proptest! {
         #[test]
-        fn any_schema_is_borne(schema in value(), arguments in value()) {
-            let _ = faults(&schema, &arguments);
+        fn a_fault_is_of_a_value_that_is_there(
+            schema in prop_oneof![value(), schema()],
+            arguments in prop_oneof![value(), argument()],
+        ) {
+            let found = faults(&schema, &arguments);
+            prop_assert!(found.len() <= MAX_FAULTS);
+            for fault in found {
+                let (place, _) = fault.split_once(": ").unwrap();
+                prop_assert!(place == "/" || arguments.pointer(place).is_some(), "{} of {}", fault, arguments);
+            }
+        }
+
+        #[test]
+        fn what_is_told_is_wrong(schema in schema(), all in prop::collection::vec(argument(), 10)) {
+            let validator = jsonschema::validator_for(&schema).unwrap();
+            for arguments in all {
+                let told = faults(&schema, &arguments);
+                let fits = validator.is_valid(&arguments);
+                prop_assert_eq!(told.is_empty(), fits, "{} {}: {:?}", schema, arguments, told);
+            }
         }
     }
 }

@@ -139,8 +139,13 @@ mod tests {
         }
 
         #[test]
-        fn whatever_is_written_is_taken(text in r#"[\[\]{}",/*\\ na\n]{0,40}"#) {
-            plain(&text);
+        fn places_stay_and_what_is_plain_stays(text in r#"[\[\]{}",/*\\ naé\n]{0,40}"#) {
+            let found = plain(&text);
+            let lines = |text: &str| text.lines().map(|line| line.chars().count()).collect::<Vec<_>>();
+            prop_assert_eq!(lines(&found), lines(&text));
+            let is_kept = |(before, after): (char, char)| before == after || after == ' ';
+            prop_assert!(text.chars().zip(found.chars()).all(is_kept), "{}", found);
+            prop_assert_eq!(&plain(&found), &found);
         }
     }
 }
