@@ -5,7 +5,11 @@
 //! what was seen. Values that work (enums, defaults, patterns) stay as they are.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
+use std::fmt;
 
+use serde::de::Visitor;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::jsonrpc::object::{self, Change, Members};
@@ -26,7 +30,7 @@ const TEXTS: [&str; 4] = ["name", "title", "description", "$comment"];
 const VALUES: [&str; 5] = ["default", "const", "enum", "examples", "pattern"];
 
 /// A definition that cannot be taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unclean {
     #[error("is nested deeper than {MAX_DEPTH}")]
     TooDeep,
@@ -34,6 +38,12 @@ pub(super) enum Unclean {
     TooManyNodes,
     #[error("is no object")]
     NoObject,
+    /// Half a surrogate pair in a value that works: who reads it strictly loses the whole list.
+    #[error("has a text that is no Unicode")]
+    NoUnicode,
+    /// Readers differ in which of the two counts.
+    #[error("has the member `{0}` twice")]
+    Twice(String),
 }
 
 /// The definition without what is hidden, and how many texts had some.
@@ -63,23 +73,30 @@ impl Cleaner {
         match value.get().as_bytes().first() {
             Some(b'{') => self.object(value, depth),
             Some(b'[') => self.list(value, depth),
+            Some(b'"') if object::text(value).is_none() => Err(Unclean::NoUnicode),
             _ => Ok(None),
         }
     }
 
     fn object(&mut self, value: &RawValue, depth: usize) -> Result<Option<Box<RawValue>>, Unclean> {
         let members = Members::read(value).map_err(|_| Unclean::NoObject)?;
+        let mut names = HashSet::new();
+        if let Some((twice, _)) = members.iter().find(|(name, _)| !names.insert(*name)) {
+            return Err(Unclean::Twice(clean_text(twice).into_owned()));
+        }
         let mut changes = Vec::new();
         for (name, member) in members.iter() {
-            let text = if TEXTS.contains(&name) { object::text(member) } else { None };
-            changes.push(match text {
-                Some(text) => self.text(&text, name == "description" && depth == 0),
-                None if VALUES.contains(&name) => {
+            let is_text = TEXTS.contains(&name) && member.get().starts_with('"');
+            let is_cut = name == "description" && depth == 0;
+            changes.push(match object::text(member) {
+                Some(text) if is_text => self.text(&text, is_cut),
+                None if is_text => self.broken_text(member, is_cut)?,
+                _ if VALUES.contains(&name) => {
                     // Counted all the same.
                     self.value(member, depth + 1)?;
                     None
                 }
-                None => self.value(member, depth + 1)?.map(|value| value.get().to_owned()),
+                _ => self.value(member, depth + 1)?.map(|value| value.get().to_owned()),
             });
         }
         if changes.iter().all(Option::is_none) {
@@ -104,6 +121,15 @@ impl Cleaner {
         RawValue::from_string(text).map(Some).map_err(|_| Unclean::NoObject)
     }
 
+    /// A text with half a surrogate pair, as servers write it that cut between the two; with U+FFFD for it.
+    fn broken_text(&mut self, text: &RawValue, is_cut: bool) -> Result<Option<String>, Unclean> {
+        let Bytes(bytes) = serde_json::from_str(text.get()).map_err(|_| Unclean::NoUnicode)?;
+        let mended = String::from_utf8_lossy(&bytes);
+        self.cleaned += 1;
+        let cleaned = self.text(&mended, is_cut);
+        Ok(Some(cleaned.unwrap_or_else(|| serde_json::Value::from(&*mended).to_string())))
+    }
+
     fn text(&mut self, text: &str, is_cut: bool) -> Option<String> {
         let mut cleaned = clean_text(text);
         if is_cut && cleaned.len() > MAX_DESCRIPTION {
@@ -115,6 +141,27 @@ impl Cleaner {
         }
         self.cleaned += 1;
         Some(serde_json::Value::from(&*cleaned).to_string())
+    }
+}
+
+/// A JSON string as the bytes that it stands for, half a surrogate pair as three that are no UTF-8.
+struct Bytes(Vec<u8>);
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct BytesVisitor;
+        impl Visitor<'_> for BytesVisitor {
+            type Value = Bytes;
+
+            fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+                to.write_str("a text")
+            }
+
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Bytes, E> {
+                Ok(Bytes(bytes.to_owned()))
+            }
+        }
+        deserializer.deserialize_bytes(BytesVisitor)
     }
 }
 
@@ -215,6 +262,7 @@ mod tests {
             &format!(r#"{{"name":"a","description":"xy", {}"#, schema("z")),
             2,
         );
+        check(r#"{"description":"cut \ud83d","n":1}"#, "{\"description\":\"cut \u{fffd}\u{fffd}\u{fffd}\",\"n\":1}", 1);
         check(r#"{"anyOf":[{"title":"a\u0007"}, 1]}"#, r#"{"anyOf":[{"title":"a"},1]}"#, 1);
         let long = format!(r#"{{"description":"{}"}}"#, "ä".repeat(5000));
         check(&long, &format!(r#"{{"description":"{}"}}"#, "ä".repeat(4096)), 1);
@@ -229,6 +277,10 @@ mod tests {
         check(&format!("{{\"a\":{}{}}}", "[".repeat(80), "]".repeat(80)), Unclean::TooDeep);
         check(&format!("{{\"default\":[{}]}}", vec!["0"; 10_000].join(",")), Unclean::TooManyNodes);
         check("[]", Unclean::NoObject);
+        let twice = |name: &str| Unclean::Twice(name.to_owned());
+        check(r#"{"a":1,"a":2,"description":"x<!--y-->","title":"t"}"#, twice("a"));
+        check(r#"{"inputSchema":{"default":{"k":1,"k\u200b":0,"k":2}}}"#, twice("k"));
+        check(r#"{"inputSchema":{"enum":["\udfff"]}}"#, Unclean::NoUnicode);
     }
 
     proptest! {

@@ -176,17 +176,22 @@ fn items(items: Vec<Box<RawValue>>, defined: Defined, journal: &ServerLog) -> Ve
             journal.warn(&format!("lists something without `{key}`; it is left out"));
             continue;
         };
-        if keys.insert(name.clone())
-            && let Ok((json, _)) = hygiene::clean(&json)
-        {
-            // What it is asked for by works as it is.
-            let own = serde_json::Value::from(name.as_str()).to_string();
-            let change =
-                |member: &str, _: &RawValue| if member == key { Change::Set(own.clone()) } else { Change::Keep };
-            let json = if key == "name" { object::rewrite(&json, change, &[]).unwrap_or(json) } else { json };
-            let json = mending.mend(json, defined, &name);
-            taken.push(ListedItem { key: name, json: strip(json) });
+        if !keys.insert(name.clone()) {
+            continue;
         }
+        let json = match hygiene::clean(&json) {
+            Ok((json, _)) => json,
+            Err(error) => {
+                journal.warn(&format!("the definition of `{}` {error}; it is left out", hygiene::clean_text(&name)));
+                continue;
+            }
+        };
+        // What it is asked for by works as it is.
+        let own = serde_json::Value::from(name.as_str()).to_string();
+        let change = |member: &str, _: &RawValue| if member == key { Change::Set(own.clone()) } else { Change::Keep };
+        let json = if key == "name" { object::rewrite(&json, change, &[]).unwrap_or(json) } else { json };
+        let json = mending.mend(json, defined, &name);
+        taken.push(ListedItem { key: name, json: strip(json) });
     }
     mending.tell(journal);
     taken
