@@ -137,15 +137,16 @@ mod tests {
         Report { trigger, outcome: ReloadOutcome::Changed, loaded, took: Duration::ZERO, whole: true, polling: None }
     }
 
+    fn save(directory: &std::path::Path, name: &str) {
+        let rest =
+            "title: Lighthouses\ndescription: d\ncategory: test\ncapabilities: []\nkeywords: []\nuse_cases: []\n";
+        fs::write(directory.join(name).with_extension("yaml"), format!("name: {name}\n{rest}")).unwrap();
+    }
+
     #[test]
     fn a_save_is_published_while_the_index_is_made_and_found_after() {
         let directory = tempfile::TempDir::new().unwrap();
-        let save = |name: &str| {
-            let rest =
-                "title: Lighthouses\ndescription: d\ncategory: test\ncapabilities: []\nkeywords: []\nuse_cases: []\n";
-            let text = format!("name: {name}\n{rest}");
-            fs::write(directory.path().join(name).with_extension("yaml"), text).unwrap();
-        };
+        let save = |name: &str| save(directory.path(), name);
         let engine = Arc::new(Engine::new());
         let metrics = Arc::new(Metrics::new().unwrap());
         let mut publisher = Publisher::new(Arc::clone(&engine), metrics, None, None);
@@ -167,5 +168,27 @@ mod tests {
         save("fourth");
         publisher.publish(&mut report(Trigger::Request, directory.path()));
         assert_eq!(engine.selector(&engine.generation()).index().len(), 4, "who asks for a reload finds all of it");
+    }
+    #[test]
+    fn the_first_index_is_that_of_the_latest_catalog() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let save = |name: &str| save(directory.path(), name);
+        let engine = Arc::new(Engine::new());
+        let mut publisher = Publisher::new(Arc::clone(&engine), Arc::new(Metrics::new().unwrap()), None, None);
+        save("first");
+        publisher.publish(&mut report(Trigger::Start, directory.path()));
+        let first = Arc::clone(&engine.generation());
+        let making = engine.qualifier.hold_making();
+        std::thread::scope(|scope| {
+            let asked = scope.spawn(|| engine.selector(&first).index().len());
+            save("second");
+            scope.spawn(|| publisher.publish(&mut report(Trigger::Request, directory.path())));
+            while engine.generation().number() == first.number() {
+                yield_now();
+            }
+            drop(making);
+            asked.join().unwrap();
+        });
+        assert_eq!(engine.selector(&engine.generation()).index().len(), 2);
     }
 }

@@ -43,6 +43,8 @@ const ANALYSED_AT_ONCE: usize = 512;
 pub(super) struct Qualifier {
     /// Made when it is first asked for, and kept up with the catalog from then on.
     selector: ArcSwapOption<Selector>,
+    /// The generation that was published last, as far as the selector was told.
+    latest: ArcSwapOption<Generation>,
     /// Held while a selector is made. Choices of earlier days, until there is one to learn them with.
     making: Mutex<Vec<ChoiceNote>>,
     settings: ArcSwap<qualify::Settings>,
@@ -109,8 +111,11 @@ impl Qualifier {
         self.selector.load().as_ref().map(|selector| selector.index().len())
     }
 
+    /// Makes the selector of this generation, or of a later one that was published meanwhile.
     fn make(&self, generation: &Generation) -> Arc<Selector> {
         let mut earlier = self.making.lock();
+        let latest = self.latest.load_full().filter(|latest| latest.number() > generation.number());
+        let generation = latest.as_deref().unwrap_or(generation);
         if let Some(made) = self.selector.load_full().filter(|selector| is_of(selector, generation)) {
             return made;
         }
@@ -127,7 +132,14 @@ impl Qualifier {
     }
 
     /// Makes a new selector if there is one that is no longer that of the generation.
-    pub(super) fn renew(&self, generation: &Generation) {
+    pub(super) fn renew(&self, generation: &Arc<Generation>) {
+        {
+            // The first, if it is being made, may be that of an earlier one; and a later one may have been told.
+            let _making = self.making.lock();
+            if self.latest.load().as_ref().is_none_or(|latest| latest.number() <= generation.number()) {
+                self.latest.store(Some(Arc::clone(generation)));
+            }
+        }
         if self.selector.load().as_ref().is_some_and(|selector| !is_of(selector, generation)) {
             self.make(generation);
         }
