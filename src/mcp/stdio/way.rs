@@ -1,10 +1,9 @@
 //! The way to a daemon: connections that are kept for the next message, and whether one that broke may have carried it.
 
-use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fmt, io, thread};
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -80,6 +79,18 @@ enum Place {
     Https(TlsConnector, String, ServerName<'static>),
     /// The user's own daemon or, if there is no home, the machine's.
     Home(Option<UserFiles>),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Socket(path) => path.display().fmt(to),
+            Self::Http(authority) => write!(to, "http://{authority}"),
+            Self::Https(_, authority, _) => write!(to, "https://{authority}"),
+            Self::Home(Some(files)) => files.socket().display().fmt(to),
+            Self::Home(None) => to.write_str(config::INSTALLED_MCP_SOCKET),
+        }
+    }
 }
 
 /// A daemon, and connections to it.
@@ -246,6 +257,11 @@ impl Way {
     }
 
     async fn try_connect(&self) -> io::Result<SendRequest<Full<Bytes>>> {
+        let at = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", self.place));
+        self.connect_once().await.map_err(at)
+    }
+
+    async fn connect_once(&self) -> io::Result<SendRequest<Full<Bytes>>> {
         let stream: Box<dyn Stream> = match &self.place {
             Place::Socket(path) => Box::new(UnixStream::connect(path).await?),
             Place::Http(authority) => Box::new(tcp(authority).await?),

@@ -356,7 +356,8 @@ fn what_is_under_way_when_the_input_ends_is_answered() {
     client.send(&json!({"jsonrpc": "2.0", "id": 3, "method": "tools/list", "params": {"_meta": meta()}}));
     drop(client.input.take());
     let answer = client.read();
-    assert!(answer["error"]["message"].as_str().unwrap().contains("cannot be reached"), "{answer}");
+    let said = answer["error"]["message"].as_str().unwrap();
+    assert!(said.contains("cannot be reached") && said.contains("state/none.sock"), "{answer}");
     client.end();
 }
 
