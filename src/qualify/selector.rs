@@ -475,7 +475,7 @@ impl Selector {
         no_tool_needed: bool,
     ) -> (Own, Vec<Scored>) {
         let without = if question.selected_categories.is_empty() {
-            self.confidence_without_category(ranking, question, &networks)
+            self.confidence_without_category(ranking, question)
         } else {
             0.0
         };
@@ -495,7 +495,11 @@ impl Selector {
         }
         let qualified = scored.iter().map(|category| &self.category_index.all()[category.place].category.name);
         let confidence = scored.iter().map(|category| category.probability).reduce(f32::max);
-        let without = if no_tool_needed { 0.0 } else { without };
+        let without = if no_tool_needed || !question.selected_categories.is_empty() {
+            0.0
+        } else {
+            without.max(self.confidence_of_unnamed(ranking, question, &networks))
+        };
         let own = Own {
             categories: self.always().into_iter().chain(qualified.cloned()).collect(),
             intent: (!no_tool_needed).then(|| self.intent(ranking, &[], &scored, said)).flatten(),
@@ -513,20 +517,30 @@ impl Selector {
         (own, scored)
     }
 
-    /// The best tool's probability if it has no category that could speak for it, as most of MCP servers, or none that
-    /// does, as those of networks that nobody names, which are no reason to leave what was spoken of; else 0.
-    fn confidence_without_category(
-        &self,
+    /// The best tool's probability if it has no category that could speak for it, as most of MCP servers; else 0.
+    fn confidence_without_category(&self, ranking: &mut Ranking<'_>, question: &Question<'_>) -> f32 {
+        Self::confidence_of_best(ranking, question, |_, best| self.category_index.places_of(best).next().is_none())
+    }
+
+    /// The same if it is offered although nobody names its network. That is no reason to leave what was spoken of.
+    fn confidence_of_unnamed(&self, ranking: &mut Ranking<'_>, question: &Question<'_>, networks: &[String]) -> f32 {
+        if question.context.is_some() {
+            return 0.0;
+        }
+        Self::confidence_of_best(ranking, question, |ranking, best| {
+            self.of_unnamed_networks(ranking, networks).contains(&best)
+        })
+    }
+
+    fn confidence_of_best(
         ranking: &mut Ranking<'_>,
         question: &Question<'_>,
-        networks: &[String],
+        is_meant: impl FnOnce(&mut Ranking<'_>, usize) -> bool,
     ) -> f32 {
         let Some(best) = ranking.best(1).pop() else { return 0.0 };
         let is_offered = !ranking.is_excluded(best.number)
             && !question.excluded_tools.iter().any(|name| **name == **best.entry.name());
-        let is_alone = self.category_index.places_of(best.number).next().is_none()
-            || question.context.is_none() && self.of_unnamed_networks(ranking, networks).contains(&best.number);
-        if is_offered && is_alone { best.confidence } else { 0.0 }
+        if is_offered && is_meant(ranking, best.number) { best.confidence } else { 0.0 }
     }
 
     /// A phrase from the best tools of the qualified categories, or of those offered.

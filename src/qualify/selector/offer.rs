@@ -9,10 +9,10 @@ use super::{JUDGED, LeftOut, Question, Selector};
 use crate::qualify::qualification::HINTS;
 use crate::qualify::ranking::{Ranked, Ranking};
 
-/// What is offered.
 /// How likely a tool is at least that is offered although nobody speaks of its network.
 const LEAST_OF_UNNAMED_NETWORK: f32 = 0.1;
 
+/// What is offered.
 pub(super) struct OfferedTools {
     pub(super) available: Vec<Ranked>,
     pub(super) conflicting: Vec<LeftOut>,
@@ -157,15 +157,12 @@ impl Selector {
         let mut conflicting = Vec::new();
         let mut better: Vec<usize> = Vec::new();
         let mut added = 0;
-        let unnamed = self.of_unnamed_networks(ranking, shown.networks);
-        for tool in ranking.loaded_numbers(question.max_tools).to_vec() {
-            let tool = tool as usize;
+        for tool in self.loaded_here(ranking, shown.networks, question.max_tools) {
             if chosen.has(tool) {
                 better.push(tool);
                 continue;
             }
-            let is_elsewhere = self.is_elsewhere(tool, shown.networks) && !unnamed.contains(&tool);
-            if is_elsewhere || ranking.is_excluded(tool) || ranking.confidence(tool) < question.min_confidence {
+            if ranking.is_excluded(tool) || ranking.confidence(tool) < question.min_confidence {
                 continue;
             }
             let excluding = self.index.conflicts_of(tool);
@@ -181,7 +178,27 @@ impl Selector {
         conflicting
     }
 
-    /// Does the tool serve networks only of which none is spoken of?
+    /// The tools past the threshold, best first, without those of networks that nobody speaks of. Where these have the
+    /// probability that counts, the five best of the others have their place.
+    fn loaded_here(&self, ranking: &mut Ranking<'_>, networks: &[String], most: usize) -> Vec<usize> {
+        let unnamed = self.of_unnamed_networks(ranking, networks);
+        let loaded = ranking.loaded_numbers(most).len();
+        let best = ranking.best_numbers(loaded.max(JUDGED.min(most)));
+        let mut here = Vec::with_capacity(loaded);
+        for (place, &tool) in best.iter().enumerate() {
+            let is_starved = here.len() < place.min(HINTS);
+            if place >= loaded && !is_starved {
+                break;
+            }
+            let tool = tool as usize;
+            if unnamed.contains(&tool) || !self.is_elsewhere(tool, networks) {
+                here.push(tool);
+            }
+        }
+        here
+    }
+
+    /// Has the tool a category of networks of which none is spoken of?
     pub(in crate::qualify) fn is_elsewhere(&self, tool: usize, networks: &[String]) -> bool {
         self.category_index.places_of(tool).any(|place| {
             let needed = &self.category_index.all()[place].category.networks;

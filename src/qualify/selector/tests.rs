@@ -96,6 +96,20 @@ fn a_network_that_is_turned_down_is_not_named() {
 }
 
 #[test]
+fn what_was_chosen_elsewhere_hides_nothing_here() {
+    let selector = selector();
+    let mut usage = Usage::new();
+    for _ in 0..20 {
+        usage.learn(selector.index(), &Message::new("is this token a honeypot"), "baseSwap").unwrap();
+    }
+    let networks = ["solana".to_owned()];
+    let question = Question { networks: &networks, max_tools: 100, ..says("is this token a honeypot") };
+    let answer = selector.qualify(&question, &usage);
+    let names: Vec<&str> = answer.available.iter().map(|tool| &**tool.entry.name()).collect();
+    assert!(names.contains(&"solanaSwap"), "{names:?}");
+}
+
+#[test]
 fn what_a_tool_was_chosen_for_once_may_need_one() {
     let selector = selector();
     let mut usage = Usage::new();
