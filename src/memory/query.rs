@@ -226,6 +226,8 @@ pub struct ScoreSignals {
     pub near_lexical: f64,
     /// The sum of its neighbours' `similarity`.
     pub near_similarity: f64,
+    /// A number for its thread; 0 for none.
+    pub thread: i64,
     /// A bit for each term that it has.
     pub matched: u64,
 }

@@ -194,6 +194,7 @@ impl<'f> MemoryRanking<'f> {
             near_lexical: all - lexical,
             similarity: similarity(index),
             near_similarity: beside.map(similarity).sum(),
+            thread: cache.rows()[index].thread,
         }
     }
 
