@@ -191,4 +191,17 @@ mod tests {
         });
         assert_eq!(engine.selector(&engine.generation()).index().len(), 2);
     }
+
+    #[test]
+    fn who_asks_with_an_earlier_catalog_makes_the_index_of_the_latest() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let engine = Arc::new(Engine::new());
+        let mut publisher = Publisher::new(Arc::clone(&engine), Arc::new(Metrics::new().unwrap()), None, None);
+        save(directory.path(), "first");
+        publisher.publish(&mut report(Trigger::Start, directory.path()));
+        let first = Arc::clone(&engine.generation());
+        save(directory.path(), "second");
+        publisher.publish(&mut report(Trigger::Request, directory.path()));
+        assert_eq!(engine.selector(&first).index().len(), 2);
+    }
 }
