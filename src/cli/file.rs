@@ -6,12 +6,12 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use super::CliError;
-use crate::strict::replacement;
+use crate::strict::replacement::Replacement;
 
 /// Puts `content` in place of whatever is at `path`, in one step. What is no plain file, such as a terminal or a pipe,
 /// is written to as it is.
 pub(super) fn replace(path: &Path, content: &str) -> Result<(), CliError> {
-    let written = Replacement::begin(path, None).and_then(|mut file| {
+    let written = OutputFile::begin(path, None).and_then(|mut file| {
         file.write_all(content.as_bytes())?;
         file.finish()
     });
@@ -19,7 +19,7 @@ pub(super) fn replace(path: &Path, content: &str) -> Result<(), CliError> {
 }
 
 /// A file that takes the place of another when it is finished, and leaves nothing otherwise.
-pub(super) struct Replacement {
+pub(super) struct OutputFile {
     out: BufWriter<Place>,
     /// Where it belongs.
     path: PathBuf,
@@ -28,12 +28,12 @@ pub(super) struct Replacement {
 /// Where it is written to.
 enum Place {
     /// Beside where it belongs.
-    Beside(replacement::Replacement),
+    Beside(Replacement),
     /// Where it belongs, as no other file can take its place.
     There(File),
 }
 
-impl Replacement {
+impl OutputFile {
     /// With these permissions from the first byte; without them, as the file has that is there. Where no other file can
     /// be made beside it, it is written to as it is.
     pub(super) fn begin(path: &Path, mode: Option<u32>) -> io::Result<Self> {
@@ -45,7 +45,7 @@ impl Replacement {
         if path.file_name().is_none() {
             return Err(io::ErrorKind::InvalidFilename.into());
         }
-        let beside = match replacement::Replacement::begin(&path, mode.unwrap_or(0o666)) {
+        let beside = match Replacement::begin(&path, mode.unwrap_or(0o666)) {
             Ok(beside) => beside,
             Err(_) if before.is_some() => return Self::in_place(path, mode),
             Err(error) => return Err(error),
@@ -109,7 +109,7 @@ impl Write for Place {
     }
 }
 
-impl Write for Replacement {
+impl Write for OutputFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.out.write(bytes)
     }
@@ -137,7 +137,7 @@ mod tests {
         assert!(link.is_symlink());
         assert!(replace(directory.path(), "x").is_err());
         assert!(replace(&directory.path().join("none/a"), "x").is_err());
-        let mut unfinished = Replacement::begin(&file, Some(0o600)).unwrap();
+        let mut unfinished = OutputFile::begin(&file, Some(0o600)).unwrap();
         unfinished.write_all(b"four").unwrap();
         drop(unfinished);
         assert_eq!(fs::read_to_string(&file).unwrap(), "three");
@@ -147,7 +147,7 @@ mod tests {
         assert!(ahead.is_symlink() && fs::read_to_string(directory.path().join("later")).unwrap() == "x");
         fs::remove_file(directory.path().join("later")).unwrap();
         fs::remove_file(ahead).unwrap();
-        Replacement::begin(&file, Some(0o600)).unwrap().finish().unwrap();
+        OutputFile::begin(&file, Some(0o600)).unwrap().finish().unwrap();
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 2);
     }

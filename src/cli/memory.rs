@@ -12,7 +12,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 
-use super::file::Replacement;
+use super::file::OutputFile;
 use super::memory_door::{DatabaseMode, MemoryDoor, own_state_dir};
 use super::output::Output;
 use super::{CliError, DaemonArgs, Exit, block_on, is_flag};
@@ -381,7 +381,7 @@ async fn purge(at: &Where, request: Value, output: &mut Output) -> Result<u64, C
 
 /// Where an export goes.
 enum ExportTo {
-    File(Replacement),
+    File(OutputFile),
     StandardOutput(BufWriter<io::Stdout>),
 }
 
@@ -409,7 +409,7 @@ fn export(file: Option<&Path>, at: &Where, output: &mut Output) -> Result<Exit, 
         let door = at.open_kept().await?;
         // An earlier export stays until there is a whole one to take its place.
         let mut out = match file {
-            Some(file) => ExportTo::File(Replacement::begin(file, Some(0o600)).map_err(failed)?),
+            Some(file) => ExportTo::File(OutputFile::begin(file, Some(0o600)).map_err(failed)?),
             None => ExportTo::StandardOutput(BufWriter::new(io::stdout())),
         };
         let (mut cursor, mut written) = (String::new(), 0_u64);

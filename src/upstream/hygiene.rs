@@ -123,7 +123,7 @@ impl Cleaner {
 
     /// A text with half a surrogate pair, as servers write it that cut between the two; with U+FFFD for it.
     fn broken_text(&mut self, text: &RawValue, is_cut: bool) -> Result<Option<String>, Unclean> {
-        let Bytes(bytes) = serde_json::from_str(text.get()).map_err(|_| Unclean::NoUnicode)?;
+        let TextBytes(bytes) = serde_json::from_str(text.get()).map_err(|_| Unclean::NoUnicode)?;
         let mended = String::from_utf8_lossy(&bytes);
         self.cleaned += 1;
         let cleaned = self.text(&mended, is_cut);
@@ -145,20 +145,20 @@ impl Cleaner {
 }
 
 /// A JSON string as the bytes that it stands for, half a surrogate pair as three that are no UTF-8.
-struct Bytes(Vec<u8>);
+struct TextBytes(Vec<u8>);
 
-impl<'de> Deserialize<'de> for Bytes {
+impl<'de> Deserialize<'de> for TextBytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct BytesVisitor;
         impl Visitor<'_> for BytesVisitor {
-            type Value = Bytes;
+            type Value = TextBytes;
 
             fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
                 to.write_str("a text")
             }
 
-            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Bytes, E> {
-                Ok(Bytes(bytes.to_owned()))
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<TextBytes, E> {
+                Ok(TextBytes(bytes.to_owned()))
             }
         }
         deserializer.deserialize_bytes(BytesVisitor)
