@@ -9,6 +9,8 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 use parking_lot::{Mutex, RwLock};
 use sha2::{Digest, Sha256};
 
@@ -17,6 +19,9 @@ use crate::text::embedding::Quantized;
 
 /// Rows of all caches together; beyond, the cache that was asked longest ago goes. About 1 GB.
 const MAX_ROWS: usize = 4_000_000;
+
+/// Rows that room is made for at once, at least.
+const LEAST_ROOM: usize = 64;
 
 /// Of a memory that was purged, in the column `deleted`.
 pub(in crate::store) const GONE: u8 = 2;
@@ -65,8 +70,8 @@ pub(in crate::store) struct RowCache {
     signs: Vec<u64>,
     /// The same of what else is looked at of very many.
     briefs: Vec<Brief>,
-    /// Where a message that is not deleted stands, by the hash of its thread and position.
-    places: HashMap<u64, u32, FixedState>,
+    /// Where each message of a thread stands that is not deleted, found by the hash of its thread and position.
+    places: HashTable<u32>,
     /// How many rows of a kind, deleted or not, there are, and how long they are together.
     sums: HashMap<(u8, u8), (usize, u64)>,
     /// The latest write that is in it.
@@ -126,9 +131,8 @@ impl RowCache {
         if next.is_some() {
             return next;
         }
-        let other = *self.places.get(&place(row.thread, position))? as usize;
-        let is_it = self.rows[other].thread == row.thread && self.rows[other].position == position;
-        is_it.then_some(other)
+        let is_it = |&other: &u32| place_of(&self.rows, other) == (row.thread, position);
+        self.places.find(place_hash((row.thread, position)), is_it).map(|&other| other as usize)
     }
 
     /// Does a filter that asks for nothing but the kind and deletion let a row through?
@@ -143,7 +147,19 @@ impl RowCache {
         through.fold((0, 0), |(rows, length), (_, (more, longer))| (rows + more, length + longer))
     }
 
+    /// Makes room for so many more rows, and for no more than that: a million are a hundred megabytes.
+    pub(in crate::store) fn reserve(&mut self, more: usize) {
+        self.rows.reserve_exact(more);
+        self.signs.reserve_exact(more);
+        self.briefs.reserve_exact(more);
+        let rows = &self.rows;
+        self.places.reserve(more, |&known| place_hash(place_of(rows, known)));
+    }
+
     pub(in crate::store) fn put(&mut self, row: CachedRow) {
+        if self.rows.len() == self.rows.capacity() {
+            self.reserve((self.rows.len() / 8).max(LEAST_ROOM));
+        }
         let index = match self.rows.last() {
             Some(last) if last.seq >= row.seq => self.rows.binary_search_by_key(&row.seq, |known| known.seq),
             _ => Err(self.rows.len()),
@@ -184,11 +200,13 @@ impl RowCache {
         if thread == 0 || deleted != 0 {
             return;
         }
-        let place = place(thread, position);
-        if is_in {
-            self.places.insert(place, index as u32);
-        } else if self.places.get(&place) == Some(&(index as u32)) {
-            self.places.remove(&place);
+        let (rows, place, index) = (&self.rows, (thread, position), index as u32);
+        let is_it = |&known: &u32| place_of(rows, known) == place;
+        match self.places.entry(place_hash(place), is_it, |&known| place_hash(place_of(rows, known))) {
+            Entry::Occupied(mut known) if is_in => *known.get_mut() = index,
+            Entry::Occupied(known) if *known.get() == index => drop(known.remove()),
+            Entry::Vacant(free) if is_in => drop(free.insert(index)),
+            Entry::Occupied(_) | Entry::Vacant(_) => {}
         }
     }
 
@@ -201,8 +219,14 @@ impl RowCache {
     }
 }
 
-fn place(thread: i64, position: u64) -> u64 {
-    FixedState::with_seed(2).hash_one((thread, position))
+/// The thread and position of a row.
+fn place_of(rows: &[CachedRow], index: u32) -> (i64, u64) {
+    let row = &rows[index as usize];
+    (row.thread, row.position)
+}
+
+fn place_hash(place: (i64, u64)) -> u64 {
+    FixedState::with_seed(2).hash_one(place)
 }
 
 fn lets_through(filter: &Filter, kind: u8, deleted: u8) -> bool {

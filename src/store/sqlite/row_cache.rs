@@ -34,6 +34,9 @@ fn catch_up(connection: &Connection, tenant: i64, stamp: i64, cache: &mut RowCac
     if cache.stamp >= stamp {
         return Ok(());
     }
+    if cache.rows().is_empty() {
+        cache.reserve(count(connection, tenant)?);
+    }
     // A new cache is read in the order of the rows, which is that of the cache; of a large tenant without an index,
     // since most rows are its own.
     let (of, order) = if !cache.rows().is_empty() {
@@ -79,6 +82,13 @@ pub(super) fn worth_preparing(connection: &Connection) -> rusqlite::Result<Vec<i
 
 /// Rows of a tenant that is read with all others'.
 const LARGE: usize = 50_000;
+
+/// How many memories a tenant has.
+fn count(connection: &Connection, tenant: i64) -> rusqlite::Result<usize> {
+    connection
+        .prepare_cached("SELECT coalesce(sum(memories), 0) FROM memory_counts WHERE tenant = ?1")?
+        .query_row([tenant], |row| Ok(row.get::<_, i64>(0)? as usize))
+}
 
 fn is_large(connection: &Connection, tenant: i64) -> rusqlite::Result<bool> {
     connection
