@@ -19,6 +19,7 @@ mod follow_up;
 mod index;
 mod intent;
 mod languages;
+mod locators;
 mod message;
 mod no_tool;
 mod observations;

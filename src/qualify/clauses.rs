@@ -117,6 +117,9 @@ const REJECTS: [&str; 20] = [
 static VERB_SET: LazyLock<HashSet<&str>> = LazyLock::new(|| VERBS.split_whitespace().collect());
 static OPENER_SET: LazyLock<HashSet<&str>> = LazyLock::new(|| OPENERS.split_whitespace().collect());
 
+/// What turns down what is named next, and no more: "not the price, the volume".
+const BARE: [&str; 2] = ["not ", "never mind "];
+
 /// Before a verb they turn something down: "don't use the web".
 const REFUSALS: [&str; 5] = ["do not ", "don't ", "dont ", "never ", "please don't "];
 
@@ -293,7 +296,8 @@ fn next_cut(sentence: &str, lower: &str, start: usize, from: usize) -> Option<(u
                 seen = at;
                 is_rejected
             };
-            if begins_request(after) || is_contrast || is_rejection(after) {
+            let is_other = *join == ", " && is_bare_rejection(&lower[start..at]);
+            if begins_request(after) || is_contrast || is_other || is_rejection(after) {
                 return Some((at, at + join.len()));
             }
         }
@@ -317,7 +321,16 @@ fn next_cut(sentence: &str, lower: &str, start: usize, from: usize) -> Option<(u
 
 /// Is something turned down from here on? `text` is in lower case.
 fn is_rejection(text: &str) -> bool {
-    REJECTS.iter().any(|reject| text.starts_with(reject)) || text.starts_with("not ") || is_refusal(text)
+    REJECTS.iter().any(|reject| text.starts_with(reject))
+        || BARE.iter().any(|bare| text.starts_with(bare))
+        || text.starts_with("no ") && text.trim_end_matches(|char: char| !char.is_alphanumeric()).ends_with(" please")
+        || is_refusal(text)
+}
+
+/// Is nothing said but what is not meant? `text` is in lower case.
+fn is_bare_rejection(text: &str) -> bool {
+    let text = text.trim_start();
+    (BARE.iter().any(|bare| text.starts_with(bare)) || text.starts_with("no ")) && role(text) == Role::Rejected
 }
 
 /// Does it begin by telling what not to do? `text` is in lower case.
@@ -415,6 +428,14 @@ mod tests {
         );
         check("read it without using the web", &[("read it", Asked), ("without using the web", Rejected)]);
         check("I don't know the way", &[("I don't know the way", Told)]);
+        check(
+            "no web search please, just read the page",
+            &[("no web search please", Rejected), ("just read the page", Told)],
+        );
+        check("not the price, the volume of it", &[("not the price", Rejected), ("the volume of it", Told)]);
+        check("never mind the floor, who owns it?", &[("never mind the floor", Rejected), ("who owns it?", Asked)]);
+        check("no, find me a hotel", &[("no, find me a hotel", Told)]);
+        check("no problem, thanks", &[("no problem, thanks", Told)]);
         let asked = "Hey there, could you find me a hotel";
         check(&format!("{asked} instead of a hostel"), &[(asked, Asked), ("instead of a hostel", Rejected)]);
     }

@@ -55,6 +55,12 @@ const JOINING: [&[&str]; 9] = [
     &["now", "for"],
 ];
 
+/// Words with which a question begins.
+const QUESTIONING: &str = "what who whom whose which where when why how do does did am is are was were have has";
+
+/// Words for whoever asks.
+const ONESELF: &str = "i me my mine myself";
+
 /// Words of courtesy that end a matter, unless something else is said.
 const ENDING: &str = "thanks thank thx cheers bye goodbye no nope nah stop cancel never nevermind";
 
@@ -128,6 +134,9 @@ impl Leaning {
         if telling == 0 {
             let greets = words.first().is_none_or(|first| is_in(GREETING, &first.folded));
             let ends = has(ENDING) && !has(AGREEING) && !redirects(&words);
+            if asks_of_oneself(&words) {
+                return Self::Refers;
+            }
             let chooses = words.iter().all(|word| is_amount(&word.folded));
             let leans = chooses || [AGREEING, CONTENT, MORE, POINTING, CHOOSING].into_iter().any(has);
             return if leans && !greets && !ends { Self::Continues } else { Self::Not };
@@ -173,6 +182,13 @@ fn redirects(words: &[Word]) -> bool {
     let is_other_end = |word: &Word| is_in(ENDING, &word.folded) && !is_in(DECLINING, &word.folded);
     words.iter().any(|word| is_in(REDIRECTING, &word.folded))
         && !words.iter().any(|word| is_other_end(word) || word.folded == "not")
+}
+
+/// Is it a question about whoever asks, such as "what do you know about me?"? Not "what can you tell me?".
+fn asks_of_oneself(words: &[Word]) -> bool {
+    let asks = words.first().is_some_and(|first| is_in(QUESTIONING, &first.folded));
+    let is_given = |place: usize| place > 0 && is_in("tell show give get let", &words[place - 1].folded);
+    asks && words.iter().enumerate().any(|(place, word)| is_in(ONESELF, &word.folded) && !is_given(place))
 }
 
 /// "In which country is Berlin?" asks, and does not bound.
@@ -305,6 +321,9 @@ mod tests {
         for text in ["in euros please", "by volume", "for the week", "since January"] {
             check(text, Refers);
         }
+        check("what do you know about me?", Refers);
+        check("do I own one?", Refers);
+        check("what else can you tell me?", Continues);
     }
 
     #[test]

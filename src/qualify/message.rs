@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use super::clauses::{Clause, MAX_CLAUSES, Role, clauses};
 use super::languages::in_english;
+use super::locators::without_locators;
 use super::said_names::SaidWords;
 use super::stop_words;
 use crate::text::analysis;
@@ -18,9 +19,6 @@ pub const MAX_BYTES: usize = 8 * 1024;
 
 /// Different terms of a message that count; more would only make the search slow.
 const MAX_TERMS: usize = 192;
-
-/// What an address of a page is called.
-const ADDRESS: &str = " url";
 
 /// What a word counts as it is written, beside what it says in English.
 const WRITTEN: f32 = 0.15;
@@ -59,6 +57,8 @@ pub struct Message {
 pub(super) struct Part {
     /// Places in the message's terms.
     pub(super) terms: Vec<u32>,
+    pub(super) vector: Vector,
+    /// The same, for scans.
     pub(super) quantized: Quantized,
     /// What it counts beside a clause that asks.
     pub(super) weight: f32,
@@ -75,7 +75,7 @@ pub(super) struct Term {
 impl Message {
     /// Analyses `text`, of which [`MAX_BYTES`] count.
     pub fn new(text: &str) -> Self {
-        let text = &*with_hosts(text);
+        let text = &*without_locators(text);
         let (first, last) = looked_at(text);
         let english = [in_english(first), in_english(last)];
         let mut all = clauses(&english[0]);
@@ -129,13 +129,14 @@ impl Message {
             whole.add_pool(&pool, weight);
             if clause.role != Role::Rejected {
                 names.add(clause.text);
-                parts.push(Part { terms: own, quantized: Quantized::from(&pool.vector()), weight });
+                let vector = pool.vector();
+                parts.push(Part { terms: own, quantized: Quantized::from(&vector), vector, weight });
             }
         }
         let vector = whole.vector();
         if parts.is_empty() {
             let all = (0..terms.len() as u32).collect();
-            parts.push(Part { terms: all, quantized: Quantized::from(&vector), weight: 1.0 });
+            parts.push(Part { terms: all, quantized: Quantized::from(&vector), vector, weight: 1.0 });
         }
         let length = 1.0 - SHORT / (words as f32).max(SHORT);
         Self { terms, quantized: Quantized::from(&vector), vector, parts, names, length }
@@ -143,28 +144,18 @@ impl Message {
 
     /// Clauses that ask; of a message that asks nothing, those that stand in for them.
     pub(super) fn requests(&self) -> usize {
-        self.parts.iter().filter(|part| part.weight >= 1.0).count()
+        self.asking().count()
+    }
+
+    /// The same clauses.
+    pub(super) fn asking(&self) -> impl Iterator<Item = &Part> {
+        self.parts.iter().filter(|part| part.weight >= 1.0)
     }
 
     /// Does it say what it is about?
     pub fn is_telling(&self) -> bool {
         self.terms.iter().any(|term| !stop_words::is_stop_word(&term.text))
     }
-}
-
-/// The text with each address of a page cut to its host, and called what it is: what else it has are words of a page's
-/// name, not of the request.
-fn with_hosts(text: &str) -> Cow<'_, str> {
-    let (mut said, mut rest) = (String::new(), text);
-    while let Some((before, after)) = rest.split_once("://") {
-        let end = after.find(|char: char| !char.is_ascii_graphic() || "\"'`<>()".contains(char)).unwrap_or(after.len());
-        let address = after[..end].trim_end_matches(['.', ',', ';', ':', '!', '?']);
-        let host = address.split(['/', '?', '#', ':']).next().unwrap_or_default();
-        said.push_str(before.trim_end_matches(|char: char| char.is_ascii_alphanumeric()));
-        said.extend([host, ADDRESS]);
-        rest = &after[address.len()..];
-    }
-    if said.is_empty() { text.into() } else { (said + rest).into() }
 }
 
 /// The head and the tail of a text that is too long; else all of it, and nothing.
@@ -189,16 +180,6 @@ mod tests {
         assert!(message.is_telling());
         assert!(!Message::new("could you do that for me?").is_telling());
         assert!(!Message::new("").is_telling());
-    }
-
-    #[test]
-    fn an_address_is_its_host() {
-        let check = |text: &str, expected: &str| assert_eq!(with_hosts(text), expected, "{text:?}");
-        check("read it", "read it");
-        check("Read https://a.org/en/b?c=1. Then (http://b.de:80/x) go!", "Read a.org url. Then (b.de url) go!");
-        check("总结https://a.org/x的内容", "总结a.org url的内容");
-        check("https://", " url");
-        check("a://b", "b url");
     }
 
     proptest! {

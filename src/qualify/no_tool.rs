@@ -9,10 +9,10 @@ pub(super) mod fit;
 
 use std::sync::LazyLock;
 
-use super::message::Message;
+use super::message::{Message, Part};
 use super::ranking::Ranking;
 use super::weights::logistic;
-use crate::text::embedding::{DIMENSIONS, Quantized};
+use crate::text::embedding::{DIMENSIONS, Quantized, Vector};
 
 /// Messages that need none, and those that need one, a line each. A line that begins with `#` names their kind.
 const FILES: [(bool, &str); 2] =
@@ -31,7 +31,7 @@ const NEIGHBOURS: usize = 3;
 /// How the logarithm of the odds is made of what speaks for needing none and of the best tool's similarity; then the
 /// constant. What `fit.rs` prints, of messages of kinds that were not fitted, as if one message in five needed none.
 /// How likely the best tool is adds nothing to that, and among few tools one is always likely.
-const CALIBRATION: [f32; SIGNS] = [1.454, -8.477, 1.517];
+const CALIBRATION: [f32; SIGNS] = [1.256, -7.457, 2.166];
 
 /// Numbers that the odds are made of.
 const SIGNS: usize = 3;
@@ -39,6 +39,12 @@ const SIGNS: usize = 3;
 /// From this similarity on a message is one of those that are known to need none, said again: a rare word of it that a
 /// tool's document happens to have ("thanks a lot") is then no sign. The messages that need a tool have .8 at most.
 const KNOWN: f32 = 0.95;
+
+/// Tools among which a clause's own is looked for.
+const LOOKED_AT: usize = 10;
+
+/// A clause of fewer terms says too little by itself.
+const LEAST_TERMS: usize = 2;
 
 static SHIPPED: LazyLock<Judge> = LazyLock::new(|| {
     let mut numbers = WEIGHTS.lines().map(|line| line.parse().expect("a test reads all lines"));
@@ -79,8 +85,8 @@ struct Plane {
 }
 
 impl Plane {
-    fn log_odds(&self, message: &Message) -> f32 {
-        let sum: f32 = self.weights.iter().zip(message.vector.as_array()).map(|(weight, value)| weight * value).sum();
+    fn log_odds(&self, meaning: &Vector) -> f32 {
+        let sum: f32 = self.weights.iter().zip(meaning.as_array()).map(|(weight, value)| weight * value).sum();
         sum + self.constant
     }
 }
@@ -101,40 +107,65 @@ impl Judge {
         Self { plane, alone: side(true), tools: side(false) }
     }
 
-    /// How much speaks for needing no tool by the message alone; unbounded.
-    fn log_odds_of_none(&self, message: &Message) -> f32 {
-        self.log_odds_near(nearest(&self.alone, message), message)
+    /// How much speaks for needing no tool by what is said alone; unbounded.
+    fn log_odds_of_none(&self, said: Said<'_>) -> f32 {
+        self.log_odds_near(nearest(&self.alone, said), said)
     }
 
     /// The same, where the nearest that need none are known.
-    fn log_odds_near(&self, alone: [f32; NEIGHBOURS], message: &Message) -> f32 {
-        let nearer = mean(alone) - mean(nearest(&self.tools, message));
-        self.plane.log_odds(message) + NEAREST * nearer
+    fn log_odds_near(&self, alone: [f32; NEIGHBOURS], said: Said<'_>) -> f32 {
+        let nearer = mean(alone) - mean(nearest(&self.tools, said));
+        self.plane.log_odds(said.vector) + NEAREST * nearer
     }
 
     /// What the odds are made of; `similarity` is the best tool's.
-    fn signs(&self, message: &Message, similarity: f32) -> [f32; SIGNS] {
-        [self.log_odds_of_none(message), similarity, 1.0]
+    fn signs(&self, said: Said<'_>, similarity: f32) -> [f32; SIGNS] {
+        [self.log_odds_of_none(said), similarity, 1.0]
     }
 
-    fn probability(&self, message: &Message, similarity: f32) -> f32 {
-        let alone = nearest(&self.alone, message);
+    fn probability(&self, said: Said<'_>, similarity: f32) -> f32 {
+        let alone = nearest(&self.alone, said);
         let similarity = if alone[0] >= KNOWN { 0.0 } else { similarity };
-        let signs = [self.log_odds_near(alone, message), similarity, 1.0];
+        let signs = [self.log_odds_near(alone, said), similarity, 1.0];
         logistic(CALIBRATION.iter().zip(signs).map(|(weight, sign)| weight * sign).sum())
+    }
+}
+
+/// What a message, or a clause of it, means.
+#[derive(Clone, Copy)]
+struct Said<'m> {
+    vector: &'m Vector,
+    quantized: &'m Quantized,
+}
+
+impl<'m> From<&'m Message> for Said<'m> {
+    fn from(message: &'m Message) -> Self {
+        Self { vector: &message.vector, quantized: &message.quantized }
+    }
+}
+
+impl<'m> From<&'m Part> for Said<'m> {
+    fn from(part: &'m Part) -> Self {
+        Self { vector: &part.vector, quantized: &part.quantized }
     }
 }
 
 /// How alike in meaning the best tool and the message are, -1 to 1.
 fn best_similarity(ranking: &mut Ranking<'_>, message: &Message) -> f32 {
-    let best = ranking.best(1).pop();
-    best.map_or(0.0, |best| ranking.index().meanings[best.number].dot(&message.quantized))
+    similarity_of(ranking, 1, message.into())
+}
+
+/// The same of what is said and the nearest of so many of the best tools.
+fn similarity_of(ranking: &mut Ranking<'_>, tools: usize, said: Said<'_>) -> f32 {
+    let best = ranking.best_numbers(tools).to_vec();
+    let similarities = best.iter().map(|&best| ranking.index().meanings[best as usize].dot(said.quantized));
+    similarities.reduce(f32::max).unwrap_or_default()
 }
 
 /// The similarities to the nearest of a side, the largest first.
-fn nearest(side: &[Quantized], message: &Message) -> [f32; NEIGHBOURS] {
+fn nearest(side: &[Quantized], said: Said<'_>) -> [f32; NEIGHBOURS] {
     let mut nearest = [0.0_f32; NEIGHBOURS];
-    for mut similarity in message.quantized.dots(side) {
+    for mut similarity in said.quantized.dots(side) {
         for near in &mut nearest {
             if similarity > *near {
                 std::mem::swap(near, &mut similarity);
@@ -148,10 +179,18 @@ fn mean(nearest: [f32; NEIGHBOURS]) -> f32 {
     nearest.iter().sum::<f32>() / NEIGHBOURS as f32
 }
 
-/// The probability that the message needs no tool of those that are ranked, 0 to 1.
+/// The probability that the message needs no tool of those that are ranked, 0 to 1. A long one, such as a diary with a
+/// request behind it, needs one if any of its clauses that ask does.
 pub(super) fn probability(ranking: &mut Ranking<'_>, message: &Message) -> f32 {
     if message.terms.is_empty() {
         return 1.0;
     }
-    SHIPPED.probability(message, best_similarity(ranking, message))
+    let mut probability = SHIPPED.probability(message.into(), best_similarity(ranking, message));
+    if message.length > 0.0 {
+        for part in message.asking().filter(|part| part.terms.len() >= LEAST_TERMS) {
+            let similarity = similarity_of(ranking, LOOKED_AT, part.into());
+            probability = probability.min(SHIPPED.probability(part.into(), similarity));
+        }
+    }
+    probability
 }

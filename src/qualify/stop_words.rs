@@ -19,6 +19,9 @@ const TERM: f32 = 0.3;
 /// What a plain word counts in the meaning of a message.
 const PIECE: f32 = 0.15;
 
+/// Terms of days that are no plain words.
+const DAYS: [&str; 3] = ["tomorrow", "tonight", "yesterday"];
+
 /// By number what each word piece counts.
 static PIECES: LazyLock<Box<[f32]>> = LazyLock::new(|| {
     let table = Table::shipped();
@@ -36,7 +39,12 @@ static PIECES: LazyLock<Box<[f32]>> = LazyLock::new(|| {
 
 /// What a term of a message counts, 1 for all but plain ones.
 pub(super) fn term_weight(term: &str) -> f32 {
-    if is_stop_word(term) { TERM } else { 1.0 }
+    if is_stop_word(term) || is_value(term) { TERM } else { 1.0 }
+}
+
+/// Is it a number, a letter or a day, which a document has in an example and none is about?
+fn is_value(term: &str) -> bool {
+    term.len() == 1 && term.is_ascii() || term.bytes().all(|byte| byte.is_ascii_digit()) || DAYS.contains(&term)
 }
 
 /// What a word piece of a message counts, 1 for all but plain ones.

@@ -1,0 +1,151 @@
+//! What only says where something is: addresses of pages and names of files.
+//!
+//! Their words are somebody's names, not the request: whoever reads `swap.md` swaps nothing. So an address counts by
+//! its host, and a file by what kind it is.
+
+use std::borrow::Cow;
+
+/// What an address of a page is called: as documents call what holds one.
+const ADDRESS: &str = " url";
+
+/// What files are called, and how their names end. The first is also what one of no known ending is.
+const KINDS: [(&str, &str); 4] = [
+    (
+        "file",
+        "bak bash bat bin bz2 c cc cfg conf cpp cs css csv db dll doc docx env epub exe go gz h hpp htm html ico ics \
+         ini ipynb java js json jsonl jsx key kt lock log lua md odt out parquet patch pdf pem php ppt pptx \
+         properties ps1 py rb rs rst rtf scala sh so sql sqlite srt swift tar tex tgz toml ts tsv tsx txt whl xls xlsx \
+         xml yaml yml zip zsh",
+    ),
+    ("image", "bmp gif jpeg jpg png svg tif tiff webp"),
+    ("audio file", "flac m4a mp3 ogg wav"),
+    ("video file", "avi mkv mov mp4 webm"),
+];
+
+/// What is written like a file of JavaScript, and is the name of a library.
+const LIBRARIES: [&str; 12] =
+    ["chart", "d3", "express", "next", "node", "nuxt", "react", "socket", "three", "vue", "discord", "ethers"];
+
+/// How paths begin.
+const BEGINNINGS: [&str; 3] = ["./", "../", "~/"];
+
+/// Where a machine's files are.
+const ROOTS: [&str; 15] = [
+    "/etc/", "/home/", "/tmp/", "/var/", "/usr/", "/opt/", "/root/", "/mnt/", "/srv/", "/proc/", "/sys/", "/dev/",
+    "/bin/", "/Users/", "/data/",
+];
+
+/// The text with each address cut to its host, and each name of a file to its kind.
+pub(super) fn without_locators(text: &str) -> Cow<'_, str> {
+    match with_hosts(text) {
+        Cow::Borrowed(text) => with_kinds(text),
+        Cow::Owned(text) => match with_kinds(&text) {
+            Cow::Borrowed(_) => Cow::Owned(text),
+            Cow::Owned(text) => Cow::Owned(text),
+        },
+    }
+}
+
+fn with_hosts(text: &str) -> Cow<'_, str> {
+    let (mut said, mut rest) = (String::new(), text);
+    while let Some((before, after)) = rest.split_once("://") {
+        let end = after.find(|char: char| !char.is_ascii_graphic() || "\"'`<>()".contains(char)).unwrap_or(after.len());
+        let address = after[..end].trim_end_matches(['.', ',', ';', ':', '!', '?']);
+        let host = address.split(['/', '?', '#', ':']).next().unwrap_or_default();
+        said.push_str(before.trim_end_matches(|char: char| char.is_ascii_alphanumeric()));
+        said.extend([host, ADDRESS]);
+        rest = &after[address.len()..];
+    }
+    if said.is_empty() { text.into() } else { (said + rest).into() }
+}
+
+fn with_kinds(text: &str) -> Cow<'_, str> {
+    let (mut said, mut copied) = (String::new(), 0);
+    let mut at = 0;
+    for token in text.split_inclusive(|char: char| !char.is_ascii_graphic() || "\"'`<>()[]{},;|=".contains(char)) {
+        let name = token.trim_end_matches(|char: char| !char.is_ascii_alphanumeric() && char != '/');
+        if let Some((ending, kind)) = kind(name) {
+            said.push_str(&text[copied..at]);
+            said.extend([ending, if ending.is_empty() { "" } else { " " }, kind]);
+            copied = at + name.len();
+        }
+        at += token.len();
+    }
+    if copied == 0 { text.into() } else { (said + &text[copied..]).into() }
+}
+
+/// How a file's name ends, if not without an ending, and what the file is called; nothing if it is no file's name.
+fn kind(name: &str) -> Option<(&str, &'static str)> {
+    // `src/lib.rs:12:5` is a place in a file.
+    let name = name.split(':').next().filter(|name| !name.is_empty())?;
+    let last = name.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    let ending = last.rsplit_once('.').filter(|(stem, ending)| {
+        let is_library = *ending == "js" && LIBRARIES.contains(&&*stem.to_lowercase());
+        // "U.S.C." is no source.
+        let is_abbreviation = ending.len() == 1 && (stem.len() < 2 || stem.contains('.'));
+        stem.contains(|char: char| char.is_ascii_alphanumeric()) && !is_library && !is_abbreviation
+    });
+    let known = ending.and_then(|(_, ending)| {
+        let is_it = |known: &str| known.eq_ignore_ascii_case(ending);
+        let kind = KINDS.iter().find(|(_, endings)| endings.split_ascii_whitespace().any(is_it));
+        kind.map(|(kind, _)| (ending, *kind))
+    });
+    let is_path = BEGINNINGS
+        .iter()
+        .chain(&ROOTS)
+        .any(|beginning| name.strip_prefix(beginning).is_some_and(|rest| !rest.is_empty()));
+    known.or(is_path.then_some(("", KINDS[0].0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(text: &str, expected: &str) {
+        assert_eq!(without_locators(text), expected, "{text:?}");
+    }
+
+    #[test]
+    fn an_address_is_its_host() {
+        check("read it", "read it");
+        check("Read https://a.org/en/b?c=1. Then (http://b.de:80/x) go!", "Read a.org url. Then (b.de url) go!");
+        check("总结https://a.org/x的内容", "总结a.org url的内容");
+        check("https://", " url");
+        check("a://b", "b url");
+    }
+
+    #[test]
+    fn a_file_is_its_kind() {
+        check("show me what is in build.sh", "show me what is in sh file");
+        check("what's in `swap.md`?", "what's in `md file`?");
+        check("look into src/price/history.ts:12, please", "look into ts file, please");
+        check("cat ~/.bashrc and /etc/hosts", "cat file and file");
+        check("Read README.MD. Then stop.", "Read MD file. Then stop.");
+        check("open ./notes/ and (a.csv)", "open file and (csv file)");
+        check("what's in screenshot.png?", "what's in png image?");
+        for other in [
+            "and/or 3.5 e.g. U.S. U.S.C node.js Next.js bob.eth AclApi.add_mapping a.org either/or /v1/tools 10/12/2026 .py v1.2",
+            "...",
+            "/",
+            "~/",
+        ] {
+            check(other, other);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_around_stays(before in "[a-z ]{0,12}", after in "[a-z ]{0,12}", stem in "[a-z]{1,8}") {
+            let text = format!("{before} {stem}.toml {after}");
+            prop_assert_eq!(without_locators(&text), format!("{before} toml file {after}"));
+        }
+
+        #[test]
+        fn any_text_is_taken(text in "(\\PC|[./:~\\n]|\\.rs|://){0,60}") {
+            let once = without_locators(&text).into_owned();
+            prop_assert!(once.len() <= 5 * text.len());
+        }
+    }
+}
