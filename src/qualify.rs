@@ -30,6 +30,7 @@ mod ranking;
 mod said_names;
 mod selector;
 mod settings;
+mod spelling;
 mod stop_words;
 mod telling;
 mod usage;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Engine, Generation};
 use crate::catalog::Entry;
-use crate::qualify::{Message, Ranked, Ranking};
+use crate::qualify::{Ranked, Ranking};
 use crate::text::embedding::Table;
 
 /// From this probability on a tool is found that shares no word with the query; what selection offers alone is less
@@ -62,7 +62,7 @@ impl Engine {
         is_offered: impl Fn(&Entry) -> bool,
     ) -> FoundTools {
         let (selector, usage) = (self.selector(generation), self.qualifier.usage(query.tenant));
-        let mut ranking = Ranking::new(selector.index(), &Message::new(query.text), &usage);
+        let mut ranking = Ranking::new(selector.index(), &selector.index().message(query.text), &usage);
         let named = named(generation, query.text);
         // The index may be that of the catalog of a moment ago.
         let index = selector.index();

@@ -11,7 +11,7 @@ use crate::catalog::load::Loaded;
 use crate::catalog::plan::{self, PlannedCall, Review};
 use crate::catalog::relations::{self, Relations};
 use crate::catalog::{Catalog, Entry};
-use crate::qualify::{Categories, Index, Message, Ranking, Usage};
+use crate::qualify::{Categories, Index, Ranking, Usage};
 use crate::suggest::Presets;
 
 #[derive(Debug)]
@@ -171,7 +171,7 @@ impl Generation {
     /// What tools match the query, as selection ranks them? Each has the probability that it is needed.
     pub(super) fn ranked(&self, index: &Index, usage: &Usage, query: &str, filter: &ToolFilter) -> ListedTools {
         let passes = filter.predicate();
-        let message = Message::new(query);
+        let message = index.message(query);
         let mut ranking = Ranking::new(index, &message, usage);
         let is_current = Arc::ptr_eq(index.catalog(), &self.loaded.catalog);
         let matching = ranking.matching();

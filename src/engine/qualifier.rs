@@ -20,7 +20,9 @@ use super::grace::GracePeriods;
 use super::published::Published;
 use super::told::{Allowance, Told};
 use super::{Generation, processors};
-use crate::qualify::{self, Adaptation, IntentContext, Message, Qualification, Question, Selector, Trust, Usage};
+use crate::qualify::{
+    self, Adaptation, Index, IntentContext, Message, Qualification, Question, Selector, Trust, Usage,
+};
 use crate::session::turns::{MAX_MESSAGE_BYTES, Used};
 use crate::session::{Turn, Turns};
 use crate::store::notes::{ChoiceNote, KeptTurnNote, Note, Notepad, Notes, TurnNote, digest};
@@ -395,7 +397,7 @@ impl Qualifier {
         }
         let selector = self.selector(generation);
         let text = head(message, MAX_MESSAGE_BYTES);
-        let message = Message::new(text);
+        let message = selector.index().message(text);
         if !message.is_telling() {
             // "Yes, do that" says nothing of the tool.
             return false;
@@ -511,7 +513,7 @@ fn of_tenants(choices: Vec<ChoiceNote>) -> BTreeMap<String, Vec<ChoiceNote>> {
 /// What was learnt with further choices of its tenant, and with what the latest of them had moved.
 fn added(selector: &Selector, mut usage: Usage, choices: &[ChoiceNote]) -> Usage {
     for choices in choices.chunks(ANALYSED_AT_ONCE) {
-        let messages = analysed(choices);
+        let messages = analysed(selector.index(), choices);
         let all = choices.iter().zip(&messages);
         usage
             .add_all(selector.index(), all.map(|(choice, message)| (message, &*choice.tool, Trust::new(choice.trust))));
@@ -523,9 +525,9 @@ fn added(selector: &Selector, mut usage: Usage, choices: &[ChoiceNote]) -> Usage
 }
 
 /// The messages of choices, analysed by all processors: that is what most of the time goes into.
-fn analysed(choices: &[ChoiceNote]) -> Vec<Message> {
+fn analysed(index: &Index, choices: &[ChoiceNote]) -> Vec<Message> {
     let share = choices.len().div_ceil(processors()).max(LEAST_SHARE);
-    let analyse = |choices: &[ChoiceNote]| choices.iter().map(|choice| Message::new(&choice.message)).collect();
+    let analyse = |choices: &[ChoiceNote]| choices.iter().map(|choice| index.message(&choice.message)).collect();
     std::thread::scope(|scope| {
         let shares: Vec<_> = choices.chunks(share).skip(1).map(|share| scope.spawn(move || analyse(share))).collect();
         let mut messages: Vec<Message> = choices.chunks(share).next().map(analyse).unwrap_or_default();

@@ -8,7 +8,7 @@ use std::time::Instant;
 use serde::Serialize;
 
 pub use self::abstention::{AbstentionFigures, evaluate_abstention};
-use super::{Index, Message, Ranking, Settings, Usage};
+use super::{Index, Ranking, Settings, Usage};
 use crate::strict::FromNode;
 use crate::strict::decode::decode;
 use crate::strict::read::{Limits, json};
@@ -92,7 +92,7 @@ pub fn evaluate(index: &Index, usage: &Usage, cases: &[Case]) -> RankingFigures 
     let mut sums = Sums::default();
     for case in cases.iter().filter(|case| !case.gold.is_empty()) {
         let start = Instant::now();
-        let message = Message::new(&case.query);
+        let message = index.message(&case.query);
         let mut ranking = Ranking::new(index, &message, usage);
         let loaded = ranking.loaded(Settings::default().max_tools);
         let best = ranking.best(CUTS[CUTS.len() - 1]);
@@ -198,7 +198,7 @@ pub fn learn(index: &Index, cases: &[Case], lesson: Lesson) -> Usage {
         taken += 1;
         let is_wrong = random.below(1000) < (lesson.noise * 1000.0) as u64;
         let other = random.below(index.len().max(1) as u64) as usize;
-        let message = Message::new(&case.query);
+        let message = index.message(&case.query);
         let tool = if is_wrong && !index.is_empty() { index.entry(other).name() } else { gold.as_str() };
         usage.learn(index, &message, tool);
     }

@@ -15,7 +15,7 @@ use super::ranking::Ranking;
 use super::weights::{
     Calibration, FEATURES, FeatureRow, LITERAL, STANDINGS, Standing, USE_MEANING, Weights, logistic, score,
 };
-use super::{Index, Message, Usage, no_tool};
+use super::{Index, Usage, no_tool};
 
 /// Tools of a message that the fit looks at.
 const RIVALS: usize = 60;
@@ -75,7 +75,7 @@ pub fn fit(sets: &[Set]) -> String {
 fn samples(index: &Index, cases: &[Case]) -> Vec<Sample> {
     let nothing = Usage::new();
     let of_case = |case: &Case| {
-        let message = Message::new(&case.query);
+        let message = index.message(&case.query);
         let mut ranking = Ranking::new(index, &message, &nothing);
         let best = ranking.best(RIVALS);
         let gold: Vec<bool> =
@@ -153,7 +153,7 @@ struct Judged {
 fn judge_all(set: &Set, weights: &Weights) -> Vec<Judged> {
     let nothing = Usage::new();
     let judge = |case: &Case| {
-        let message = Message::new(&case.query);
+        let message = set.index.message(&case.query);
         let mut ranking = Ranking::weighted(&set.index, &message, &nothing, weights);
         let best = ranking.best(MOST);
         let highest = best.first().map_or(0.0, |best| ranking.score(best.number));

@@ -11,6 +11,7 @@ use foldhash::HashMap;
 
 use super::message::Message;
 use super::said_names::{SaidNames, split};
+use super::spelling::Spelling;
 use crate::catalog::entry::Facet;
 use crate::catalog::{Catalog, Entry, ToolMetadata};
 use crate::text::analysis;
@@ -48,6 +49,7 @@ pub struct Index {
     conflicts: HashMap<u32, Vec<u32>>,
     /// How messages may say the names.
     pub(super) said_names: SaidNames,
+    spelling: Spelling,
     numbers: Numbers,
     /// What each tool means.
     pub(super) meanings: Box<[Quantized]>,
@@ -98,6 +100,7 @@ impl Index {
             conflicts: conflicts(&entries, &numbers),
             numbers,
             names: names(&entries, &words),
+            spelling: Spelling::of(texts.iter().flat_map(Texts::words)),
             said_names: SaidNames::new(entries.iter().map(|entry| &**entry.name())),
             name_meanings: texts.iter().map(|texts| Quantized::from(&embed(&texts.name_words))).collect(),
             meanings: meanings.iter().map(Quantized::from).collect(),
@@ -106,6 +109,11 @@ impl Index {
             entries,
             words,
         }
+    }
+
+    /// A message, with words that were mistyped as the tools' documents have them.
+    pub fn message(&self, text: &str) -> Message {
+        Message::new(&self.spelling.mended(text))
     }
 
     /// Is it the index of this very catalog?
@@ -168,6 +176,11 @@ impl Texts {
 
     fn fields(&self) -> [(usize, &str); 5] {
         [(0, &self.name), (1, &self.description), (2, &self.parameters), (3, &self.groups), (4, &self.scenes)]
+    }
+
+    /// What people may mean to write.
+    fn words(&self) -> [&str; 4] {
+        [&self.name_words, &self.description, &self.groups, &self.scenes]
     }
 
     fn meaning(&self, embed: impl Fn(&str) -> Vector) -> Vector {

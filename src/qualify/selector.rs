@@ -184,7 +184,7 @@ impl Selector {
             self.add_always(context);
         }
         let meaning = self.read(question, before.as_ref());
-        let mut message = Message::new(&meaning.text);
+        let mut message = self.index.message(&meaning.text);
         message.add_written(question.written.unwrap_or_default());
         let mut ranking = Ranking::new(&self.index, &message, usage);
         let mentions = self.category_index.mentions(&meaning.text);
@@ -393,7 +393,7 @@ impl Selector {
         let mut favoured: Vec<usize> = chosen.flat_map(|held| held.tools.iter().copied()).collect();
         favoured.sort_unstable();
         favoured.dedup();
-        let earlier = meaning.earlier.as_ref().map(|text| Ranking::new(&self.index, &Message::new(text), usage));
+        let earlier = meaning.earlier.as_ref().map(|text| Ranking::new(&self.index, &self.index.message(text), usage));
         ranking.lean_on(earlier.as_ref().map(|earlier| (earlier, SHARE_OF_EARLIER)), &favoured, FROM_CONTEXT);
     }
 

@@ -5,6 +5,16 @@ pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) ->
     nearest_few(word, candidates, 1).pop()
 }
 
+/// The candidate that it takes the fewest slips to write `word` for, `most` at most; ties go to the one that is nearer
+/// in length, then to the first. Both are in lower case.
+pub fn nearest_within<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>, most: usize) -> Option<&'c str> {
+    let letters = letters(word);
+    let near = candidates.into_iter().filter(|name| (self::letters(name) ^ letters).count_ones() as usize <= 2 * most);
+    let measured = near.map(|name| (strsim::osa_distance(word, name), name));
+    let near = measured.filter(|(distance, _)| *distance <= most);
+    near.min_by_key(|(distance, name)| (*distance, name.len().abs_diff(word.len()))).map(|(_, name)| name)
+}
+
 /// Up to `most` candidates near enough to be what was meant, nearest first, then by name.
 pub fn nearest_few<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>, most: usize) -> Vec<&'c str> {
     // A long name would make the distance quadratic in what a client sends.
@@ -49,5 +59,17 @@ mod tests {
         check("timing", &[]);
         check("", &[]);
         check(&"x".repeat(10_000), &[]);
+    }
+
+    #[test]
+    fn slips_are_counted() {
+        let check = |word: &str, most: usize, expected: Option<&str>| {
+            assert_eq!(nearest_within(word, ["bride", "bridge", "arbitrum"], most), expected, "{word}");
+        };
+        check("brigde", 1, Some("bridge"));
+        check("bridg", 1, Some("bride"));
+        check("brid", 1, Some("bride"));
+        check("arbtirun", 1, None);
+        check("arbtirun", 2, Some("arbitrum"));
     }
 }

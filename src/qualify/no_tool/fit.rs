@@ -128,7 +128,7 @@ fn points(kinds: &HeldOut, index: &Index, cases: &[Case]) -> Vec<Point> {
     };
     let alone = kinds.examples.iter().filter(|example| example.needs_none);
     let alone = alone.map(|example| (signs(kinds.judge(example), &example.message), true));
-    let own = cases.iter().filter(|case| !case.gold.is_empty()).map(|case| Message::new(&case.query));
+    let own = cases.iter().filter(|case| !case.gold.is_empty()).map(|case| index.message(&case.query));
     alone.chain(own.map(|message| (signs(&super::SHIPPED, &message), false))).collect()
 }
 
