@@ -161,7 +161,7 @@ fn judge_all(set: &Set, weights: &Weights) -> Vec<Judged> {
             let sum: f32 = (0..set.index.len()).map(|tool| ((ranking.score(tool) - highest) / temperature).exp()).sum();
             highest / temperature + sum.ln()
         });
-        let standing = |number: usize| ranking.standing(ranking.share(number), ranking.score(number));
+        let standing = |number: usize| ranking.standing(ranking.share(number));
         Judged {
             scores: best.iter().map(|tool| ranking.score(tool.number)).collect(),
             hits: best.iter().map(|tool| case.gold.iter().any(|gold| **gold == **tool.entry.name())).collect(),
@@ -203,11 +203,11 @@ fn calibrate(sets: &[&[Judged]]) -> Calibration {
             let (mean, square) = (*mean / (1.0 - 0.9_f64.powi(round)), *square / (1.0 - 0.999_f64.powi(round)));
             *weight -= 0.01 * mean / (square.sqrt() + 1e-8);
         }
-        for weight in &mut weights[..3] {
+        for weight in &mut weights[..2] {
             *weight = weight.max(0.0);
         }
         // However long the message is, a larger share is no worse.
-        weights[3] = weights[3].max(-0.9 * weights[0]);
+        weights[2] = weights[2].max(-0.9 * weights[0]);
     }
     Calibration(weights.map(|weight| weight as f32))
 }

@@ -10,7 +10,7 @@ use super::message::Message;
 use super::observations::{LEAST_COVER, Observations};
 use super::parts::ScoreParts;
 use super::usage::Usage;
-use super::weights::{COVER, FeatureRow, SIMILARITY, Standing, Weights, logistic};
+use super::weights::{COVER, FeatureRow, NAME_COVER, SIMILARITY, Standing, Weights, logistic};
 use crate::catalog::Entry;
 
 /// Tools whose `not_for` is compared with the message: those it could push out of sight.
@@ -47,9 +47,6 @@ const SURE_REQUESTS: usize = 4;
 
 /// The logarithm of the size of a usual catalog.
 const USUAL_TOOLS: f32 = 5.0;
-
-/// The place whose score is the field that a tool's is compared with.
-const FIELD: usize = 10;
 
 /// Tools that are put in order at once where it is not known how many are wanted.
 const SORTED_AT_ONCE: usize = 32;
@@ -92,8 +89,8 @@ pub struct Ranking<'i> {
     /// Logarithms of the sums of e^score and of what the mass is made of.
     total: f32,
     mass_total: f32,
-    /// The tenth best score.
-    field: f32,
+    /// The share of the best tool's name that the message has.
+    named: f32,
     /// The logarithm of the number of tools.
     tools: f32,
     length: f32,
@@ -136,7 +133,7 @@ impl<'i> Ranking<'i> {
             sorted: 0,
             total: 0.0,
             mass_total: 0.0,
-            field: 0.0,
+            named: 0.0,
             tools: (index.len().max(1) as f32).ln(),
             length: message.length,
             requests: message.requests(),
@@ -183,9 +180,10 @@ impl<'i> Ranking<'i> {
     }
 
     fn sum_up(&mut self) {
-        self.sort(FIELD);
-        let best = self.order.first().map_or(0.0, |&best| self.scores[best as usize]);
-        self.field = self.order.iter().take(FIELD).next_back().map_or(0.0, |&last| self.scores[last as usize]);
+        self.sort(1);
+        let first = self.order.first().map(|&first| first as usize);
+        let best = first.map_or(0.0, |first| self.scores[first]);
+        self.named = first.map_or(0.0, |first| self.observations.of(NAME_COVER)[first]);
         let temperature = self.temperature();
         let (mut total, mut mass) = (0.0_f32, 0.0_f32);
         for score in &self.scores {
@@ -299,20 +297,14 @@ impl<'i> Ranking<'i> {
 
     /// The same before it is adapted to what was chosen, as logarithm of the odds.
     pub(super) fn log_odds_of(&self, numbers: impl IntoIterator<Item = usize>) -> f32 {
-        let (mut share, mut best) = (0.0_f32, f32::NEG_INFINITY);
-        for number in numbers {
-            share += self.share(number);
-            best = best.max(self.scores[number]);
-        }
-        if best == f32::NEG_INFINITY {
-            return best;
-        }
-        super::weights::Calibration::FITTED.log_odds(self.standing(share, best))
+        let shares = numbers.into_iter().map(|number| self.share(number));
+        let Some(share) = shares.reduce(|all, share| all + share) else { return f32::NEG_INFINITY };
+        super::weights::Calibration::FITTED.log_odds(self.standing(share))
     }
 
     /// How a tool, or several, stand among all.
-    pub(super) fn standing(&self, share: f32, score: f32) -> Standing {
-        Standing { share, score, lead: score - self.field, length: self.length, tools: self.tools }
+    pub(super) fn standing(&self, share: f32) -> Standing {
+        Standing { share, named: self.named, length: self.length }
     }
 
     /// The tool's share of the probability against all others.
