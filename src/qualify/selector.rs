@@ -131,6 +131,8 @@ pub(super) struct Scored {
     pub(super) is_elsewhere: bool,
     /// It serves some networks only.
     pub(super) is_of_networks: bool,
+    /// It holds most of the catalog.
+    pub(super) is_wide: bool,
 }
 
 impl Scored {
@@ -455,6 +457,7 @@ impl Selector {
                 probability: 1.0 - (1.0 - by_tools) * (1.0 - by_text),
                 is_elsewhere: !needed.is_empty() && !needed.iter().any(|network| networks.contains(network)),
                 is_of_networks: held.is_of_networks(),
+                is_wide: held.is_wide,
                 name: mention.name,
                 keywords: mention.keywords,
             }
@@ -481,12 +484,14 @@ impl Selector {
         };
         if question.selected_categories.is_empty() {
             let is_named = scored.iter().any(Scored::is_singled_out);
-            let best = scored.iter().filter(|category| !category.is_elsewhere).map(|category| category.probability);
+            let best = scored.iter().filter(|category| !category.is_elsewhere && !category.is_wide);
+            let best = best.map(|category| category.probability);
             let best = best.fold(without, f32::max);
             let least = LEAST_CATEGORY.max(best * CATEGORY_OF_BEST).max(question.min_confidence);
             scored.retain(|category| {
                 let beside = is_named && !category.keywords.is_empty() && category.probability >= best * BESIDE_NAMED;
-                let is_likely = (!is_named || beside) && !category.is_elsewhere && category.probability >= least;
+                let may_be_meant = (!is_named || beside) && !category.is_elsewhere && !category.is_wide;
+                let is_likely = may_be_meant && category.probability >= least;
                 category.name.is_some() || is_likely && !no_tool_needed
             });
         } else {
@@ -519,7 +524,8 @@ impl Selector {
 
     /// The best tool's probability if it has no category that could speak for it, as most of MCP servers; else 0.
     fn confidence_without_category(&self, ranking: &mut Ranking<'_>, question: &Question<'_>) -> f32 {
-        Self::confidence_of_best(ranking, question, |_, best| self.category_index.places_of(best).next().is_none())
+        let is_wide = |place: usize| self.category_index.all()[place].is_wide;
+        Self::confidence_of_best(ranking, question, |_, best| self.category_index.places_of(best).all(is_wide))
     }
 
     /// The same if it is offered although nobody names its network. That is no reason to leave what was spoken of.

@@ -8,6 +8,9 @@ use crate::qualify::Index;
 use crate::qualify::message::MAX_BYTES;
 use crate::text::head::head;
 
+/// So many tools may be offered whole, however few others there are.
+const FEW: usize = 5;
+
 /// The categories of a catalog, always ready to be compared with a message.
 #[derive(Debug)]
 pub struct CategoryIndex {
@@ -27,6 +30,8 @@ pub(in crate::qualify) struct Held {
     pub(in crate::qualify) tools: Vec<usize>,
     names: Vec<Phrase>,
     keywords: Vec<Keyword>,
+    /// Does it hold most of the catalog? Then it tells nothing of what a message needs.
+    pub(in crate::qualify) is_wide: bool,
 }
 
 /// What a message says of a category.
@@ -55,9 +60,13 @@ impl CategoryIndex {
         all.extend(own.into_iter().map(|(name, tools)| {
             let category = Category { name: name.to_owned(), ..Category::default() };
             // Such a name may be an everyday word, like "file", and says no more than a keyword does.
-            Held { names: Vec::new(), keywords: Keyword::new(name).into_iter().collect(), category, tools }
+            let keywords = Keyword::new(name).into_iter().collect();
+            Held { names: Vec::new(), keywords, category, tools, is_wide: false }
         }));
         all.retain(|held| !held.tools.is_empty());
+        for held in &mut all {
+            held.is_wide = held.tools.len() > FEW && 2 * held.tools.len() > index.len();
+        }
         all.sort_by_key(|held| !held.category.always);
         let mut of_tool = vec![Vec::new(); index.len()];
         for (number, held) in (0..).zip(&all) {
@@ -241,6 +250,7 @@ impl Held {
             names: if category.always { Vec::new() } else { phrases(&category.name, &category.aliases) },
             keywords: category.keywords.iter().filter_map(|keyword| Keyword::new(keyword)).collect(),
             category: category.clone(),
+            is_wide: false,
         }
     }
 }

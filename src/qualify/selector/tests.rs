@@ -53,6 +53,47 @@ fn ask(selector: &Selector, question: &Question<'_>) -> Qualification {
 }
 
 #[test]
+fn a_category_that_holds_most_tools_tells_nothing() {
+    let named = |category: &'static str| {
+        let tools = [
+            ("addTodo", "Adds an entry to the list of things to do."),
+            ("convertUnits", "Converts lengths and weights to other units."),
+            ("playMusic", "Plays a song or an album on the speakers."),
+            ("readMail", "Reads the emails of an inbox."),
+            ("runSql", "Runs a query on the database of orders."),
+            ("turnOnLight", "Turns a light on or off."),
+            ("weather", "Tells the weather of a place."),
+        ];
+        tools.map(|(name, description)| (name, category, description))
+    };
+    let answers =
+        ["general", ""].map(|category| ask(&selector_of(&named(category)), &says("turn on the kitchen light")));
+    let offered = answers.each_ref().map(|answer| answer.available.len());
+    assert!(offered[0] == offered[1] && offered[0] < 7, "{offered:?}");
+    assert!((answers[0].confidence - answers[1].confidence).abs() < 1e-6);
+    assert_eq!(answers[0].categories, Vec::<String>::new());
+    // It may still be asked for.
+    let selected = ["general".to_owned()];
+    let question = Question { selected_categories: &selected, ..says("turn on the kitchen light") };
+    assert_eq!(ask(&selector_of(&named("general")), &question).available.len(), 7);
+}
+
+#[test]
+fn a_diary_before_a_request_does_not_hide_it() {
+    let diary = "We got to the cabin late, long after dark. The lake was like glass in the morning, and I swam until my \
+                 arms hurt. In the evening we sat by the fire and talked about the old house. Mum cried a bit when that \
+                 song came on. It was one of those weekends that feel like a month.";
+    let selector = selector();
+    let check = |text: &str, needs_none: bool| {
+        let answer = ask(&selector, &says(text));
+        assert_eq!(answer.no_tool_needed, needs_none, "{text}: {}", answer.no_tool_probability);
+    };
+    check(diary, true);
+    check(&format!("{diary} Read the emails of my inbox."), false);
+    check(&format!("Read the emails of my inbox. {diary}"), false);
+}
+
+#[test]
 fn small_talk_is_told_among_few_tools() {
     let selector = selector();
     for message in ["hello there", "write a poem about autumn", "hola, ¿qué tal?"] {
