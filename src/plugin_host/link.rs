@@ -1,7 +1,8 @@
 //! A conversation with one worker: calls in the order in which they are asked, each within its time.
 //!
 //! Calls of a library that answers quickly are sent together, as many as it usually answers within
-//! [`TOGETHER`], since what a call costs beside the library's own work is mostly the switch to its process and back.
+//! [`TOGETHER`], since what a call costs beside the library's own work is mostly the switch to its process and back. A
+//! call that comes alone is sent by its caller, while the task that reads the answer wakes up.
 //!
 //! A caller that waits no longer leaves its call behind: the answer is still read, so that it is not taken for the next
 //! one's, and a worker that does not give it in time is at fault whether anybody waits or not.
@@ -18,7 +19,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::ask::Proposal;
 use super::fault::LibraryFault;
-use super::socket_line::SocketLine;
+use super::socket_line::{FreeLine, SocketLine};
 use super::wire::{Refusal, Reply, clamp};
 
 /// How long a library may take to read a catalog.
@@ -56,6 +57,7 @@ pub(super) enum Unanswered {
 pub(super) struct Link {
     /// Orders that are to be sent, and who waits for their answers.
     queue: Mutex<Queue>,
+    line: FreeLine,
     /// Tells the conversation of an order, or of the end.
     news: Notify,
     /// Shares of [`TOGETHER`] that no call under way has.
@@ -72,6 +74,10 @@ struct Queue {
     unsent: Vec<u8>,
     /// Of those that were sent and those that are to be, in this order.
     under_way: VecDeque<Waiting>,
+    /// When the first order under way was sent, if by who asked, and the conversation does not know yet.
+    sent: Option<Instant>,
+    /// Orders came in numbers: they are sent together.
+    is_busy: bool,
     /// Nobody converses any more.
     is_over: bool,
 }
@@ -102,6 +108,7 @@ impl Link {
     ) -> Arc<Self> {
         let link = Arc::new(Self {
             queue: Mutex::default(),
+            line: line.free(),
             news: Notify::new(),
             shares: Arc::new(Semaphore::new(SHARES as usize)),
             is_broken: AtomicBool::new(false),
@@ -170,7 +177,13 @@ impl Link {
         if queue.is_over {
             return false;
         }
-        queue.unsent.extend_from_slice(order);
+        // All that was sent before was answered, so it was sent whole.
+        let mut sent = 0;
+        if queue.under_way.is_empty() && !queue.is_busy {
+            queue.sent = Some(Instant::now());
+            sent = self.line.send(order);
+        }
+        queue.unsent.extend_from_slice(&order[sent..]);
         queue.under_way.push_back(waiting);
         drop(queue);
         self.news.notify_one();
@@ -214,17 +227,20 @@ impl Link {
 
     /// Sends orders and reads their answers, until the link is retired or broken.
     async fn converse(self: Arc<Self>, mut line: SocketLine) {
-        let mut last_orders = 0;
+        let mut is_busy = false;
         while !self.is_broken() {
             self.news.notified().await;
-            if last_orders > 1 {
+            if is_busy {
                 // They come in numbers: who else is about to ask sends along.
                 tokio::task::yield_now().await;
             }
             match self.exchange(&mut line).await {
                 // What woke this was answered along with others.
                 Ok(0) => {}
-                Ok(answered) => last_orders = answered,
+                Ok(answered) => {
+                    is_busy = answered > 1;
+                    self.queue.lock().is_busy = is_busy;
+                }
                 Err(fault) => self.break_off(fault),
             }
         }
@@ -237,7 +253,8 @@ impl Link {
     /// Until nothing is under way. Returns how many orders were answered.
     async fn exchange(&self, line: &mut SocketLine) -> Result<usize, LibraryFault> {
         let (mut begun, mut answered) = (Instant::now(), 0);
-        while let Some(limit) = self.next(line) {
+        while let Some((limit, sent)) = self.next(line) {
+            begun = sent.unwrap_or(begun);
             let reply = tokio::select! {
                 biased;
                 reply = timeout_at(begun + limit, line.converse()) => reply,
@@ -252,12 +269,14 @@ impl Link {
         Ok(answered)
     }
 
-    /// Hands over what is to be sent. Returns how long the first order under way may take, if there is one.
-    fn next(&self, line: &mut SocketLine) -> Option<Duration> {
+    /// Hands over what is to be sent. Returns how long the first order under way may take, if there is one, and when it
+    /// was sent if it was already.
+    fn next(&self, line: &mut SocketLine) -> Option<(Duration, Option<Instant>)> {
         let mut queue = self.queue.lock();
         line.raw(&queue.unsent);
         queue.unsent.clear();
-        queue.under_way.front().map(|waiting| waiting.limit)
+        let sent = queue.sent.take();
+        queue.under_way.front().map(|waiting| (waiting.limit, sent))
     }
 
     /// Gives the answer to who waits for it. Whom it does not reach waits no longer.

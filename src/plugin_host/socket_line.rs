@@ -2,8 +2,9 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
-use tokio::io::{AsyncReadExt, Interest};
+use tokio::io::Interest;
 use tokio::net::UnixStream;
 
 use super::fault::LibraryFault;
@@ -12,10 +13,20 @@ use super::wire::{MAX_REPLY, Order, Reply, WireError, decode, encode, frame_leng
 
 /// The socket to a worker, with what is still to be sent and what has come in.
 pub(super) struct SocketLine {
-    socket: UnixStream,
+    socket: Arc<UnixStream>,
     unsent: Vec<u8>,
     sent: usize,
     received: Vec<u8>,
+}
+
+/// Sends on a line on which nothing waits to be sent.
+pub(super) struct FreeLine(Arc<UnixStream>);
+
+impl FreeLine {
+    /// Sends as much of an order as the socket takes at once. Returns how many bytes; of a broken line none.
+    pub(super) fn send(&self, order: &[u8]) -> usize {
+        self.0.try_write(order).unwrap_or_default()
+    }
 }
 
 /// Read at once, in bytes, or more.
@@ -26,7 +37,12 @@ impl SocketLine {
     pub(super) fn new(socket: std::os::unix::net::UnixStream) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         let socket = UnixStream::from_std(socket)?;
-        Ok(Self { socket, unsent: Vec::new(), sent: 0, received: Vec::new() })
+        Ok(Self { socket: Arc::new(socket), unsent: Vec::new(), sent: 0, received: Vec::new() })
+    }
+
+    /// Another way to send on it.
+    pub(super) fn free(&self) -> FreeLine {
+        FreeLine(Arc::clone(&self.socket))
     }
 
     /// Has the order sent with the next conversation.
@@ -61,14 +77,10 @@ impl SocketLine {
             }
             let is_sent = self.send()?;
             self.received.reserve(CHUNK);
-            let read = if is_sent {
-                self.socket.read_buf(&mut self.received).await
-            } else {
-                // A worker that has answers to write may read nothing before they are read.
-                self.socket.ready(Interest::READABLE | Interest::WRITABLE).await.map_err(|error| broken(&error))?;
-                self.socket.try_read_buf(&mut self.received)
-            };
-            match read {
+            // A worker that has answers to write may read nothing before they are read.
+            let interest = if is_sent { Interest::READABLE } else { Interest::READABLE | Interest::WRITABLE };
+            self.socket.ready(interest).await.map_err(|error| broken(&error))?;
+            match self.socket.try_read_buf(&mut self.received) {
                 Ok(0) => return Err(LibraryFault::Crash("it closed its socket".to_owned())),
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
