@@ -374,7 +374,8 @@ impl Control {
         let config = self.config_fault.lock().as_ref().map(kept);
         let llm = self.llm_fault.as_ref().map(|why| format!("no model is asked: {why}"));
         let tokens = self.tokens.trouble().map(Arc::unwrap_or_clone);
-        stored.into_iter().chain(database).chain(config).chain(tokens).chain(llm).collect()
+        let servers = Arc::unwrap_or_clone(self.upstreams.troubles());
+        stored.into_iter().chain(database).chain(config).chain(tokens).chain(llm).chain(servers).collect()
     }
 
     /// How the daemon is.

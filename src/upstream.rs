@@ -53,6 +53,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use serde_json::value::RawValue;
 use tokio::runtime::Handle;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
@@ -78,6 +79,7 @@ pub struct Upstreams {
     table: ServerTable,
     revision: watch::Sender<u64>,
     updates: broadcast::Sender<(Arc<str>, Arc<RawValue>)>,
+    faults: Arc<ArcSwap<Vec<String>>>,
     manager: mpsc::UnboundedSender<ManagerMessage>,
 }
 
@@ -101,12 +103,23 @@ impl Upstreams {
     pub fn start(settings: Settings, metrics: Arc<Metrics>, runtime: &Handle, program: PathBuf) -> io::Result<Self> {
         let table = ServerTable::default();
         let (revision, updates) = (watch::Sender::new(0), broadcast::Sender::new(UPDATES));
-        let shared = Arc::new(server::SharedSetup { metrics, revision: revision.clone(), updates: updates.clone() });
+        let faults = Arc::default();
+        let shared = Arc::new(server::SharedSetup {
+            metrics,
+            revision: revision.clone(),
+            updates: updates.clone(),
+            faults: Arc::clone(&faults),
+        });
         let (manager, messages) = mpsc::unbounded_channel();
         let launcher = launcher::Launcher::start(runtime.clone())?;
         let managing = Manager::new(shared, launcher, program, Arc::clone(&table), manager.clone());
         managing.begin(settings, messages, runtime);
-        Ok(Self { table, revision, updates, manager })
+        Ok(Self { table, revision, updates, faults, manager })
+    }
+
+    /// What is wrong with the files that name servers, a line each.
+    pub fn troubles(&self) -> Arc<Vec<String>> {
+        self.faults.load_full()
     }
 
     /// How each server is, in the order of their names.

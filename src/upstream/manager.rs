@@ -82,6 +82,8 @@ struct Found {
     wanted: BTreeMap<String, Arc<ServerSettings>>,
     /// What is kept of those that do not run.
     kept: BTreeMap<String, Result<Kept, KeptError>>,
+    /// What is wrong with the files of the directory, a line each.
+    faults: Vec<String>,
 }
 
 /// Reads the directory, and what is kept. Servers of the configuration come before those of the directory.
@@ -97,7 +99,9 @@ fn look(settings: &Settings, directory: &Mutex<directory::Directory>, running: &
     }
     let fresh = wanted.keys().filter(|name| !running.contains(*name));
     let kept = fresh.map(|name| (name.clone(), Kept::read(&settings.kept, name))).collect();
-    Found { wanted, kept }
+    let faults = directory.findings().iter().filter(|finding| finding.is_error());
+    let faults = faults.map(|fault| format!("MCP servers: {}: {}", fault.place(), fault.message)).collect();
+    Found { wanted, kept, faults }
 }
 
 struct Beside {
@@ -226,7 +230,8 @@ impl Manager {
     }
 
     fn bring_in_line(&mut self, found: Found) {
-        let Found { wanted, mut kept } = found;
+        let Found { wanted, mut kept, faults } = found;
+        self.shared.faults.store(Arc::new(faults));
         let gone: Vec<String> = self.running.keys().filter(|name| !wanted.contains_key(*name)).cloned().collect();
         for name in gone {
             self.discard_beside(&name);

@@ -125,6 +125,8 @@ pub(super) struct SharedSetup {
     pub(super) revision: watch::Sender<u64>,
     /// Resources that changed, by server.
     pub(super) updates: broadcast::Sender<(Arc<str>, Arc<RawValue>)>,
+    /// What is wrong with the files of the directory, a line each.
+    pub(super) faults: Arc<ArcSwap<Vec<String>>>,
 }
 
 /// One server.

@@ -409,6 +409,21 @@ fn an_idle_server_is_neither_down_nor_there_for_ever() {
 }
 
 #[test]
+fn a_faulty_file_of_servers_is_told_for_as_long_as_it_is() {
+    let site = Site::new();
+    let directory = site.path("mcp.d");
+    fs::create_dir(&directory).unwrap();
+    fs::write(directory.join("a.yaml"), "servers: {a: {comand: [x]}}").unwrap();
+    site.configure(&format!("mcp: {{directory: {}}}\n", directory.display()));
+    let daemon = site.start();
+    let troubles = || daemon.admin("GET", "/-/status", b"").json()["troubles"].clone();
+    let told = troubles().to_string();
+    assert!(told.contains("MCP servers: ") && told.contains("a.yaml:1:") && told.contains("comand"), "{told}");
+    fs::write(directory.join("a.yaml"), "servers: {}").unwrap();
+    wait_until("the next look", || troubles() == json!([]));
+}
+
+#[test]
 fn the_command_line_shows_and_restarts_servers() {
     let site = Site::new();
     site.configure(&format!(
