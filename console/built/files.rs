@@ -10,7 +10,7 @@
     File {
         name: "console.js",
         content_type: "text/javascript; charset=utf-8",
-        sum: "1ba895dc18a70484d464c6b12668fc69",
+        sum: "c05ea8f595a93bcccf7f7196a4347ab3",
         plain: include_bytes!("console.js"),
         gzip: include_bytes!("console.js.gz"),
     },

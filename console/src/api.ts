@@ -2,6 +2,7 @@
 
 import { type AlmanacClient, createAlmanacClient } from '../../clients/typescript/src/client.js';
 import { AlmanacError } from '../../clients/typescript/src/error.js';
+import { capital } from './format.js';
 
 export type * from '../../clients/typescript/src/openapi.js';
 export { type StructuredId, structuredIdToString } from '../../clients/typescript/src/structured-id.js';
@@ -49,8 +50,4 @@ export function sentence(error: unknown): string {
   if (!(error instanceof AlmanacError)) return error instanceof Error ? error.message : String(error);
   if (error.code === 'missing-scope') return `${capital(error.message)}; open the console again with one that has it.`;
   return capital(error.message).replaceAll('\n  ', ' · ');
-}
-
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -64,6 +64,11 @@ export function words(name: string): string {
   return name.replaceAll('_', ' ');
 }
 
+/** A sentence's beginning. */
+export function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
 /** A mode as people read it; `#error` marks the calls that failed, which are learnt apart. */
 export function modeName(mode: string): string {
   const [name = '', failed] = mode.split('#');

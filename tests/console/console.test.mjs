@@ -97,6 +97,42 @@ test('overview: a document that breaks is said at once, with its line, and again
   });
 });
 
+test('overview: what the daemon calls a trouble is a line, and so is an MCP server that is down', async () => {
+  const dies = `mcp:\n  servers:\n    dies: {command: [${process.execPath}, -e, 'process.exit(3)']}\n`;
+  const own = await startDaemon({ configuration: dies });
+  try {
+    await visit(
+      '',
+      async (page) => {
+        const wrongs = page.getByRole('list', { name: 'What is wrong' });
+        await wrongs.getByText(/^MCP server dies is down: /).waitFor();
+        await page.getByText('live', { exact: true }).waitFor();
+        await writeFile(join(own.root, 'almanac.yaml'), `${dies}nosuch: 1\n`);
+        process.kill(own.pid(), 'SIGHUP');
+        const faulty = wrongs.getByText(/^The configuration is the one of before, since the new one is faulty: .*nosuch/);
+        await faulty.waitFor();
+        assert.equal(await page.getByText('All is well').count(), 0);
+        assert.deepEqual(await findings(page), []);
+        await own.configure('');
+        await faulty.waitFor({ state: 'detached' });
+        await page.getByText('All is well').waitFor();
+      },
+      { at: own },
+    );
+    await own.configure(dies);
+    await visit(
+      '',
+      async (page) => {
+        await page.getByRole('link', { name: 'see how it is' }).click();
+        await heading(page, 'Servers').waitFor();
+      },
+      { at: own },
+    );
+  } finally {
+    await own.stop();
+  }
+});
+
 test('diagnostics: in pages, forth and back to the first', async () => {
   const own = await startDaemon({ documents: false });
   try {

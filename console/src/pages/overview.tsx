@@ -4,10 +4,11 @@ import { useEffect } from 'preact/hooks';
 
 import { api, type OverviewAnswer } from '../api.js';
 import { useAsk } from '../ask.js';
-import { wrongsOf } from '../fleet.js';
-import { count, duration, many, share } from '../format.js';
+import { wrongsOf as wrongsOfFleet } from '../fleet.js';
+import { capital, count, duration, many, share } from '../format.js';
 import { useOnEvent } from '../live.js';
 import { link } from '../router.js';
+import { wrongsOf as wrongsOfServers } from '../servers.js';
 import { Badge, Card, Page, RecordSo, Shown, Tile, Time, type Tone } from '../ui.js';
 import { Minutes } from '../minutes.js';
 import { type Wrong, Wrongs } from '../wrongs.js';
@@ -82,6 +83,16 @@ function wrongs({ status, store, watching, coverage, judged_calls }: OverviewAns
   return found;
 }
 
+/** What goes wrong in the daemon's own words, but for what other lines tell. */
+function troublesOf({ status, store }: OverviewAnswer, inFleet: readonly Wrong[]): Wrong[] {
+  const database = inFleet.length > 0 ? status.database?.trouble : undefined;
+  const isTold = (trouble: string) =>
+    trouble === `nothing can be stored: ${store.trouble}` || (database != null && trouble.includes(`(${database})`));
+  return (status.troubles ?? [])
+    .filter((trouble) => !isTold(trouble))
+    .map((trouble) => ({ tone: 'bad', what: capital(trouble), todo: 'mend what it names; the log says more' }));
+}
+
 const TYPES = [
   'catalog_reloaded',
   'config_reloaded',
@@ -94,8 +105,8 @@ const TYPES = [
   'execution_recorded',
 ];
 
-/** Between two looks at the other daemons, in ms. */
-const FLEET_MS = 10_000;
+/** Between two looks at what no event tells of, in ms: the store, other daemons and MCP servers. */
+const QUIET_MS = 10_000;
 
 /** Findings that are looked through for faults. */
 const FINDINGS = 1000;
@@ -105,21 +116,25 @@ export function Overview() {
   const catalog = useAsk('catalog', (signal) => api().getCatalog({ query: { limit: FINDINGS }, signal }));
   const hasFleet = overview.answer?.status.database != null;
   const fleet = useAsk(`fleet ${hasFleet}`, async (signal) => (hasFleet ? api().getFleet({ signal }) : undefined));
-  const inFleet =
-    fleet.answer === undefined ? [] : wrongsOf(fleet.answer).map((wrong) => ({ ...wrong, href: link('fleet') }));
+  // A token that may not see them is told nothing of them.
+  const servers = useAsk('servers', (signal) => api().listServers({ signal }));
+  const placed = (wrongs: readonly Wrong[], page: string) => wrongs.map((wrong) => ({ ...wrong, href: link(page) }));
+  const inFleet = fleet.answer === undefined ? [] : placed(wrongsOfFleet(fleet.answer), 'fleet');
+  const ofServers = servers.answer === undefined ? [] : placed(wrongsOfServers(servers.answer), 'servers');
   useEffect(() => {
-    if (!hasFleet) return undefined;
-    const timer = setInterval(() => document.hidden || fleet.again(), FLEET_MS);
+    const look = () => (overview.again(), fleet.again(), servers.again());
+    const timer = setInterval(() => document.hidden || look(), QUIET_MS);
     return () => clearInterval(timer);
-  }, [hasFleet]);
+  }, []);
   useOnEvent(TYPES, 500, overview.again);
+  useOnEvent(['config_reloaded', 'catalog_reloaded'], 500, servers.again);
   useOnEvent(['catalog_reloaded', 'presets_loaded'], 500, catalog.again);
   return (
     <Page title="Overview" lead="Is all well, and if not, what to do.">
       <Shown asked={overview}>
         {(all) => {
           const { status, store, minutes } = all;
-          const bad = [...wrongs(all), ...inFleet];
+          const bad = [...wrongs(all), ...troublesOf(all, inFleet), ...ofServers, ...inFleet];
           const last = minutes.at(-1);
           const inHour = minutes.reduce((sum, minute) => sum + minute.calls, 0);
           const errors = minutes.reduce((sum, minute) => sum + minute.errors, 0);

@@ -7,26 +7,12 @@ import { useAsk, useDo } from '../ask.js';
 import { differences } from '../differences.js';
 import { count, duration, many, share } from '../format.js';
 import { useOnEvent } from '../live.js';
-import {
-  Badge,
-  Bar,
-  Card,
-  type Column,
-  Confirm,
-  Empty,
-  Fault,
-  Page,
-  Shown,
-  Table,
-  type Tone,
-  ToolLink,
-} from '../ui.js';
+import { TONES } from '../servers.js';
+import { Badge, Bar, Card, type Column, Confirm, Empty, Fault, Page, Shown, Table, ToolLink } from '../ui.js';
 
 /** Between two questions while the page is looked at, in ms: often while calls are under way. */
 const OFTEN_MS = 1000;
 const SELDOM_MS = 5000;
-
-const TONES: Record<string, Tone> = { up: 'good', starting: 'info', idle: 'quiet', down: 'bad', 'needs-login': 'bad' };
 
 export function Servers() {
   const servers = useAsk('servers', (signal) => api().listServers({ signal }));
