@@ -10,7 +10,7 @@
     File {
         name: "console.js",
         content_type: "text/javascript; charset=utf-8",
-        sum: "c05ea8f595a93bcccf7f7196a4347ab3",
+        sum: "8e9d01d1f1d1fc6bdbc7b98ffda9eb2a",
         plain: include_bytes!("console.js"),
         gzip: include_bytes!("console.js.gz"),
     },

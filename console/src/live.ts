@@ -66,6 +66,13 @@ export function listen(): void {
   else heed(running.signal);
 }
 
+/** Listens no more and forgets what was told: whoever comes next may not be allowed to know it. */
+export function stopListening(): void {
+  running?.abort();
+  running = undefined;
+  refuse();
+}
+
 document.addEventListener('visibilitychange', () => {
   if (document.hidden) running?.abort();
   else if (running !== undefined) listen();
@@ -97,7 +104,7 @@ async function giveUp(signal: AbortSignal): Promise<void> {
     () => 0,
   );
   if (signal.aborted) return;
-  if (status === 401 || status === 403) return set('refused');
+  if (status === 401 || status === 403) return foundRefused();
   set('lost');
   setTimeout(() => signal.aborted || listen(), PAUSE_MS);
 }
@@ -109,7 +116,7 @@ async function follow(signal: AbortSignal): Promise<void> {
       await read(signal);
     } catch (error) {
       if (signal.aborted) return;
-      if (error instanceof Refused) return set('refused');
+      if (error instanceof Refused) return foundRefused();
     }
     set('lost');
     await new Promise((done) => setTimeout(done, PAUSE_MS));
@@ -117,6 +124,17 @@ async function follow(signal: AbortSignal): Promise<void> {
 }
 
 class Refused extends Error {}
+
+function refuse(): void {
+  kept = [];
+  set('refused');
+}
+
+/** Whoever shows something asks again, and so finds out that it may not. */
+function foundRefused(): void {
+  refuse();
+  tell(undefined);
+}
 
 async function read(signal: AbortSignal): Promise<void> {
   const answer = await fetch(ADDRESS, { headers: authorization(), signal, cache: 'no-store' });
@@ -127,7 +145,7 @@ async function read(signal: AbortSignal): Promise<void> {
   let rest = '';
   for (;;) {
     const { done, value } = await reader.read();
-    if (done) return;
+    if (done || signal.aborted) return;
     const blocks = (rest + value).split('\n\n');
     rest = blocks.pop() ?? '';
     came(blocks.flatMap(parsed));

@@ -7,7 +7,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 
 import { api, hasToken, needsToken, sentence, useThisToken } from './api.js';
 import { useAsk, whenTokenNeeded } from './ask.js';
-import { listen, useConnection, useOnEvent } from './live.js';
+import { listen, stopListening, useConnection, useOnEvent } from './live.js';
 import { type Place, link, usePlace } from './router.js';
 import { Text } from './ui.js';
 import { Events } from './pages/events.js';
@@ -66,8 +66,13 @@ function Console() {
     fleet: fleet.answer?.store !== 'postgresql',
   };
   const where = `${place.page}/${place.subject ?? ''}`;
+  const lock = () => {
+    useThisToken(undefined);
+    stopListening();
+    setNeeds(true);
+  };
   useEffect(() => {
-    whenTokenNeeded(() => setNeeds(true));
+    whenTokenNeeded(lock);
     listen();
   }, []);
   useEffect(() => {
@@ -98,7 +103,7 @@ function Console() {
               </a>
             ))}
           </nav>
-          <State onForget={() => (useThisToken(undefined), setNeeds(true))} isLocked={needs} />
+          <State onForget={lock} isLocked={needs} />
         </header>
         <main ref={main} id="main" tabIndex={-1}>
           {needs ? (

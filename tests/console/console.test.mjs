@@ -872,6 +872,44 @@ test('tokens: asked for, refused, kept in memory only, and no more is shown than
   }
 });
 
+test('tokens: with one its stream ends, and what it was told is not shown to who comes next', async () => {
+  const own = await startDaemon({ tokens: { reader: 'read,record', recorder: 'record' } });
+  const headers = { authorization: `Bearer ${own.tokens.reader}` };
+  const record = () => post(own.url, '/v1/executions', { tool_name: 'grep', duration_ms: 40 }, headers);
+  const listeners = async () => (await (await fetch(`${own.url}/v1/overview`, { headers })).json()).listeners;
+  const enter = async (page, token) => {
+    await page.getByLabel('Token').fill(token);
+    await page.getByRole('button', { name: 'Enter' }).click();
+    await heading(page, 'Events').waitFor();
+  };
+  try {
+    await visit(
+      '#/events',
+      async (page) => {
+        const shown = page.getByRole('table', { name: 'Events' }).getByRole('link', { name: 'grep' });
+        await enter(page, own.tokens.reader);
+        await page.getByText('live', { exact: true }).waitFor();
+        await record();
+        await shown.waitFor();
+        await page.getByRole('button', { name: 'Forget the token' }).click();
+        const deadline = Date.now() + PATIENCE_MS;
+        // A stream that is closed is found out when something is to be told on it.
+        while ((await listeners()) > 0) {
+          assert.ok(Date.now() < deadline, 'it still listens');
+          await record();
+        }
+        await enter(page, own.tokens.recorder);
+        await page.waitForLoadState('networkidle');
+        assert.equal(await shown.count(), 0);
+        await page.getByRole('link', { name: 'all 0' }).waitFor();
+      },
+      { at: own, isForgiven: (text) => /status( of|:) (401|403)/.test(text) },
+    );
+  } finally {
+    await own.stop();
+  }
+});
+
 test('where all is on this machine, the fleet is no page', async () => {
   await visit('', async (page) => {
     await page.getByText('All is well').waitFor();
