@@ -161,7 +161,7 @@ impl Metrics {
             http_exemplars: Exemplars::new(&REQUEST_BUCKETS),
             http_duration: made.histogram_vec(
                 REQUEST_DURATION,
-                "Time from a request's head to its answer.",
+                "Time from a request's head to its answer, of a stream to its end.",
                 &REQUEST_BUCKETS,
                 &["route"],
             )?,
