@@ -10,7 +10,7 @@
     File {
         name: "console.js",
         content_type: "text/javascript; charset=utf-8",
-        sum: "8e9d01d1f1d1fc6bdbc7b98ffda9eb2a",
+        sum: "e0c3f38a501247d73bdd2fcd7b4a488c",
         plain: include_bytes!("console.js"),
         gzip: include_bytes!("console.js.gz"),
     },

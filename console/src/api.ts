@@ -25,6 +25,19 @@ export function useThisToken(given: string | undefined): void {
   made = createAlmanacClient({ url: ROOT, retries: 1, ...(given !== undefined && { token: given }) });
 }
 
+/**
+ * Throws what is wrong with a token. One that may not read is a token all the same: it may have another scope. No header can
+ * have some characters, and then nobody was asked.
+ */
+export async function checkToken(given: string): Promise<void> {
+  try {
+    await createAlmanacClient({ url: ROOT, retries: 1, token: given }).getOverview();
+  } catch (error) {
+    if (error instanceof TypeError) throw new Error('This token has a character that none can have; copy it again.');
+    if (!lacksScope(error)) throw error;
+  }
+}
+
 /** What goes with requests that the client does not make. */
 export function authorization(): Record<string, string> {
   return token === undefined ? {} : { authorization: `Bearer ${token}` };
@@ -40,6 +53,11 @@ export function needsToken(error: unknown): boolean {
   return error instanceof AlmanacError && error.status === 401;
 }
 
+/** Does this say that the token may not do it? */
+export function lacksScope(error: unknown): boolean {
+  return error instanceof AlmanacError && error.code === 'missing-scope';
+}
+
 /** Does this say that the daemon is not there? */
 export function isUnreachable(error: unknown): boolean {
   return error instanceof AlmanacError && error.code === 'unreachable';
@@ -48,6 +66,6 @@ export function isUnreachable(error: unknown): boolean {
 /** What went wrong, for people, in one line: the client's message has a line for each fault of what was sent. */
 export function sentence(error: unknown): string {
   if (!(error instanceof AlmanacError)) return error instanceof Error ? error.message : String(error);
-  if (error.code === 'missing-scope') return `${capital(error.message)}; open the console again with one that has it.`;
+  if (lacksScope(error)) return `${capital(error.message)}; open the console again with one that has it.`;
   return capital(error.message).replaceAll('\n  ', ' · ');
 }

@@ -5,7 +5,7 @@ import './style.css';
 import { type ComponentChildren, render } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 
-import { api, hasToken, needsToken, sentence, useThisToken } from './api.js';
+import { api, checkToken, hasToken, sentence, useThisToken } from './api.js';
 import { useAsk, whenTokenNeeded } from './ask.js';
 import { listen, stopListening, useConnection, useOnEvent } from './live.js';
 import { type Place, link, usePlace } from './router.js';
@@ -145,16 +145,13 @@ function Door({ onGiven }: { onGiven: () => void }) {
   const [error, setError] = useState<unknown>();
   const [isBusy, setBusy] = useState(false);
   const enter = async () => {
-    useThisToken(token.trim());
     setBusy(true);
     try {
-      await api().getOverview();
+      await checkToken(token.trim());
+      useThisToken(token.trim());
       onGiven();
     } catch (reason) {
-      // A token without the scope `read` may still have another.
-      if (!needsToken(reason)) return onGiven();
       setError(reason);
-      useThisToken(undefined);
     } finally {
       setBusy(false);
     }

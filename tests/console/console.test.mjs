@@ -45,6 +45,12 @@ async function visit(place, act, { at = daemon, isForgiven, ...options } = {}) {
   }
 }
 
+/** Answers questions like that with a status; what is returned ends it. */
+async function fails(page, address, status) {
+  await page.route(address, (route) => route.fulfill({ status }));
+  return () => page.unroute(address);
+}
+
 /** Waits until nothing is asked any more. */
 async function settled(page) {
   await page.waitForFunction(() => document.querySelector('.waiting') === null);
@@ -825,7 +831,7 @@ test('tokens: asked for, refused, kept in memory only, and no more is shown than
   const own = await startDaemon({
     tokens: { reader: 'read', keeper: 'read,memory' },
   });
-  const refusals = /status( of|:) (401|403)/;
+  const refusals = /status( of|:) (401|403|503)/;
   try {
     await post(
       own.url,
@@ -845,6 +851,14 @@ test('tokens: asked for, refused, kept in memory only, and no more is shown than
         await field.fill('wrong');
         await page.getByRole('button', { name: 'Enter' }).click();
         await page.getByText('This token is not known here').waitFor();
+        await field.fill(`${own.tokens.reader}\u2026`);
+        await page.getByRole('button', { name: 'Enter' }).click();
+        await page.getByText('This token has a character that none can have').waitFor();
+        const leave = await fails(page, '**/v1/overview', 503);
+        await field.fill(own.tokens.reader);
+        await page.getByRole('button', { name: 'Enter' }).click();
+        await page.getByText('Status 503 without a reason').waitFor();
+        await leave();
         await field.fill(own.tokens.reader);
         await page.getByRole('button', { name: 'Enter' }).click();
         await page.getByText('This token has not the scope memory').waitFor();
