@@ -10,7 +10,7 @@
     File {
         name: "console.js",
         content_type: "text/javascript; charset=utf-8",
-        sum: "e0c3f38a501247d73bdd2fcd7b4a488c",
+        sum: "f00abfa7d9e51cbf5b1db8e314607adb",
         plain: include_bytes!("console.js"),
         gzip: include_bytes!("console.js.gz"),
     },

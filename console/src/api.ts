@@ -66,6 +66,15 @@ export function isUnreachable(error: unknown): boolean {
 /** What went wrong, for people, in one line: the client's message has a line for each fault of what was sent. */
 export function sentence(error: unknown): string {
   if (!(error instanceof AlmanacError)) return error instanceof Error ? error.message : String(error);
-  if (lacksScope(error)) return `${capital(error.message)}; open the console again with one that has it.`;
+  if (lacksScope(error)) return again(error.message);
   return capital(error.message).replaceAll('\n  ', ' · ');
+}
+
+/** What the daemon would say of a token without the scope. */
+export function lackOf(scope: string): string {
+  return again(`this token has not the scope ${scope}`);
+}
+
+function again(lack: string): string {
+  return `${capital(lack)}; open the console again with one that has it.`;
 }

@@ -39,7 +39,8 @@ export const TYPES = [
   'tool_relayed',
 ];
 
-export type Connection = 'connecting' | 'live' | 'lost' | 'refused';
+/** `refused` is who has no token that is known; `forbidden` is who may not read. */
+export type Connection = 'connecting' | 'live' | 'lost' | 'refused' | 'forbidden';
 
 /** Events that are kept: as many as the daemon keeps, of what happens often and of what happens now and then. */
 const KEPT = 2000;
@@ -70,7 +71,7 @@ export function listen(): void {
 export function stopListening(): void {
   running?.abort();
   running = undefined;
-  refuse();
+  refuse('refused');
 }
 
 document.addEventListener('visibilitychange', () => {
@@ -104,7 +105,8 @@ async function giveUp(signal: AbortSignal): Promise<void> {
     () => 0,
   );
   if (signal.aborted) return;
-  if (status === 401 || status === 403) return foundRefused();
+  const refusal = refusalOf(status);
+  if (refusal !== undefined) return foundRefused(refusal);
   set('lost');
   setTimeout(() => signal.aborted || listen(), PAUSE_MS);
 }
@@ -116,29 +118,40 @@ async function follow(signal: AbortSignal): Promise<void> {
       await read(signal);
     } catch (error) {
       if (signal.aborted) return;
-      if (error instanceof Refused) return foundRefused();
+      if (error instanceof Refused) return foundRefused(error.refusal);
     }
     set('lost');
     await new Promise((done) => setTimeout(done, PAUSE_MS));
   }
 }
 
-class Refused extends Error {}
+type Refusal = 'refused' | 'forbidden';
 
-function refuse(): void {
+class Refused extends Error {
+  constructor(readonly refusal: Refusal) {
+    super(refusal);
+  }
+}
+
+function refusalOf(status: number): Refusal | undefined {
+  return status === 401 ? 'refused' : status === 403 ? 'forbidden' : undefined;
+}
+
+function refuse(refusal: Refusal): void {
   kept = [];
-  set('refused');
+  set(refusal);
 }
 
 /** Whoever shows something asks again, and so finds out that it may not. */
-function foundRefused(): void {
-  refuse();
+function foundRefused(refusal: Refusal): void {
+  refuse(refusal);
   tell(undefined);
 }
 
 async function read(signal: AbortSignal): Promise<void> {
   const answer = await fetch(ADDRESS, { headers: authorization(), signal, cache: 'no-store' });
-  if (answer.status === 401 || answer.status === 403) throw new Refused();
+  const refusal = refusalOf(answer.status);
+  if (refusal !== undefined) throw new Refused(refusal);
   if (!answer.ok || answer.body === null) throw new Error(`status ${answer.status}`);
   begin();
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();

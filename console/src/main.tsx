@@ -124,6 +124,7 @@ function State({ onForget, isLocked }: { onForget: () => void; isLocked: boolean
     live: 'live',
     lost: 'The daemon is away; what stands here is of before.',
     refused: 'waits for a token',
+    forbidden: hasToken() ? 'This token may not read.' : 'The daemon refuses this page.',
   }[connection];
   return (
     <div class={`state ${connection}`}>

@@ -162,6 +162,10 @@ export function Fault({ error }: { error: unknown }) {
 export function Shown<T>({ asked, children }: { asked: Asked<T>; children: (answer: T) => ComponentChildren }) {
   if (asked.answer !== undefined) return <>{children(asked.answer)}</>;
   if (asked.error !== undefined) return <Fault error={asked.error} />;
+  return <Waiting />;
+}
+
+export function Waiting() {
   return <p class="waiting">Asking the daemon …</p>;
 }
 

@@ -886,7 +886,7 @@ test('tokens: asked for, refused, kept in memory only, and no more is shown than
   }
 });
 
-test('tokens: with one its stream ends, and what it was told is not shown to who comes next', async () => {
+test('tokens: with one its stream ends, and who comes next and may not read is told that and no more', async () => {
   const own = await startDaemon({ tokens: { reader: 'read,record', recorder: 'record' } });
   const headers = { authorization: `Bearer ${own.tokens.reader}` };
   const record = () => post(own.url, '/v1/executions', { tool_name: 'grep', duration_ms: 40 }, headers);
@@ -913,9 +913,11 @@ test('tokens: with one its stream ends, and what it was told is not shown to who
           await record();
         }
         await enter(page, own.tokens.recorder);
-        await page.waitForLoadState('networkidle');
+        await page.getByText('This token may not read.').waitFor();
+        await page.getByRole('alert').getByText('This token has not the scope read').waitFor();
         assert.equal(await shown.count(), 0);
-        await page.getByRole('link', { name: 'all 0' }).waitFor();
+        assert.equal(await page.getByText('Nothing of these types').count(), 0);
+        assert.deepEqual(await findings(page), []);
       },
       { at: own, isForgiven: (text) => /status( of|:) (401|403)/.test(text) },
     );

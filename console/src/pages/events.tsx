@@ -2,13 +2,41 @@
 
 import { link, type Place } from '../router.js';
 import { many, words } from '../format.js';
-import { type Happened, TYPES, useEvents } from '../live.js';
-import { Badge, Card, type Column, Empty, Page, SessionLink, Table, Time, type Tone, ToolLink } from '../ui.js';
+import { hasToken, lackOf } from '../api.js';
+import { type Happened, TYPES, useConnection, useEvents } from '../live.js';
+import {
+  Badge,
+  Card,
+  type Column,
+  Empty,
+  Fault,
+  Page,
+  SessionLink,
+  Table,
+  Time,
+  type Tone,
+  ToolLink,
+  Waiting,
+} from '../ui.js';
 
 /** Rows that are drawn. */
 const SHOWN = 300;
 
 export function Events({ place }: { place: Place }) {
+  const connection = useConnection();
+  return (
+    <Page title="Events" lead="The last thousand that the daemon keeps, and what happens from now on.">
+      {connection === 'forbidden' ? (
+        <Fault error={new Error(hasToken() ? lackOf('read') : 'The daemon refuses this page.')} />
+      ) : (
+        <Told place={place} isTold={connection === 'live'} />
+      )}
+    </Page>
+  );
+}
+
+/** What was told; `isTold` says whether that is all there is. */
+function Told({ place, isTold }: { place: Place; isTold: boolean }) {
   const chosen = (place.query.get('types') ?? '').split(',').filter((type) => TYPES.includes(type));
   const all = useEvents();
   const counts = new Map<string, number>();
@@ -29,7 +57,7 @@ export function Events({ place }: { place: Place }) {
     { head: 'How', cell: (event) => detail(event), class: 'wide', isExtra: true },
   ];
   return (
-    <Page title="Events" lead="The last thousand that the daemon keeps, and what happens from now on.">
+    <>
       <nav class="chips filters-chips" aria-label="Types of events">
         <a href={link('events')} aria-current={chosen.length === 0 ? 'true' : undefined}>
           all <span class="count">{all.length}</span>
@@ -45,7 +73,9 @@ export function Events({ place }: { place: Place }) {
         title={many(events.length, 'event')}
         note={events.length > SHOWN ? `the last ${SHOWN} are shown` : 'the last first'}
       >
-        {rows.length === 0 ? (
+        {rows.length === 0 && !isTold ? (
+          <Waiting />
+        ) : rows.length === 0 ? (
           <Empty command="touch tool_metadata/builtin/web_search.yaml">
             Nothing of these types happened since the start. Saving a document makes an event:
           </Empty>
@@ -58,7 +88,7 @@ export function Events({ place }: { place: Place }) {
           />
         )}
       </Card>
-    </Page>
+    </>
   );
 }
 
