@@ -10,7 +10,7 @@
     File {
         name: "console.js",
         content_type: "text/javascript; charset=utf-8",
-        sum: "f00abfa7d9e51cbf5b1db8e314607adb",
+        sum: "8a0218c14c806652e4b8c9faa701153c",
         plain: include_bytes!("console.js"),
         gzip: include_bytes!("console.js.gz"),
     },

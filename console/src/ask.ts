@@ -79,6 +79,30 @@ export function usePages<T extends { items: readonly unknown[]; nextCursor?: str
   return { ...asked, more };
 }
 
+/** Items that one question may ask for. */
+const LARGEST_PAGE = 1000;
+
+interface Listed {
+  items: readonly unknown[];
+  next_cursor?: string | null;
+  nextCursor?: string | null;
+}
+
+/** The first items of a list, so many at most, in as many questions as that takes; the rest is as the last answer has it. */
+export async function gather<T extends Listed>(
+  most: number,
+  ask: (page: { limit: number; cursor?: string }) => Promise<T>,
+): Promise<T> {
+  let answer = await ask({ limit: Math.min(most, LARGEST_PAGE) });
+  for (;;) {
+    const cursor = answer.next_cursor ?? answer.nextCursor;
+    const missing = most - answer.items.length;
+    if (cursor == null || missing <= 0) return answer;
+    const next = await ask({ limit: Math.min(missing, LARGEST_PAGE), cursor });
+    answer = { ...next, items: [...answer.items, ...next.items] };
+  }
+}
+
 export interface Doing<A extends unknown[], T> {
   run: (...input: A) => Promise<void>;
   answer: T | undefined;

@@ -221,6 +221,47 @@ test('tools: of one that is not there nothing is said but that', async () => {
   );
 });
 
+test('tools: of thousands all are counted, and all can be reached', async () => {
+  const own = await startDaemon({ documents: false });
+  const document = (name, category) => [
+    `name: ${name}`,
+    `title: "Tool ${name}"`,
+    'description: "Does what no other tool does, which is long enough for a description of a tool."',
+    `category: ${category}`,
+    `capabilities: [${name}_doing]`,
+    `keywords: [${name}_doing]`,
+    'use_cases: [{title: "Never", when_to_use: "never"}]',
+  ];
+  const total = async () => (await (await fetch(`${own.url}/v1/tools?limit=1`)).json()).total;
+  try {
+    const names = Array.from({ length: 1200 }, (_, index) => `t${String(index).padStart(4, '0')}`);
+    const write = (name, index) =>
+      writeFile(join(own.tools, `${name}.yaml`), document(name, index < 1100 ? 'early' : 'late').join('\n'));
+    await Promise.all(names.map(write));
+    const deadline = Date.now() + PATIENCE_MS;
+    while ((await total()) < 1200) assert.ok(Date.now() < deadline, 'all are served');
+    await visit(
+      '#/tools',
+      async (page) => {
+        await page.getByRole('heading', { level: 2, name: '1,200 tools' }).waitFor();
+        const categories = page.getByLabel('Category').getByRole('option');
+        await categories.filter({ hasText: 'early (1100)' }).waitFor({ state: 'attached' });
+        await categories.filter({ hasText: 'late (100)' }).waitFor({ state: 'attached' });
+        for (const shown of ['The first 100 of 1,200.', 'The first 500 of 1,200.']) {
+          await page.getByText(shown).waitFor();
+          await page.getByRole('link', { name: 'Show more' }).click();
+        }
+        await page.getByRole('link', { name: 't1199', exact: true }).waitFor();
+        assert.equal(await page.getByRole('link', { name: 'Show more' }).count(), 0);
+        assert.equal(await page.locator('tbody tr').count(), 1200);
+      },
+      { at: own },
+    );
+  } finally {
+    await own.stop();
+  }
+});
+
 test('timing: the worst first, then the calls of one over the band', async () => {
   await visit('#/timing', async (page) => {
     await page

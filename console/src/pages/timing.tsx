@@ -4,7 +4,7 @@ import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
 
 import { api, type CallPoints, type ExecutionItem, type KeyTiming } from '../api.js';
-import { useAsk } from '../ask.js';
+import { gather, useAsk } from '../ask.js';
 import { count, duration, many, modeName, share } from '../format.js';
 import { useOnEvent } from '../live.js';
 import { Plot } from '../plot.js';
@@ -35,17 +35,8 @@ export function Timing({ place }: { place: Place }) {
   return place.subject === undefined ? <Keys /> : <OneTool key={place.subject} name={place.subject} place={place} />;
 }
 
-/** All of them, page by page. */
-async function allKeys(signal: AbortSignal): Promise<KeyTiming[]> {
-  const found: KeyTiming[] = [];
-  let cursor: string | undefined;
-  do {
-    const page = await api().listTiming({ query: { limit: 1000, ...(cursor !== undefined && { cursor }) }, signal });
-    found.push(...page.items);
-    cursor = page.next_cursor ?? undefined;
-  } while (cursor !== undefined && found.length < 20_000);
-  return found;
-}
+/** Tools and modes that are looked at. */
+const MOST = 20_000;
 
 function badness({ recent_accuracy, samples }: KeyTiming): number {
   return recent_accuracy == null || samples < ENOUGH ? 2 : recent_accuracy.coverage90;
@@ -55,7 +46,7 @@ function badness({ recent_accuracy, samples }: KeyTiming): number {
 const SHOWN = 300;
 
 function Keys() {
-  const keys = useAsk('keys', allKeys);
+  const keys = useAsk('keys', (signal) => gather(MOST, (page) => api().listTiming({ query: page, signal })));
   useOnEvent(['execution_recorded'], 5000, keys.again);
   const columns: Column<KeyTiming>[] = [
     {
@@ -95,7 +86,7 @@ function Keys() {
       lead="How forecasts came true, the worst first: nine calls in ten should end inside the interval."
     >
       <Shown asked={keys}>
-        {(found) => (
+        {({ items: found }) => (
           <Card
             title={many(found.length, 'tool and mode', 'tools and modes')}
             {...(found.length > SHOWN && { note: `the worst ${SHOWN} are shown` })}

@@ -3,14 +3,16 @@
 import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
 
 import { api, type Diagnostic, type ToolSummary } from '../api.js';
-import { useAsk } from '../ask.js';
+import { gather, useAsk } from '../ask.js';
 import { count, many } from '../format.js';
 import { useOnEvent } from '../live.js';
 import { go, link, type Place } from '../router.js';
 import { Badge, Card, Chips, Choice, type Column, Empty, Page, Shown, Table, Tabs, Text, ToolLink } from '../ui.js';
 
-/** Tools that one question lists. */
+/** Tools that are listed at first. */
 const PAGE = 100;
+/** Tools that categories, capabilities and keywords are counted in. */
+const COUNTED = 20_000;
 /** From the last key to the question, in ms. */
 const TYPING_MS = 200;
 
@@ -47,9 +49,9 @@ function List({ place }: { place: Place }) {
   }, [JSON.stringify(form)]);
   const given = Object.fromEntries(Object.entries(filled).filter(([, value]) => value !== ''));
   const tools = useAsk(`tools ${key}`, (signal) =>
-    api().listTools({ query: { ...given, limit: Math.min(limit, 1000) }, signal }),
+    gather(limit, (page) => api().listTools({ query: { ...given, ...page }, signal })),
   );
-  const all = useAsk('facets', (signal) => api().listTools({ query: { limit: 1000 }, signal }));
+  const all = useAsk('facets', (signal) => gather(COUNTED, (page) => api().listTools({ query: page, signal })));
   useOnEvent(['catalog_reloaded'], 500, () => (tools.again(), all.again()));
   const set = (name: string) => (value: string) => setForm((form) => ({ ...form, [name]: value }));
   const counts = (of: (tool: ToolSummary) => readonly string[]) => {
@@ -131,11 +133,9 @@ function List({ place }: { place: Place }) {
                 {items.length < total && (
                   <p class="more">
                     The first {count(items.length)} of {count(total)}.{' '}
-                    {items.length < 1000 && (
-                      <a href={link('tools', undefined, { ...given, limit: Math.min(1000, items.length * 5) })}>
-                        Show more
-                      </a>
-                    )}
+                    <a href={link('tools', undefined, { ...given, limit: Math.min(total, items.length * 5) })}>
+                      Show more
+                    </a>
                   </p>
                 )}
               </>
