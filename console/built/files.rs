@@ -10,7 +10,7 @@
     File {
         name: "console.js",
         content_type: "text/javascript; charset=utf-8",
-        sum: "8a0218c14c806652e4b8c9faa701153c",
+        sum: "706c089bdb609eb3d7b82882baac26cb",
         plain: include_bytes!("console.js"),
         gzip: include_bytes!("console.js.gz"),
     },

@@ -618,6 +618,42 @@ test('sessions: from the list to what one did', async () => {
   });
 });
 
+test('sessions: of many, and of many calls, it is said what is shown, and the others can be reached', async () => {
+  const own = await startDaemon();
+  const record = async (number, session) => {
+    const made = (_, index) => ({ tool_name: 'grep', duration_ms: 40, session_id: session(index) });
+    const calls = Array.from({ length: number }, made);
+    for (let at = 0; at < number; at += 500) await post(own.url, '/v1/executions', calls.slice(at, at + 500));
+  };
+  try {
+    await record(150, (index) => `other-${index}`);
+    await record(1200, () => 'long');
+    await visit(
+      '#/sessions',
+      async (page) => {
+        await page.getByRole('heading', { level: 2, name: 'The latest 100 sessions' }).waitFor();
+        await page.getByRole('link', { name: 'Show more' }).click();
+        await page.getByRole('heading', { level: 2, name: '151 sessions', exact: true }).waitFor();
+        assert.equal(await page.getByRole('link', { name: 'Show more' }).count(), 0);
+        await page.getByRole('link', { name: 'long', exact: true }).click();
+        await page.getByText('the latest 1,000 calls').waitFor();
+        await page.getByText('from the first of these calls').waitFor();
+        await page.getByText('The last 200 of these 1,000.').waitFor();
+        assert.equal(await page.getByText('in all', { exact: false }).count(), 0);
+        assert.deepEqual(await findings(page), []);
+        await page.getByRole('link', { name: 'Show more' }).click();
+        await page.getByText('1,200 calls', { exact: true }).waitFor();
+        await page.getByText('from the first call').waitFor();
+        await page.getByRole('button', { name: 'Show the others' }).click();
+        assert.equal(await page.getByRole('table', { name: 'Calls' }).locator('tbody tr').count(), 1200);
+      },
+      { at: own },
+    );
+  } finally {
+    await own.stop();
+  }
+});
+
 test('sessions: the intents of its last turns, and the suggestions that were taken', async () => {
   const suggest = { tool_name: 'web_search', result_context: { session_id: 'turns' } };
   const call = (tool_name) => ({ tool_name, duration_ms: 5, session_id: 'turns' });

@@ -1,7 +1,7 @@
 /** What did this session do? */
 
 import { AlmanacError, api, type ExecutionItem, type SessionItem, type TurnItem } from '../api.js';
-import { useAsk } from '../ask.js';
+import { gather, useAsk } from '../ask.js';
 import { count, dollars, duration, many, share } from '../format.js';
 import { useOnEvent } from '../live.js';
 import { go, link, type Place } from '../router.js';
@@ -25,13 +25,25 @@ import {
 import { useState } from 'preact/hooks';
 
 export function Sessions({ place }: { place: Place }) {
-  return place.subject === undefined ? <All place={place} /> : <One key={place.subject} id={place.subject} />;
+  return place.subject === undefined ? (
+    <All place={place} />
+  ) : (
+    <One key={place.subject} id={place.subject} most={Number(place.query.get('calls')) || CALLS} />
+  );
 }
+
+/** Sessions that are listed, and calls of one that are looked at, until more are asked for. */
+const SESSIONS = 100;
+const CALLS = 1000;
+/** Calls that are listed one by one, likewise. */
+const ROWS = 200;
 
 function All({ place }: { place: Place }) {
   const [name, setName] = useState('');
-  const limit = Math.min(1000, Number(place.query.get('limit')) || 100);
-  const sessions = useAsk(`sessions ${limit}`, (signal) => api().listSessions({ query: { limit }, signal }));
+  const limit = Number(place.query.get('limit')) || SESSIONS;
+  const sessions = useAsk(`sessions ${limit}`, (signal) =>
+    gather(limit, (page) => api().listSessions({ query: page, signal })),
+  );
   useOnEvent(['execution_recorded'], 3000, sessions.again);
   const columns: Column<SessionItem>[] = [
     {
@@ -62,15 +74,18 @@ function All({ place }: { place: Place }) {
       </form>
       <Shown asked={sessions}>
         {({ items, nextCursor }) => (
-          <Card title={many(items.length, 'session')} note="among the latest 100,000 calls">
+          <Card
+            title={nextCursor == null ? many(items.length, 'session') : `The latest ${many(items.length, 'session')}`}
+            note={nextCursor == null ? 'among the latest 100,000 calls' : 'there are earlier ones'}
+          >
             {items.length === 0 ? (
               <RecordSo session="s1">No session called a tool yet. A call with a session makes one:</RecordSo>
             ) : (
               <Table caption="Sessions" columns={columns} rows={items} keyOf={(row) => row.sessionId} />
             )}
-            {nextCursor != null && limit < 1000 && (
+            {nextCursor != null && (
               <p class="more">
-                <a href={link('sessions', undefined, { limit: Math.min(1000, limit * 5) })}>Show more</a>
+                <a href={link('sessions', undefined, { limit: limit * 5 })}>Show more</a>
               </p>
             )}
           </Card>
@@ -80,7 +95,7 @@ function All({ place }: { place: Place }) {
   );
 }
 
-function One({ id }: { id: string }) {
+function One({ id, most }: { id: string; most: number }) {
   const session = useAsk(`session ${id}`, (signal) =>
     api()
       .getSession({ path: { name: id }, signal })
@@ -90,8 +105,8 @@ function One({ id }: { id: string }) {
         throw error;
       }),
   );
-  const calls = useAsk(`session calls ${id}`, (signal) =>
-    api().listExecutions({ query: { session: id, limit: 1000 }, signal }),
+  const calls = useAsk(`session calls ${id} ${most}`, (signal) =>
+    gather(most, (page) => api().listExecutions({ query: { session: id, ...page }, signal })),
   );
   const turns = useAsk(`session turns ${id}`, (signal) => api().listSessionTurns({ path: { name: id }, signal }));
   useOnEvent(
@@ -155,19 +170,25 @@ function One({ id }: { id: string }) {
         <Shown asked={turns}>{({ items }) => <Turns turns={items} />}</Shown>
       </Card>
       <Shown asked={calls}>
-        {({ items }) =>
+        {({ items, next_cursor: earlier }) =>
           items.length === 0 ? (
             <Card title="Its calls">
               <p>No call of it was recorded.</p>
             </Card>
           ) : (
             <>
-              <Card title="Its calls in time" note={many(items.length, 'call')}>
-                <Line calls={items} />
+              <Card
+                title="Its calls in time"
+                note={earlier == null ? many(items.length, 'call') : `the latest ${many(items.length, 'call')}`}
+              >
+                <Line calls={items} isCut={earlier != null} />
+                {earlier != null && (
+                  <p class="more">
+                    There are earlier ones. <a href={link('sessions', id, { calls: most * 2 })}>Show more</a>
+                  </p>
+                )}
               </Card>
-              <Card title="One by one" note="the last first">
-                <Calls calls={items} />
-              </Card>
+              <Calls calls={items} />
             </>
           )
         }
@@ -181,7 +202,7 @@ const LANES = 12;
 const WIDTH = 600;
 
 /** A lane for each tool, and in it each call as a bar from its beginning to its end. */
-function Line({ calls }: { calls: readonly ExecutionItem[] }) {
+function Line({ calls, isCut }: { calls: readonly ExecutionItem[]; isCut: boolean }) {
   const spans = calls.map((call) => {
     const end = Date.parse(call.timestamp);
     return { call, begin: end - (call.duration_ms ?? 0), end };
@@ -235,13 +256,17 @@ function Line({ calls }: { calls: readonly ExecutionItem[] }) {
         ))}
       </ul>
       <figcaption class="plot-note">
-        <span>{lanes.length > LANES ? `the ${LANES} tools that were called most` : 'from the first call'}</span>
+        <span>
+          {lanes.length > LANES
+            ? `the ${LANES} tools that were called most`
+            : `from the first ${isCut ? 'of these calls' : 'call'}`}
+        </span>
         <span>
           <span class="key band" aria-hidden="true" /> when nine in ten should end{' '}
           <span class="key inside" aria-hidden="true" /> succeeded <span class="key failed" aria-hidden="true" /> did
           not
         </span>
-        <span>{duration(span)} in all</span>
+        <span>{isCut ? `the latest ${duration(span)}` : `${duration(span)} in all`}</span>
       </figcaption>
     </figure>
   );
@@ -282,6 +307,7 @@ function Suggested({ turn: { suggested, taken } }: { turn: TurnItem }) {
 }
 
 function Calls({ calls }: { calls: readonly ExecutionItem[] }) {
+  const [isWhole, setWhole] = useState(false);
   const columns: Column<ExecutionItem>[] = [
     { head: 'Ended', cell: (call) => <Time at={call.timestamp} />, class: 'nowrap' },
     {
@@ -300,12 +326,18 @@ function Calls({ calls }: { calls: readonly ExecutionItem[] }) {
       cell: (call) => <Outcome outcome={call.outcome} />,
     },
   ];
+  const rows = isWhole ? calls : calls.slice(0, ROWS);
   return (
-    <Table
-      caption="Calls"
-      columns={columns}
-      rows={calls.slice(0, 200)}
-      keyOf={(call, index) => `${call.timestamp} ${index}`}
-    />
+    <Card title="One by one" note="the last first">
+      <Table caption="Calls" columns={columns} rows={rows} keyOf={(call, index) => `${call.timestamp} ${index}`} />
+      {rows.length < calls.length && (
+        <p class="more">
+          The last {count(rows.length)} of these {count(calls.length)}.{' '}
+          <button type="button" class="link" onClick={() => setWhole(true)}>
+            Show the others
+          </button>
+        </p>
+      )}
+    </Card>
   );
 }
