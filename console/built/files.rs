@@ -10,7 +10,7 @@
     File {
         name: "console.js",
         content_type: "text/javascript; charset=utf-8",
-        sum: "706c089bdb609eb3d7b82882baac26cb",
+        sum: "c97808b1f2cc04da2a20b6689aef4f24",
         plain: include_bytes!("console.js"),
         gzip: include_bytes!("console.js.gz"),
     },

@@ -282,6 +282,21 @@ test('timing: the worst first, then the calls of one over the band', async () =>
   });
 });
 
+test('timing: of a mode whose calls are not among the latest it says so, and failed ones are asked for', async () => {
+  const call = (mode_name, outcome) => ({ tool_name: 'many_modes', mode_name, outcome, duration_ms: 40 });
+  const first = [call('seldom', 'success'), call('often', 'error')];
+  await post(daemon.url, '/v1/executions', [...first, ...Array(200).fill(call('often', 'success'))]);
+  await visit('#/timing/many_modes?mode=seldom', async (page) => {
+    await page.getByText("None of these is among the tool's latest 200 calls.").waitFor();
+    assert.equal(await page.getByRole('table', { name: 'Latest calls' }).count(), 0);
+    assert.deepEqual(await findings(page), []);
+    await page.getByLabel('Mode').selectOption('often#error');
+    const latest = page.getByRole('table', { name: 'Latest calls' });
+    await latest.getByText('error').waitFor();
+    assert.equal(await latest.locator('tbody tr').count(), 1);
+  });
+});
+
 test('timing: where all calls are of one moment, the axis is of minutes around it', async () => {
   await post(daemon.url, '/v1/executions', { tool_name: 'called_once', duration_ms: 40 });
   await visit('', async (page) => {

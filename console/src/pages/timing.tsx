@@ -158,7 +158,10 @@ function OfKey({ timing }: { timing: KeyTiming }) {
     api().listTimedCalls({ path: { name: tool }, query: { ...(mode !== '' && { mode }) }, signal }),
   );
   const calls = useAsk(`calls ${tool} ${mode}`, (signal) =>
-    api().listExecutions({ query: { tool, limit: LOOKED_THROUGH }, signal }),
+    api().listExecutions({
+      query: { tool, limit: LOOKED_THROUGH, ...(mode.endsWith('#error') && { outcome: 'error' }) },
+      signal,
+    }),
   );
   useOnEvent(['execution_recorded'], 5000, () => (points.again(), calls.again()));
   return (
@@ -226,6 +229,7 @@ function Drawn({ timing, found, children }: { timing: KeyTiming; found: CallPoin
 }
 
 function Latest({ calls }: { calls: readonly ExecutionItem[] }) {
+  if (calls.length === 0) return <p>None of these is among the tool's latest {LOOKED_THROUGH} calls.</p>;
   const columns: Column<ExecutionItem>[] = [
     {
       head: 'Ended',
