@@ -10,7 +10,7 @@
     File {
         name: "console.js",
         content_type: "text/javascript; charset=utf-8",
-        sum: "c97808b1f2cc04da2a20b6689aef4f24",
+        sum: "36e065b4aa8611b64e9939ad86e628d7",
         plain: include_bytes!("console.js"),
         gzip: include_bytes!("console.js.gz"),
     },

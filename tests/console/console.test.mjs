@@ -383,6 +383,34 @@ test('map: tools and what is between them, panned, zoomed, filtered, found, and 
   });
 });
 
+test('map: tools without a category have a name for that, and can be chosen by it', async () => {
+  const server = `{command: [${process.execPath}, ${join(import.meta.dirname, 'mcp-server.mjs')}]}`;
+  const own = await startDaemon({ configuration: `mcp:\n  servers:\n    tests: ${server}\n` });
+  try {
+    await visit(
+      '#/map?tool=tests_greet',
+      async (page) => {
+        const legend = page.getByRole('list', { name: 'Categories' }).getByRole('listitem');
+        await legend.getByText('no category').waitFor();
+        await page.locator('.card', { hasText: 'tests_greet' }).getByText('no category').waitFor();
+        const title = page.getByRole('heading', { level: 2, name: /\d+ tools, \d+ connections/ });
+        assert.doesNotMatch(await title.textContent(), /, 0 connections/);
+        await page.getByLabel('Category').selectOption('no category');
+        await page.getByRole('heading', { level: 2, name: /, 0 connections/ }).waitFor();
+        await page.waitForURL(/category=-/);
+        assert.deepEqual(await findings(page), []);
+        await page.getByRole('link', { name: 'Tools', exact: true }).click();
+        const options = page.getByLabel('Category').getByRole('option');
+        await options.filter({ hasText: 'web' }).waitFor({ state: 'attached' });
+        assert.deepEqual(await options.filter({ hasText: /^ \(/ }).count(), 0);
+      },
+      { at: own },
+    );
+  } finally {
+    await own.stop();
+  }
+});
+
 test('map: without WebGL it is a table, and says so', async () => {
   await visit('', async (page) => {
     await page.evaluate(() => {

@@ -15,6 +15,18 @@ import { Badge, Card, Choice, type Column, Empty, Page, Shown, Table, Tabs, Text
 const SHOWN = 300;
 const TONES: Record<Kind, Tone> = { conflict: 'bad', alternative: 'info', complement: 'good', transition: 'quiet' };
 
+/** What stands in addresses for tools without a category: no category is called so, and the empty one means all. */
+const NO_CATEGORY = '-';
+
+function saysOf(category: string): string {
+  return category === NO_CATEGORY ? 'no category' : category;
+}
+
+/** The same with a word for no category. */
+function categorized(graph: RelationGraph): RelationGraph {
+  return { ...graph, tools: graph.tools.map((tool) => ({ ...tool, category: tool.category || NO_CATEGORY })) };
+}
+
 /** What is filled in, as the address has it. */
 interface Wanted {
   view: string | undefined;
@@ -62,7 +74,8 @@ export function Map({ place }: { place: Place }) {
 
 type Drawing = typeof import('../map-view.js');
 
-function Loaded({ graph, wanted }: { graph: RelationGraph; wanted: Wanted }) {
+function Loaded({ graph: found, wanted }: { graph: RelationGraph; wanted: Wanted }) {
+  const graph = useMemo(() => categorized(found), [found]);
   const [drawing, setDrawing] = useState<Drawing | 'none' | undefined>();
   const all = useMemo(() => connections(graph), [graph]);
   const categories = useMemo(() => [...new Set(graph.tools.map(({ category }) => category))].sort(), [graph]);
@@ -108,7 +121,7 @@ function Loaded({ graph, wanted }: { graph: RelationGraph; wanted: Wanted }) {
           label="Category"
           value={wanted.category}
           onChange={(category) => set({ category })}
-          options={[['', 'all'], ...categories.map((name) => [name, name] as const)]}
+          options={[['', 'all'], ...categories.map((name) => [name, saysOf(name)] as const)]}
         />
         <fieldset class="kinds">
           <legend class="unseen">Kinds of connections</legend>
@@ -272,7 +285,7 @@ function Drawn({
               <svg viewBox="0 0 10 10" aria-hidden="true">
                 <circle cx="5" cy="5" r="5" fill={drawing.categoryColour(index, categories.length)} />
               </svg>
-              {name}
+              {saysOf(name)}
             </li>
           ))}
           {categories.length > 14 && <li>and {categories.length - 14} more</li>}
@@ -296,7 +309,7 @@ function One({
 }) {
   const mine = all.filter(({ from, to }) => from === tool || to === tool);
   return (
-    <Card title={<ToolLink name={tool} />} note={category}>
+    <Card title={<ToolLink name={tool} />} note={saysOf(category)}>
       {mine.length === 0 && <p>Nothing is known to go with it, and nothing was called before or after it.</p>}
       <div class="parts">
         {KINDS.filter((kind) => mine.some((one) => one.kind === kind)).map((kind) => (

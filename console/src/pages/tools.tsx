@@ -60,7 +60,8 @@ function List({ place }: { place: Place }) {
       for (const name of of(tool)) found.set(name, (found.get(name) ?? 0) + 1);
     return [...found].sort(([a], [b]) => (a < b ? -1 : 1));
   };
-  const categories = counts((tool) => [tool.category]);
+  // Tools without one cannot be asked for.
+  const categories = counts((tool) => (tool.category === '' ? [] : [tool.category]));
   const isRanked = filled['q'] !== '';
   const columns: Column<ToolSummary>[] = [
     {
