@@ -3,14 +3,14 @@
     File {
         name: "console.css",
         content_type: "text/css; charset=utf-8",
-        sum: "c5e5c164d827f0d2e66676dfbd2f18d5",
+        sum: "fc300f8cebf6d6d922dbf4de29ed8f55",
         plain: include_bytes!("console.css"),
         gzip: include_bytes!("console.css.gz"),
     },
     File {
         name: "console.js",
         content_type: "text/javascript; charset=utf-8",
-        sum: "36e065b4aa8611b64e9939ad86e628d7",
+        sum: "16c824daea253bb9ded9a309d22466a1",
         plain: include_bytes!("console.js"),
         gzip: include_bytes!("console.js.gz"),
     },

@@ -1,6 +1,6 @@
 /** The parts that pages are made of. Texts of the daemon are children, so that they are shown as text, whatever they say. */
 
-import type { ComponentChildren } from 'preact';
+import { type ComponentChildren, Fragment } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 
 import { type ExecutionItem, ROOT, sentence } from './api.js';
@@ -74,8 +74,22 @@ export function Badge({ tone, children }: { tone: Tone; children: ComponentChild
 export function ToolLink({ name }: { name: string }) {
   return (
     <a href={link('tools', name)}>
-      <code>{name}</code>
+      <ToolName name={name} />
     </a>
+  );
+}
+
+/** A tool's name, which is broken between its words if it has to be. */
+export function ToolName({ name }: { name: string }) {
+  return (
+    <code>
+      {name.split(/(?<=_)/).map((part, index) => (
+        <Fragment key={index}>
+          {index > 0 && <wbr />}
+          {part}
+        </Fragment>
+      ))}
+    </code>
   );
 }
 

@@ -78,6 +78,43 @@ for (const colorScheme of ['light', 'dark']) {
   });
 }
 
+/** Tables that are wider than their place. */
+const tooWide = (page) =>
+  page.evaluate(() =>
+    [...document.querySelectorAll('.scroll')]
+      .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)
+      .map((place) => place.getAttribute('aria-label')),
+  );
+
+test('tables fit a phone, with days and tools of many letters', async () => {
+  const call = (tool_name, outcome) => ({ tool_name, mode_name: 'news', outcome, duration_ms: 40_000 });
+  const calls = [call('web_search', 'success'), call('scrape_webpage', 'timeout'), call('reasoning_divergent', 'error')];
+  const [timestamp, session_id] = [Date.now() - 3 * 86_400_000, 'another-day'];
+  await post(
+    daemon.url,
+    '/v1/executions',
+    calls.map((call) => ({ ...call, timestamp, session_id })),
+  );
+  const viewport = { width: 390, height: 844 };
+  await visit(
+    '',
+    async (page) => {
+      for (const [place, table] of [
+        ['#/sessions/another-day', 'Calls'],
+        ['#/sessions/session-004', 'Calls'],
+        ['#/usage', 'Usage by day'],
+        ['#/timing/web_search', 'Latest calls'],
+      ]) {
+        await page.evaluate((place) => (location.hash = place), place);
+        await page.getByRole('table', { name: table }).waitFor();
+        assert.deepEqual(await tooWide(page), [], place);
+        assert.deepEqual(await findings(page), [], place);
+      }
+    },
+    { viewport },
+  );
+});
+
 test('the page that a link names is shown, and one that is not there is said so', async () => {
   await visit('#/tools/web_search', (page) => heading(page, 'web_search').waitFor());
   await visit('#/nothing', (page) => heading(page, 'Nothing is here').waitFor());
@@ -467,6 +504,8 @@ test('servers: up, their lists, a changed definition side by side and approved, 
         await page.getByRole('table', { name: 'Calls under way' }).getByText('tests_slow').waitFor();
         await page.setViewportSize({ width: 360, height: 800 });
         assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth), 0);
+        await page.setViewportSize({ width: 390, height: 844 });
+        assert.deepEqual(await tooWide(page), []);
         const change = page.getByRole('region', { name: 'Change of greet' });
         await change.getByText('Greets you.').waitFor();
         await change.getByText(SCRIPT, { exact: false }).waitFor();

@@ -204,7 +204,7 @@ function shown(definition: unknown): string {
 
 function Calls({ calls }: { calls: readonly CallInFlight[] }) {
   const columns: Column<CallInFlight>[] = [
-    { head: 'Tool', cell: ({ tool }) => <ToolLink name={tool} /> },
+    { head: 'Tool', cell: ({ tool }) => <ToolLink name={tool} />, class: 'wide' },
     { head: 'Server', cell: ({ server }) => <code>{server}</code>, isExtra: true },
     {
       head: 'Running for',

@@ -21,6 +21,7 @@ import {
   Tile,
   Time,
   ToolLink,
+  ToolName,
 } from '../ui.js';
 import { useState } from 'preact/hooks';
 
@@ -219,7 +220,7 @@ function Line({ calls, isCut }: { calls: readonly ExecutionItem[]; isCut: boolea
         {lanes.slice(0, LANES).map(([tool, mine]) => (
           <li key={tool}>
             <span>
-              <code>{tool}</code> <span class="sub-inline">{mine.length}</span>
+              <ToolName name={tool} /> <span class="sub-inline">{mine.length}</span>
             </span>
             <svg
               viewBox={`0 0 ${WIDTH} 16`}
@@ -318,6 +319,7 @@ function Calls({ calls }: { calls: readonly ExecutionItem[] }) {
           {call.mode_name != null && <div class="sub">{call.mode_name}</div>}
         </>
       ),
+      class: 'wide',
     },
     { head: 'Took', cell: (call) => (call.duration_ms == null ? '–' : duration(call.duration_ms)), isNumber: true },
     { head: 'Was forecast', cell: (call) => <Forecast call={call} />, isNumber: true, isExtra: true },
