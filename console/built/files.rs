@@ -3,14 +3,14 @@
     File {
         name: "console.css",
         content_type: "text/css; charset=utf-8",
-        sum: "fc300f8cebf6d6d922dbf4de29ed8f55",
+        sum: "45e674588c28cf0ecb19681cb2fd45e5",
         plain: include_bytes!("console.css"),
         gzip: include_bytes!("console.css.gz"),
     },
     File {
         name: "console.js",
         content_type: "text/javascript; charset=utf-8",
-        sum: "16c824daea253bb9ded9a309d22466a1",
+        sum: "1d9089e3682f3bfddd133b44ddd914ea",
         plain: include_bytes!("console.js"),
         gzip: include_bytes!("console.js.gz"),
     },

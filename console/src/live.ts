@@ -39,20 +39,24 @@ export const TYPES = [
   'tool_relayed',
 ];
 
-/** `refused` is who has no token that is known; `forbidden` is who may not read. */
-export type Connection = 'connecting' | 'live' | 'lost' | 'refused' | 'forbidden';
+/** `refused` is who has no token that is known, `forbidden` who may not read; of a daemon that is `silent` the stream is open. */
+export type Connection = 'connecting' | 'live' | 'lost' | 'refused' | 'forbidden' | 'silent';
 
 /** Events that are kept: as many as the daemon keeps, of what happens often and of what happens now and then. */
 const KEPT = 2000;
 /** Between two attempts, in ms. */
 const PAUSE_MS = 1000;
+/** Between two looks at whether the daemon answers, and how long it may take to, in ms. */
+const PULSE_MS = 5000;
+const ANSWER_MS = 4000;
 /** Events that come together are told as one from this many on: those of late, when the stream begins. */
 const MANY = 50;
 
 type Listener = (event: Happened | undefined) => void;
 
 let kept: Happened[] = [];
-let state: Connection = 'connecting';
+let state: Exclude<Connection, 'silent'> = 'connecting';
+let isSilent = false;
 let running: AbortController | undefined;
 const listeners = new Set<Listener>();
 const watchers = new Set<() => void>();
@@ -61,8 +65,10 @@ const watchers = new Set<() => void>();
 export function listen(): void {
   running?.abort();
   running = new AbortController();
+  isSilent = false;
   if (document.hidden) return;
   set('connecting', state === 'lost');
+  void heedSilence(running.signal);
   if (hasToken()) void follow(running.signal);
   else heed(running.signal);
 }
@@ -97,6 +103,29 @@ function heed(signal: AbortSignal): void {
     else set('lost');
   };
   signal.addEventListener('abort', () => source.close());
+}
+
+/** A stream of a daemon that hangs is open, like one on which nothing happens: so it is asked whether it lives. */
+async function heedSilence(signal: AbortSignal): Promise<void> {
+  for (;;) {
+    await new Promise((done) => setTimeout(done, PULSE_MS));
+    if (signal.aborted) return;
+    const wasSilent = isSilent;
+    isSilent = await isLate(signal);
+    if (signal.aborted || isSilent === wasSilent) continue;
+    set(state);
+    // What was asked meanwhile may have been given up.
+    if (!isSilent) tell(undefined);
+  }
+}
+
+async function isLate(signal: AbortSignal): Promise<boolean> {
+  const late = AbortSignal.timeout(ANSWER_MS);
+  const question = fetch(new URL('live', ROOT), { signal: AbortSignal.any([signal, late]), cache: 'no-store' });
+  return question.then(
+    () => false,
+    () => late.aborted,
+  );
 }
 
 async function giveUp(signal: AbortSignal): Promise<void> {
@@ -188,7 +217,7 @@ function tell(event: Happened | undefined): void {
   for (const listener of [...listeners]) listener(event);
 }
 
-function set(next: Connection, isQuiet = false): void {
+function set(next: typeof state, isQuiet = false): void {
   state = next;
   if (!isQuiet) for (const watcher of [...watchers]) watcher();
 }
@@ -201,7 +230,8 @@ export function useConnection(): Connection {
     watchers.add(watcher);
     return () => void watchers.delete(watcher);
   }, []);
-  return state;
+  const isAnswered = state === 'refused' || state === 'forbidden';
+  return isSilent && !isAnswered ? 'silent' : state;
 }
 
 /** The events of late, oldest first; of these types only if any is named. */
@@ -244,5 +274,6 @@ export function useOnEvent(types: readonly string[], everyMs: number, back: () =
 
 /** Is the error one that a stream that was lost explains? */
 export function isGap(error: unknown): boolean {
-  return error instanceof AlmanacError && (error.code === 'unreachable' || error.status === 503);
+  if (!(error instanceof AlmanacError)) return false;
+  return error.code === 'unreachable' || error.code === 'timeout' || error.status === 503;
 }

@@ -123,6 +123,7 @@ function State({ onForget, isLocked }: { onForget: () => void; isLocked: boolean
     connecting: 'connecting …',
     live: 'live',
     lost: 'The daemon is away; what stands here is of before.',
+    silent: 'The daemon does not answer; what stands here is of before.',
     refused: 'waits for a token',
     forbidden: hasToken() ? 'This token may not read.' : 'The daemon refuses this page.',
   }[connection];

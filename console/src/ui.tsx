@@ -6,6 +6,7 @@ import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { type ExecutionItem, ROOT, sentence } from './api.js';
 import type { Asked } from './ask.js';
 import { duration, moment } from './format.js';
+import { useConnection } from './live.js';
 import { link } from './router.js';
 
 export type Tone = 'good' | 'warn' | 'bad' | 'quiet' | 'info';
@@ -180,7 +181,8 @@ export function Shown<T>({ asked, children }: { asked: Asked<T>; children: (answ
 }
 
 export function Waiting() {
-  return <p class="waiting">Asking the daemon …</p>;
+  const isSilent = useConnection() === 'silent';
+  return <p class="waiting">{isSilent ? 'The daemon was asked and does not answer.' : 'Asking the daemon …'}</p>;
 }
 
 export function Tile({

@@ -1155,3 +1155,28 @@ test('a daemon that is started again under an open page: it says so, and comes b
     await own.stop();
   }
 });
+
+test('a daemon that hangs under an open page: it says so, and goes on when the daemon does', async () => {
+  const own = await startDaemon();
+  try {
+    await visit(
+      '',
+      async (page) => {
+        await page.getByText('live', { exact: true }).waitFor();
+        await page.getByText('All is well').waitFor();
+        process.kill(own.pid(), 'SIGSTOP');
+        await page.getByText('The daemon does not answer').waitFor();
+        await page.getByText('All is well').waitFor();
+        await page.getByRole('link', { name: 'Usage', exact: true }).click();
+        await page.getByText('The daemon was asked and does not answer.').waitFor();
+        assert.deepEqual(await findings(page), []);
+        process.kill(own.pid(), 'SIGCONT');
+        await page.getByText('No turn was reported').waitFor();
+        await page.getByText('live', { exact: true }).waitFor();
+      },
+      { at: own },
+    );
+  } finally {
+    await own.stop();
+  }
+});
