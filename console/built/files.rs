@@ -10,7 +10,7 @@
     File {
         name: "console.js",
         content_type: "text/javascript; charset=utf-8",
-        sum: "1d9089e3682f3bfddd133b44ddd914ea",
+        sum: "b44a117dc95482d720e75802386cba1e",
         plain: include_bytes!("console.js"),
         gzip: include_bytes!("console.js.gz"),
     },

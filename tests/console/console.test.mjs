@@ -120,6 +120,51 @@ test('the page that a link names is shown, and one that is not there is said so'
   await visit('#/nothing', (page) => heading(page, 'Nothing is here').waitFor());
 });
 
+test('what is not there is said not to be', async () => {
+  const isForgiven = (text) => /status( of|:) 404/.test(text);
+  await visit(
+    '#/sessions/nosuch',
+    async (page) => {
+      await page.getByText('There is no session nosuch: no message, turn or call of it is known.').waitFor();
+      assert.equal(await page.getByRole('heading', { level: 2 }).count(), 0);
+      assert.deepEqual(await findings(page), []);
+    },
+    { isForgiven },
+  );
+  await visit('#/map?tool=nosuch', async (page) => {
+    await page.getByText('There is no tool nosuch.').waitFor();
+    assert.deepEqual(await findings(page), []);
+    await page.getByLabel('Find a tool').fill('web_sear');
+    await page.getByText('There is no tool').waitFor({ state: 'detached' });
+  });
+});
+
+test('overview: a forecast of few calls is told as one, and trouble of the store is linked to nowhere', async () => {
+  const own = await startDaemon();
+  await post(own.url, '/v1/executions', { tool_name: 'grep', duration_ms: 40 });
+  const change = async (route) => {
+    const overview = await (await route.fetch()).json();
+    await route.fulfill({ json: { ...overview, store: { usable: false, trouble: 'the disk is full', queued: 0 } } });
+  };
+  try {
+    await visit(
+      '',
+      async (page) => {
+        await page.getByText('inside the interval, of 1 call only').waitFor();
+        await page.route('**/v1/overview', change);
+        await page.reload();
+        const wrong = page.getByRole('listitem').filter({ hasText: 'Nothing can be stored: the disk is full' });
+        await wrong.waitFor();
+        assert.equal(await wrong.getByRole('link').count(), 0);
+        await page.unrouteAll({ behavior: 'ignoreErrors' });
+      },
+      { at: own },
+    );
+  } finally {
+    await own.stop();
+  }
+});
+
 test('overview: a document that breaks is said at once, with its line, and again when it is mended', async () => {
   await visit('', async (page) => {
     await page.getByText('All is well').waitFor();

@@ -134,6 +134,11 @@ function Loaded({ graph: found, wanted }: { graph: RelationGraph; wanted: Wanted
           ))}
         </fieldset>
       </form>
+      {!graph.tools.some(({ name }) => name.includes(wanted.tool)) && (
+        <p class="fault" role="status">
+          There is no tool <code>{wanted.tool}</code>.
+        </p>
+      )}
       {drawing === 'none' && wanted.view !== 'table' && (
         <p class="fault">
           <Badge tone="info">No map</Badge> This browser has no WebGL, which the map is drawn with; the table says the

@@ -19,25 +19,18 @@ const ENOUGH_CALLS = 30;
 
 function wrongs({ status, store, watching, coverage, judged_calls }: OverviewAnswer): Wrong[] {
   const found: Wrong[] = [];
-  const add = (tone: Tone, what: string, todo: string, href: string) => found.push({ tone, what, todo, href });
+  const add = (tone: Tone, what: string, todo: string, href?: string) =>
+    found.push({ tone, what, todo, ...(href !== undefined && { href }) });
   if (!status.ready) {
-    add('bad', `Questions are not answered yet: ${status.missing.join(', ')}`, 'wait, or read the log', link('events'));
+    add('bad', `Questions are not answered yet: ${status.missing.join(', ')}`, 'wait, or read the log');
   }
   if (!store.usable) {
-    add(
-      'bad',
-      `Nothing can be stored: ${store.trouble ?? 'the store is not there'}`,
-      'mend the state directory',
-      link('events'),
-    );
+    const why = store.trouble ?? 'the store is not there';
+    add('bad', `Nothing can be stored: ${why}`, 'mend the state directory; the log says more');
   }
   if (store.missing_history) {
-    add(
-      'warn',
-      `What was recorded before the start is not known: ${store.missing_history}`,
-      'look at the store',
-      link('events'),
-    );
+    const what = `What was recorded before the start is not known: ${store.missing_history}`;
+    add('warn', what, 'look at the store; the log says more');
   }
   if (status.errors > 0) {
     add(
@@ -81,6 +74,12 @@ function wrongs({ status, store, watching, coverage, judged_calls }: OverviewAns
     );
   }
   return found;
+}
+
+function saysOfCoverage({ coverage, judged_calls: judged }: OverviewAnswer): string {
+  if (coverage == null) return 'no call was judged yet';
+  if (judged < ENOUGH_CALLS) return `inside the interval, of ${many(judged, 'call')} only`;
+  return 'inside the interval; 90 % should be';
 }
 
 /** What goes wrong in the daemon's own words, but for what other lines tell. */
@@ -167,7 +166,7 @@ export function Overview() {
                 <Tile
                   label="Forecasts of late"
                   value={all.coverage == null ? '–' : share(all.coverage)}
-                  note={all.coverage == null ? 'no call was judged yet' : 'inside the interval; 90 % should be'}
+                  note={saysOfCoverage(all)}
                   href={link('timing')}
                 />
                 <Tile

@@ -110,6 +110,7 @@ function One({ id, most }: { id: string; most: number }) {
     gather(most, (page) => api().listExecutions({ query: { session: id, ...page }, signal })),
   );
   const turns = useAsk(`session turns ${id}`, (signal) => api().listSessionTurns({ path: { name: id }, signal }));
+  const isNone = session.answer === null && calls.answer?.items.length === 0 && turns.answer?.items.length === 0;
   useOnEvent(
     ['execution_recorded', 'message_qualified', 'tools_suggested'],
     1000,
@@ -125,75 +126,83 @@ function One({ id, most }: { id: string; most: number }) {
         </a>
       }
     >
-      <Shown asked={session}>
-        {(found) =>
-          found === null ? null : (
-            <div class="two">
-              <Card title="What it is about">
-                {found.intentContext == null ? (
-                  <p>No message of it was qualified.</p>
-                ) : (
-                  <>
-                    <Chips items={found.intentContext.categories} label="Categories" />
-                    {found.intentContext.activeIntent != null && (
-                      <p class="prose">{found.intentContext.activeIntent}</p>
+      {isNone ? (
+        <p class="fault">
+          There is no session <code>{id}</code>: no message, turn or call of it is known.
+        </p>
+      ) : (
+        <>
+          <Shown asked={session}>
+            {(found) =>
+              found === null ? null : (
+                <div class="two">
+                  <Card title="What it is about">
+                    {found.intentContext == null ? (
+                      <p>No message of it was qualified.</p>
+                    ) : (
+                      <>
+                        <Chips items={found.intentContext.categories} label="Categories" />
+                        {found.intentContext.activeIntent != null && (
+                          <p class="prose">{found.intentContext.activeIntent}</p>
+                        )}
+                        <p class="sub">
+                          confidence {share(found.intentContext.lastConfidence)},{' '}
+                          {many(found.intentContext.turnsSinceUpdate, 'turn')} old
+                        </p>
+                      </>
                     )}
-                    <p class="sub">
-                      confidence {share(found.intentContext.lastConfidence)},{' '}
-                      {many(found.intentContext.turnsSinceUpdate, 'turn')} old
-                    </p>
-                  </>
-                )}
-                {found.turnTools != null && found.turnTools.length > 0 && (
-                  <div class="part">
-                    <h3>Called since its last message</h3>
-                    <Chips items={found.turnTools} label="Called since its last message" />
-                  </div>
-                )}
-              </Card>
-              {found.usage != null && (
-                <div class="tiles">
-                  <Tile label="Turns" value={count(found.usage.turns)} />
-                  <Tile
-                    label="Tokens in"
-                    value={count(found.usage.tokensIn)}
-                    note={`${count(found.usage.cachedTokens)} from a cache`}
-                  />
-                  <Tile label="Tokens out" value={count(found.usage.tokensOut)} />
-                  {found.usage.costUsd != null && <Tile label="Cost" value={dollars(found.usage.costUsd)} />}
+                    {found.turnTools != null && found.turnTools.length > 0 && (
+                      <div class="part">
+                        <h3>Called since its last message</h3>
+                        <Chips items={found.turnTools} label="Called since its last message" />
+                      </div>
+                    )}
+                  </Card>
+                  {found.usage != null && (
+                    <div class="tiles">
+                      <Tile label="Turns" value={count(found.usage.turns)} />
+                      <Tile
+                        label="Tokens in"
+                        value={count(found.usage.tokensIn)}
+                        note={`${count(found.usage.cachedTokens)} from a cache`}
+                      />
+                      <Tile label="Tokens out" value={count(found.usage.tokensOut)} />
+                      {found.usage.costUsd != null && <Tile label="Cost" value={dollars(found.usage.costUsd)} />}
+                    </div>
+                  )}
                 </div>
-              )}
-            </div>
-          )
-        }
-      </Shown>
-      <Card title="Its last turns" note="the latest first, at most 20">
-        <Shown asked={turns}>{({ items }) => <Turns turns={items} />}</Shown>
-      </Card>
-      <Shown asked={calls}>
-        {({ items, next_cursor: earlier }) =>
-          items.length === 0 ? (
-            <Card title="Its calls">
-              <p>No call of it was recorded.</p>
-            </Card>
-          ) : (
-            <>
-              <Card
-                title="Its calls in time"
-                note={earlier == null ? many(items.length, 'call') : `the latest ${many(items.length, 'call')}`}
-              >
-                <Line calls={items} isCut={earlier != null} />
-                {earlier != null && (
-                  <p class="more">
-                    There are earlier ones. <a href={link('sessions', id, { calls: most * 2 })}>Show more</a>
-                  </p>
-                )}
-              </Card>
-              <Calls calls={items} />
-            </>
-          )
-        }
-      </Shown>
+              )
+            }
+          </Shown>
+          <Card title="Its last turns" note="the latest first, at most 20">
+            <Shown asked={turns}>{({ items }) => <Turns turns={items} />}</Shown>
+          </Card>
+          <Shown asked={calls}>
+            {({ items, next_cursor: earlier }) =>
+              items.length === 0 ? (
+                <Card title="Its calls">
+                  <p>No call of it was recorded.</p>
+                </Card>
+              ) : (
+                <>
+                  <Card
+                    title="Its calls in time"
+                    note={earlier == null ? many(items.length, 'call') : `the latest ${many(items.length, 'call')}`}
+                  >
+                    <Line calls={items} isCut={earlier != null} />
+                    {earlier != null && (
+                      <p class="more">
+                        There are earlier ones. <a href={link('sessions', id, { calls: most * 2 })}>Show more</a>
+                      </p>
+                    )}
+                  </Card>
+                  <Calls calls={items} />
+                </>
+              )
+            }
+          </Shown>
+        </>
+      )}
     </Page>
   );
 }
