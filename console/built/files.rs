@@ -10,7 +10,7 @@
     File {
         name: "console.js",
         content_type: "text/javascript; charset=utf-8",
-        sum: "b44a117dc95482d720e75802386cba1e",
+        sum: "6c9d6c6f829f31667046e47e5c80b642",
         plain: include_bytes!("console.js"),
         gzip: include_bytes!("console.js.gz"),
     },

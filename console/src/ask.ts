@@ -88,7 +88,7 @@ interface Listed {
   nextCursor?: string | null;
 }
 
-/** The first items of a list, so many at most, in as many questions as that takes; the rest is as the last answer has it. */
+/** The first items of a list, so many at most, by as many questions as that takes; the rest is of the last answer. */
 export async function gather<T extends Listed>(
   most: number,
   ask: (page: { limit: number; cursor?: string }) => Promise<T>,

@@ -39,7 +39,7 @@ export const TYPES = [
   'tool_relayed',
 ];
 
-/** `refused` is who has no token that is known, `forbidden` who may not read; of a daemon that is `silent` the stream is open. */
+/** `refused` is who has no known token, `forbidden` who may not read; a daemon that is `silent` does not answer. */
 export type Connection = 'connecting' | 'live' | 'lost' | 'refused' | 'forbidden' | 'silent';
 
 /** Events that are kept: as many as the daemon keeps, of what happens often and of what happens now and then. */

@@ -88,7 +88,11 @@ const tooWide = (page) =>
 
 test('tables fit a phone, with days and tools of many letters', async () => {
   const call = (tool_name, outcome) => ({ tool_name, mode_name: 'news', outcome, duration_ms: 40_000 });
-  const calls = [call('web_search', 'success'), call('scrape_webpage', 'timeout'), call('reasoning_divergent', 'error')];
+  const calls = [
+    call('web_search', 'success'),
+    call('scrape_webpage', 'timeout'),
+    call('reasoning_divergent', 'error'),
+  ];
   const [timestamp, session_id] = [Date.now() - 3 * 86_400_000, 'another-day'];
   await post(
     daemon.url,
@@ -197,7 +201,9 @@ test('overview: what the daemon calls a trouble is a line, and so is an MCP serv
         await page.getByText('live', { exact: true }).waitFor();
         await writeFile(join(own.root, 'almanac.yaml'), `${dies}nosuch: 1\n`);
         process.kill(own.pid(), 'SIGHUP');
-        const faulty = wrongs.getByText(/^The configuration is the one of before, since the new one is faulty: .*nosuch/);
+        const faulty = wrongs.getByText(
+          /^The configuration is the one of before, since the new one is faulty: .*nosuch/,
+        );
         await faulty.waitFor();
         assert.equal(await page.getByText('All is well').count(), 0);
         assert.deepEqual(await findings(page), []);
@@ -725,6 +731,64 @@ test('try: a message, its cut, and a miss that is learnt; a call, its time and w
     await page.getByRole('heading', { name: 'What comes next' }).waitFor();
     await page.getByRole('heading', { name: 'Workflows that fit' }).waitFor();
     assert.deepEqual(await findings(page), []);
+  });
+});
+
+test('try: what was asked stands in the address, and a link asks it, but moves no session on', async () => {
+  const asked = [];
+  const watch = (page) =>
+    page.on(
+      'request',
+      (request) => /v1\/(qualify|metadata)$/.test(request.url()) && asked.push(request.postDataJSON()),
+    );
+  let place;
+  const keep = (page) => (place = new URL(page.url()).hash);
+  await visit('#/try', async (page) => {
+    await page.getByLabel('Message').fill('news about chips & cheese');
+    await page.getByLabel('Tools at most').fill('3');
+    await page.getByRole('button', { name: 'Qualify' }).click();
+    await page.getByRole('table', { name: 'Offered tools' }).waitFor();
+    await page.waitForURL(/message=news/);
+    keep(page);
+  });
+  await visit(place, async (page) => {
+    await page.getByRole('table', { name: 'Offered tools' }).waitFor();
+    assert.equal(await page.getByLabel('Message').inputValue(), 'news about chips & cheese');
+    watch(page);
+    await page.getByLabel('Session, if any').fill('tried');
+    await page.getByRole('button', { name: 'Qualify' }).click();
+    await page.waitForURL(/session=tried/);
+    await page.waitForLoadState('networkidle');
+    assert.deepEqual(
+      asked.splice(0).map(({ sessionId }) => sessionId),
+      ['tried'],
+      'it is asked once',
+    );
+    await page.reload();
+    await page.getByLabel('Message').waitFor();
+    await page.waitForLoadState('networkidle');
+    assert.equal(await page.getByLabel('Session, if any').inputValue(), 'tried');
+    assert.deepEqual(asked.splice(0), []);
+
+    await page.getByRole('link', { name: 'A call' }).click();
+    await page.getByLabel('Tool', { exact: true }).fill('web_search');
+    await page.getByLabel('Tools called before').fill('read_file, grep');
+    await page.getByLabel('Characters of input').fill('200');
+    await page.getByRole('button', { name: 'Estimate' }).click();
+    await page.getByText('Half within').waitFor();
+    await page.waitForURL(/content_length=200/);
+    keep(page);
+    await page.getByRole('link', { name: 'A message' }).click();
+    assert.equal(await page.getByLabel('Message').inputValue(), '');
+  });
+  assert.equal(asked.splice(0).length, 1);
+  await visit(place, async (page) => {
+    watch(page);
+    await page.reload();
+    await page.getByText('Half within').waitFor();
+    assert.equal(await page.getByLabel('Characters of input').inputValue(), '200');
+    assert.deepEqual(asked.at(-1).tool_history, ['read_file', 'grep']);
+    assert.deepEqual(asked.at(-1).complexity, { content_length: 200 });
   });
 });
 

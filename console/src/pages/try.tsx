@@ -1,11 +1,11 @@
 /** Why did it choose these? A message, or a call, tried as an agent would. */
 
-import { useEffect, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 import { api, type CallMetadata, type QualifyAnswer, type ToolExplanation } from '../api.js';
 import { useDo } from '../ask.js';
 import { duration, many, share } from '../format.js';
-import { link, type Place } from '../router.js';
+import { go, link, type Place } from '../router.js';
 import {
   Badge,
   Bar,
@@ -33,20 +33,53 @@ export function Try({ place }: { place: Place }) {
           ['call', 'A call', link('try', undefined, { tab: 'call' })],
         ]}
       />
-      {tab === 'call' ? <Call key={place.query.get('tool') ?? ''} tool={place.query.get('tool') ?? ''} /> : <Message />}
+      {tab === 'call' ? <Call place={place} /> : <Message place={place} />}
     </Page>
   );
 }
 
-function Message() {
-  const [message, setMessage] = useState('');
-  const [session, setSession] = useState('');
-  const [most, setMost] = useState('');
+type Fields<Name extends string> = Record<Name, string>;
+
+/**
+ * A form whose fields the address has once it was submitted. `onGiven` is told what is filled in when the page opens, and
+ * when the address becomes another one by itself.
+ */
+function useForm<Name extends string>(
+  { query }: Place,
+  names: readonly Name[],
+  onGiven: (fields: Fields<Name>) => void,
+) {
+  const given = Object.fromEntries(names.map((name) => [name, query.get(name) ?? ''])) as Fields<Name>;
+  const key = JSON.stringify(given);
+  const [fields, setFields] = useState(given);
+  const handled = useRef('');
+  // Before anybody can type: what was typed meanwhile would be lost.
+  useLayoutEffect(() => {
+    setFields(given);
+    if (handled.current !== key) onGiven(given);
+    handled.current = key;
+  }, [key]);
+  return {
+    fields,
+    set: (name: Name) => (value: string) => setFields((fields) => ({ ...fields, [name]: value })),
+    /** Puts the fields into the address; whoever calls it does what is to be done with them. */
+    submit: () => {
+      handled.current = JSON.stringify(fields);
+      go(link('try', undefined, { tab: query.get('tab') ?? undefined, ...fields }), true);
+    },
+  };
+}
+
+const MESSAGE_FIELDS = ['message', 'session', 'most'] as const;
+
+type MessageFields = Fields<(typeof MESSAGE_FIELDS)[number]>;
+
+function Message({ place }: { place: Place }) {
   const [missing, setMissing] = useState('');
-  const asked = useDo((text: string) =>
+  const asked = useDo(({ message, session, most }: MessageFields) =>
     api().qualify({
       body: {
-        message: text,
+        message,
         scores: true,
         explain: true,
         ...(session !== '' && { sessionId: session }),
@@ -54,6 +87,16 @@ function Message() {
       },
     }),
   );
+  const ask = (fields: MessageFields) => {
+    missed.clear();
+    void asked.run(fields);
+  };
+  const form = useForm(place, MESSAGE_FIELDS, (given) => {
+    // A link moves no session on: its message is asked by whoever submits it.
+    if (given.message.trim() !== '' && given.session === '') ask(given);
+    else asked.clear();
+  });
+  const { message, session, most } = form.fields;
   const missed = useDo((toolName: string) =>
     api().reportMiss({ body: { toolName, message, ...(session !== '' && { sessionId: session }) } }),
   );
@@ -63,20 +106,20 @@ function Message() {
         class="card"
         onSubmit={(event) => {
           event.preventDefault();
-          missed.clear();
-          void asked.run(message);
+          form.submit();
+          ask(form.fields);
         }}
       >
         <div class="form">
           <Text
             label="Message"
             value={message}
-            onChange={setMessage}
+            onChange={form.set('message')}
             placeholder="search the web for news about chips"
             class="grow"
           />
-          <Text label="Session, if any" value={session} onChange={setSession} />
-          <Text label="Tools at most" type="number" value={most} onChange={setMost} />
+          <Text label="Session, if any" value={session} onChange={form.set('session')} />
+          <Text label="Tools at most" type="number" value={most} onChange={form.set('most')} />
           <button class="button primary" disabled={asked.isBusy || message.trim() === ''}>
             Qualify
           </button>
@@ -202,52 +245,52 @@ function Offered({ answer }: { answer: QualifyAnswer }) {
 const SIZES = ['content_length', 'num_perspectives', 'num_branches', 'thinking_budget', 'context_tokens'] as const;
 const SIZE_LABELS = ['Characters of input', 'Perspectives', 'Branches', 'Tokens to think', 'Tokens of context'];
 
-function Call({ tool: given }: { tool: string }) {
-  const [tool, setTool] = useState(given);
-  const [mode, setMode] = useState('');
-  const [history, setHistory] = useState('');
-  const [goal, setGoal] = useState('');
-  const [sizes, setSizes] = useState<Record<string, string>>({});
-  const asked = useDo(() => {
-    const complexity = Object.fromEntries(
-      Object.entries(sizes)
-        .filter(([, size]) => size !== '')
-        .map(([name, size]) => [name, Number(size)]),
-    );
-    const before = history.split(/[\s,]+/).filter((name) => name !== '');
-    return api().getMetadata({
-      body: {
-        tool_name: tool.trim(),
-        complexity,
-        ...(mode !== '' && { mode_name: mode }),
-        ...(before.length > 0 && { tool_history: before }),
-        ...(goal !== '' && { goal }),
-      },
-    });
+const CALL_FIELDS = ['tool', 'mode', 'before', 'goal', ...SIZES] as const;
+
+type CallFields = Fields<(typeof CALL_FIELDS)[number]>;
+
+function estimate({ tool, mode, before, goal, ...sizes }: CallFields): Promise<CallMetadata> {
+  const given = Object.entries(sizes).filter(([, size]) => size !== '');
+  const history = before.split(/[\s,]+/).filter((name) => name !== '');
+  return api().getMetadata({
+    body: {
+      tool_name: tool.trim(),
+      complexity: Object.fromEntries(given.map(([name, size]) => [name, Number(size)])),
+      ...(mode !== '' && { mode_name: mode }),
+      ...(history.length > 0 && { tool_history: history }),
+      ...(goal !== '' && { goal }),
+    },
   });
-  useEffect(() => {
-    if (given !== '') void asked.run();
-  }, []);
+}
+
+function Call({ place }: { place: Place }) {
+  const asked = useDo(estimate);
+  const form = useForm(place, CALL_FIELDS, (given) => {
+    if (given.tool.trim() === '') asked.clear();
+    else void asked.run(given);
+  });
+  const { tool, mode, before, goal } = form.fields;
   return (
     <>
       <form
         class="card"
         onSubmit={(event) => {
           event.preventDefault();
-          void asked.run();
+          form.submit();
+          void asked.run(form.fields);
         }}
       >
         <div class="form">
-          <Text label="Tool" value={tool} onChange={setTool} placeholder="web_search" class="grow" />
-          <Text label="Mode, if any" value={mode} onChange={setMode} />
+          <Text label="Tool" value={tool} onChange={form.set('tool')} placeholder="web_search" class="grow" />
+          <Text label="Mode, if any" value={mode} onChange={form.set('mode')} />
           <Text
             label="Tools called before"
-            value={history}
-            onChange={setHistory}
+            value={before}
+            onChange={form.set('before')}
             placeholder="web_search scrape_webpage"
             class="grow"
           />
-          <Text label="Goal" value={goal} onChange={setGoal} class="grow" />
+          <Text label="Goal" value={goal} onChange={form.set('goal')} class="grow" />
         </div>
         <div class="form">
           {SIZES.map((size, index) => (
@@ -255,8 +298,8 @@ function Call({ tool: given }: { tool: string }) {
               key={size}
               label={SIZE_LABELS[index] ?? size}
               type="number"
-              value={sizes[size] ?? ''}
-              onChange={(value) => setSizes({ ...sizes, [size]: value })}
+              value={form.fields[size]}
+              onChange={form.set(size)}
             />
           ))}
           <button class="button primary" disabled={asked.isBusy || tool.trim() === ''}>
