@@ -126,7 +126,8 @@ mod tests {
         check("open ./notes/ and (a.csv)", "open file and (csv file)");
         check("what's in screenshot.png?", "what's in png image?");
         for other in [
-            "and/or 3.5 e.g. U.S. U.S.C node.js Next.js bob.eth AclApi.add_mapping a.org either/or /v1/tools 10/12/2026 .py v1.2",
+            "and/or 3.5 e.g. U.S. U.S.C node.js Next.js bob.eth",
+            "AclApi.add_mapping a.org either/or /v1/tools 10/12/2026 .py v1.2",
             "...",
             "/",
             "~/",

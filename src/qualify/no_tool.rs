@@ -28,13 +28,18 @@ const NEAREST: f32 = 3.0;
 /// How many are the nearest: one alone would often be near by chance.
 const NEIGHBOURS: usize = 3;
 
-/// How the logarithm of the odds is made of what speaks for needing none and of the best tool's similarity; then the
-/// constant. What `fit.rs` prints, of messages of kinds that were not fitted, as if one message in five needed none.
-/// How likely the best tool is adds nothing to that, and among few tools one is always likely.
-const CALIBRATION: [f32; SIGNS] = [1.256, -7.457, 2.166];
+/// How the logarithm of the odds is made of what speaks for needing none, of the best tool's similarity and of the
+/// logarithm of how many tools there are, since of many one is always alike; then the constant. What `fit.rs` prints,
+/// of messages of kinds that were not fitted, as if one message in five needed none. How likely the best tool is adds
+/// nothing to that, and among few tools one is always likely.
+const CALIBRATION: [f32; SIGNS] = [1.412, -8.089, 0.466, 1.791];
 
 /// Numbers that the odds are made of.
-const SIGNS: usize = 3;
+const SIGNS: usize = 4;
+
+/// Logarithms of sizes: of a usual catalog, and of the smallest and the largest that was fitted.
+const USUAL_TOOLS: f32 = 5.0;
+const FITTED_TOOLS: [f32; 2] = [4.2, 8.3];
 
 /// From this similarity on a message is one of those that are known to need none, said again: a rare word of it that a
 /// tool's document happens to have ("thanks a lot") is then no sign. The messages that need a tool have .8 at most.
@@ -118,15 +123,15 @@ impl Judge {
         self.plane.log_odds(said.vector) + NEAREST * nearer
     }
 
-    /// What the odds are made of; `similarity` is the best tool's.
-    fn signs(&self, said: Said<'_>, similarity: f32) -> [f32; SIGNS] {
-        [self.log_odds_of_none(said), similarity, 1.0]
+    /// What the odds are made of; `similarity` is the best's of so many tools.
+    fn signs(&self, said: Said<'_>, similarity: f32, tools: usize) -> [f32; SIGNS] {
+        [self.log_odds_of_none(said), similarity, many(tools), 1.0]
     }
 
-    fn probability(&self, said: Said<'_>, similarity: f32) -> f32 {
+    fn probability(&self, said: Said<'_>, similarity: f32, tools: usize) -> f32 {
         let alone = nearest(&self.alone, said);
         let similarity = if alone[0] >= KNOWN { 0.0 } else { similarity };
-        let signs = [self.log_odds_near(alone, said), similarity, 1.0];
+        let signs = [self.log_odds_near(alone, said), similarity, many(tools), 1.0];
         logistic(CALIBRATION.iter().zip(signs).map(|(weight, sign)| weight * sign).sum())
     }
 }
@@ -175,6 +180,11 @@ fn nearest(side: &[Quantized], said: Said<'_>) -> [f32; NEIGHBOURS] {
     nearest
 }
 
+fn many(tools: usize) -> f32 {
+    let [fewest, most] = FITTED_TOOLS;
+    (tools.max(1) as f32).ln().clamp(fewest, most) - USUAL_TOOLS
+}
+
 fn mean(nearest: [f32; NEIGHBOURS]) -> f32 {
     nearest.iter().sum::<f32>() / NEIGHBOURS as f32
 }
@@ -185,11 +195,12 @@ pub(super) fn probability(ranking: &mut Ranking<'_>, message: &Message) -> f32 {
     if message.terms.is_empty() {
         return 1.0;
     }
-    let mut probability = SHIPPED.probability(message.into(), best_similarity(ranking, message));
+    let tools = ranking.index().len();
+    let mut probability = SHIPPED.probability(message.into(), best_similarity(ranking, message), tools);
     if message.length > 0.0 {
         for part in message.asking().filter(|part| part.terms.len() >= LEAST_TERMS) {
             let similarity = similarity_of(ranking, LOOKED_AT, part.into());
-            probability = probability.min(SHIPPED.probability(part.into(), similarity));
+            probability = probability.min(SHIPPED.probability(part.into(), similarity, tools));
         }
     }
     probability

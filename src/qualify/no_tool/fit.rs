@@ -124,7 +124,7 @@ type Point = ([f32; SIGNS], bool);
 fn points(kinds: &HeldOut, index: &Index, cases: &[Case]) -> Vec<Point> {
     let nothing = Usage::new();
     let signs = |judge: &Judge, message: &Message| {
-        judge.signs(message.into(), best_similarity(&mut Ranking::new(index, message, &nothing), message))
+        judge.signs(message.into(), best_similarity(&mut Ranking::new(index, message, &nothing), message), index.len())
     };
     let alone = kinds.examples.iter().filter(|example| example.needs_none);
     let alone = alone.map(|example| (signs(kinds.judge(example), &example.message), true));
@@ -134,7 +134,7 @@ fn points(kinds: &HeldOut, index: &Index, cases: &[Case]) -> Vec<Point> {
 
 /// Logistic regression on the points of all sets, of which each counts as much and has [`ALONE`] that need none.
 fn calibrate(sets: &[Vec<Point>]) -> [f32; SIGNS] {
-    let mut weights = [1.0_f32, -5.0, 0.0];
+    let mut weights = [1.0_f32, -5.0, 0.0, 0.0];
     for _ in 0..CALIBRATION_ROUNDS {
         let mut gradient = [0.0_f32; SIGNS];
         for points in sets {

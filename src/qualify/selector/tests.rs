@@ -80,13 +80,13 @@ fn a_category_that_holds_most_tools_tells_nothing() {
 
 #[test]
 fn a_diary_before_a_request_does_not_hide_it() {
-    let diary = "We got to the cabin late, long after dark. The lake was like glass in the morning, and I swam until my \
-                 arms hurt. In the evening we sat by the fire and talked about the old house. Mum cried a bit when that \
-                 song came on. It was one of those weekends that feel like a month.";
+    let diary = "We got to the cabin late, long after dark. The lake was like glass in the morning, and I swam until \
+                 my arms hurt. In the evening we sat by the fire and talked about the old house. Mum cried a bit when \
+                 that song came on. It was one of those weekends that feel like a month.";
     let selector = selector();
     let check = |text: &str, needs_none: bool| {
         let answer = ask(&selector, &says(text));
-        assert_eq!(answer.no_tool_needed, needs_none, "{text}: {}", answer.no_tool_probability);
+        assert_eq!(answer.no_tool_probability > 0.5, needs_none, "{text}: {}", answer.no_tool_probability);
     };
     check(diary, true);
     check(&format!("{diary} Read the emails of my inbox."), false);
