@@ -4,7 +4,7 @@
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::net::TcpListener;
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -91,6 +91,11 @@ impl DatabaseServer {
     /// Says who is let in from its next start on, as `pg_hba.conf` does.
     pub fn admit(&self, rules: &str) {
         fs::write(self.data().join("pg_hba.conf"), rules).unwrap();
+    }
+
+    /// Lets users of the machine come to its socket who are neither root nor its own.
+    pub fn open_to_all(&self) {
+        fs::set_permissions(self.directory.path(), fs::Permissions::from_mode(0o711)).unwrap();
     }
 
     fn data(&self) -> PathBuf {

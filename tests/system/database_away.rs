@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
@@ -124,6 +125,56 @@ fn a_full_spool_is_said_and_stays_full_after_a_restart() {
     assert!(!is_alone(&record(&daemon, 1)));
     daemon.log.wait_for("the store works again");
     assert_eq!(daemon.log.wait_for(BACK)["sent"], full[0]);
+}
+
+/// The daemon that a shell runs is killed, and the shell starts another on the same disk.
+fn kill_below(daemon: &mut Daemon) {
+    let shell = daemon.child.id();
+    let below = fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap();
+    let killed = Command::new("kill").args(["-KILL", below.trim()]).status().unwrap();
+    assert!(killed.success());
+    let listening = || lines(daemon, "\"message\":\"listening\"");
+    wait_until("the next", || listening().len() == 2);
+    let line = listening().remove(1);
+    let address = line["http"].as_str().unwrap().split(' ').next().unwrap();
+    daemon.address = address.strip_prefix("http://").unwrap().parse().unwrap();
+}
+
+#[test]
+fn a_start_on_a_full_disk_sends_what_fills_it() {
+    let Some(mut server) = DatabaseServer::start() else { return };
+    server.open_to_all();
+    let site = site("commit_within: 300ms");
+    fs::create_dir(site.path("state")).unwrap();
+    let state = site.path("state").display().to_string();
+    let disk = format!("mount -t tmpfs -o size=600k,mode=755 tmpfs {state} && \"$@\"; exec \"$@\"");
+    let Some(mut command) = site.command_below(&["--mount"], &disk) else { return };
+    command.arg("--admin-socket").arg(site.path("admin.sock")).env("ALMANAC_DATABASE_URL", server.url("postgres"));
+    let mut daemon = Daemon::start(command, site.path("admin.sock"));
+    assert!(!is_alone(&record(&daemon, 1)));
+    server.kill();
+    let refused = fill(&daemon);
+    assert!(refused.status == 503 && refused.text().contains("No space left"), "{}", refused.text());
+    let waiting = database(&daemon)["waiting"].as_u64().unwrap();
+    kill_below(&mut daemon);
+    let seen = format!("/proc/{}/root{state}", daemon.child.id());
+    let spools = || {
+        let files = fs::read_dir(&seen).unwrap().map(|entry| entry.unwrap().file_name());
+        files.filter(|name| name.to_string_lossy().starts_with("spool-")).count()
+    };
+    assert_eq!((database(&daemon)["waiting"].as_u64(), spools()), (Some(waiting), 1));
+    for _ in 0..3 {
+        let refused = record(&daemon, 1);
+        assert!(refused.status == 503 && refused.text().contains("No space left"), "{}", refused.text());
+    }
+    assert_eq!(daemon.post("/v1/estimate", r#"{"tool_name":"a"}"#).status, 200);
+    assert_eq!(spools(), 1, "no file is left of one that cannot be made");
+    server.restart();
+    wait_until("what fills it is sent", || database(&daemon)["waiting"] == 0);
+    assert_eq!(spools(), 0);
+    wait_until("records are taken", || record(&daemon, 1).status == 201);
+    assert!(!is_alone(&record(&daemon, 1)));
+    assert_eq!(server.ask("SELECT count(*) FROM almanac.executions"), (waiting + 3).to_string());
 }
 
 #[test]

@@ -47,7 +47,8 @@ pub struct Spool {
     directory: PathBuf,
     writer: Incarnation,
     path: PathBuf,
-    journal: Journal,
+    /// Made with the first record: at a start the disk may be full until what is left is sent.
+    journal: Option<Journal>,
     waiting: Vec<Numbered>,
     next: i64,
     /// Bytes that may wait, with those of earlier starts.
@@ -82,15 +83,11 @@ impl Spool {
         let left = left_in(directory)?;
         left.iter().for_each(LeftSpool::say_damage);
         let writer = Incarnation::random()?;
-        let path = directory.join(format!("{PREFIX}{}{SUFFIX}", writer.to_hex()));
-        // It is flushed when somebody is told, not with each record.
-        let (journal, _) = Journal::open(&path, Durability::Crash)
-            .map_err(|source| SpoolError::Journal { path: path.clone(), source })?;
         let spool = Self {
             directory: directory.to_owned(),
             writer,
-            path,
-            journal,
+            path: directory.join(format!("{PREFIX}{}{SUFFIX}", writer.to_hex())),
+            journal: None,
             waiting: Vec::new(),
             next: 1,
             limit,
@@ -106,7 +103,7 @@ impl Spool {
 
     /// Bytes that wait, with those of earlier starts.
     pub fn bytes(&self) -> u64 {
-        self.left + self.journal.length()
+        self.left + self.journal.as_ref().map_or(0, Journal::length)
     }
 
     /// So many bytes of what earlier starts left are at the server.
@@ -139,7 +136,7 @@ impl Spool {
         }
         let first = self.next;
         if !records.is_empty() {
-            let kept = self.journal.append(first, &records);
+            let kept = self.append(first, &records);
             self.noted(kept)?;
         }
         self.next += records.len() as i64;
@@ -147,15 +144,22 @@ impl Spool {
         Ok(first)
     }
 
+    fn append(&mut self, first: i64, records: &[Execution]) -> Result<(), SpoolError> {
+        let journal = match &mut self.journal {
+            Some(journal) => journal,
+            none => none.insert(begin(&self.path)?),
+        };
+        journal.append(first, records).map_err(|source| failed(&self.path, source))
+    }
+
     /// What was put survives the loss of power when this returns.
     pub fn flush(&mut self) -> Result<(), SpoolError> {
-        let flushed = self.journal.flush();
-        self.noted(flushed)
+        let flushed = self.journal.as_mut().map_or(Ok(()), Journal::flush);
+        self.noted(flushed.map_err(|source| failed(&self.path, source)))
     }
 
     /// Takes note of whether records can be kept.
-    fn noted(&mut self, kept: io::Result<()>) -> Result<(), SpoolError> {
-        let kept = kept.map_err(|source| failed(&self.path, source));
+    fn noted(&mut self, kept: Result<(), SpoolError>) -> Result<(), SpoolError> {
         self.trouble = kept.as_ref().err().map(ToString::to_string);
         kept
     }
@@ -163,8 +167,10 @@ impl Spool {
     /// The server has the first `count` of those that wait.
     pub fn done(&mut self, count: usize) {
         self.waiting.drain(..count);
-        if self.waiting.is_empty() {
-            self.journal.rewind();
+        if self.waiting.is_empty()
+            && let Some(journal) = &mut self.journal
+        {
+            journal.rewind();
         }
     }
 
@@ -273,6 +279,16 @@ struct RefusedRecord<'r> {
     record: &'r Execution,
 }
 
+/// Makes a journal. Of one that cannot be made nothing is left, which would take room, and look like a spool.
+fn begin(path: &Path) -> Result<Journal, SpoolError> {
+    // It is flushed when somebody is told, not with each record.
+    let made = Journal::open(path, Durability::Crash);
+    if made.is_err() {
+        let _ = fs::remove_file(path);
+    }
+    made.map(|(journal, _)| journal).map_err(|source| SpoolError::Journal { path: path.to_owned(), source })
+}
+
 fn failed(path: &Path, source: io::Error) -> SpoolError {
     SpoolError::Io { path: path.to_owned(), source }
 }
@@ -374,7 +390,7 @@ mod tests {
                 let mut ends = Vec::new();
                 for tool in ["a", "b", "c"] {
                     spool.put(vec![record(tool)]).unwrap();
-                    ends.push(spool.journal.length() as usize);
+                    ends.push(spool.bytes() as usize);
                 }
                 let path = spool.path.clone();
                 drop(spool);
@@ -447,7 +463,7 @@ mod tests {
         let (mut spool, _) = Spool::open(directory.path(), u64::MAX).unwrap();
         spool.put(vec![record("a")]).unwrap();
         let hour = Duration::from_secs(60 * 60);
-        spool.journal.touch(SystemTime::now() - hour);
+        spool.journal.as_ref().unwrap().touch(SystemTime::now() - hour);
         drop(spool);
         let waited = left_in(directory.path()).unwrap()[0].waited;
         assert!((hour..2 * hour).contains(&waited), "{waited:?}");
