@@ -160,9 +160,10 @@ impl Journal {
         self.end - START
     }
 
-    /// After a failure: does writing work again?
+    /// After a failure: does writing work again? There is room for what was not written then.
     pub(super) fn prove(&mut self) -> io::Result<()> {
         if self.is_doubtful {
+            self.allocate(self.frame.len())?;
             self.write(&[0; HEAD])?;
             self.is_doubtful = false;
         }

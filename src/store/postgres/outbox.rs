@@ -158,6 +158,11 @@ impl Outbox {
         self.spool.refusal()
     }
 
+    /// Looks whether what could not be kept on this machine can be again.
+    pub(super) fn prove(&mut self) {
+        self.spool.prove();
+    }
+
     /// Whose records go this way: this start's, and what earlier ones left.
     pub fn writers(&self) -> Vec<Incarnation> {
         self.left.iter().map(|left| left.writer).chain([self.spool.writer()]).collect()

@@ -70,6 +70,8 @@ pub(super) struct PostgresSide {
     erasures: VecDeque<MemoryErasure>,
     learnt_at: Instant,
     tidy_at: Instant,
+    /// When it is looked again whether this machine keeps records, if it did not.
+    prove_at: Instant,
     /// Removes old months, beside.
     retaining: Option<JoinHandle<()>>,
     clock: Clock,
@@ -107,6 +109,7 @@ impl PostgresSide {
             erasures: VecDeque::new(),
             learnt_at: now,
             tidy_at: now + TIDY,
+            prove_at: now,
             retaining: None,
             clock: Clock::default(),
             shared,
@@ -172,12 +175,13 @@ impl PostgresSide {
         let runtime = self.runtime.clone();
         match runtime.block_on(self.take_up()) {
             Ok(()) => {
+                // What was sent made room.
+                self.outbox.prove();
                 if !self.is_known {
                     self.retain();
                     tracing::info!(daemon = %self.learning.daemon.to_hex(), "the database is open");
                 }
                 self.is_known = true;
-                self.shared.trouble.report(None);
             }
             Err(OutboxError::Database(fault)) => self.fail(&fault),
             Err(OutboxError::Spool(error)) => self.shared.trouble.report(Some(error.to_string())),
@@ -490,7 +494,8 @@ impl DatabaseSide for PostgresSide {
         } else {
             self.tidy_at
         };
-        due.min(self.tidy_at).saturating_duration_since(now)
+        let prove_at = if self.outbox.refusal().is_some() { self.prove_at } else { self.tidy_at };
+        due.min(self.tidy_at).min(prove_at).saturating_duration_since(now)
     }
 
     fn prepare(&mut self) {
@@ -541,6 +546,7 @@ impl DatabaseSide for PostgresSide {
     }
 
     fn turn(&mut self) {
+        self.look_for_room();
         if !self.is_reached() {
             let trouble = self.outbox.trouble().unwrap_or("the database is not open yet").to_owned();
             for erasure in self.erasures.drain(..) {

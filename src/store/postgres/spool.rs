@@ -145,11 +145,28 @@ impl Spool {
     }
 
     fn append(&mut self, first: i64, records: &[Execution]) -> Result<(), SpoolError> {
-        let journal = match &mut self.journal {
-            Some(journal) => journal,
-            none => none.insert(begin(&self.path)?),
-        };
-        journal.append(first, records).map_err(|source| failed(&self.path, source))
+        let appended = self.journal()?.append(first, records);
+        appended.map_err(|source| failed(&self.path, source))
+    }
+
+    fn journal(&mut self) -> Result<&mut Journal, SpoolError> {
+        match &mut self.journal {
+            Some(journal) => Ok(journal),
+            none => Ok(none.insert(begin(&self.path)?)),
+        }
+    }
+
+    /// After a failure: can records be kept again? Who is refused may not come back to find out.
+    pub fn prove(&mut self) {
+        if self.trouble.is_some() {
+            let path = self.path.clone();
+            let proved = self.journal().and_then(|journal| {
+                let proved = journal.prove().and_then(|()| journal.flush());
+                proved.map_err(|source| failed(&path, source))
+            });
+            // It is the trouble.
+            let _ = self.noted(proved);
+        }
     }
 
     /// What was put survives the loss of power when this returns.
@@ -422,6 +439,28 @@ mod tests {
         assert_eq!((left(&directory), spool.waiting().len()), (vec![Vec::new()], 0));
         assert_eq!(spool.put(vec![record("c")]).unwrap(), 3, "the first try may come late");
         assert_eq!(left(&directory), [named(&[(3, "c")])]);
+    }
+
+    #[test]
+    fn what_could_not_be_kept_is_no_trouble_for_ever() {
+        let directory = TempDir::new().unwrap();
+        let (mut spool, _) = Spool::open(directory.path(), u64::MAX).unwrap();
+        spool.put(vec![record("a")]).unwrap();
+        spool.journal.as_mut().unwrap().fail_next();
+        spool.put(vec![record("b")]).unwrap_err();
+        assert!(spool.refusal().is_some());
+        spool.prove();
+        assert_eq!((spool.refusal(), left(&directory)), (None, vec![named(&[(1, "a")])]));
+        // Nor is a file that could not be made.
+        let gone = directory.path().join("gone");
+        let (mut other, _) = Spool::open(directory.path(), u64::MAX).unwrap();
+        other.path = gone.join("spool-x.journal");
+        other.put(vec![record("a")]).unwrap_err();
+        other.prove();
+        assert!(other.refusal().unwrap().contains("gone/spool-x.journal"), "{:?}", other.refusal());
+        fs::create_dir(gone).unwrap();
+        other.prove();
+        assert_eq!(other.refusal(), None);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
 use super::{MOST_PATIENCE, PATIENCE, PostgresSide, within};
+use crate::store::front::RETRY;
 use crate::store::postgres::fault::DatabaseFault;
 use crate::store::postgres::learnt::{self, LearntRecords};
 use crate::store::postgres::outbox::{Acknowledge, OutboxError};
@@ -28,6 +29,15 @@ impl PostgresSide {
             self.following.learn_again();
         }
         Ok(())
+    }
+
+    /// Looks now and then whether this machine keeps records again, if it did not.
+    pub(super) fn look_for_room(&mut self) {
+        if self.outbox.refusal().is_some() && self.prove_at <= Instant::now() {
+            self.prove_at = Instant::now() + RETRY;
+            self.outbox.prove();
+            self.say();
+        }
     }
 
     /// Has the server take what waits, with what was predicted.
