@@ -143,7 +143,9 @@ fn copy(path: &Path, settings: Settings, options: &PostgresOptions, output: &mut
             (true, format!("all of it is there; start the daemon with that URL in {DATABASE_URL} or store.url"))
         }
         Pass::Beside => {
-            (false, "a daemon works on the database: stop it, and repeat this for what it does until then".to_owned())
+            let said = "a daemon or another command works on the database: stop it, and repeat this for what it does \
+                until then";
+            (false, said.to_owned())
         }
         Pass::Unwritable => {
             (false, "what only the journal has is not copied: stop the daemon, and repeat this as its user".to_owned())

@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 
 use rustix::fs::statvfs;
 use rustix::process::{Pid, Signal, kill_process};
@@ -91,6 +91,15 @@ impl DatabaseServer {
     /// Says who is let in from its next start on, as `pg_hba.conf` does.
     pub fn admit(&self, rules: &str) {
         fs::write(self.data().join("pg_hba.conf"), rules).unwrap();
+    }
+
+    /// Has a transaction that did this stay open until what is returned is dropped.
+    pub fn hold(&self, sql: &str) -> ChildStdin {
+        let mut ask = self.command("psql");
+        ask.arg("--host").arg(self.directory.path()).args(["--port", &self.port.to_string(), "postgres", "postgres"]);
+        let mut holder = ask.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap().stdin.unwrap();
+        writeln!(holder, "BEGIN; {sql};").unwrap();
+        holder
     }
 
     /// Lets users of the machine come to its socket who are neither root nor its own.

@@ -1,6 +1,7 @@
 //! A machine's own database is copied to the one that several daemons share.
 
 use std::os::unix::fs::MetadataExt as _;
+use std::thread;
 
 use serde_json::{Value, json};
 
@@ -202,6 +203,33 @@ fn what_cannot_be_copied_is_said() {
     let (code, _) = migrate(&one, &from(&one), &url);
     assert_eq!(code, 0);
     check(&copy, &from(&copy), &url, 1, "it is an older copy");
+}
+
+#[test]
+fn two_copies_of_one_database_are_not_made_at_once() {
+    let Some(server) = DatabaseServer::start() else { return };
+    let site = site();
+    let (url, from) = (server.url("postgres"), from(&site));
+    let daemon = site.start();
+    session(&daemon, "s0");
+    stop(daemon);
+    assert!(almanacd().args(["migrate", "--to", &url]).output().unwrap().status.success());
+    let holder = server.hold("LOCK TABLE almanac.choices");
+    let waiting = |count: &str| server.ask("SELECT count(*) FROM pg_locks WHERE NOT granted") == count;
+    thread::scope(|scope| {
+        wait_until("the lock", || server.ask("SELECT count(*) FROM pg_locks WHERE mode LIKE 'AccessEx%'") == "1");
+        let first = scope.spawn(|| migrate(&site, &from, &url));
+        wait_until("the first waits", || waiting("1"));
+        let (code, said) = migrate(&site, &from, &url);
+        assert!(code == 1 && said.to_string().contains("to that database is under way"), "{code}: {said}");
+        assert!(!said.to_string().contains("daemon"), "{said}");
+        drop(holder);
+        let (code, moved) = first.join().unwrap();
+        assert_eq!((code, &moved["complete"]), (0, &json!(true)), "{moved}");
+    });
+    let (code, moved) = migrate(&site, &from, &url);
+    assert_eq!((code, &moved["complete"]), (0, &json!(true)), "{moved}");
+    assert_eq!(server.ask("SELECT count(*) FROM almanac.choices"), rows(&moved, "choices")[0].to_string());
 }
 
 #[test]

@@ -5,12 +5,14 @@
 mod learnt;
 mod ledger;
 mod memories;
+mod move_lock;
 mod notes;
 mod records;
 
 use std::path::{Path, PathBuf};
 
 use self::ledger::{Ledger, What};
+use self::move_lock::MoveLock;
 use super::address::DatabaseAddress;
 use super::fault::DatabaseFault;
 use super::group::Incarnation;
@@ -32,6 +34,8 @@ pub enum MoveError {
         path.display()
     )]
     Older { path: PathBuf, found: i64, moved: i64 },
+    #[error("another copy of {} to that database is under way; repeat this when it has ended", .0.display())]
+    UnderWay(PathBuf),
     #[error("{} was copied from that database, which has all of it but what came later; name another", .0.display())]
     Back(PathBuf),
 }
@@ -102,6 +106,9 @@ pub async fn move_to(
     let session = migrations::open(address, migration).await?;
     partitions::prepare(&session).await?;
     let origin = Incarnation::of(source.origin()?);
+    let Some(lock) = MoveLock::take(address, origin).await? else {
+        return Err(MoveError::UnderWay(path.to_owned()));
+    };
     let ledger = Ledger::new(&session, origin);
     if ledger.is_copied_back().await? {
         return Err(MoveError::Back(path.to_owned()));
@@ -128,5 +135,6 @@ pub async fn move_to(
         moved.removed_there += copied - there;
     }
     moved.records.there = records::count(&source, &session, origin).await?;
+    lock.release().await?;
     Ok(moved)
 }
