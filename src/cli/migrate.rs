@@ -13,7 +13,7 @@ use super::{CliError, Exit, block_on};
 use crate::config::DATABASE_URL;
 use crate::daemon::{StateError, StateLock, lock_state};
 use crate::store::postgres::migrations::{self, SchemaChange};
-use crate::store::postgres::moving::{MoveError, Moved, RowsMoved, move_to};
+use crate::store::postgres::moving::{CopiedHost, MoveError, Moved, RowsMoved, move_to};
 use crate::store::postgres::moving_back::{MoveBackError, move_back};
 use crate::store::postgres::spool::{SpoolError, left_in};
 use crate::store::sqlite::{self, file_in};
@@ -28,6 +28,9 @@ pub(super) struct MigrateArgs {
     /// while a daemon works on it; `postgres://…`, once all daemons are stopped, to `--to sqlite:///DIRECTORY`
     #[arg(long, value_name = "URL")]
     from: Option<String>,
+    /// The host that what was learnt is copied for, also if an earlier copy named another [default: `store.host`]
+    #[arg(long, value_name = "HOST", requires = "from")]
+    host: Option<String>,
     #[command(flatten)]
     database: DatabaseArgs,
 }
@@ -52,29 +55,34 @@ pub(super) enum MigrateCliError {
     Unusable(String),
     #[error(transparent)]
     State(#[from] StateError),
+    #[error("`--host` is for a copy to the shared database; all of it becomes this machine's")]
+    Host,
 }
 
 impl MigrateCliError {
     /// Is it for the operator to mend, and waiting does not help?
     pub(super) fn is_configuration(&self) -> bool {
         match self {
+            Self::Move(MoveError::OtherHost { .. }) => true,
             Self::Move(MoveError::Database(fault)) | Self::Back(MoveBackError::Database(fault)) => fault.is_setting(),
             _ => false,
         }
     }
 
     pub(super) fn is_usage(&self) -> bool {
-        matches!(self, Self::From(_) | Self::To(_))
+        matches!(self, Self::From(_) | Self::To(_) | Self::Host)
     }
 }
 
 pub(super) fn run(args: &MigrateArgs, output: &mut Output) -> Result<Exit, CliError> {
     match &args.from {
+        Some(from) if from.starts_with("postgres") && args.host.is_some() => Err(MigrateCliError::Host.into()),
         Some(from) if from.starts_with("postgres") => copy_back(from, &args.database, output),
         Some(from) => {
             let file = file_of(from).ok_or_else(|| MigrateCliError::From(from.clone()))?;
             let (config, options) = args.database.options()?;
-            copy(&file, config.store, &options, output)
+            let (name, is_chosen) = (args.host.as_deref().unwrap_or(&options.host), args.host.is_some());
+            copy(&file, config.store, &options, CopiedHost { name, is_chosen }, output)
         }
         None => bring_up_to_date(&args.database.options()?.1, output),
     }
@@ -125,19 +133,26 @@ fn copy_back(from: &str, database: &DatabaseArgs, output: &mut Output) -> Result
     Ok(if moved.is_complete() { Exit::Success } else { Exit::Failure })
 }
 
-fn copy(path: &Path, settings: Settings, options: &PostgresOptions, output: &mut Output) -> Result<Exit, CliError> {
+fn copy(
+    path: &Path,
+    settings: Settings,
+    options: &PostgresOptions,
+    host: CopiedHost<'_>,
+    output: &mut Output,
+) -> Result<Exit, CliError> {
     let pass = Pass::of(path)?;
     if let Pass::Last(_) = pass {
         take_journal_over(path, settings)?;
     }
     let mut say = |done, all| output.progress(&bar(done as usize, all as usize, "rows"));
     let moved = block_on(async {
-        let moved = move_to(path, &options.address, options.migration, &options.host, &mut say).await;
+        let moved = move_to(path, &options.address, options.migration, host, &mut say).await;
         moved.map_err(MigrateCliError::Move)
     });
     output.progress("");
     let moved = moved?;
-    output.note(&format!("what was learnt is that of the host {} (store.host of the configuration)", options.host));
+    let by = if host.is_chosen { "--host" } else { "store.host of the configuration" };
+    output.note(&format!("what was learnt is that of the host {} ({by})", host.name));
     let (is_last, said) = match pass {
         Pass::Last(_) => {
             (true, format!("all of it is there; start the daemon with that URL in {DATABASE_URL} or store.url"))

@@ -32,9 +32,13 @@ fn stop(mut daemon: Daemon) {
 
 /// What the command says and its exit code.
 fn migrate(site: &Site, from: &str, url: &str) -> (i32, Value) {
+    migrate_with(site, from, url, &[])
+}
+
+fn migrate_with(site: &Site, from: &str, url: &str, more: &[&str]) -> (i32, Value) {
     let mut command = almanacd();
     command.arg("migrate").args(["--from", from, "--to", url, "--json", "--config"]).arg(site.path("almanac.yaml"));
-    let output = command.output().unwrap();
+    let output = command.args(more).output().unwrap();
     let (said, errors) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
     let value = serde_json::from_str(&said).unwrap_or_else(|_| json!(errors));
     (output.status.code().unwrap(), value)
@@ -194,7 +198,7 @@ fn what_cannot_be_copied_is_said() {
     assert!(refused.contains("position 0 of the thread `th` is taken"), "{moved}");
     assert_eq!((rows(&moved, "records"), rows(&moved, "memories")), ([2, 2, 2], [1, 0, 0]), "{moved}");
     // An older copy of a database.
-    let copy = Site::new();
+    let copy = site();
     std::fs::create_dir(copy.path("state")).unwrap();
     std::fs::copy(one.path("state/almanac.db"), copy.path("state/almanac.db")).unwrap();
     let daemon = one.start();
@@ -230,6 +234,30 @@ fn two_copies_of_one_database_are_not_made_at_once() {
     let (code, moved) = migrate(&site, &from, &url);
     assert_eq!((code, &moved["complete"]), (0, &json!(true)), "{moved}");
     assert_eq!(server.ask("SELECT count(*) FROM almanac.choices"), rows(&moved, "choices")[0].to_string());
+}
+
+#[test]
+fn what_was_learnt_stays_its_host_s_unless_another_is_said() {
+    let Some(server) = DatabaseServer::start() else { return };
+    let site = site();
+    let (url, from) = (server.url("postgres"), from(&site));
+    let daemon = site.start();
+    session(&daemon, "s0");
+    stop(daemon);
+    let host = || server.ask("SELECT host FROM almanac.daemons");
+    assert_eq!((migrate(&site, &from, &url).0, host().as_str()), (0, "here"));
+    site.configure("store: {host: there}\n");
+    let (code, said) = migrate(&site, &from, &url);
+    let said = said.to_string();
+    for part in ["the host here", "that of there", "--config FILE", "--host there"] {
+        assert!(code == 78 && said.contains(part), "{part}: {code}: {said}");
+    }
+    assert_eq!(host(), "here", "nothing is changed");
+    assert_eq!(migrate_with(&site, &from, &url, &["--host", "here"]).0, 0);
+    assert_eq!((migrate_with(&site, &from, &url, &["--host", "there"]).0, host().as_str()), (0, "there"));
+    assert_eq!(migrate(&site, &from, &url).0, 0);
+    let back = format!("sqlite://{}", site.path("other").display());
+    assert_eq!(migrate_with(&site, &url, &back, &["--host", "there"]).0, 64);
 }
 
 #[test]

@@ -11,6 +11,8 @@ mod records;
 
 use std::path::{Path, PathBuf};
 
+use tokio_postgres::types::Type;
+
 use self::ledger::{Ledger, What};
 use self::move_lock::MoveLock;
 use super::address::DatabaseAddress;
@@ -19,6 +21,7 @@ use super::group::Incarnation;
 use super::learnt::{LearningDaemon, register};
 use super::migrations::{self, Migration};
 use super::partitions;
+use super::session::DatabaseSession;
 use crate::store::sqlite::source::{SourceError, SqliteSource};
 
 /// A copy did not come to its end; what was copied stays, and the next goes on.
@@ -34,6 +37,13 @@ pub enum MoveError {
         path.display()
     )]
     Older { path: PathBuf, found: i64, moved: i64 },
+    #[error(
+        "what was learnt of {} was copied as that of the host {before}, and would become that of {host}: name the \
+         configuration of its daemon (`--config FILE`, with its `store.host`), or say `--host {host}` if it is to be \
+         that host's from now on",
+        path.display()
+    )]
+    OtherHost { path: PathBuf, before: String, host: String },
     #[error("another copy of {} to that database is under way; repeat this when it has ended", .0.display())]
     UnderWay(PathBuf),
     #[error("{} was copied from that database, which has all of it but what came later; name another", .0.display())]
@@ -72,6 +82,29 @@ impl Moved {
     }
 }
 
+/// The host that what was learnt counts for.
+#[derive(Debug, Clone, Copy)]
+pub struct CopiedHost<'h> {
+    pub name: &'h str,
+    /// Also if it was copied as another's before.
+    pub is_chosen: bool,
+}
+
+impl CopiedHost<'_> {
+    /// Is it the one of the copy before, unless another is chosen?
+    async fn check(&self, path: &Path, session: &DatabaseSession, origin: Incarnation) -> Result<(), MoveError> {
+        // One that wrote nothing yet moves no row.
+        let query = "SELECT host FROM almanac.daemons JOIN almanac.writers ON incarnation = daemon WHERE daemon = $1";
+        let rows = session.query(query, &[(&origin.bytes(), Type::BYTEA)]).await?;
+        match rows.first().map(|row| row.get::<_, String>(0)) {
+            Some(before) if before != self.name && !self.is_chosen => {
+                Err(MoveError::OtherHost { path: path.to_owned(), before, host: self.name.to_owned() })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// How far a copy is.
 pub(super) struct Progress<'p> {
     done: u64,
@@ -90,7 +123,7 @@ impl<'p> Progress<'p> {
     }
 }
 
-/// Copies the database at `path`. What it learnt counts for `host`. `say` is told how many rows are done, and of how
+/// Copies the database at `path`, whose learning counts for `host`. `say` is told how many rows are done, and of how
 /// many.
 ///
 /// # Errors
@@ -99,7 +132,7 @@ pub async fn move_to(
     path: &Path,
     address: &DatabaseAddress,
     migration: Migration,
-    host: &str,
+    host: CopiedHost<'_>,
     say: &mut dyn FnMut(u64, u64),
 ) -> Result<Moved, MoveError> {
     let source = SqliteSource::open(path)?;
@@ -109,6 +142,7 @@ pub async fn move_to(
     let Some(lock) = MoveLock::take(address, origin).await? else {
         return Err(MoveError::UnderWay(path.to_owned()));
     };
+    host.check(path, &session, origin).await?;
     let ledger = Ledger::new(&session, origin);
     if ledger.is_copied_back().await? {
         return Err(MoveError::Back(path.to_owned()));
@@ -117,7 +151,7 @@ pub async fn move_to(
     let all = counts.records + counts.memories + counts.turns + counts.choices;
     let (mut progress, mut moved) = (Progress::of(all, say), Moved::default());
     // Its learning is its own: what a daemon on the same directory learns later is added up with it.
-    let learning = LearningDaemon { daemon: origin, host: host.to_owned() };
+    let learning = LearningDaemon { daemon: origin, host: host.name.to_owned() };
     register(&session, &learning, &[origin]).await?;
     records::copy(&source, path, address, origin, &mut progress, &mut moved).await?;
     learnt::copy(&source, &session, &learning).await?;
