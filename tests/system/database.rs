@@ -102,6 +102,24 @@ impl DatabaseServer {
         holder
     }
 
+    /// What it has, as a file.
+    pub fn dump(&self) -> PathBuf {
+        let file = self.directory.path().join("dump");
+        self.by_tool("pg_dump", &["--format=custom", "--file"], &file);
+        file
+    }
+
+    /// Puts back what it had; nothing of it may be there.
+    pub fn restore(&self, dump: &Path) {
+        self.by_tool("pg_restore", &["--exit-on-error", "--dbname=postgres"], dump);
+    }
+
+    fn by_tool(&self, program: &str, arguments: &[&str], file: &Path) {
+        let mut command = self.command(program);
+        command.args(["--username=postgres", "--port", &self.port.to_string(), "--host"]).arg(self.directory.path());
+        run(command.args(arguments).arg(file));
+    }
+
     /// Lets users of the machine come to its socket who are neither root nor its own.
     pub fn open_to_all(&self) {
         fs::set_permissions(self.directory.path(), fs::Permissions::from_mode(0o711)).unwrap();

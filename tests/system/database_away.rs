@@ -199,6 +199,23 @@ fn the_log_says_the_cause_as_it_is_and_what_was_sent() {
 }
 
 #[test]
+fn a_running_daemon_makes_no_schema_in_a_database_that_was_emptied() {
+    let Some(server) = DatabaseServer::start() else { return };
+    let site = site("commit_within: 300ms");
+    let daemon = start(&site, &server.url("postgres"));
+    assert!(!is_alone(&record(&daemon, 1)));
+    let dump = server.dump();
+    server.ask("DROP SCHEMA almanac CASCADE");
+    server.ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'almanacd'");
+    wait_until("it is noticed", || troubles(&daemon).iter().any(|trouble| trouble.contains("has schema 0 of")));
+    assert!(is_alone(&record(&daemon, 1)));
+    assert_eq!(server.ask("SELECT to_regnamespace('almanac') IS NULL"), "t");
+    server.restore(&dump);
+    wait_until("what waits is sent", || database(&daemon)["waiting"] == 0);
+    assert_eq!(server.ask("SELECT count(*) FROM almanac.executions"), "2");
+}
+
+#[test]
 fn a_schema_that_became_too_new_is_noticed_when_a_connection_is_lost() {
     let Some(server) = DatabaseServer::start() else { return };
     let site = site("commit_within: 10s");

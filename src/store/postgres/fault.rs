@@ -40,7 +40,10 @@ pub enum DatabaseFault {
     Encoding(String),
     #[error("the database was written by a newer almanacd (schema {found}, known up to {known}); start that one")]
     NewerSchema { found: i32, known: i32 },
-    #[error("the database has schema {found} of {known}, and `store.migrate` is `never`; run `almanacd migrate`")]
+    #[error(
+        "the database has schema {found} of {known}; it is brought up to date at a start, unless `store.migrate` is \
+         `never`: run `almanacd migrate`"
+    )]
     OlderSchema { found: i32, known: i32 },
     #[error("the role may not do that: {0}; grant it, or name another user")]
     MayNot(String),

@@ -16,7 +16,7 @@ use super::following::Following;
 use super::group::Incarnation;
 use super::learnt::{self, EarlierCalls, LearningDaemon, LearntRecords};
 use super::memories::MemoryErasure;
-use super::migrations;
+use super::migrations::{self, Migration};
 use super::outbox::{GroupKept, Outbox, OutboxError, Taken};
 use super::readers::unavailable;
 use super::revision::Revision;
@@ -139,7 +139,9 @@ impl PostgresSide {
         }
         let Some(opening) = &mut self.opening else {
             if self.open_at <= Instant::now() {
-                let (address, migration) = (self.options.address.clone(), self.options.migration);
+                // Who emptied it is about to put something back there, and a schema would be in the way.
+                let migration = if self.is_known { Migration::Never } else { self.options.migration };
+                let address = self.options.address.clone();
                 let (learning, writers) = (self.learning.clone(), self.outbox.writers());
                 self.opening = Some(self.runtime.spawn(async move {
                     let session = migrations::open(&address, migration).await?;
