@@ -199,6 +199,44 @@ fn the_log_says_the_cause_as_it_is_and_what_was_sent() {
 }
 
 #[test]
+fn who_records_does_not_wait_until_all_that_waits_is_sent() {
+    let Some(mut server) = DatabaseServer::start() else { return };
+    let site = site("commit_within: 400ms");
+    let mut daemon = start(&site, &server.url("postgres"));
+    let waiting = |daemon: &Daemon| database(daemon)["waiting"].as_u64().unwrap();
+    let fill = |daemon: &Daemon| (0..30).for_each(|_| assert!(is_alone(&record(daemon, 1000))));
+    // Records until nothing waits. Returns how often some of it was sent, and not all.
+    let go_on = |daemon: &Daemon| {
+        let mut between = 0;
+        wait_until("all is sent", || {
+            assert_eq!(record(daemon, 1).status, 201);
+            let waiting = waiting(daemon);
+            between += usize::from((1..30_000).contains(&waiting));
+            waiting == 0
+        });
+        between
+    };
+    server.kill();
+    fill(&daemon);
+    assert_eq!(waiting(&daemon), 30_000);
+    server.restart();
+    assert!(go_on(&daemon) > 0);
+    // Nor does a daemon that was started with what waits.
+    server.kill();
+    fill(&daemon);
+    daemon.child.kill().unwrap();
+    daemon.wait();
+    drop(daemon);
+    let daemon = start(&site, &server.url("postgres"));
+    server.restart();
+    assert!(go_on(&daemon) > 0);
+    let asked = json!({"tool_name": "a", "mode": "m".repeat(100)}).to_string();
+    let estimate = || daemon.post("/v1/estimate", &asked).json();
+    let stored: u64 = server.ask("SELECT count(*) FROM almanac.executions").parse().unwrap();
+    wait_until("all is counted once", || estimate()["timing"]["samples"] == stored);
+}
+
+#[test]
 fn a_running_daemon_makes_no_schema_in_a_database_that_was_emptied() {
     let Some(server) = DatabaseServer::start() else { return };
     let site = site("commit_within: 300ms");

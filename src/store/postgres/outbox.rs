@@ -21,6 +21,19 @@ use crate::timing::Execution;
 /// Records of one group; more would make the first of them wait for the last.
 pub(super) const MAX_GROUP: usize = 4096;
 
+/// Records that waited and are sent as one: who has something to write meanwhile waits for no more of them.
+const SENT_AT_ONCE: usize = 1024;
+
+/// What was sent of what waited.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Sent {
+    pub(super) records: usize,
+    /// Those of this start that are not stored: they had been told before, or are put aside.
+    pub(super) lacking: usize,
+    /// Is it all that waited?
+    pub(super) is_all: bool,
+}
+
 /// When whoever sends records is told that they are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Word)]
 #[serde(rename_all = "lowercase")]
@@ -140,7 +153,7 @@ impl Outbox {
 
     /// Records that only this machine has, as far as is known.
     pub fn waiting(&self) -> usize {
-        self.spool.waiting().len() + self.left.iter().map(|left| left.records.len()).sum::<usize>()
+        self.spool.waiting().len() + self.left.iter().map(|left| left.waiting().len()).sum::<usize>()
     }
 
     /// Why the server did not take what was sent last, if it did not.
@@ -181,7 +194,10 @@ impl Outbox {
         let is_first = self.waiting() == 0;
         if !is_first && self.settings.when_unreachable == WhenUnreachable::Refuse {
             // What is here was left by a start with other settings.
-            self.forward(self.settings.commit_within).await?;
+            let patience = self.settings.commit_within;
+            if !self.forward(patience, patience / 2).await?.is_all {
+                return Err(behind_others().into());
+            }
         }
         let sizes: Vec<usize> = groups.iter().map(Vec::len).collect();
         let first = self.spool.put(groups.into_iter().flatten().collect())?;
@@ -212,11 +228,16 @@ impl Outbox {
         sizes: &[usize],
         kept: &mut Vec<GroupKept>,
     ) -> Result<Result<(), DatabaseFault>, SpoolError> {
-        let patience = self.settings.commit_within;
-        let mut outcome = self.forward_until(first, patience).await?.map(drop);
-        if outcome.is_ok() {
-            outcome = self.commit_all(sizes, kept, patience).await;
-        }
+        let (patience, begun) = (self.settings.commit_within, Instant::now());
+        let outcome = match self.forward_until(first, patience, patience / 2).await? {
+            Ok(sent) if sent.is_all => {
+                let rest = patience.saturating_sub(begun.elapsed()).max(patience / 2);
+                self.commit_all(sizes, kept, rest).await
+            }
+            // The server is there, and what it has yet to take is more than may be waited for.
+            Ok(_) => return Ok(Err(behind_others())),
+            Err(fault) => Err(fault),
+        };
         self.trouble = outcome.as_ref().err().map(ServerTrouble::from);
         Ok(outcome)
     }
@@ -256,71 +277,93 @@ impl Outbox {
         Ok(())
     }
 
-    /// Sends what waits, for at most `patience` for each group. Returns how many of these are not stored: they had been
-    /// told before, or are put aside.
+    /// Sends what waits, for at most `patience` for each group, and none after `budget` once one is sent.
     ///
     /// # Errors
-    /// If not all of it is sent.
-    pub async fn forward(&mut self, patience: Duration) -> Result<usize, OutboxError> {
-        let forwarded = self.forward_until(i64::MAX, patience).await?;
-        self.trouble = forwarded.as_ref().err().map(ServerTrouble::from);
-        Ok(forwarded?)
+    /// If the server does not take it.
+    pub(super) async fn forward(&mut self, patience: Duration, budget: Duration) -> Result<Sent, OutboxError> {
+        let sent = self.forward_until(i64::MAX, patience, budget).await?;
+        match &sent {
+            Ok(sent) if !sent.is_all => {}
+            sent => self.trouble = sent.as_ref().err().map(ServerTrouble::from),
+        }
+        Ok(sent?)
     }
 
-    /// Sends what earlier starts left.
+    /// The same for what earlier starts left.
     ///
     /// # Errors
-    /// If not all of it is sent.
-    pub async fn forward_left(&mut self, patience: Duration) -> Result<(), OutboxError> {
-        Ok(self.forward_until(0, patience).await?.map(drop)?)
+    /// If the server does not take it.
+    pub(super) async fn forward_left(&mut self, patience: Duration, budget: Duration) -> Result<Sent, OutboxError> {
+        Ok(self.forward_until(0, patience, budget).await??)
     }
 
-    /// Sends what waits before the number `end` of this start's. What the server refuses is put aside, since it has
-    /// been acknowledged.
+    /// Sends what waits before the number `end` of this start's.
     async fn forward_until(
         &mut self,
         end: i64,
         patience: Duration,
-    ) -> Result<Result<usize, DatabaseFault>, SpoolError> {
-        while let Some(left) = self.left.front() {
-            self.forwarder.write_as(left.writer);
-            for group in left.records.chunks(MAX_GROUP) {
-                let forwarded = match self.forwarder.forward(group, patience).await {
-                    Ok(forwarded) => forwarded,
-                    Err(fault) => return Ok(Err(fault)),
-                };
-                for (number, why) in &forwarded.refused {
-                    aside(&self.spool, &self.forwarder, group, *number, why)?;
-                }
-                self.put_aside += forwarded.refused.len() as u64;
-                self.sent += (group.len() - forwarded.refused.len()) as u64;
-            }
-            if let Some(left) = self.left.pop_front() {
-                self.spool.sent_left(left.bytes);
-                left.remove()?;
-            }
-        }
-        self.forwarder.write_as(self.spool.writer());
-        let mut lacking = 0;
+        budget: Duration,
+    ) -> Result<Result<Sent, DatabaseFault>, SpoolError> {
+        let (begun, mut sent) = (Instant::now(), Sent::default());
         loop {
-            let due = self.spool.waiting().partition_point(|(number, _)| *number < end);
-            let group = &self.spool.waiting()[..due.min(MAX_GROUP)];
-            if group.is_empty() {
-                return Ok(Ok(lacking));
+            self.remove_sent()?;
+            sent.is_all = self.left.is_empty() && self.spool.waiting().first().is_none_or(|(number, _)| *number >= end);
+            if sent.is_all {
+                self.forwarder.write_as(self.spool.writer());
             }
-            let forwarded = match self.forwarder.forward(group, patience).await {
-                Ok(forwarded) => forwarded,
-                Err(fault) => return Ok(Err(fault)),
-            };
-            lacking += forwarded.told.len() + forwarded.refused.len();
-            self.has_lacked |= lacking > 0;
-            self.put_aside += forwarded.refused.len() as u64;
-            self.sent += (group.len() - forwarded.refused.len()) as u64;
-            for (number, why) in &forwarded.refused {
-                aside(&self.spool, &self.forwarder, group, *number, why)?;
+            if sent.is_all || sent.records > 0 && begun.elapsed() >= budget {
+                return Ok(Ok(sent));
             }
-            self.spool.done(group.len());
+            if let Err(fault) = self.forward_group(end, patience, &mut sent).await? {
+                return Ok(Err(fault));
+            }
         }
+    }
+
+    /// What earlier starts left and the server has needs no files any more.
+    fn remove_sent(&mut self) -> Result<(), SpoolError> {
+        while self.left.front().is_some_and(|left| left.waiting().is_empty())
+            && let Some(left) = self.left.pop_front()
+        {
+            self.spool.sent_left(left.bytes);
+            left.remove()?;
+        }
+        Ok(())
+    }
+
+    /// Sends the first group of what waits. What the server refuses is put aside, since it has been acknowledged.
+    async fn forward_group(
+        &mut self,
+        end: i64,
+        patience: Duration,
+        sent: &mut Sent,
+    ) -> Result<Result<(), DatabaseFault>, SpoolError> {
+        let own = self.spool.waiting();
+        let due = &own[..own.partition_point(|(number, _)| *number < end)];
+        let left = self.left.front().map(|left| (left.writer, left.waiting()));
+        let (writer, waiting) = left.unwrap_or((self.spool.writer(), due));
+        let group = &waiting[..waiting.len().min(SENT_AT_ONCE)];
+        self.forwarder.write_as(writer);
+        let forwarded = match self.forwarder.forward(group, patience).await {
+            Ok(forwarded) => forwarded,
+            Err(fault) => return Ok(Err(fault)),
+        };
+        for (number, why) in &forwarded.refused {
+            aside(&self.spool, &self.forwarder, group, *number, why)?;
+        }
+        let (count, refused) = (group.len(), forwarded.refused.len());
+        self.put_aside += refused as u64;
+        self.sent += (count - refused) as u64;
+        sent.records += count;
+        if let Some(left) = self.left.front_mut() {
+            left.done(count);
+        } else {
+            sent.lacking += forwarded.told.len() + refused;
+            self.has_lacked |= sent.lacking > 0;
+            self.spool.done(count);
+        }
+        Ok(Ok(()))
     }
 
     /// Were records counted that are not stored, as it turned out when they were sent?
@@ -360,7 +403,7 @@ impl Outbox {
     pub(super) fn standings(&mut self) -> Standings {
         let is_own_waiting = !self.spool.waiting().is_empty();
         self.since = is_own_waiting.then(|| self.since.unwrap_or_else(Instant::now));
-        let left = self.left.iter().filter(|left| !left.records.is_empty()).map(|left| left.waited).max();
+        let left = self.left.iter().filter(|left| !left.waiting().is_empty()).map(|left| left.waited).max();
         Standings {
             trouble: self.trouble().map(str::to_owned),
             is_refusing: self.settings.when_unreachable == WhenUnreachable::Refuse,
@@ -379,6 +422,11 @@ impl Outbox {
     pub fn reconnects(&self) -> u64 {
         self.forwarder.reconnects()
     }
+}
+
+/// The server takes records, and those that waited go first.
+pub(super) fn behind_others() -> DatabaseFault {
+    DatabaseFault::Behind("it is sent those first that waited longer".to_owned())
 }
 
 /// Puts a record of a group aside. One whose key was told with another body stands already for what it was told as.

@@ -1,6 +1,7 @@
 //! PostgreSQL's side of the writer's thread: records go through the spool, everything else by the connection that they
 //! go by. Whether the server is there is looked at beside, so that nobody waits for one that is not.
 
+mod arrival;
 mod upkeep;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -8,15 +9,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
-use tokio::task::{JoinError, JoinHandle};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::PostgresOptions;
 use super::fault::DatabaseFault;
 use super::following::Following;
 use super::group::Incarnation;
-use super::learnt::{self, EarlierCalls, LearningDaemon, LearntRecords};
+use super::learnt::{EarlierCalls, LearningDaemon, LearntRecords};
 use super::memories::MemoryErasure;
-use super::migrations::{self, Migration};
 use super::outbox::{GroupKept, Outbox, OutboxError, Taken};
 use super::readers::unavailable;
 use super::revision::Revision;
@@ -24,12 +25,11 @@ use super::session::DatabaseSession;
 use super::spool::SpoolError;
 use super::standing::Standing;
 use super::tasks::{self, DatabaseTask};
-use super::{PostgresOptions, history, partitions};
 use crate::store::clock::Clock;
-use crate::store::front::{Batch, DatabaseSide, RETRY, WriterShared};
+use crate::store::front::{Batch, DatabaseSide, WriterShared};
 use crate::store::projection::FoldedCall;
 use crate::store::told_keys::ToldKeys;
-use crate::store::{ReplayLimits, StoreError, Stored};
+use crate::store::{StoreError, Stored};
 use crate::timing::{CallKey, Execution};
 
 /// How long the server is waited for at a start.
@@ -62,6 +62,10 @@ pub(super) struct PostgresSide {
     is_tainted: bool,
     /// Was the database ever seen to be one that fits?
     is_known: bool,
+    /// The server is there, and is sent what waits; then it is reached.
+    is_taking_up: bool,
+    /// Records that it was sent then, and are not counted in the database yet.
+    sent_unlearnt: usize,
     /// Keys of records that wait.
     waiting_keys: ToldKeys,
     opening: Option<JoinHandle<Result<DatabaseSession, DatabaseFault>>>,
@@ -103,6 +107,8 @@ impl PostgresSide {
             learnt: LearntRecords::default(),
             is_tainted: true,
             is_known: false,
+            is_taking_up: false,
+            sent_unlearnt: 0,
             waiting_keys: ToldKeys::default(),
             opening: None,
             open_at: now,
@@ -132,91 +138,14 @@ impl PostgresSide {
         self.is_known && self.outbox.trouble().is_none()
     }
 
-    /// Looks whether the server is there, in a task of its own; what it found is taken when it is done.
-    fn look_for_server(&mut self) {
-        if self.is_reached() {
-            return;
-        }
-        let Some(opening) = &mut self.opening else {
-            if self.open_at <= Instant::now() {
-                // Who emptied it is about to put something back there, and a schema would be in the way.
-                let migration = if self.is_known { Migration::Never } else { self.options.migration };
-                let address = self.options.address.clone();
-                let (learning, writers) = (self.learning.clone(), self.outbox.writers());
-                self.opening = Some(self.runtime.spawn(async move {
-                    let session = migrations::open(&address, migration).await?;
-                    partitions::prepare(&session).await?;
-                    // A commit waits for a standby that is away; here, that holds up nobody.
-                    within(learnt::register(&session, &learning, &writers)).await?;
-                    Ok(session)
-                }));
-            }
-            return;
-        };
-        if !opening.is_finished() {
-            return;
-        }
-        let opened = self.runtime.block_on(opening);
-        self.take_opened(opened);
-    }
-
-    fn take_opened(&mut self, opened: Result<Result<DatabaseSession, DatabaseFault>, JoinError>) {
-        self.opening = None;
-        self.open_at = Instant::now() + RETRY;
-        match opened.unwrap_or_else(|_| Err(DatabaseFault::Late(PATIENCE))) {
-            Ok(session) => {
-                self.outbox.go_on_by(session);
-                self.go_on();
-            }
-            Err(fault) => self.fail(&fault),
-        }
-    }
-
-    /// The server is there: it takes what waits, and tells what is known.
-    fn go_on(&mut self) {
-        let runtime = self.runtime.clone();
-        match runtime.block_on(self.take_up()) {
-            Ok(()) => {
-                // What was sent made room.
-                self.outbox.prove();
-                if !self.is_known {
-                    self.retain();
-                    tracing::info!(daemon = %self.learning.daemon.to_hex(), "the database is open");
-                }
-                self.is_known = true;
-            }
-            Err(OutboxError::Database(fault)) => self.fail(&fault),
-            Err(OutboxError::Spool(error)) => self.shared.trouble.report(Some(error.to_string())),
-        }
-        self.say();
-    }
-
-    async fn take_up(&mut self) -> Result<(), OutboxError> {
-        let writer = self.outbox.writer();
-        self.outbox.forward_left(PATIENCE).await?;
-        if !self.is_known {
-            // As of now, before anything of this start is there.
-            let (following, is_awaited) = (Arc::clone(&self.following), self.shared.awaits_history());
-            if is_awaited {
-                let session = self.outbox.session(PATIENCE).await?;
-                let read = async {
-                    // What was left before is counted when it is read.
-                    let mut learnt = LearntRecords::read(session, following.learning()).await?;
-                    learnt.commit(session, following.learning(), writer, PATIENCE).await?;
-                    history::read(session, &following, ReplayLimits::default()).await
-                };
-                let read = within(read).await;
-                self.shared.opened(|| read.map_err(|fault| unavailable(&fault)));
-            }
-        }
-        self.outbox.forward(PATIENCE).await?;
-        self.waiting_keys.clear();
-        self.read_learnt().await?;
-        Ok(())
+    /// May it be asked for something other than to take records?
+    fn is_usable(&self) -> bool {
+        self.is_reached() || self.is_known && self.is_taking_up
     }
 
     /// The server does not do what it is asked.
     fn fail(&mut self, fault: &DatabaseFault) {
+        self.is_taking_up = false;
         self.outbox.is_troubled(fault);
         if !fault.keeps_session() {
             self.outbox.hang_up();
@@ -404,7 +333,10 @@ impl PostgresSide {
     }
 
     async fn transact(&mut self, tasks: &mut [DatabaseTask]) -> Result<(), OutboxError> {
-        self.catch_up().await?;
+        // What waited long is sent beside.
+        if self.is_reached() {
+            self.catch_up(self.slice()).await?;
+        }
         let writer = self.outbox.writer();
         let Self { outbox, clock, .. } = self;
         let session = outbox.session(PATIENCE).await?;
@@ -469,12 +401,16 @@ impl DatabaseSide for PostgresSide {
     type Erasure = MemoryErasure;
 
     fn open(&mut self) {
+        let begun = Instant::now();
         self.look_for_server();
         let runtime = self.runtime.clone();
         if let Some(opening) = &mut self.opening
             && let Ok(opened) = runtime.block_on(async { timeout(FIRST_PATIENCE, opening).await })
         {
             self.take_opened(opened);
+        }
+        while self.is_taking_up && begun.elapsed() < FIRST_PATIENCE {
+            self.go_on();
         }
         if !self.is_known {
             self.shared.await_history();
@@ -487,7 +423,9 @@ impl DatabaseSide for PostgresSide {
 
     fn patience(&self) -> Duration {
         let now = Instant::now();
-        let due = if !self.is_reached() {
+        let due = if self.is_taking_up {
+            now
+        } else if !self.is_reached() {
             return if self.opening.is_some() { LOOK } else { self.open_at.saturating_duration_since(now).max(LOOK) };
         } else if self.outbox.waiting() > 0 || !self.erasures.is_empty() {
             now
@@ -512,7 +450,7 @@ impl DatabaseSide for PostgresSide {
 
     fn perform(&mut self, tasks: &mut [DatabaseTask]) -> Result<(), StoreError> {
         let choosing = tasks.iter().flat_map(DatabaseTask::choosing).map(str::to_owned).collect::<Vec<_>>();
-        if !self.is_reached() {
+        if !self.is_usable() {
             self.following.purges().learn_anew(choosing);
             let trouble = self.outbox.trouble().unwrap_or("the database is not open yet");
             return Err(StoreError::Unavailable(trouble.to_owned()));
@@ -549,7 +487,7 @@ impl DatabaseSide for PostgresSide {
 
     fn turn(&mut self) {
         self.look_for_room();
-        if !self.is_reached() {
+        if !self.is_usable() {
             let trouble = self.outbox.trouble().unwrap_or("the database is not open yet").to_owned();
             for erasure in self.erasures.drain(..) {
                 erasure.acknowledge(Err(StoreError::Unavailable(trouble.clone())));
@@ -557,11 +495,15 @@ impl DatabaseSide for PostgresSide {
             return;
         }
         self.go_on_erasing();
+        if !self.is_reached() {
+            return;
+        }
         let runtime = self.runtime.clone();
         let is_due = self.learnt_at + LEARNT <= Instant::now();
         if is_due || self.outbox.waiting() > 0 {
-            let done =
-                runtime.block_on(async { if is_due { self.keep_learnt().await } else { self.catch_up().await } });
+            let done = runtime.block_on(async {
+                if is_due { self.keep_learnt(self.slice()).await } else { self.catch_up(self.slice()).await }
+            });
             // What went wrong is said, and tried again.
             let _ = self.judge(done);
         }
@@ -576,7 +518,7 @@ impl DatabaseSide for PostgresSide {
     fn close(&mut self) {
         if self.is_reached() {
             let runtime = self.runtime.clone();
-            let done = runtime.block_on(self.keep_learnt());
+            let done = runtime.block_on(self.keep_learnt(PATIENCE));
             let _ = self.judge(done);
         }
         self.outbox.hang_up();

@@ -50,6 +50,8 @@ pub struct Spool {
     /// Made with the first record: at a start the disk may be full until what is left is sent.
     journal: Option<Journal>,
     waiting: Vec<Numbered>,
+    /// Of these, those in front that the server has by now: they are removed together.
+    done: usize,
     next: i64,
     /// Bytes that may wait, with those of earlier starts.
     limit: u64,
@@ -64,6 +66,8 @@ pub struct Spool {
 pub struct LeftSpool {
     pub writer: Incarnation,
     pub records: Vec<Numbered>,
+    /// How many of them the server has by now.
+    done: usize,
     /// Bytes of them.
     pub bytes: u64,
     /// How long the first of them had waited when it was read, as far as it and its file say.
@@ -89,6 +93,7 @@ impl Spool {
             path: directory.join(format!("{PREFIX}{}{SUFFIX}", writer.to_hex())),
             journal: None,
             waiting: Vec::new(),
+            done: 0,
             next: 1,
             limit,
             left: left.iter().map(|left| left.bytes).sum(),
@@ -123,7 +128,7 @@ impl Spool {
 
     /// What the server does not have, as far as is known.
     pub fn waiting(&self) -> &[Numbered] {
-        &self.waiting
+        &self.waiting[self.done..]
     }
 
     /// Takes records, which survive the end of the daemon from then on. Returns the number of the first.
@@ -183,7 +188,11 @@ impl Spool {
 
     /// The server has the first `count` of those that wait.
     pub fn done(&mut self, count: usize) {
-        self.waiting.drain(..count);
+        self.done += count;
+        if 2 * self.done >= self.waiting.len() {
+            self.waiting.drain(..self.done);
+            self.done = 0;
+        }
         if self.waiting.is_empty()
             && let Some(journal) = &mut self.journal
         {
@@ -193,7 +202,7 @@ impl Spool {
 
     /// Gives up all that waits, which nobody was told of. The numbers are not used again.
     pub fn give_up(&mut self) {
-        self.done(self.waiting.len());
+        self.done(self.waiting().len());
     }
 
     /// Keeps a record that the server refuses where people find it, with the reason.
@@ -231,7 +240,17 @@ impl LeftSpool {
         let damaged_at = damage.map(|damage: JournalDamage| damage.offset);
         let began = began(records.first(), file.created().unwrap_or(written), written);
         let waited = SystemTime::now().duration_since(began).unwrap_or_default();
-        Ok(Self { writer, records, bytes, waited, damaged_at, torn_at, written, path: path.to_owned() })
+        Ok(Self { writer, records, done: 0, bytes, waited, damaged_at, torn_at, written, path: path.to_owned() })
+    }
+
+    /// What the server does not have, as far as is known.
+    pub fn waiting(&self) -> &[Numbered] {
+        &self.records[self.done..]
+    }
+
+    /// The server has the first `count` of those that wait.
+    pub fn done(&mut self, count: usize) {
+        self.done += count;
     }
 
     /// Keeps a record of it that the server refuses beside it, with the reason, unless an earlier try did.
@@ -439,6 +458,21 @@ mod tests {
         assert_eq!((left(&directory), spool.waiting().len()), (vec![Vec::new()], 0));
         assert_eq!(spool.put(vec![record("c")]).unwrap(), 3, "the first try may come late");
         assert_eq!(left(&directory), [named(&[(3, "c")])]);
+    }
+
+    #[test]
+    fn what_is_sent_waits_no_more() {
+        let directory = TempDir::new().unwrap();
+        let (mut spool, _) = Spool::open(directory.path(), u64::MAX).unwrap();
+        spool.put(vec![record("a"); 10]).unwrap();
+        for sent in [1, 2, 4, 2] {
+            let (first, waiting) = (spool.waiting()[0].0, spool.waiting().len());
+            spool.done(sent);
+            assert_eq!((spool.waiting()[0].0, spool.waiting().len()), (first + sent as i64, waiting - sent));
+        }
+        assert_eq!(spool.put(vec![record("b")]).unwrap(), 11);
+        spool.done(2);
+        assert_eq!((spool.waiting().len(), spool.bytes()), (0, 0));
     }
 
     #[test]

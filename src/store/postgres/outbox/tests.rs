@@ -31,6 +31,10 @@ impl Outbox {
     async fn send(&mut self, records: Vec<Execution>) -> Result<Taken, OutboxError> {
         self.send_groups(vec![records]).await
     }
+
+    async fn forward_all(&mut self, patience: Duration) -> Result<Sent, OutboxError> {
+        self.forward(patience, Duration::MAX).await
+    }
 }
 
 fn is_alone(taken: &Taken) -> bool {
@@ -77,7 +81,7 @@ async fn what_was_spooled_is_stored_once_whoever_is_killed() {
     drop(outbox);
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "nothing is left to be sent");
     let mut again = start();
-    again.forward(PATIENCE).await.unwrap();
+    again.forward_all(PATIENCE).await.unwrap();
     assert_eq!(tools(&server).await.len(), 6);
 }
 
@@ -103,7 +107,7 @@ async fn a_pooler_that_is_killed_before_it_answers_loses_nothing() {
         assert!(is_alone(&outbox.send(vec![record(&name(3))]).await.unwrap()));
         proxy.swallow_answers(false);
         pooler.restart(&server);
-        outbox.forward(PATIENCE).await.unwrap();
+        outbox.forward_all(PATIENCE).await.unwrap();
         assert_eq!((outbox.waiting(), outbox.trouble()), (0, None));
         assert_eq!(tools(&server).await.len(), 4 * round + 4);
     }
@@ -125,10 +129,39 @@ async fn a_try_that_a_pooler_left_at_the_server_is_not_repeated() {
     holder.begin().await.unwrap();
     holder.run("SELECT 1 FROM almanac.writers FOR UPDATE").await.unwrap();
     assert!(is_alone(&outbox.send(vec![record("b")]).await.unwrap()));
-    assert!(outbox.forward(Duration::from_millis(100)).await.is_err());
+    assert!(outbox.forward_all(Duration::from_millis(100)).await.is_err());
     holder.end(false).await.unwrap();
-    outbox.forward(PATIENCE).await.unwrap();
+    outbox.forward_all(PATIENCE).await.unwrap();
     assert_eq!(tools(&server).await, ["a", "b"]);
+}
+
+#[tokio::test]
+async fn what_waits_is_sent_a_slice_at_a_time() {
+    let Some(mut server) = TestServer::start() else { return };
+    let address = server.address("postgres", "");
+    drop(open(&address, Migration::Auto).await.unwrap());
+    let directory = TempDir::new().unwrap();
+    let start = || Outbox::open(directory.path(), address.clone(), settings()).unwrap();
+    let mut outbox = start();
+    server.kill();
+    let count = 2 * SENT_AT_ONCE + 10;
+    assert!(is_alone(&outbox.send(vec![record("a"); count]).await.unwrap()));
+    std::mem::forget(outbox);
+    let mut outbox = start();
+    assert!(is_alone(&outbox.send(vec![record("b"); count]).await.unwrap()));
+    server.restart();
+    let slice = |records: usize, is_all: bool| Sent { records, lacking: 0, is_all };
+    let sizes = [(SENT_AT_ONCE, false), (SENT_AT_ONCE, false), (10, true)];
+    for (size, is_all) in sizes {
+        assert_eq!(outbox.forward_left(PATIENCE, Duration::ZERO).await.unwrap(), slice(size, is_all));
+    }
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "the file of the earlier start is gone");
+    for (size, is_all) in sizes {
+        assert!(outbox.trouble().is_some(), "it is not over yet");
+        assert_eq!(outbox.forward(PATIENCE, Duration::ZERO).await.unwrap(), slice(size, is_all));
+    }
+    assert_eq!((outbox.waiting(), outbox.trouble()), (0, None));
+    assert_eq!(tools(&server).await.len(), 2 * count);
 }
 
 #[tokio::test]
@@ -169,7 +202,7 @@ async fn a_spool_that_is_full_refuses_until_the_server_is_back() {
     };
     assert!(matches!(full, OutboxError::Spool(SpoolError::Full(_))), "{full}");
     server.restart();
-    outbox.forward(PATIENCE).await.unwrap();
+    outbox.forward_all(PATIENCE).await.unwrap();
     assert!(is_stored(&outbox.send(vec![record("a")]).await.unwrap()));
     assert_eq!(tools(&server).await.len(), kept + 1);
 }
@@ -192,7 +225,7 @@ async fn the_journal_acknowledges_where_it_is_to() {
         [GroupKept::InJournal]
     ));
     assert_eq!((tools(&server).await.len(), outbox.waiting()), (0, 4));
-    outbox.forward(PATIENCE).await.unwrap();
+    outbox.forward_all(PATIENCE).await.unwrap();
     assert_eq!(tools(&server).await, ["a", "b"], "once, and what cannot be stored holds up nothing");
     let refused = std::fs::read_to_string(directory.path().join("spool.refused")).unwrap();
     assert_eq!(refused.lines().count(), 1, "{refused}");
@@ -206,7 +239,7 @@ async fn keep_sending(mut outbox: Outbox, prefix: String, acknowledged: Arc<Mute
             acknowledged.lock().push(name);
         }
         // What is spooled is sent as soon as it can be.
-        let _ = outbox.forward(Duration::from_millis(50)).await;
+        let _ = outbox.forward_all(Duration::from_millis(50)).await;
     }
 }
 
@@ -250,7 +283,7 @@ async fn whatever_was_acknowledged_is_stored_once() {
     }
     for directory in &directories {
         let mut outbox = Outbox::open(directory.path(), server.address("postgres", ""), settings()).unwrap();
-        outbox.forward(PATIENCE).await.unwrap();
+        outbox.forward_all(PATIENCE).await.unwrap();
         assert_eq!(outbox.waiting(), 0);
     }
     let stored = tools(&server).await;

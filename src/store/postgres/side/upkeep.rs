@@ -40,11 +40,14 @@ impl PostgresSide {
         }
     }
 
-    /// Has the server take what waits, with what was predicted.
-    pub(super) async fn catch_up(&mut self) -> Result<(), OutboxError> {
+    /// Has the server take what waits, with what was predicted. What is not sent after `budget` goes with the next.
+    pub(super) async fn catch_up(&mut self, budget: Duration) -> Result<(), OutboxError> {
         if self.outbox.waiting() > 0 {
-            let lacking = self.outbox.forward(self.forward_patience()).await?;
-            self.is_tainted |= lacking > 0;
+            let sent = self.outbox.forward(self.forward_patience(), budget).await?;
+            self.is_tainted |= sent.lacking > 0;
+            if !sent.is_all {
+                return Ok(());
+            }
             self.waiting_keys.clear();
         }
         let mut predicted = self.shared.predicted.take();
@@ -80,8 +83,12 @@ impl PostgresSide {
         }
     }
 
-    pub(super) async fn keep_learnt(&mut self) -> Result<(), OutboxError> {
-        self.catch_up().await?;
+    pub(super) async fn keep_learnt(&mut self, budget: Duration) -> Result<(), OutboxError> {
+        self.catch_up(budget).await?;
+        // What is written down as learnt is all that is stored, and no more.
+        if self.outbox.waiting() > 0 {
+            return Ok(());
+        }
         if self.learnt.projection.is_unwritten() {
             let (writer, patience) = (self.outbox.writer(), self.options.outbox.commit_within);
             let session = self.outbox.session(PATIENCE).await?;
