@@ -140,7 +140,9 @@ impl DatabaseFault {
         }
         match error.to_string().as_str() {
             text if text.starts_with("invalid configuration") => {
-                Self::Password("it asks for one, and none is given".into())
+                let text = "it asks for one, and none is given; name a file in the form of .pgpass by `passfile=` in \
+                    the URL or by PGPASSFILE";
+                Self::Password(text.into())
             }
             text if text.starts_with("error performing TLS handshake") => Self::Untrusted { server, reason },
             text if text.starts_with("error serializing") => Self::Record(reason),

@@ -39,7 +39,7 @@ async fn who_is_not_let_in_is_told_why() {
     };
     drop(DatabaseSession::open(&at(&format!("postgres://known:pa%3Ass@127.0.0.1:{port}/postgres"))).await.unwrap());
     check(&format!("postgres://known:hunter@127.0.0.1:{port}/postgres"), "refuses the user or the pass", true).await;
-    check(&format!("postgres://known@127.0.0.1:{port}/postgres"), "none is given", true).await;
+    check(&format!("postgres://known@127.0.0.1:{port}/postgres"), "none is given; name a file", true).await;
     check(&format!("postgres://nobody:hunter@127.0.0.1:{port}/postgres"), "refuses the user", true).await;
     check(&format!("postgres://known:pa%3Ass@127.0.0.1:{port}/nowhere"), "createdb", true).await;
     check(&format!("postgres://safe:word@127.0.0.1:{port}/postgres"), "refuses the user", true).await;
@@ -50,7 +50,7 @@ async fn who_is_not_let_in_is_told_why() {
     let file = server.put("pgpass", &format!("127.0.0.1:{port}:*:known:pa\\:ss\n"));
     let by_file = |user: &str| format!("postgres://{user}@127.0.0.1:{port}/postgres?passfile={}", file.display());
     drop(DatabaseSession::open(&at(&by_file("known"))).await.unwrap());
-    check(&by_file("other"), "none is given", true).await;
+    check(&by_file("other"), "or by PGPASSFILE", true).await;
     // A role, or a server, that may only read.
     session.run("ALTER ROLE known SET default_transaction_read_only = on").await.unwrap();
     check(&by_file("known"), "may only be read", false).await;
