@@ -120,6 +120,15 @@ static OPENER_SET: LazyLock<HashSet<&str>> = LazyLock::new(|| OPENERS.split_whit
 /// What turns down what is named next, and no more: "not the price, the volume".
 const BARE: [&str; 2] = ["not ", "never mind "];
 
+/// So long such a beginning is at most, in bytes.
+const BARE_BYTES: usize = 64;
+
+/// Words between "no" and "please" that name what is not wanted.
+const FEW_WORDS: usize = 3;
+
+/// What is not there, and not turned down.
+const NO_MATTER: [&str; 8] = ["thanks", "worries", "problem", "luck", "rush", "doubt", "idea", "wonder"];
+
 /// Before a verb they turn something down: "don't use the web".
 const REFUSALS: [&str; 5] = ["do not ", "don't ", "dont ", "never ", "please don't "];
 
@@ -296,7 +305,7 @@ fn next_cut(sentence: &str, lower: &str, start: usize, from: usize) -> Option<(u
                 seen = at;
                 is_rejected
             };
-            let is_other = *join == ", " && is_bare_rejection(&lower[start..at]);
+            let is_other = *join == ", " && at - start <= BARE_BYTES && is_bare_rejection(&lower[start..at]);
             if begins_request(after) || is_contrast || is_other || is_rejection(after) {
                 return Some((at, at + join.len()));
             }
@@ -323,8 +332,18 @@ fn next_cut(sentence: &str, lower: &str, start: usize, from: usize) -> Option<(u
 fn is_rejection(text: &str) -> bool {
     REJECTS.iter().any(|reject| text.starts_with(reject))
         || BARE.iter().any(|bare| text.starts_with(bare))
-        || text.starts_with("no ") && text.trim_end_matches(|char: char| !char.is_alphanumeric()).ends_with(" please")
+        || is_done_without(text)
         || is_refusal(text)
+}
+
+/// "No web search please", but not "no worries, book it please". `text` is in lower case.
+fn is_done_without(text: &str) -> bool {
+    let named = text.trim_end_matches(|char: char| !char.is_alphanumeric());
+    let named = named.strip_prefix("no ").and_then(|named| named.strip_suffix(" please"));
+    named.is_some_and(|named| {
+        let first = named.split(|char: char| !char.is_alphanumeric()).next().unwrap_or_default();
+        words(named) <= FEW_WORDS && !named.contains([',', ';']) && !NO_MATTER.contains(&first)
+    })
 }
 
 /// Is nothing said but what is not meant? `text` is in lower case.
@@ -436,6 +455,9 @@ mod tests {
         check("never mind the floor, who owns it?", &[("never mind the floor", Rejected), ("who owns it?", Asked)]);
         check("no, find me a hotel", &[("no, find me a hotel", Told)]);
         check("no problem, thanks", &[("no problem, thanks", Told)]);
+        for asked in ["No worries, book the flight please", "no rush but could you book it please", "no luck please"] {
+            assert_ne!(clauses(asked)[0].role, Rejected, "{asked}");
+        }
         let asked = "Hey there, could you find me a hotel";
         check(&format!("{asked} instead of a hostel"), &[(asked, Asked), ("instead of a hostel", Rejected)]);
     }

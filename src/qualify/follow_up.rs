@@ -56,7 +56,10 @@ const JOINING: [&[&str]; 9] = [
 ];
 
 /// Words with which a question begins.
-const QUESTIONING: &str = "what who whom whose which where when why how do does did am is are was were have has";
+const QUESTIONING: &str = "what who whom whose which where when why how am is are was were";
+
+/// Those that begin an order as well: "do I own one?", but "do it for me".
+const ASKING_BEFORE_I: &str = "do did have";
 
 /// Words for whoever asks.
 const ONESELF: &str = "i me my mine myself";
@@ -134,10 +137,10 @@ impl Leaning {
         if telling == 0 {
             let greets = words.first().is_none_or(|first| is_in(GREETING, &first.folded));
             let ends = has(ENDING) && !has(AGREEING) && !redirects(&words);
-            if asks_of_oneself(&words) {
+            let chooses = words.iter().all(|word| is_amount(&word.folded));
+            if !greets && asks_of_oneself(&words) {
                 return Self::Refers;
             }
-            let chooses = words.iter().all(|word| is_amount(&word.folded));
             let leans = chooses || [AGREEING, CONTENT, MORE, POINTING, CHOOSING].into_iter().any(has);
             return if leans && !greets && !ends { Self::Continues } else { Self::Not };
         }
@@ -186,8 +189,9 @@ fn redirects(words: &[Word]) -> bool {
 
 /// Is it a question about whoever asks, such as "what do you know about me?"? Not "what can you tell me?".
 fn asks_of_oneself(words: &[Word]) -> bool {
-    let asks = words.first().is_some_and(|first| is_in(QUESTIONING, &first.folded));
-    let is_given = |place: usize| place > 0 && is_in("tell show give get let", &words[place - 1].folded);
+    let [first, second, ..] = words else { return false };
+    let asks = is_in(QUESTIONING, &first.folded) || is_in(ASKING_BEFORE_I, &first.folded) && second.folded == "i";
+    let is_given = |place: usize| place > 0 && is_in("tell show give get let for", &words[place - 1].folded);
     asks && words.iter().enumerate().any(|(place, word)| is_in(ONESELF, &word.folded) && !is_given(place))
 }
 
@@ -324,6 +328,8 @@ mod tests {
         check("what do you know about me?", Refers);
         check("do I own one?", Refers);
         check("what else can you tell me?", Continues);
+        check("do it for me", Continues);
+        check("who am I?", Not);
     }
 
     #[test]

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use foldhash::HashMap;
 
-use super::message::Message;
+use super::locators::files;
+use super::message::{MAX_BYTES, Message};
 use super::said_names::{SaidNames, split};
 use super::spelling::Spelling;
 use crate::catalog::entry::Facet;
@@ -17,6 +18,7 @@ use crate::catalog::{Catalog, Entry, ToolMetadata};
 use crate::text::analysis;
 use crate::text::bm25::{self, Field};
 use crate::text::embedding::{DOCUMENT_PIECES, Piece, Pool, Quantized, Table, Vector};
+use crate::text::head::head;
 
 /// Name; title and description; parameters; category, capabilities and keywords; use cases. Fitted on public catalogs,
 /// the last by hand.
@@ -113,7 +115,12 @@ impl Index {
 
     /// A message, with words that were mistyped as the tools' documents have them.
     pub fn message(&self, text: &str) -> Message {
-        Message::new(&self.spelling.mended(text))
+        let mut message = Message::new(&self.spelling.mended(text));
+        // What looks like a file may be the name of a tool.
+        for name in files(head(text, MAX_BYTES)).filter(|name| self.numbers.contains_key(*name)) {
+            message.names.add(name);
+        }
+        message
     }
 
     /// Is it the index of this very catalog?

@@ -14,7 +14,7 @@ const KINDS: [(&str, &str); 4] = [
         "file",
         "bak bash bat bin bz2 c cc cfg conf cpp cs css csv db dll doc docx env epub exe go gz h hpp htm html ico ics \
          ini ipynb java js json jsonl jsx key kt lock log lua md odt out parquet patch pdf pem php ppt pptx \
-         properties ps1 py rb rs rst rtf scala sh so sql sqlite srt swift tar tex tgz toml ts tsv tsx txt whl xls xlsx \
+         properties ps1 py rb rs rst rtf scala sh sql sqlite srt swift tar tex tgz toml ts tsv tsx txt whl xls xlsx \
          xml yaml yml zip zsh",
     ),
     ("image", "bmp gif jpeg jpg png svg tif tiff webp"),
@@ -22,9 +22,12 @@ const KINDS: [(&str, &str); 4] = [
     ("video file", "avi mkv mov mp4 webm"),
 ];
 
-/// What is written like a file of JavaScript, and is the name of a library.
-const LIBRARIES: [&str; 12] =
-    ["chart", "d3", "express", "next", "node", "nuxt", "react", "socket", "three", "vue", "discord", "ethers"];
+/// What stands before a full stop and is no file: libraries (`node.js`), objects of programs (`console.log`) and hosts
+/// (`docs.rs`).
+const NO_FILES: &str = "\
+    angular chart d3 discord ethers express jquery next node nuxt p5 react socket three vue \
+    console document math module process request req response res self this window \
+    bun docs";
 
 /// How paths begin.
 const BEGINNINGS: [&str; 3] = ["./", "../", "~/"];
@@ -59,17 +62,30 @@ fn with_hosts(text: &str) -> Cow<'_, str> {
     if said.is_empty() { text.into() } else { (said + rest).into() }
 }
 
+/// The names of files in a text.
+pub(super) fn files(text: &str) -> impl Iterator<Item = &str> {
+    tokens(text).map(|(_, name)| name).filter(|name| kind(name).is_some())
+}
+
+/// What stands between spaces, quotes and brackets, with its place.
+fn tokens(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let is_around = |char: char| !char.is_ascii_graphic() || "\"'`<>()[]{},;|=".contains(char);
+    let mut at = 0;
+    text.split_inclusive(is_around).map(move |token| {
+        let place = at;
+        at += token.len();
+        (place, token.trim_end_matches(|char: char| !char.is_ascii_alphanumeric() && char != '/'))
+    })
+}
+
 fn with_kinds(text: &str) -> Cow<'_, str> {
     let (mut said, mut copied) = (String::new(), 0);
-    let mut at = 0;
-    for token in text.split_inclusive(|char: char| !char.is_ascii_graphic() || "\"'`<>()[]{},;|=".contains(char)) {
-        let name = token.trim_end_matches(|char: char| !char.is_ascii_alphanumeric() && char != '/');
+    for (at, name) in tokens(text) {
         if let Some((ending, kind)) = kind(name) {
             said.push_str(&text[copied..at]);
             said.extend([ending, if ending.is_empty() { "" } else { " " }, kind]);
             copied = at + name.len();
         }
-        at += token.len();
     }
     if copied == 0 { text.into() } else { (said + &text[copied..]).into() }
 }
@@ -80,7 +96,7 @@ fn kind(name: &str) -> Option<(&str, &'static str)> {
     let name = name.split(':').next().filter(|name| !name.is_empty())?;
     let last = name.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     let ending = last.rsplit_once('.').filter(|(stem, ending)| {
-        let is_library = *ending == "js" && LIBRARIES.contains(&&*stem.to_lowercase());
+        let is_library = NO_FILES.split_ascii_whitespace().any(|known| known.eq_ignore_ascii_case(stem));
         // "U.S.C." is no source.
         let is_abbreviation = ending.len() == 1 && (stem.len() < 2 || stem.contains('.'));
         stem.contains(|char: char| char.is_ascii_alphanumeric()) && !is_library && !is_abbreviation
@@ -127,6 +143,7 @@ mod tests {
         check("what's in screenshot.png?", "what's in png image?");
         for other in [
             "and/or 3.5 e.g. U.S. U.S.C node.js Next.js bob.eth",
+            "console.log notion.so docs.rs Response.json",
             "AclApi.add_mapping a.org either/or /v1/tools 10/12/2026 .py v1.2",
             "...",
             "/",

@@ -79,6 +79,13 @@ fn a_category_that_holds_most_tools_tells_nothing() {
 }
 
 #[test]
+fn a_tool_that_is_called_like_a_file_is_heard() {
+    let tools = [("git.log", "", "Lists what was changed."), ("mail.send", "", "Sends an email to a recipient.")];
+    let answer = ask(&selector_of(&tools), &says("use `git.log` for the last email"));
+    assert_eq!(&**answer.available[0].entry.name(), "git.log");
+}
+
+#[test]
 fn a_diary_before_a_request_does_not_hide_it() {
     let diary = "We got to the cabin late, long after dark. The lake was like glass in the morning, and I swam until \
                  my arms hurt. In the evening we sat by the fire and talked about the old house. Mum cried a bit when \

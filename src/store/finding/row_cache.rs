@@ -147,7 +147,7 @@ impl RowCache {
         through.fold((0, 0), |(rows, length), (_, (more, longer))| (rows + more, length + longer))
     }
 
-    /// Makes room for so many more rows, and for no more than that: a million are a hundred megabytes.
+    /// Makes room for so many more rows, and for no more than that: a million are a quarter of a gigabyte.
     pub(in crate::store) fn reserve(&mut self, more: usize) {
         self.rows.reserve_exact(more);
         self.signs.reserve_exact(more);
