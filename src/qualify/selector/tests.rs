@@ -80,9 +80,9 @@ fn a_category_that_holds_most_tools_tells_nothing() {
 
 #[test]
 fn a_tool_that_is_called_like_a_file_is_heard() {
-    let tools = [("git.log", "", "Lists what was changed."), ("mail.send", "", "Sends an email to a recipient.")];
-    let answer = ask(&selector_of(&tools), &says("use `git.log` for the last email"));
-    assert_eq!(&**answer.available[0].entry.name(), "git.log");
+    let tools = [("door.lock", "", "Closes a gate."), ("mailSend", "", "Sends an email to a recipient.")];
+    let answer = ask(&selector_of(&tools), &says("send an email to a recipient by door.lock"));
+    assert_eq!(&**answer.available[0].entry.name(), "door.lock");
 }
 
 #[test]
