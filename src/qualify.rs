@@ -28,6 +28,7 @@ mod purpose;
 mod qualification;
 mod ranking;
 mod said_names;
+mod scenes;
 mod selector;
 mod settings;
 mod spelling;

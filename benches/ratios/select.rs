@@ -34,7 +34,7 @@ fn run(_: Wanted<'_>) -> Result<Vec<Row>> {
     for (tools, most) in [(200, 60.0), (3000, 250.0)] {
         let home = TempDir::new()?;
         corpus::write(home.path(), tools)?;
-        let index = Index::build(&load(LoadOptions::directory(home.path())).catalog);
+        let index = Index::build(&load(LoadOptions::directory(home.path())).catalog, None);
         let mut pairs = Pairs::default();
         for _ in quiet::rounds(ROUNDS) {
             let floor = pass(tools);

@@ -118,10 +118,12 @@ impl Qualifier {
         let mut earlier = self.making.lock();
         let latest = self.latest.load_full().filter(|latest| latest.number() > generation.number());
         let generation = latest.as_deref().unwrap_or(generation);
-        if let Some(made) = self.selector.load_full().filter(|selector| is_of(selector, generation)) {
+        let before = self.selector.load_full();
+        if let Some(made) = before.clone().filter(|selector| is_of(selector, generation)) {
             return made;
         }
-        let selector = Arc::new(Selector::build(&generation.loaded().catalog, generation.categories()));
+        let selector =
+            Arc::new(Selector::build(&generation.loaded().catalog, generation.categories(), before.as_deref()));
         self.learn_again(&selector, std::mem::take(&mut *earlier));
         self.selector.store(Some(Arc::clone(&selector)));
         selector

@@ -12,6 +12,7 @@ use foldhash::HashMap;
 use super::locators::files;
 use super::message::{MAX_BYTES, Message};
 use super::said_names::{SaidNames, split};
+use super::scenes::{CaseMeanings, Scenes};
 use super::spelling::Spelling;
 use crate::catalog::entry::Facet;
 use crate::catalog::{Catalog, Entry, ToolMetadata};
@@ -63,17 +64,6 @@ pub struct Index {
 
 type Numbers = HashMap<Arc<str>, u32>;
 
-/// The use cases of a tool.
-#[derive(Debug)]
-pub(super) struct Scenes {
-    /// The sum of their meanings.
-    pub(super) sum: Pool,
-    /// Where that and the tool's own meaning lie together.
-    pub(super) centroid: Quantized,
-    /// What each is not for.
-    pub(super) not_for: Box<[Quantized]>,
-}
-
 /// The text of a document by field.
 struct Texts {
     /// As it is, and as words.
@@ -86,8 +76,9 @@ struct Texts {
 }
 
 impl Index {
-    /// Indexes all tools of `catalog`.
-    pub fn build(catalog: &Arc<Catalog>) -> Self {
+    /// Indexes all tools of `catalog`. What an index from before knows of those that are still the same is not found
+    /// out again.
+    pub fn build(catalog: &Arc<Catalog>, before: Option<&Self>) -> Self {
         let entries: Box<[Arc<Entry>]> = catalog.iter().cloned().collect();
         let documents: Vec<ToolMetadata> = entries.iter().map(|entry| entry.document()).collect();
         let texts: Vec<Texts> = documents.iter().map(Texts::of).collect();
@@ -96,7 +87,12 @@ impl Index {
         let embed =
             |text: &str| Table::shipped().embed_weighted(text, DOCUMENT_PIECES, |piece| weights.of_piece(piece));
         let meanings: Vec<Vector> = texts.iter().map(|texts| texts.meaning(embed)).collect();
-        let scenes = documents.iter().zip(&meanings).map(|(document, meaning)| Scenes::of(document, meaning)).collect();
+        let scenes = entries.iter().zip(&documents).zip(&meanings).map(|((entry, document), meaning)| {
+            let known = before.and_then(|before| before.use_cases(entry));
+            let cases = known.or_else(|| CaseMeanings::of(document).map(Arc::new))?;
+            Some(Scenes::of(cases, meaning))
+        });
+        let scenes = scenes.collect();
         let numbers = (0..).zip(&entries).map(|(number, entry)| (Arc::clone(entry.name()), number)).collect();
         Self {
             conflicts: conflicts(&entries, &numbers),
@@ -121,6 +117,13 @@ impl Index {
             message.names.add(name);
         }
         message
+    }
+
+    /// Of this very entry.
+    fn use_cases(&self, entry: &Arc<Entry>) -> Option<Arc<CaseMeanings>> {
+        let number = self.number(entry.name())?;
+        let scenes = self.scenes[number].as_ref().filter(|_| Arc::ptr_eq(&self.entries[number], entry))?;
+        Some(Arc::clone(&scenes.cases))
     }
 
     /// Is it the index of this very catalog?
@@ -278,28 +281,41 @@ impl PieceWeights {
     }
 }
 
-impl Scenes {
-    fn of(document: &ToolMetadata, meaning: &Vector) -> Option<Self> {
-        let mut sum = Pool::default();
-        let mut has_any = false;
-        for case in &document.use_cases {
-            for text in [&case.when_to_use, &case.example] {
-                let scene = Message::new(text).vector;
-                has_any |= !scene.is_zero();
-                sum.add(&scene, 0.5);
-            }
-        }
-        let not_for = document.use_cases.iter().filter(|case| !case.not_for.is_empty());
-        let not_for: Box<[Quantized]> = not_for.map(|case| Message::new(&case.not_for).quantized).collect();
-        let mut centroid = sum.clone();
-        centroid.add(meaning, 1.0);
-        has_any.then(|| Self { centroid: Quantized::from(&centroid.vector()), sum, not_for })
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::catalog::document::UseCase;
+
+    fn entry(name: &str, when_to_use: &str) -> Arc<Entry> {
+        let case = UseCase { when_to_use: when_to_use.into(), not_for: "the news".into(), ..UseCase::default() };
+        let document = ToolMetadata { name: name.into(), use_cases: vec![case], ..ToolMetadata::default() };
+        Arc::new(Entry::new(&document, Path::new("x").into()))
+    }
+
+    #[test]
+    fn what_use_cases_mean_is_found_out_once() {
+        let catalog = |entries: &[&Arc<Entry>]| {
+            let mut catalog = Catalog::default();
+            for entry in entries {
+                catalog.add(Arc::clone(entry));
+            }
+            Arc::new(catalog)
+        };
+        let (same, old) = (entry("weather", "rain tomorrow"), entry("tides", "the tide at noon"));
+        let (new, added) = (entry("tides", "when the sea is low"), entry("apples", "which apples are ripe"));
+        let before = Index::build(&catalog(&[&same, &old]), None);
+        let later = catalog(&[&same, &new, &added]);
+        let (index, anew) = (Index::build(&later, Some(&before)), Index::build(&later, None));
+        for name in ["weather", "tides", "apples"] {
+            let of = |index: &'_ Index| index.number(name).and_then(|number| index.scenes[number].as_ref()).cloned();
+            let (scenes, expected) = (of(&index).unwrap(), of(&anew).unwrap());
+            assert_eq!(scenes.centroid, expected.centroid, "{name}");
+            let is_known = of(&before).is_some_and(|known| Arc::ptr_eq(&known.cases, &scenes.cases));
+            assert_eq!(is_known, name == "weather", "{name}");
+        }
+    }
 
     #[test]
     fn parameters_are_described_with_those_inside() {

@@ -78,18 +78,26 @@ impl Message {
         let text = &*without_locators(text);
         let (first, last) = looked_at(text);
         let english = [in_english(first), in_english(last)];
-        let mut all = clauses(&english[0]);
-        all.extend(clauses(&english[1]));
-        if all.len() > MAX_CLAUSES {
-            all.drain(MAX_CLAUSES / 3..all.len() - (MAX_CLAUSES - MAX_CLAUSES / 3));
-        }
-        let mut message = Self::of(&all);
+        let mut message = Self::of(&clauses_of(&english));
         for (written, english) in [first, last].into_iter().zip(&english) {
             if matches!(english, Cow::Owned(_)) {
                 message.add_written(written);
             }
         }
         message
+    }
+
+    /// What the message of this text means, without the rest of it.
+    pub(super) fn meaning(text: &str) -> Vector {
+        let text = &*without_locators(text);
+        let (first, last) = looked_at(text);
+        let english = [in_english(first), in_english(last)];
+        let clauses = clauses_of(&english);
+        let (best, mut whole) = (most(&clauses), Pool::default());
+        for clause in &clauses {
+            whole.add_pool(&pool(clause), counts(clause.role) / best);
+        }
+        whole.vector()
     }
 
     /// Adds the words as they are written where they were put into English: documents may be in their language, too.
@@ -102,12 +110,11 @@ impl Message {
     }
 
     fn of(clauses: &[Clause<'_>]) -> Self {
-        let best = clauses.iter().map(|clause| counts(clause.role)).fold(0.0_f32, f32::max);
+        let best = most(clauses);
         let (mut terms, mut whole, mut parts) = (Vec::<Term>::new(), Pool::default(), Vec::new());
         let mut names = SaidWords::default();
         let mut words = 0;
         for clause in clauses {
-            // Where nothing asks, what is told does.
             let weight = counts(clause.role) / best;
             words += clause.text.split_whitespace().count();
             let mut own: Vec<u32> = Vec::new();
@@ -125,7 +132,7 @@ impl Message {
                     own.push(place as u32);
                 }
             });
-            let pool = Table::shipped().pool(clause.text, QUERY_PIECES, stop_words::piece_weight);
+            let pool = pool(clause);
             whole.add_pool(&pool, weight);
             if clause.role != Role::Rejected {
                 names.add(clause.text);
@@ -158,6 +165,25 @@ impl Message {
     }
 }
 
+/// Those of the head and the tail that count.
+fn clauses_of<'e>(english: &'e [Cow<'_, str>; 2]) -> Vec<Clause<'e>> {
+    let mut all = clauses(&english[0]);
+    all.extend(clauses(&english[1]));
+    if all.len() > MAX_CLAUSES {
+        all.drain(MAX_CLAUSES / 3..all.len() - (MAX_CLAUSES - MAX_CLAUSES / 3));
+    }
+    all
+}
+
+/// What the clause counts that counts most. Where nothing asks, what is told does.
+fn most(clauses: &[Clause<'_>]) -> f32 {
+    clauses.iter().map(|clause| counts(clause.role)).fold(0.0, f32::max)
+}
+
+fn pool(clause: &Clause<'_>) -> Pool {
+    Table::shipped().pool(clause.text, QUERY_PIECES, stop_words::piece_weight)
+}
+
 /// The head and the tail of a text that is too long; else all of it, and nothing.
 fn looked_at(text: &str) -> (&str, &str) {
     if text.len() <= MAX_BYTES {
@@ -183,6 +209,11 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_meaning_is_that_of_the_message(text in "(\\PC{0,40}[.?,\n]? ){0,6}") {
+            prop_assert_eq!(Message::meaning(&text), Message::new(&text).vector);
+        }
+
         #[test]
         fn any_message_costs_a_bounded_amount(text in "\\PC{0,300}", times in 1_usize..200) {
             let message = Message::new(&text.repeat(times));

@@ -146,14 +146,20 @@ impl<'i> Ranking<'i> {
 
     /// Lowers tools that say themselves that they are not for this.
     fn exclude(&mut self, message: &Message) {
-        if !self.index.scenes.iter().any(|scenes| scenes.as_ref().is_some_and(|scenes| !scenes.not_for.is_empty())) {
+        if !self
+            .index
+            .scenes
+            .iter()
+            .any(|scenes| scenes.as_ref().is_some_and(|scenes| !scenes.cases.not_for.is_empty()))
+        {
             return;
         }
         self.sort(LOOKED_AT);
         let best: Vec<u32> = self.order.iter().take(LOOKED_AT).copied().collect();
         for number in best {
             let Some(scenes) = &self.index.scenes[number as usize] else { continue };
-            let against = scenes.not_for.iter().map(|not_for| not_for.dot(&message.quantized)).fold(0.0_f32, f32::max);
+            let against =
+                scenes.cases.not_for.iter().map(|not_for| not_for.dot(&message.quantized)).fold(0.0_f32, f32::max);
             let own = self.index.meanings[number as usize].dot(&message.quantized);
             let own = own.max(scenes.centroid.dot(&message.quantized));
             let beyond = against - own - NOT_FOR_MARGIN;

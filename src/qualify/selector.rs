@@ -143,9 +143,9 @@ impl Scored {
 }
 
 impl Selector {
-    /// Indexes `catalog` and sorts its tools into `categories`.
-    pub fn build(catalog: &Arc<Catalog>, categories: &Arc<Categories>) -> Self {
-        let index = Index::build(catalog);
+    /// Indexes `catalog` and sorts its tools into `categories`, with what is still true of the selector before.
+    pub fn build(catalog: &Arc<Catalog>, categories: &Arc<Categories>, before: Option<&Self>) -> Self {
+        let index = Index::build(catalog, before.map(|before| &before.index));
         Self {
             category_index: CategoryIndex::new(categories, &index),
             categories: Arc::clone(categories),

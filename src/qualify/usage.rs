@@ -421,7 +421,7 @@ impl ToolUse {
         let mut centroid = self.sum.clone();
         centroid.add_quantized(&index.meanings[number], 1.0);
         if let Some(scenes) = &index.scenes[number] {
-            centroid.add_pool(&scenes.sum, 1.0);
+            centroid.add_pool(&scenes.cases.sum, 1.0);
         }
         Quantized::from(&centroid.vector())
     }

@@ -66,17 +66,17 @@ pub(super) fn run(args: &EvalQualifyArgs, output: &mut Output) -> Result<Exit, C
     let config = Config::load(&args.overrides, &DaemonOverrides::default())?;
     let mut categories = CategoryFile::new(config.categories.clone());
     categories.read();
-    let selector = Selector::build(&load(config.documents()).catalog, &categories.current().0.into());
+    let selector = Selector::build(&load(config.documents()).catalog, &categories.current().0.into(), None);
     let index = selector.index();
     let cases = read(&args.file)?;
     if let Some(more) = &args.fit {
         let own = args.file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let index = Index::build(index.catalog());
+        let index = Index::build(index.catalog(), None);
         let mut sets = vec![Set { name: own, index, cases, is_fitted: true }];
         for pair in more {
             let is_fitted = !pair.starts_with('@');
             let (file, directory) = pair.trim_start_matches('@').split_once('=').unwrap_or((pair, "."));
-            let index = Index::build(&load(LoadOptions::directory(directory)).catalog);
+            let index = Index::build(&load(LoadOptions::directory(directory)).catalog, None);
             let name = Path::new(file).file_stem().unwrap_or_default().to_string_lossy().into_owned();
             sets.push(Set { name, index, cases: read(Path::new(file))?, is_fitted });
         }

@@ -18,7 +18,7 @@ fn index(tools: &[(&str, &str, &str)]) -> Index {
         };
         catalog.add(Arc::new(Entry::new(&document, Path::new("x").into())));
     }
-    Index::build(&Arc::new(catalog))
+    Index::build(&Arc::new(catalog), None)
 }
 
 const TOOLS: [(&str, &str, &str); 4] = [

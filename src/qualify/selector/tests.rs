@@ -45,7 +45,7 @@ fn selector_of(tools: &[(&str, &str, &str)]) -> Selector {
         catalog.add(Arc::new(Entry::new(&document, Path::new("x").into())));
     }
     let categories = Categories::parse(Path::new("c"), CATEGORIES.as_bytes()).unwrap();
-    Selector::build(&Arc::new(catalog), &Arc::new(categories))
+    Selector::build(&Arc::new(catalog), &Arc::new(categories), None)
 }
 
 fn ask(selector: &Selector, question: &Question<'_>) -> Qualification {
