@@ -8,11 +8,13 @@
 //!
 //! The table is made by `fit/fit.py` in the directory of this module; `NOTICE` there names what it was fitted on.
 
+mod packed;
 mod quantized;
 mod table;
 mod vector;
 mod wordpiece;
 
+pub use packed::Packed;
 pub use quantized::Quantized;
 pub use table::{Piece, Table};
 pub use vector::{Pool, Vector};

@@ -14,6 +14,7 @@ use super::row_cache::RowCache;
 use super::search_scope::{Day, SearchScope};
 use crate::memory::query::{DatePart, Filter, ScoreSignals, TextQuery};
 use crate::memory::rank::{self, BESIDE};
+use crate::text::embedding::Packed;
 
 /// Matches by words, best first, that are scored in full.
 const POOL: usize = 500;
@@ -111,7 +112,7 @@ impl<'f> MemoryRanking<'f> {
             }
             SearchScope::Rows(rows, _) => rows.iter().map(|&row| row as usize).collect(),
         };
-        let similarities = query.vector.dots(rows.iter().map(|&index| &cache.rows()[index].vector));
+        let similarities = Packed::dots(&query.vector, rows.iter().map(|&index| &cache.rows()[index].vector));
         let mut best = Nearest::new(query.like);
         for (index, similarity) in rows.into_iter().zip(similarities) {
             best.take(similarity, index);
@@ -355,7 +356,6 @@ mod tests {
     use super::super::term_counts::Count;
     use super::*;
     use crate::store::suite::memories::{KIND, all, text};
-    use crate::text::embedding::Quantized;
 
     proptest! {
         /// Taken term by term, rows score what each does by itself.
@@ -366,7 +366,7 @@ mod tests {
         ) {
             let mut cache = RowCache::default();
             for (seq, length) in (1..).zip(&lengths) {
-                let (thread, position, deleted, vector) = (1, seq as u64, 0, Quantized::ZERO);
+                let (thread, position, deleted, vector) = (1, seq as u64, 0, Packed::ZERO);
                 let (created_us, length, kind) = (seq, *length, KIND);
                 cache.put(CachedRow { seq, created_us, thread, position, length, kind, deleted, vector });
             }

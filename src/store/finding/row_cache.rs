@@ -1,5 +1,5 @@
 //! What scoring needs of a tenant's memories, in memory: where each stands, how long it is, and what it means, for
-//! exact scans. Some 250 bytes a memory, a million in some ten milliseconds.
+//! exact scans. Some 150 bytes a memory, a million in some ten milliseconds.
 //!
 //! A cache is filled when its tenant first asks, and brought up to date by each reader from the rows that were written
 //! since, which their rising stamps tell. Nobody who writes touches it.
@@ -15,9 +15,9 @@ use parking_lot::{Mutex, RwLock};
 use sha2::{Digest, Sha256};
 
 use crate::memory::query::Filter;
-use crate::text::embedding::Quantized;
+use crate::text::embedding::Packed;
 
-/// Rows of all caches together; beyond, the cache that was asked longest ago goes. About 1 GB.
+/// Rows of all caches together; beyond, the cache that was asked longest ago goes. About 600 MB.
 const MAX_ROWS: usize = 4_000_000;
 
 /// Rows that room is made for at once, at least.
@@ -38,7 +38,7 @@ pub(in crate::store) struct CachedRow {
     pub(in crate::store) length: u16,
     pub(in crate::store) kind: u8,
     pub(in crate::store) deleted: u8,
-    pub(in crate::store) vector: Quantized,
+    pub(in crate::store) vector: Packed,
 }
 
 /// Of a row what decides whether a plain filter lets it through, and how much its terms count.
@@ -147,7 +147,7 @@ impl RowCache {
         through.fold((0, 0), |(rows, length), (_, (more, longer))| (rows + more, length + longer))
     }
 
-    /// Makes room for so many more rows, and for no more than that: a million are a quarter of a gigabyte.
+    /// Makes room for so many more rows, and for no more than that: a million are 150 MB.
     pub(in crate::store) fn reserve(&mut self, more: usize) {
         self.rows.reserve_exact(more);
         self.signs.reserve_exact(more);
@@ -294,7 +294,7 @@ mod tests {
                 let position = next[thread as usize];
                 // What was deleted leaves its place to another.
                 next[thread as usize] += u64::from(deleted == 0);
-                let (created_us, length, kind, vector) = (seq, 1, 0, Quantized::ZERO);
+                let (created_us, length, kind, vector) = (seq, 1, 0, Packed::ZERO);
                 cache.put(CachedRow { seq, created_us, thread, position, length, kind, deleted, vector });
             }
             for (index, row) in cache.rows.iter().enumerate() {
@@ -316,7 +316,7 @@ mod tests {
         ) {
             let mut cache = RowCache::default();
             for (seq, deleted) in written {
-                let (thread, position, length, kind, vector) = (0, 0, 1, 0, Quantized::ZERO);
+                let (thread, position, length, kind, vector) = (0, 0, 1, 0, Packed::ZERO);
                 cache.put(CachedRow { seq, created_us: seq, thread, position, length, kind, deleted, vector });
             }
             prop_assert_eq!(cache.index_of_near(place, asked), cache.index_of(asked));

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Row, params};
 
 use crate::store::finding::row_cache::{CachedRow, GONE, RowCache, RowCaches};
-use crate::text::embedding::Quantized;
+use crate::text::embedding::{Packed, Quantized};
 
 /// Asks the tenant's cache, as it is in the state of the database that `connection` reads, or newer.
 pub(super) fn with<T>(
@@ -61,7 +61,7 @@ fn catch_up(connection: &Connection, tenant: i64, stamp: i64, cache: &mut RowCac
 /// Memories of a tenant whose first search would wait for its cache: fewer are read in some 20 ms.
 const MANY: i64 = 10_000;
 
-/// Rows that are cached before anybody searches, in all tenants together; about 500 MB.
+/// Rows that are cached before anybody searches, in all tenants together; about 300 MB.
 const PREPARED: i64 = 2_000_000;
 
 /// The tenants whose caches are to be read beforehand: those that have many memories, who wrote last first.
@@ -109,7 +109,7 @@ fn cached(row: &Row<'_>) -> rusqlite::Result<CachedRow> {
         kind: row.get(5)?,
         deleted: row.get(6)?,
         // What is gone, or damaged, means nothing.
-        vector: Quantized::from_bytes(row.get_ref(7)?.as_blob()?).unwrap_or(Quantized::ZERO),
+        vector: Quantized::from_bytes(row.get_ref(7)?.as_blob()?).map_or(Packed::ZERO, |vector| Packed::from(&vector)),
     })
 }
 

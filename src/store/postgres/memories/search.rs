@@ -21,7 +21,7 @@ use crate::store::finding::term_counts::Count;
 use crate::store::memories::id_text;
 use crate::store::postgres::fault::DatabaseFault;
 use crate::store::postgres::session::DatabaseSession;
-use crate::text::embedding::Quantized;
+use crate::text::embedding::{Packed, Quantized};
 
 /// A page of what is looked for, in one state of the database.
 pub(super) async fn search(
@@ -230,7 +230,7 @@ async fn written_since(session: &DatabaseSession, tenant: &str, since: i64) -> R
         kind: row.get::<_, i16>(5) as u8,
         deleted: row.get::<_, i16>(6) as u8,
         // What is gone, or damaged, means nothing.
-        vector: Quantized::from_bytes(row.get(7)).unwrap_or(Quantized::ZERO),
+        vector: Quantized::from_bytes(row.get(7)).map_or(Packed::ZERO, |vector| Packed::from(&vector)),
     };
     Ok(rows.iter().map(cached).collect())
 }
