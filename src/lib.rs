@@ -14,7 +14,7 @@
 //! | rooms | [`catalog`], [`qualify`], [`timing`], [`suggest`], [`memory`], [`session`] |
 //! | ground | [`plugin_host`], [`upstream`], [`llm`], [`stream`], [`usage`], [`watch`], [`strict`], [`text`] |
 //! | beside it | [`access`], [`oauth`], [`telemetry`], [`config`], [`process`], [`jsonrpc`], [`blocking`] |
-//! | under all | [`sum`], [`tls`] |
+//! | under all | [`sum`], [`tls`], `parallel` |
 //!
 //! # Invariants
 //!
@@ -41,6 +41,7 @@ pub mod llm;
 pub mod mcp;
 pub mod memory;
 pub mod oauth;
+mod parallel;
 pub mod plugin_host;
 pub mod process;
 pub mod qualify;

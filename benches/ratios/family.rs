@@ -8,7 +8,7 @@ use anyhow::Result;
 use crate::row::Row;
 use crate::{
     above_hyper, calls, cold_load, durable, fleet, forecast, gateway, growth, http, lookup, memory, rules, save,
-    select, start,
+    scrape, select, start,
 };
 
 /// Is the row of this name wanted?
@@ -23,7 +23,7 @@ pub(crate) struct Family {
 }
 
 /// In the order of the table.
-pub(crate) const FAMILIES: [Family; 15] = [
+pub(crate) const FAMILIES: [Family; 16] = [
     http::FAMILY,
     calls::FAMILY,
     above_hyper::FAMILY,
@@ -37,6 +37,7 @@ pub(crate) const FAMILIES: [Family; 15] = [
     memory::FAMILY,
     start::FAMILY,
     gateway::FAMILY,
+    scrape::FAMILY,
     growth::FAMILY,
     fleet::FAMILY,
 ];

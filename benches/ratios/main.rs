@@ -33,6 +33,7 @@ mod row;
 mod rules;
 mod sample;
 mod save;
+mod scrape;
 mod select;
 mod start;
 mod table;

@@ -3,12 +3,10 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
-use std::num::NonZero;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
-use std::{io, thread};
 
 use super::files::{self, Listing, Place};
 use super::findings;
@@ -16,6 +14,7 @@ use super::load::{Documents, LoadOptions, Loaded, claimed_name, digest, parse, s
 use super::offer::{Offer, Offers};
 use super::relations::{self, RelationFinding};
 use super::{Diagnostic, Entry};
+use crate::parallel;
 use crate::strict::locate::locate;
 use crate::strict::{FileStamp, file, load};
 use crate::watch::Directories;
@@ -251,30 +250,7 @@ impl Scanner {
     fn read_all(&self, changed: &[(&Place, FileStamp)]) -> Vec<(Place, Record)> {
         let read =
             |&(place, stamp): &(&Place, FileStamp)| (place.clone(), self.read(place, stamp, self.records.get(place)));
-        let workers = thread::available_parallelism().map_or(1, NonZero::get).min(changed.len() / 8 + 1);
-        if workers == 1 {
-            return changed.iter().map(read).collect();
-        }
-        // Files differ in size, so each worker takes the next one when it is free.
-        let next = AtomicUsize::new(0);
-        let work = || {
-            let mut records = Vec::with_capacity(changed.len() / workers);
-            while let Some(file) = changed.get(next.fetch_add(1, Ordering::Relaxed)) {
-                records.push(read(file));
-            }
-            records
-        };
-        thread::scope(|scope| {
-            let others: Vec<_> = (1..workers).map(|_| scope.spawn(work)).collect();
-            let mut records = work();
-            for other in others {
-                match other.join() {
-                    Ok(more) => records.extend(more),
-                    Err(panic) => std::panic::resume_unwind(panic),
-                }
-            }
-            records
-        })
+        parallel::map(changed, read)
     }
 
     fn read(&self, place: &Place, stamp: FileStamp, old: Option<&Record>) -> Record {

@@ -16,6 +16,7 @@ use super::scenes::{CaseMeanings, Scenes};
 use super::spelling::Spelling;
 use crate::catalog::entry::Facet;
 use crate::catalog::{Catalog, Entry, ToolMetadata};
+use crate::parallel;
 use crate::text::analysis;
 use crate::text::bm25::{self, Field};
 use crate::text::embedding::{DOCUMENT_PIECES, Piece, Pool, Quantized, Table, Vector};
@@ -80,18 +81,20 @@ impl Index {
     /// out again.
     pub fn build(catalog: &Arc<Catalog>, before: Option<&Self>) -> Self {
         let entries: Box<[Arc<Entry>]> = catalog.iter().cloned().collect();
-        let documents: Vec<ToolMetadata> = entries.iter().map(|entry| entry.document()).collect();
-        let texts: Vec<Texts> = documents.iter().map(Texts::of).collect();
+        let read = |entry: &Arc<Entry>| {
+            let document = entry.document();
+            let known = before.and_then(|before| before.use_cases(entry));
+            (Texts::of(&document), known.or_else(|| CaseMeanings::of(&document).map(Arc::new)))
+        };
+        let is_first = before.is_none();
+        let (texts, cases): (Vec<Texts>, Vec<Option<Arc<CaseMeanings>>>) =
+            of_each(is_first, &entries, read).into_iter().unzip();
         let words = bm25::Bm25::build(&FIELDS, SATURATION, texts.iter().map(Texts::fields));
         let weights = PieceWeights::of(&texts);
         let embed =
             |text: &str| Table::shipped().embed_weighted(text, DOCUMENT_PIECES, |piece| weights.of_piece(piece));
-        let meanings: Vec<Vector> = texts.iter().map(|texts| texts.meaning(embed)).collect();
-        let scenes = entries.iter().zip(&documents).zip(&meanings).map(|((entry, document), meaning)| {
-            let known = before.and_then(|before| before.use_cases(entry));
-            let cases = known.or_else(|| CaseMeanings::of(document).map(Arc::new))?;
-            Some(Scenes::of(cases, meaning))
-        });
+        let meanings = of_each(is_first, &texts, |texts| texts.meaning(embed));
+        let scenes = cases.into_iter().zip(&meanings).map(|(cases, meaning)| Some(Scenes::of(cases?, meaning)));
         let scenes = scenes.collect();
         let numbers = (0..).zip(&entries).map(|(number, entry)| (Arc::clone(entry.name()), number)).collect();
         Self {
@@ -100,7 +103,7 @@ impl Index {
             names: names(&entries, &words),
             spelling: Spelling::of(texts.iter().flat_map(Texts::words)),
             said_names: SaidNames::new(entries.iter().map(|entry| &**entry.name())),
-            name_meanings: texts.iter().map(|texts| Quantized::from(&embed(&texts.name_words))).collect(),
+            name_meanings: of_each(is_first, &texts, |texts| Quantized::from(&embed(&texts.name_words))).into(),
             meanings: meanings.iter().map(Quantized::from).collect(),
             scenes,
             catalog: Arc::clone(catalog),
@@ -199,6 +202,11 @@ impl Texts {
         pool.add(&embed(&self.parameters), PARAMETERS);
         pool.vector()
     }
+}
+
+/// The first index is waited for. A later one is made beside the answers, which need the other processors.
+fn of_each<T: Sync, R: Send>(is_first: bool, things: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    if is_first { parallel::map(things, work) } else { things.iter().map(work).collect() }
 }
 
 /// Schemas are nested by their authors; deeper than this nobody describes a parameter.

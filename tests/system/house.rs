@@ -87,8 +87,8 @@ const FLOORS: [&[(&str, &str)]; 9] = [
     &[("store", "memory session strict suggest text timing tls")],
     &[
         ("session", "qualify text"),
-        ("qualify", "catalog strict text"),
-        ("catalog", "strict text watch"),
+        ("qualify", "catalog parallel strict text"),
+        ("catalog", "parallel strict text watch"),
         ("memory", "strict text"),
         ("suggest", "strict text"),
         ("timing", "strict"),
@@ -106,6 +106,7 @@ const FLOORS: [&[(&str, &str)]; 9] = [
         ("stream", "strict"),
         ("watch", ""),
         ("process", ""),
+        ("parallel", ""),
         ("jsonrpc", "strict"),
         ("sum", "strict"),
         ("strict", "text"),
