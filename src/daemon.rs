@@ -24,7 +24,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 pub use config::Config;
-pub(crate) use database::options as database_options;
+pub(crate) use database::{named_by as database_named_by, options as database_options};
 use signals::{SignalRequest, Signals};
 pub use sockets::{SocketError, check as check_sockets};
 pub use state::StateError;
@@ -165,7 +165,7 @@ pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<
     }
     let tokens = load_tokens(&config, &metrics)?;
     let sockets = sockets::open(&config, tokens.are_required())?;
-    let engine = start_engine(&config, database::options(&config, daemon_overrides)?, &metrics)?;
+    let engine = start_engine(&config, database::told(&config, daemon_overrides)?, &metrics)?;
     let readiness = Arc::new(Readiness::default());
     let plugins = Host::start(config.plugin_host(), Arc::clone(&metrics), runtime.handle().clone());
     let plugins = plugins.map_err(|source| DaemonError::System { what: "start the plugins' thread", source })?;

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 
 use super::file::OutputFile;
-use super::memory_door::{DatabaseMode, MemoryDoor, own_state_dir};
+use super::memory_door::{DatabaseMode, MemoryDoor, own_state_dir, shared_by};
 use super::output::Output;
 use super::{CliError, DaemonArgs, Exit, block_on, is_flag};
 use crate::config::DATABASE_URL;
@@ -62,6 +62,12 @@ pub(super) enum MemoryCliError {
     NotByUrl(&'static str),
     #[error("--state-dir names a database, and --socket or --url a daemon with its own: give one of them")]
     TwoPlaces,
+    /// What is removed for good must not be everybody's by mistake.
+    #[error(
+        "--state-dir names files, and {0} a database that daemons share, where it would be removed: leave --state-dir \
+         out if that is meant, else take {0} away"
+    )]
+    PurgeOfShared(&'static str),
     /// Lines are faulty; nothing was taken.
     #[error("{file} is faulty; nothing was imported\n{faults}")]
     Faulty { file: String, faults: String },
@@ -99,6 +105,7 @@ impl MemoryCliError {
                 | Self::Metadata(_)
                 | Self::NotByUrl(_)
                 | Self::TwoPlaces
+                | Self::PurgeOfShared(_)
         )
     }
 }
@@ -133,14 +140,33 @@ impl Where {
         if is_both { Err(MemoryCliError::TwoPlaces) } else { Ok(()) }
     }
 
+    /// The database that daemons share which is used although the command line names a state directory, by what names
+    /// it.
+    fn shared_despite(&self) -> Result<Option<&'static str>, CliError> {
+        if !is_flag("--state-dir") {
+            return Ok(None);
+        }
+        shared_by(self.state_dir.as_deref())
+    }
+
+    fn tell_of_shared(&self) -> Result<(), CliError> {
+        if let Some(name) = self.shared_despite()? {
+            let said = format!("note: the database that daemons share is used, which {name} names; not --state-dir");
+            Output::new(false).note(&said);
+        }
+        Ok(())
+    }
+
     async fn open(&self) -> Result<MemoryDoor, CliError> {
         self.refuse_two()?;
+        self.tell_of_shared()?;
         MemoryDoor::open(&self.daemon, self.state_dir.as_deref(), self.tenant.as_deref(), DatabaseMode::Create).await
     }
 
     /// To read what is there, or remove it: a place that was mistyped is not made.
     async fn open_kept(&self) -> Result<MemoryDoor, CliError> {
         self.refuse_two()?;
+        self.tell_of_shared()?;
         MemoryDoor::open(&self.daemon, self.state_dir.as_deref(), self.tenant.as_deref(), DatabaseMode::Existing).await
     }
 }
@@ -345,6 +371,10 @@ pub(super) fn run(args: &MemoryArgs, output: &mut Output) -> Result<Exit, CliErr
         MemoryCommand::Backup { file, state_dir: given } => copy(file, given.as_deref(), output),
         MemoryCommand::Purge { ids, user, deleted_before, all, at } => {
             at.for_administrators("purge")?;
+            at.refuse_two()?;
+            if let Some(name) = at.shared_despite()? {
+                return Err(MemoryCliError::PurgeOfShared(name).into());
+            }
             let request = PurgeRequest {
                 ids: Some(ids.clone()).filter(|ids| !ids.is_empty()),
                 user_id: user.as_deref().map(|user| id_of(user, "user")),

@@ -15,7 +15,7 @@ use super::memory::MemoryCliError;
 use super::{CliError, DaemonArgs};
 use crate::access::DEFAULT_TENANT;
 use crate::config::{CONFIG, DATABASE_URL, DaemonOverrides, Overrides};
-use crate::daemon::{Config, DaemonError, StateError, database_options, lock_state};
+use crate::daemon::{Config, DaemonError, StateError, database_named_by, database_options, lock_state};
 use crate::engine::Engine;
 use crate::engine::memory::RecallError;
 use crate::memory::Kind;
@@ -49,6 +49,11 @@ enum Way {
     Daemon(Client),
     /// The engine on the database, and the lock that keeps a daemon away meanwhile.
     Files(Box<Engine>, #[expect(dead_code, reason = "held for as long as the files are used")] Box<dyn Send>),
+}
+
+/// What names the database that daemons share, if one is: all is kept there, whatever the state directory has.
+pub(super) fn shared_by(given: Option<&Path>) -> Result<Option<&'static str>, CliError> {
+    Ok(own_state_dir(given)?.is_none().then(|| database_named_by(&overrides(given))))
 }
 
 /// Where the state is, if that is where everything is kept: nothing where daemons share a database.

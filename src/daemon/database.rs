@@ -17,8 +17,7 @@ use crate::store::sqlite::{file_in, is_there};
 pub(crate) fn options(config: &Config, overrides: &DaemonOverrides) -> Result<Option<PostgresOptions>, AddressError> {
     let address = match &overrides.database_url {
         Some(url) => {
-            let is_environment = env::var(DATABASE_URL).is_ok_and(|said| said == *url);
-            let origin = if is_environment { Origin::Configuration } else { Origin::CommandLine };
+            let origin = if is_environment(url) { Origin::Configuration } else { Origin::CommandLine };
             Some(DatabaseAddress::parse(url, origin)?)
         }
         None => config.store.url.clone(),
@@ -32,6 +31,33 @@ pub(crate) fn options(config: &Config, overrides: &DaemonOverrides) -> Result<Op
         retention: Some(config.store.retention),
         max_queue: config.store.max_queue,
     }))
+}
+
+/// What names the database that daemons share.
+pub(crate) fn named_by(overrides: &DaemonOverrides) -> &'static str {
+    match &overrides.database_url {
+        Some(url) if is_environment(url) => DATABASE_URL,
+        Some(_) => "--database-url",
+        None => "store.url",
+    }
+}
+
+fn is_environment(url: &str) -> bool {
+    env::var(DATABASE_URL).is_ok_and(|said| said == url)
+}
+
+/// The database that daemons share, which is said: whoever named a state directory may not know that there is one.
+pub(super) fn told(config: &Config, overrides: &DaemonOverrides) -> Result<Option<PostgresOptions>, AddressError> {
+    let options = options(config, overrides)?;
+    if let Some(options) = &options {
+        tracing::info!(
+            database = options.address.database,
+            named_by = named_by(overrides),
+            state_dir = %config.state_dir.display(),
+            "all is kept in the database that daemons share; the state directory has what waits for it"
+        );
+    }
+    Ok(options)
 }
 
 /// Says which store is used where the state directory tells of another one.

@@ -61,6 +61,22 @@ fn the_command_line_keeps_finds_and_moves_them() {
 }
 
 #[test]
+fn a_database_that_daemons_share_is_used_instead_of_a_directory_only_where_that_is_said() {
+    let site = Site::new();
+    let named = |arguments: &[&str]| {
+        let mut command = almanacd();
+        command.args(arguments).args(["--state-dir", "state"]).current_dir(site.path(""));
+        let url = "postgres://nobody@127.0.0.1:1/none?sslmode=disable";
+        let output = command.env("ALMANAC_DATABASE_URL", url).output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, error) = named(&["recall", "all"]);
+    assert!(code == 1 && error.contains("is used, which ALMANAC_DATABASE_URL names; not --state-dir"), "{error}");
+    let (code, error) = named(&["memory", "purge", "--all"]);
+    assert!(code == 64 && error.contains("take ALMANAC_DATABASE_URL away"), "{error}");
+}
+
+#[test]
 fn a_state_directory_that_was_mistyped_is_not_made() {
     let site = Site::new();
     fs::write(site.path("kept.jsonl"), "an earlier export").unwrap();

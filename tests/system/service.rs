@@ -413,3 +413,13 @@ fn the_log_level_is_set_while_it_runs() {
     let output = almanacd().args(["ctl", "log-level", "wran", "--socket"]).arg(&daemon.admin).output().unwrap();
     assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains("`wran` is no log level"));
 }
+
+#[test]
+fn what_names_the_database_that_daemons_share_is_logged() {
+    let site = site();
+    let mut command = site.command();
+    command.env("ALMANAC_DATABASE_URL", "postgres://nobody@127.0.0.1:1/none?sslmode=disable");
+    let daemon = Daemon::start(command, site.path("state/admin.sock"));
+    let said = daemon.log.wait_for("all is kept in the database that");
+    assert_eq!((&said["named_by"], &said["database"]), (&"ALMANAC_DATABASE_URL".into(), &"none".into()));
+}
