@@ -3,6 +3,7 @@
 mod import;
 mod remember;
 
+use std::collections::BTreeSet;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -385,7 +386,16 @@ pub(super) fn run(args: &MemoryArgs, output: &mut Output) -> Result<Exit, CliErr
             output.progress("");
             let purged = purged?;
             output.show(&json!({"purged": purged}), |out| out.line(&format!("{purged} memories removed for good")));
-            Ok(Exit::Success)
+            let unknown = (BTreeSet::from_iter(ids).len() as u64).saturating_sub(purged);
+            if unknown == 0 {
+                return Ok(Exit::Success);
+            }
+            let which = match &ids[..] {
+                [id] => format!("`{id}` is"),
+                _ => format!("{unknown} of these ids {}", if unknown == 1 { "is" } else { "are" }),
+            };
+            output.error(&format!("{which} no memory of the tenant: mistyped, another tenant's, or removed before"));
+            Ok(Exit::Failure)
         }
     }
 }

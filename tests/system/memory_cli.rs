@@ -61,6 +61,32 @@ fn the_command_line_keeps_finds_and_moves_them() {
 }
 
 #[test]
+fn what_is_no_memory_is_not_said_to_be_removed_or_kept() {
+    let (site, _daemon) = start();
+    let who = ["--user", "x", "--agent", "a", "--chat", "c"];
+    let remember = |arguments: &[&str]| run(&site, &[&["remember"], arguments, &who].concat());
+    let (code, said, error) = remember(&["messages", "tea"]);
+    assert_eq!(code, 0, "{error}");
+    let id = said.split(',').next().unwrap();
+    let purge = |ids: &[&str], expected: (i32, &str, &str)| {
+        let ids: Vec<&str> = ids.iter().flat_map(|id| ["--id", id]).collect();
+        let (code, said, error) = run(&site, &[&["memory", "purge"][..], &ids].concat());
+        assert_eq!((code, said.trim_end()), (expected.0, expected.1), "{ids:?}: {error}");
+        assert!(error.contains(expected.2), "{ids:?}: {error}");
+    };
+    purge(&["X"], (1, "0 memories removed for good", "`X` is no memory of the tenant"));
+    purge(&[id, id, "X"], (1, "1 memories removed for good", "1 of these ids is no memory"));
+    purge(&[id], (1, "0 memories removed for good", "removed before"));
+    for kind in ["messages", "cognitive-processes"] {
+        let (code, _, error) = remember(&[kind, " "]);
+        assert!(code == 64 && error.contains("there is no text to keep"), "{kind}: {error}");
+    }
+    let file = r#"{"attachments":[{"type":"file","url":"https://example.com/a"}]}"#;
+    let (code, _, error) = remember(&["messages", "", "--metadata", file]);
+    assert_eq!(code, 0, "{error}");
+}
+
+#[test]
 fn a_database_that_daemons_share_is_used_instead_of_a_directory_only_where_that_is_said() {
     let site = Site::new();
     let named = |arguments: &[&str]| {

@@ -69,6 +69,11 @@ pub(in crate::cli) fn remember(args: &RememberArgs, output: &mut Output) -> Resu
         let patch = path.rsplit('.').fold(value, |value, key| json!({key: value}));
         metadata = merge_patch(metadata, patch);
     }
+    // Where nothing else says what it is, a variable was empty.
+    let has_more = ["attachments", "title"].iter().any(|key| metadata.get(key).is_some());
+    if content.trim().is_empty() && !has_more {
+        return Err(MemoryCliError::Forgotten(args.kind.clone()).into());
+    }
     if args.user.is_some() && !has_user(kind) && args.user != env::var("ALMANAC_USER_ID").ok() {
         return Err(MemoryCliError::NoUser.into());
     }
