@@ -64,7 +64,10 @@ pub(super) fn run(args: &CtlArgs, output: &mut Output) -> Result<Exit, CliError>
     match &args.command {
         CtlCommand::Reload { wait: false } => {
             let answer: Value = block_on(client.ask("POST", "/-/reload?wait=false", None))?;
-            output.show(&answer, |out| out.line("reload begun"));
+            output.show(&answer, |out| {
+                out.line("reload begun");
+                out.note("whether it succeeds is in the log and in `almanacd ctl status`; --wait waits for it");
+            });
             Ok(Exit::Success)
         }
         CtlCommand::Reload { wait: true } => {

@@ -267,8 +267,9 @@ fn ctl_reloads_and_tells() {
     let (code, out, error) = ctl(&["reload", "--wait"]);
     assert_eq!((code, out.as_str()), (1, "catalog unchanged: generation 2, 2 tools, 1 error\n"));
     assert!(error.contains("b.yaml:1:"), "{error}");
-    let (code, out, _) = ctl(&["reload"]);
+    let (code, out, error) = ctl(&["reload"]);
     assert_eq!((code, out.as_str()), (0, "reload begun\n"));
+    assert!(error.contains("--wait waits for it"), "{error}");
     let (_, out, _) = ctl(&["status", "--json"]);
     let status: Value = serde_json::from_str(&out).unwrap();
     assert_eq!((&status["stale"], &status["errors"]), (&Value::from(1), &Value::from(1)));
