@@ -16,6 +16,7 @@ pub(super) fn named(text: &str, unreadable: Unreadable) -> Unreadable {
         let (line, column) = (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1);
         return Unreadable { message, line, column, ..unreadable };
     }
+    let unreadable = at_its_beginning(unreadable);
     let indent = |line: &str| line.len() - line.trim_start_matches([' ', '\t', '-']).len();
     let is_tabbed = |line: &str| line[..indent(line)].contains('\t');
     // The parser may notice it at the line behind.
@@ -24,6 +25,20 @@ pub(super) fn named(text: &str, unreadable: Unreadable) -> Unreadable {
     let message = format!("a tab indents this line, which YAML does by spaces alone: {}", unreadable.message);
     let column = line.find('\t').unwrap_or_default() + 1;
     Unreadable { message, line: tabbed + 1, column, ..unreadable }
+}
+
+/// What is never closed is noticed at the end of the text, and mended where it begins.
+fn at_its_beginning(unreadable: Unreadable) -> Unreadable {
+    let begun = || {
+        let (said, begun) = unreadable.message.rsplit_once(" at line ")?;
+        let (line, column) = begun.split_once(" column ")?;
+        let is_open = said.contains(" end of stream at line ");
+        is_open.then_some((format!("{said} that begins here"), line.parse().ok()?, column.parse().ok()?))
+    };
+    match begun() {
+        Some((message, line, column)) => Unreadable { message, line, column, ..unreadable },
+        None => unreadable,
+    }
 }
 
 /// What may stand in YAML 1.1 as it is, and what serde_yaml takes beside: `c-printable` of its specification.
@@ -51,5 +66,11 @@ mod tests {
         check("a:\n\t- b: c\n", (2, 1), "a tab indents this line");
         check("a:\n- b: c\n\td: e\n", (3, 1), "a tab indents this line");
         check("a: [1\nb: 2\n", (2, 2), "");
+        check(
+            "a: 1\nb: \"x\nc: 2\n",
+            (2, 4),
+            "end of stream at line 4 column 1, while scanning a quoted scalar that begins here",
+        );
+        check("a: 'x", (1, 4), "unexpected end of stream");
     }
 }

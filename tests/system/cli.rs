@@ -227,6 +227,16 @@ fn check_of_a_users_own_files() {
 }
 
 #[test]
+fn a_text_that_is_not_closed_is_told_at_its_beginning() {
+    let site = Site::new();
+    site.configure("log: {}\nlisten: \"127.0.0.1:0\nworkers: 1\n");
+    let (code, said) = site.fail(&[]);
+    assert!(code == 78 && said.contains("almanac.yaml:2:9: found unexpected end of stream"), "{said}");
+    let (code, out, _) = run(almanacd().args(["check", "--config"]).arg(site.path("almanac.yaml")));
+    assert!(code == 1 && out.contains("almanac.yaml:2:9\n") && out.contains("2 | listen"), "{out}");
+}
+
+#[test]
 fn tools_are_listed_by_the_daemon_or_from_the_files() {
     let site = Site::new();
     let files = |arguments: &[&str]| {
