@@ -60,7 +60,8 @@ impl Tokens {
     pub fn read(path: &Path) -> Result<Self, LoadError> {
         let name = || path.display().to_string();
         let unreadable = |source| LoadError::Unreadable { file: name(), source };
-        let (content, metadata) = file::read_with_metadata(path, LIMITS.bytes).map_err(unreadable)?;
+        let (content, metadata) =
+            file::read_with_metadata(path, LIMITS.bytes).map_err(|source| unreadable(with_way_out(source, path)))?;
         if metadata.mode() & WRITABLE_BY_ALL != 0 {
             let said = "everybody can write it: take that right away (chmod o-w)";
             return Err(unreadable(io::Error::new(io::ErrorKind::PermissionDenied, said)));
@@ -117,6 +118,15 @@ impl Tokens {
     }
 }
 
+/// Says how a file that is not there is made.
+fn with_way_out(error: io::Error, path: &Path) -> io::Error {
+    if error.kind() != io::ErrorKind::NotFound {
+        return error;
+    }
+    let made = format!("`almanacd token new --name NAME --file {}` makes it with a first token", path.display());
+    io::Error::new(error.kind(), format!("there is no such file; {made}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,6 +142,14 @@ mod tests {
         assert!(!grant.allows(Scope::Memory) && !grant.allows(Scope::Admin));
         assert_eq!(tokens.find(&token[..token.len() - 1]), None);
         assert_eq!(tokens.find(""), None);
+    }
+
+    #[test]
+    fn a_file_that_is_missing_is_said_how_to_make() {
+        let error = Tokens::read(Path::new("/nowhere/tokens")).unwrap_err();
+        let said = error.describe("; ");
+        assert!(error.is_not_found(), "{said}");
+        assert!(said.contains("`almanacd token new --name NAME --file /nowhere/tokens` makes it"), "{said}");
     }
 
     #[test]

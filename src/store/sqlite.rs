@@ -447,7 +447,7 @@ mod tests {
             .unwrap();
         let store = start(Options::file(&path));
         let trouble = store.trouble().unwrap();
-        assert!(trouble.contains("not a database"), "{trouble}");
+        assert!(trouble.contains("not a database; it is damaged; restore a backup"), "{trouble}");
         assert!(matches!(append(&store, vec![execution("a", None, 1, None)]), Err(StoreError::Unavailable(_))));
         assert!(store.replay(ReplayLimits::default()).is_err());
         fs::remove_file(&path).unwrap();

@@ -54,10 +54,35 @@ const IDEMPOTENCY: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// The database cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OpenError {
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}{}", path.display(), way_out(source))]
     Database { path: PathBuf, source: MigrationError },
     #[error("{}: {source}", path.display())]
     Journal { path: PathBuf, source: JournalError },
+}
+
+/// What to do about a database that cannot be opened, to be said behind why.
+fn way_out(error: &MigrationError) -> String {
+    let hint = match error {
+        MigrationError::Sqlite(error) => hint_of(error),
+        MigrationError::Newer { .. } => "",
+    };
+    if hint.is_empty() { String::new() } else { format!("; {hint}") }
+}
+
+/// What to do about a fault of the database; may be empty.
+fn hint_of(error: &rusqlite::Error) -> &'static str {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => "the disk, or the limit on the database's size, is full",
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+            "let the daemon's user write it"
+        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => "another program holds it",
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            "it is damaged; restore a backup (`almanacd backup --help` says how), or move it away with its `-wal` \
+             and `-shm`, and a new one is made"
+        }
+        _ => "",
+    }
 }
 
 /// Something could not be written.
@@ -80,17 +105,7 @@ impl WriteError {
             Self::Journal(error) if error.kind() == io::ErrorKind::StorageFull => "the disk is full",
             Self::Journal(_) | Self::Pages(_) => "",
             Self::Gone => "put it back, or restart the daemon",
-            Self::Database(error) => match error.sqlite_error_code() {
-                Some(ErrorCode::DiskFull) => "the disk, or the limit on the database's size, is full",
-                Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
-                    "let the daemon's user write it"
-                }
-                Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => "another program holds it",
-                Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-                    "it is damaged; move it away, or restore a backup"
-                }
-                _ => "",
-            },
+            Self::Database(error) => hint_of(error),
         }
     }
 
