@@ -10,6 +10,7 @@ mod ctl_fleet;
 mod ctl_mcp;
 mod database_args;
 mod documents;
+mod environment;
 mod eval;
 mod examples;
 mod file;
@@ -278,11 +279,9 @@ impl CliError {
     fn exit(&self) -> Exit {
         match self {
             Self::Config(_) => Exit::Configuration,
-            Self::Mcp(_) | Self::ProjectName(_) | Self::Client(ClientError::Address(_) | ClientError::AdminOnly) => {
-                Exit::Usage
-            }
+            Self::Client(error) if error.is_usage() => Exit::Usage,
             Self::Memory(error) if error.is_usage() => Exit::Usage,
-            Self::Arguments(_) | Self::Context { .. } => Exit::Usage,
+            Self::Mcp(_) | Self::ProjectName(_) | Self::Arguments(_) | Self::Context { .. } => Exit::Usage,
             // An argument, not a file.
             Self::Read { file, .. } if file.starts_with("--") => Exit::Usage,
             Self::Daemon(error) if error.is_configuration() => Exit::Configuration,
@@ -324,6 +323,9 @@ pub fn main() -> ExitCode {
             let wrong = error.use_stderr();
             // If even that cannot be printed, the exit code still tells.
             let _ = error.print();
+            if let Some(said) = environment::origin(&error, &Cli::command()) {
+                Output::new(false).error(&said);
+            }
             return if wrong { Exit::Usage } else { Exit::Success }.into();
         }
     };

@@ -10,8 +10,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use clap::Parser;
+use clap::{Args, Parser};
 
+use crate::text::near;
 pub use user_files::{HomelessError, UserFiles};
 
 /// Where an installed daemon keeps its state.
@@ -112,6 +113,24 @@ impl DaemonOverrides {
     }
 }
 
+/// What the variables of the environment begin with that are meant for this program; the second by mistake.
+const PREFIXES: [&str; 2] = ["ALMANAC_", "ALMANACD_"];
+
+/// Names of variables that are near to one that the daemon reads, and that one. Others are somebody else's: of
+/// commands, of MCP servers, of whoever names what runs beside it.
+pub fn mistyped(names: impl IntoIterator<Item = String>) -> Vec<(String, String)> {
+    let command = DaemonOverrides::augment_args(Overrides::augment_args(clap::Command::new("")));
+    let read = |argument: &clap::Arg| argument.get_env()?.to_str()?.strip_prefix(PREFIXES[0]).map(str::to_owned);
+    let known: Vec<String> = command.get_arguments().filter_map(read).collect();
+    let meant = |name: String| {
+        let rest = PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix))?;
+        let near = near::nearest(rest, known.iter().map(String::as_str))?;
+        let near = format!("{}{near}", PREFIXES[0]);
+        (near != name).then_some((name, near))
+    };
+    names.into_iter().filter_map(meant).collect()
+}
+
 /// The configuration file that is meant, if there is one.
 pub fn file(overrides: &Overrides) -> Option<PathBuf> {
     overrides.config.clone().or_else(|| {
@@ -188,4 +207,26 @@ pub fn default_tokens_file(without_machine: bool) -> Option<PathBuf> {
     // In a project's directory the machine's tokens are not meant.
     let installed = (!without_machine && is_installed(&default_state_dir())).then(|| INSTALLED_TOKENS.into());
     credential.into_iter().chain(installed).find(|path: &PathBuf| may_be_there(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_that_was_mistyped_is_told_from_those_of_others() {
+        let check = |name: &str, expected: Option<&str>| {
+            let near: Vec<String> = mistyped([name.to_owned()]).into_iter().map(|(_, near)| near).collect();
+            assert_eq!(near.first().map(String::as_str), expected, "{name}");
+        };
+        check("ALMANAC_STATE_DRI", Some("ALMANAC_STATE_DIR"));
+        check("ALMANAC_TOKENS_FILE", Some("ALMANAC_TOKEN_FILE"));
+        check("ALMANACD_STATE_DIR", Some("ALMANAC_STATE_DIR"));
+        check("ALMANAC_PLUGIN", Some("ALMANAC_PLUGINS"));
+        let others = "CONFIG LISTEN STATE_DIR URL TOKEN USER_ID AGENT_ID CHAT_ID LLM_KEY OPENAI_API_KEY TOOL MODE \
+                      COMPLEXITY TEST_PYTHON TEST_COUNTERPARTS LONG_TESTS WRITE_DOCS SOAK_SECONDS FAULT_ROUNDS \
+                      FLEET_FAULT_SEED PORT SERVICE_HOST SERVICE_PORT SERVICE_PORT_HTTP PORT_7311_TCP_ADDR HOME USER";
+        others.split_whitespace().for_each(|name| check(&format!("ALMANAC_{name}"), None));
+        check("STATE_DRI", None);
+    }
 }

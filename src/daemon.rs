@@ -34,7 +34,7 @@ pub use tokens::FirstTokenError;
 use crate::access::TokenKeeper;
 use crate::blocking;
 use crate::catalog::reload::{Reloader, Trigger};
-use crate::config::{DaemonOverrides, HomelessError, Overrides, UserFiles};
+use crate::config::{DaemonOverrides, HomelessError, Overrides, UserFiles, mistyped};
 use crate::control::{Control, Need, Parts, Readiness};
 use crate::engine::Engine;
 use crate::engine::proposer::Proposer;
@@ -134,11 +134,21 @@ fn with_user_files(
     Ok((overrides, daemon))
 }
 
+/// Says which variables of the environment are near to one of ours, unless the configuration names them.
+fn tell_of_variables(config: &Config) {
+    let key = config.qualifier.llm.as_ref().and_then(|llm| llm.api_key_env.as_deref());
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    for (name, near) in mistyped(names.filter(|name| Some(name.as_str()) != key)) {
+        tracing::warn!("{name} is in the environment and no variable of the daemon; did you mean {near}?");
+    }
+}
+
 /// Runs the daemon until a signal ends it.
 pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<Ending, DaemonError> {
     let (overrides, daemon_overrides) = &with_user_files(overrides.clone(), daemon_overrides.clone())?;
     let mut config = Config::load(overrides, daemon_overrides)?;
     let level = logging::start(&config.log)?;
+    tell_of_variables(&config);
     // What is compared at a reload is what the file says.
     let said = config.clone();
     limits::fit(&mut config.http.max_connections, &mut config.http.max_streams);

@@ -60,6 +60,8 @@ impl Target {
 pub(super) enum ClientError {
     #[error("`{0}` is no address of a daemon, such as http://127.0.0.1:7311 or https://almanac.example.com")]
     Address(String),
+    #[error("the address of the daemon is empty; unset ALMANAC_URL, or leave --url out, where none is meant")]
+    NoAddress,
     #[error("cannot reach the daemon at {target}; is it running?")]
     Connect {
         /// The socket or address.
@@ -91,6 +93,13 @@ pub(super) enum ClientError {
     Answer(#[from] serde_json::Error),
 }
 
+impl ClientError {
+    /// Is the command line itself at fault?
+    pub(super) fn is_usage(&self) -> bool {
+        matches!(self, Self::Address(_) | Self::NoAddress | Self::AdminOnly)
+    }
+}
+
 impl Client {
     /// The daemon behind an admin socket.
     pub(super) fn socket(path: &Path) -> Self {
@@ -99,7 +108,7 @@ impl Client {
 
     /// The daemon at `http://host:port`, or behind a proxy at `https://host`.
     pub(super) fn url(url: &str, token: Option<String>) -> Result<Self, ClientError> {
-        let wrong = || ClientError::Address(url.to_owned());
+        let wrong = || if url.is_empty() { ClientError::NoAddress } else { ClientError::Address(url.to_owned()) };
         let uri: Uri = url.parse().map_err(|_| wrong())?;
         let authority = uri.authority().filter(|_| matches!(uri.path(), "" | "/")).ok_or_else(wrong)?;
         let with_port = |port: u16| {

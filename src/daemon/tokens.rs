@@ -19,7 +19,9 @@ const FIRST: &str = "first";
 /// The first token cannot be let in.
 #[derive(Debug, thiserror::Error)]
 pub enum FirstTokenError {
-    #[error("ALMANAC_FIRST_TOKEN has to have {SHORTEST} characters at least, without blanks")]
+    #[error(
+        "ALMANAC_FIRST_TOKEN has to have {SHORTEST} characters at least, without blanks; unset it where none is meant"
+    )]
     Weak,
     #[error("there is no file for ALMANAC_FIRST_TOKEN: name one by ALMANAC_TOKEN_FILE")]
     NoFile,

@@ -237,6 +237,23 @@ fn a_text_that_is_not_closed_is_told_at_its_beginning() {
 }
 
 #[test]
+fn a_value_of_the_environment_is_told_by_its_variable() {
+    let check = |arguments: &[&str], (name, value): (&str, &str), code: i32, part: &str| {
+        let (ended, _, error) = run(almanacd().args(arguments).env(name, value));
+        assert!(ended == code && error.contains(part), "{arguments:?} {name}={value}: {ended} {error}");
+    };
+    check(&["serve"], ("ALMANAC_STATE_DIR", ""), 64, "ALMANAC_STATE_DIR is empty: unset it, or give it a value");
+    check(&["serve"], ("ALMANAC_LISTEN", ""), 64, "ALMANAC_LISTEN is empty");
+    check(&["serve"], ("ALMANAC_LISTEN", "localhost"), 64, "the value is that of ALMANAC_LISTEN");
+    check(&["--json", "ctl", "status"], ("ALMANAC_ADMIN_SOCKET", ""), 64, "ALMANAC_ADMIN_SOCKET is empty");
+    check(&["mcp"], ("ALMANAC_MCP_SOCKET", ""), 64, "ALMANAC_MCP_SOCKET is empty");
+    check(&["tools"], ("ALMANAC_URL", ""), 64, "unset ALMANAC_URL");
+    check(&["migrate"], ("ALMANAC_DATABASE_URL", ""), 78, "unset ALMANAC_DATABASE_URL");
+    let (_, _, error) = run(almanacd().args(["serve", "--listen", "x"]).env("ALMANAC_LISTEN", "y"));
+    assert!(error.contains("invalid value 'x'") && !error.contains("ALMANAC_LISTEN"), "{error}");
+}
+
+#[test]
 fn tools_are_listed_by_the_daemon_or_from_the_files() {
     let site = Site::new();
     let files = |arguments: &[&str]| {

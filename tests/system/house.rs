@@ -101,7 +101,7 @@ const FLOORS: [&[(&str, &str)]; 9] = [
         ("blocking", ""),
         ("oauth", "tls"),
         ("usage", "strict"),
-        ("config", "telemetry"),
+        ("config", "telemetry text"),
         ("telemetry", "strict"),
         ("stream", "strict"),
         ("watch", ""),

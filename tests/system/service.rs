@@ -423,3 +423,17 @@ fn what_names_the_database_that_daemons_share_is_logged() {
     let said = daemon.log.wait_for("all is kept in the database that");
     assert_eq!((&said["named_by"], &said["database"]), (&"ALMANAC_DATABASE_URL".into(), &"none".into()));
 }
+
+#[test]
+fn what_has_no_effect_is_a_warning_at_the_start() {
+    let site = site();
+    let mut command = site.command();
+    command.env("ALMANAC_STATE_DRI", "x").env("ALMANAC_LLM_KEY", "y");
+    let daemon = Daemon::start(command, site.path("state/admin.sock"));
+    for part in [
+        "ALMANAC_STATE_DRI is in the environment and no variable of the daemon; did you mean ALMANAC_STATE_DIR?",
+    ] {
+        assert_eq!(daemon.log.wait_for(part)["level"], "WARN", "{part}");
+    }
+    assert!(!daemon.log.text().contains("LLM_KEY"));
+}

@@ -25,6 +25,11 @@ const KEYS: &str =
 /// A URL that names no database.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
+    #[error(
+        "the URL of the database is empty; unset ALMANAC_DATABASE_URL, or leave the flag or `store.url` out, where \
+         none is meant"
+    )]
+    Empty,
     #[error("the URL of the database does not begin with `postgres://`")]
     Scheme,
     #[error("the URL of the database is not written right at its {0}")]
@@ -140,7 +145,7 @@ impl DatabaseAddress {
     /// If it names no database, or asks for something that is not done here; the message never has a password.
     pub fn parse(url: &str, origin: Origin) -> Result<Self, AddressError> {
         let rest = url.strip_prefix("postgres://").or_else(|| url.strip_prefix("postgresql://"));
-        let rest = rest.ok_or(AddressError::Scheme)?;
+        let rest = rest.ok_or(if url.is_empty() { AddressError::Empty } else { AddressError::Scheme })?;
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, database) = place.split_once('/').unwrap_or((place, ""));
         let (who, hosts) = authority.rsplit_once('@').unwrap_or(("", authority));
