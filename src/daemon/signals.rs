@@ -9,6 +9,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub(super) struct Signals {
     stop: [Signal; 2],
     hangup: Signal,
+    /// Some rotate logs by them and would end by habit what has no use for them.
+    idle: [(Signal, &'static str); 2],
 }
 
 impl Signals {
@@ -17,6 +19,10 @@ impl Signals {
         Ok(Self {
             stop: [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?],
             hangup: signal(SignalKind::hangup())?,
+            idle: [
+                (signal(SignalKind::user_defined1())?, "SIGUSR1"),
+                (signal(SignalKind::user_defined2())?, "SIGUSR2"),
+            ],
         })
     }
 
@@ -30,6 +36,11 @@ impl Signals {
         poll_fn(|context| {
             if self.poll_stop(context).is_ready() {
                 return Poll::Ready(SignalRequest::Stop);
+            }
+            for (signal, name) in &mut self.idle {
+                while signal.poll_recv(context).is_ready() {
+                    tracing::info!("{name} means nothing here; SIGHUP reads everything again");
+                }
             }
             self.hangup.poll_recv(context).map(|_| SignalRequest::Reload)
         })

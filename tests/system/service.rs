@@ -437,3 +437,16 @@ fn what_has_no_effect_is_a_warning_at_the_start() {
     }
     assert!(!daemon.log.text().contains("LLM_KEY"));
 }
+
+#[test]
+fn signals_that_rotate_logs_elsewhere_end_nothing() {
+    let site = site();
+    let mut daemon = site.start();
+    for signal in ["USR1", "USR2"] {
+        daemon.signal(signal);
+        daemon.log.wait_for(&format!("SIG{signal} means nothing here"));
+    }
+    assert_eq!(daemon.get("/live").status, 200);
+    daemon.signal("TERM");
+    assert!(daemon.wait().success());
+}
