@@ -25,6 +25,7 @@ use crate::qualify::categories::file::CategoryFile;
 use crate::strict::diagnostic::{self, Diagnostic};
 use crate::strict::{LoadError, Severity, load};
 use crate::suggest::presets::directory::PresetDirectory;
+use crate::telemetry::logging;
 use crate::timing::Defaults;
 use crate::{llm, mcp, upstream};
 
@@ -268,6 +269,8 @@ fn configured(subject: &Subject<'_>) -> Result<(Loaded, Vec<Diagnostic>), CliErr
     diagnostics.extend(config.qualifier.llm.as_ref().and_then(|settings| llm::check(settings, &file)));
     diagnostics.extend(upstream::check(&config.mcp.upstream, &file));
     diagnostics.extend(mcp::check(&config.mcp.door, &upstream::configured(&config.mcp.upstream), &file));
+    let doubts = logging::doubts(&config.log.level).into_iter();
+    diagnostics.extend(doubts.map(|doubt| Diagnostic::warning(&file, "log-level", format!("`log.level`: {doubt}"))));
     if config.state_dir.exists() && !config.state_dir.is_dir() {
         let said = format!("{} is no directory, so nothing can be kept there", config.state_dir.display());
         diagnostics.push(Diagnostic::error(&file, "state-dir", said));

@@ -133,7 +133,10 @@ pub(super) fn run(args: &CtlArgs, output: &mut Output) -> Result<Exit, CliError>
         CtlCommand::LogLevel { level } => {
             let body = json!({"level": level}).to_string().into();
             let answer: LogLevelAnswer = block_on(client.ask("PUT", "/-/log-level", Some(body)))?;
-            output.show(&answer, |out| out.line(&format!("log level {}", answer.level)));
+            output.show(&answer, |out| {
+                out.line(&format!("log level {}", answer.level));
+                answer.warnings.iter().for_each(|warning| out.note(&format!("warning: {warning}")));
+            });
             Ok(Exit::Success)
         }
     }

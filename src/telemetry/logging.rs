@@ -1,5 +1,7 @@
 //! The log: its format, and its level, which can be changed while the daemon runs.
 
+mod targets;
+
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,6 +12,7 @@ use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 
 use crate::strict::{FromNode, Word};
+pub use targets::doubts;
 
 /// The section `log` of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, FromNode)]
@@ -122,7 +125,9 @@ pub fn is_for_programs() -> bool {
 
 /// Starts the process's log, on standard error.
 pub fn start(log: &Settings) -> Result<LevelHandle, LogError> {
-    let (filter_layer, handle) = reload::Layer::new(filter(&log.level)?);
+    filter(&log.level)?;
+    // The level is set below, so that what is doubtful about it is logged whatever it leaves.
+    let (filter_layer, handle) = reload::Layer::new(filter("info")?);
     let resolved = resolve(log.format)?;
     let is_for_programs = !matches!(resolved, Resolved::Text);
     let layer: Box<dyn Layer<Registry> + Send + Sync> = match resolved {
@@ -141,7 +146,15 @@ pub fn start(log: &Settings) -> Result<LevelHandle, LogError> {
     };
     tracing_subscriber::registry().with(layer).try_init()?;
     IS_FOR_PROGRAMS.store(is_for_programs, Ordering::Relaxed);
-    Ok(LevelHandle(Arc::new(move |level| handle.reload(filter(level)?).map_err(LevelError::Gone))))
+    let handle = LevelHandle(Arc::new(move |level| {
+        let filter = filter(level)?;
+        for doubt in doubts(level) {
+            tracing::warn!(log_level = level, "{doubt}");
+        }
+        handle.reload(filter).map_err(LevelError::Gone)
+    }));
+    handle.set(&log.level)?;
+    Ok(handle)
 }
 
 enum Resolved {

@@ -365,4 +365,7 @@ pub struct LogLevelRequest {
 pub struct LogLevelAnswer {
     /// The level that is set.
     pub level: String,
+    /// What of it does not do what it seems to say, such as a part of the program that is not there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }

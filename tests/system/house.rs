@@ -102,7 +102,7 @@ const FLOORS: [&[(&str, &str)]; 9] = [
         ("oauth", "tls"),
         ("usage", "strict"),
         ("config", "telemetry text"),
-        ("telemetry", "strict"),
+        ("telemetry", "strict text"),
         ("stream", "strict"),
         ("watch", ""),
         ("process", ""),

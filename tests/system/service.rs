@@ -412,6 +412,12 @@ fn the_log_level_is_set_while_it_runs() {
     assert_eq!((refused.status, refused.code().as_str()), (422, "invalid-level"));
     let output = almanacd().args(["ctl", "log-level", "wran", "--socket"]).arg(&daemon.admin).output().unwrap();
     assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains("`wran` is no log level"));
+    let output =
+        almanacd().args(["ctl", "log-level", "almanac::htpp=debug", "--socket"]).arg(&daemon.admin).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("did you mean `almanac::http`?") && said.contains("not even errors"), "{said}");
+    daemon.log.wait_for("did you mean `almanac::http`?");
 }
 
 #[test]
@@ -427,11 +433,15 @@ fn what_names_the_database_that_daemons_share_is_logged() {
 #[test]
 fn what_has_no_effect_is_a_warning_at_the_start() {
     let site = site();
+    site.configure(concat!(
+        "log: {level: 'almanac::htpp=warn,info'}\n",
+    ));
     let mut command = site.command();
     command.env("ALMANAC_STATE_DRI", "x").env("ALMANAC_LLM_KEY", "y");
     let daemon = Daemon::start(command, site.path("state/admin.sock"));
     for part in [
         "ALMANAC_STATE_DRI is in the environment and no variable of the daemon; did you mean ALMANAC_STATE_DIR?",
+        "nothing logs under `almanac::htpp`; did you mean `almanac::http`?",
     ] {
         assert_eq!(daemon.log.wait_for(part)["level"], "WARN", "{part}");
     }

@@ -806,6 +806,8 @@ export interface Live {
 export interface LogLevelAnswer {
   /** The level that is set. */
   level: string;
+  /** What of it does not do what it seems to say, such as a part of the program that is not there. */
+  warnings?: string[];
 }
 
 /** Body of `PUT /-/log-level`. */

@@ -17,6 +17,7 @@ use crate::http::operation::{Operation, Parameter, query};
 use crate::http::problem::Problem;
 use crate::store::DaemonFigures;
 use crate::strict::diagnostic;
+use crate::telemetry::logging;
 use crate::telemetry::metrics::DatabaseFigures;
 use crate::wire::catalog::{
     FailedPlugin, Live, LogLevelAnswer, LogLevelRequest, Ready, ReloadAnswer, ReloadStarted, StatusAnswer,
@@ -193,5 +194,5 @@ pub(super) fn log_level(context: &Context, request: &mut Request) -> Result<Answ
     let body: LogLevelRequest = request.take_body()?;
     let outcome = context.control.set_log_level(&body.level);
     outcome.map_err(|error| Problem::invalid(Code::InvalidLevel, error.to_string()))?;
-    Ok(answer::json(&LogLevelAnswer { level: body.level }))
+    Ok(answer::json(&LogLevelAnswer { warnings: logging::doubts(&body.level), level: body.level }))
 }
