@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::discover::discover;
+use super::library::Library;
 use super::process::own_program;
 use crate::strict::{At, FaultCode, FromNode, Node, Segment, Word};
 use crate::sum::Sum;
+use crate::text::near;
 
 /// Where an installed daemon finds rule libraries.
 pub(super) const INSTALLED: &str = "/usr/lib/almanac/plugins";
@@ -66,9 +68,28 @@ pub struct Launch {
 }
 
 impl Settings {
-    /// What of the paths cannot be looked at, and why.
+    /// What of the paths cannot be looked at, and why; and settings that no library takes.
     pub fn troubles(&self) -> Vec<String> {
-        discover(&self.paths).troubles
+        let found = discover(&self.paths);
+        let mut troubles = found.troubles;
+        if !self.settings.is_empty() {
+            let ids = found.libraries.iter().map(|path| Some(Library::open_anyway(path).ok()?.identity.id));
+            // Of a library that cannot be read, nobody knows whether they are its.
+            if let Some(ids) = ids.collect::<Option<Vec<String>>>() {
+                troubles.extend(self.unclaimed(&ids));
+            }
+        }
+        troubles
+    }
+
+    /// Settings under the id of none of the libraries, in a sentence each.
+    pub(super) fn unclaimed(&self, ids: &[String]) -> Vec<String> {
+        let strange = self.settings.keys().filter(|id| !ids.contains(id));
+        let describe = |id: &String| match near::nearest(id, ids.iter().map(String::as_str)) {
+            Some(near) => format!("`plugins.settings` has `{id}`, the id of no library; did you mean `{near}`?"),
+            None => format!("`plugins.settings` has `{id}`, the id of no library that is there"),
+        };
+        strange.map(describe).collect()
     }
 
     /// The configuration that the library of this id is given: a JSON object.
@@ -133,4 +154,29 @@ fn own_settings(node: Node, at: &mut At) -> Option<BTreeMap<String, String>> {
         at.within(Segment::Key(id), |at| at.fault(FaultCode::BadValue, message, hint));
     }
     Some(settings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_no_library_are_named() {
+        let settings = |id: &str| BTreeMap::from([(id.to_owned(), "{}".to_owned())]);
+        let check = |id: &str, expected: &[&str]| {
+            let settings = Settings { settings: settings(id), ..Settings::default() };
+            let said = settings.unclaimed(&["org.example.rules".to_owned()]);
+            assert_eq!(said.len(), expected.len(), "{said:?}");
+            assert!(said.iter().zip(expected).all(|(said, part)| said.ends_with(part)), "{said:?}");
+        };
+        check("org.example.rules", &[]);
+        check("org.example.rule", &["did you mean `org.example.rules`?"]);
+        check("dev.other", &["`plugins.settings` has `dev.other`, the id of no library that is there"]);
+        let directory = tempfile::tempdir().unwrap();
+        let at = |path: PathBuf| Settings { paths: vec![path], settings: settings("dev.other"), ..Settings::default() };
+        assert_eq!(at(directory.path().to_owned()).troubles().len(), 1);
+        let file = directory.path().join("x.so");
+        std::fs::write(&file, "no library").unwrap();
+        assert_eq!(at(file).troubles(), Vec::<String>::new(), "whose they are is not known");
+    }
 }

@@ -103,6 +103,7 @@ pub(super) struct Supervisor {
     debounce: Debounce,
     last_scan: Option<Instant>,
     troubles: Vec<String>,
+    unclaimed: Vec<String>,
     waiting: Vec<oneshot::Sender<Reloaded>>,
     has_landlock: bool,
 }
@@ -138,6 +139,7 @@ impl Supervisor {
             debounce: Debounce::default(),
             last_scan: None,
             troubles: Vec::new(),
+            unclaimed: Vec::new(),
             waiting: Vec::new(),
             has_landlock,
         }

@@ -237,6 +237,19 @@ fn a_text_that_is_not_closed_is_told_at_its_beginning() {
 }
 
 #[test]
+fn check_names_what_has_no_effect() {
+    let site = Site::new();
+    site.save("a.yaml", &document("a", "t"));
+    let libraries = "plugins: {paths: [plugins], settings: {org.example.rules: {a: 1}}}";
+    site.configure(&format!("tool_metadata: [tools]\n{libraries}\nlog: {{level: 'info,almanac::htpp=debug'}}\n"));
+    let (code, out, _) = run(almanacd().args(["check", "--config", "almanac.yaml"]).current_dir(site.path("")));
+    assert!(code == 0 && out.ends_with("0 errors, 3 warnings\n"), "{out}");
+    for part in ["has `org.example.rules`, the id of no library", "`almanac::htpp`; did you mean `almanac::http`?"] {
+        assert!(out.contains(part), "{part}: {out}");
+    }
+}
+
+#[test]
 fn a_value_of_the_environment_is_told_by_its_variable() {
     let check = |arguments: &[&str], (name, value): (&str, &str), code: i32, part: &str| {
         let (ended, _, error) = run(almanacd().args(arguments).env(name, value));

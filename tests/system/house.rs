@@ -95,7 +95,7 @@ const FLOORS: [&[(&str, &str)]; 9] = [
     ],
     &[
         ("upstream", "blocking jsonrpc oauth process strict sum telemetry text tls watch"),
-        ("plugin_host", "process strict sum telemetry watch"),
+        ("plugin_host", "process strict sum telemetry text watch"),
         ("llm", "strict telemetry tls"),
         ("access", "config oauth strict sum"),
         ("blocking", ""),

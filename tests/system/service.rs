@@ -435,6 +435,7 @@ fn what_has_no_effect_is_a_warning_at_the_start() {
     let site = site();
     site.configure(concat!(
         "log: {level: 'almanac::htpp=warn,info'}\n",
+        "plugins: {settings: {org.example.rules: {a: 1}}}\n",
     ));
     let mut command = site.command();
     command.env("ALMANAC_STATE_DRI", "x").env("ALMANAC_LLM_KEY", "y");
@@ -442,6 +443,7 @@ fn what_has_no_effect_is_a_warning_at_the_start() {
     for part in [
         "ALMANAC_STATE_DRI is in the environment and no variable of the daemon; did you mean ALMANAC_STATE_DIR?",
         "nothing logs under `almanac::htpp`; did you mean `almanac::http`?",
+        "`plugins.settings` has `org.example.rules`, the id of no library that is there",
     ] {
         assert_eq!(daemon.log.wait_for(part)["level"], "WARN", "{part}");
     }

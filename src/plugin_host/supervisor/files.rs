@@ -46,7 +46,24 @@ impl Supervisor {
             self.took_leave(&mut slot.announced, &slot.id);
             slot.starting.into_iter().chain(slot.serving).for_each(|worker| self.dismiss(worker));
         }
+        self.tell_of_unclaimed();
         self.last_scan = Some(Instant::now());
+    }
+
+    /// Says once which settings no library takes.
+    fn tell_of_unclaimed(&mut self) {
+        let id_of = |slot: &Slot| {
+            let serving = slot.serving.as_ref().map(|worker| &worker.library);
+            let known = slot.library.as_ref().or(slot.good.as_ref()).or(serving)?;
+            Some(known.identity.id.clone())
+        };
+        // A library that cannot be read may be the one that they are for.
+        let Some(ids) = self.slots.iter().map(id_of).collect::<Option<Vec<String>>>() else { return };
+        let unclaimed = self.settings.unclaimed(&ids);
+        for trouble in unclaimed.iter().filter(|trouble| !self.unclaimed.contains(trouble)) {
+            tracing::warn!("{trouble}");
+        }
+        self.unclaimed = unclaimed;
     }
 
     /// Looks at a slot's file.
