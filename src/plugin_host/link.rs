@@ -62,6 +62,7 @@ pub(super) struct Link {
     news: Notify,
     /// Shares of [`TOGETHER`] that no call under way has.
     shares: Arc<Semaphore>,
+    /// Nothing more is sent. Set under the queue's lock, so that what is sent was in time, and is seen to its end.
     is_broken: AtomicBool,
     limit: Duration,
     /// What a call usually takes, in nanoseconds, whether somebody waited for its end or not; 0 before the first.
@@ -78,8 +79,6 @@ struct Queue {
     sent: Option<Instant>,
     /// Orders came in numbers: they are sent together.
     is_busy: bool,
-    /// Nobody converses any more.
-    is_over: bool,
 }
 
 /// An order under way.
@@ -129,10 +128,9 @@ impl Link {
             return Err(Unanswered::Gone);
         }
         let share = self.share(until).await?;
-        // It may have been replaced meanwhile.
         let (answer, answered) = oneshot::channel();
         let asked = Asked::Call { number, answer };
-        if self.is_broken() || !self.send(order, Waiting { asked, limit: self.limit, _share: share }) {
+        if !self.send(order, Waiting { asked, limit: self.limit, _share: share }) {
             return Err(Unanswered::Gone);
         }
         match timeout_at(until, answered).await {
@@ -165,16 +163,16 @@ impl Link {
         let Ok(share) = Arc::clone(&self.shares).acquire_many_owned(SHARES).await else { return Ok(()) };
         let (answer, answered) = oneshot::channel();
         let asked = Asked::Snapshot { answer };
-        if self.is_broken() || !self.send(snapshot, Waiting { asked, limit: SNAPSHOT_TIME, _share: share }) {
+        if !self.send(snapshot, Waiting { asked, limit: SNAPSHOT_TIME, _share: share }) {
             return Ok(());
         }
         answered.await.unwrap_or(Ok(()))
     }
 
-    /// Has an order sent, unless nobody converses any more.
+    /// Has an order sent, unless the link was retired or broke, which may be while its share was waited for.
     fn send(&self, order: &[u8], waiting: Waiting) -> bool {
         let mut queue = self.queue.lock();
-        if queue.is_over {
+        if self.is_broken() {
             return false;
         }
         // All that was sent before was answered, so it was sent whole.
@@ -210,8 +208,14 @@ impl Link {
 
     /// Lets no further call begin, and no fault count. What is under way is seen to its end.
     pub(super) fn retire(&self) {
-        self.is_broken.store(true, Ordering::Relaxed);
+        self.close();
         self.news.notify_one();
+    }
+
+    /// Has nothing more sent. Is that new?
+    fn close(&self) -> bool {
+        let _queue = self.queue.lock();
+        !self.is_broken.swap(true, Ordering::Relaxed)
     }
 
     pub(super) fn is_broken(&self) -> bool {
@@ -220,7 +224,7 @@ impl Link {
 
     /// The worker is at fault. Only the first time counts.
     fn fail(&self, fault: LibraryFault) {
-        if !self.is_broken.swap(true, Ordering::Relaxed) {
+        if self.close() {
             (self.on_fault)(fault);
         }
     }
@@ -228,7 +232,7 @@ impl Link {
     /// Sends orders and reads their answers, until the link is retired or broken.
     async fn converse(self: Arc<Self>, mut line: SocketLine) {
         let mut is_busy = false;
-        while !self.is_broken() {
+        while !self.is_done() {
             self.news.notified().await;
             if is_busy {
                 // They come in numbers: who else is about to ask sends along.
@@ -241,13 +245,20 @@ impl Link {
                     is_busy = answered > 1;
                     self.queue.lock().is_busy = is_busy;
                 }
-                Err(fault) => self.break_off(fault),
+                Err(fault) => {
+                    self.break_off(fault);
+                    break;
+                }
             }
         }
-        let mut queue = self.queue.lock();
-        queue.is_over = true;
-        queue.under_way.clear();
+        self.queue.lock().under_way.clear();
         self.shares.close();
+    }
+
+    /// Nothing is under way, and nothing will be.
+    fn is_done(&self) -> bool {
+        let queue = self.queue.lock();
+        self.is_broken() && queue.under_way.is_empty()
     }
 
     /// Until nothing is under way. Returns how many orders were answered.
@@ -312,14 +323,14 @@ impl Link {
 
     /// The worker is at fault, as far as can be told in the first of the calls under way; unless it was to end.
     fn break_off(&self, fault: LibraryFault) {
-        if self.is_broken() {
+        if !self.close() {
             return;
         }
         let first = self.queue.lock().under_way.pop_front();
         if let Some(Waiting { asked: Asked::Call { answer, .. }, .. }) = first {
             let _ = answer.send(Err(Unanswered::LibraryFault(fault.clone())));
         }
-        self.fail(fault);
+        (self.on_fault)(fault);
     }
 }
 
@@ -351,187 +362,4 @@ fn unexpected(reply: &Reply) -> LibraryFault {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::{Read, Write};
-    use std::os::unix::net;
-    use std::sync::Weak;
-
-    use tokio::runtime::Runtime;
-    use tokio::task::JoinHandle;
-
-    use super::*;
-    use crate::plugin_host::wire::{HEAD, Order, encode};
-
-    const LIMIT: Duration = Duration::from_secs(60);
-
-    /// A link, and its worker's end, which the test speaks for.
-    struct Bench {
-        runtime: Runtime,
-        link: Arc<Link>,
-        worker: net::UnixStream,
-        faults: Arc<Mutex<Vec<LibraryFault>>>,
-    }
-
-    impl Bench {
-        fn new(limit: Duration) -> Self {
-            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-            let (socket, worker) = net::UnixStream::pair().unwrap();
-            worker.set_read_timeout(Some(LIMIT)).unwrap();
-            let faults = Arc::<Mutex<Vec<_>>>::default();
-            let told = Arc::clone(&faults);
-            let link = runtime.block_on(async {
-                let line = SocketLine::new(socket).unwrap();
-                Link::start(line, limit, &Handle::current(), move |fault| told.lock().push(fault))
-            });
-            Self { runtime, link, worker, faults }
-        }
-
-        /// As a library is that usually takes this long.
-        fn usually(self, usual: Duration) -> Self {
-            self.link.usual.store(usual.as_nanos() as u64, Ordering::Relaxed);
-            self
-        }
-
-        fn ask(&self, number: u64) -> JoinHandle<Answer> {
-            let (link, mut order) = (Arc::clone(&self.link), Vec::new());
-            encode(&Order::<String>::Ask { number, patience: LIMIT, ask: Arc::default() }, &mut order);
-            self.runtime.spawn(async move { link.ask(number, &order, Instant::now() + LIMIT).await })
-        }
-
-        /// Reads one question of the worker's end.
-        fn read(&mut self) {
-            let mut head = [0; HEAD];
-            self.worker.read_exact(&mut head).unwrap();
-            self.worker.read_exact(&mut vec![0; u32::from_le_bytes(head) as usize]).unwrap();
-        }
-
-        fn reply(&mut self, reply: &Reply) {
-            let mut frame = Vec::new();
-            encode(reply, &mut frame);
-            self.worker.write_all(&frame).unwrap();
-        }
-
-        fn answer(&mut self, number: u64) {
-            self.reply(&Reply::Answer { number, outcome: Ok(Vec::new()) });
-        }
-
-        fn outcome(&self, asked: JoinHandle<Answer>) -> Answer {
-            self.runtime.block_on(asked).unwrap()
-        }
-    }
-
-    #[test]
-    fn a_call_is_begun_if_its_time_may_do_and_at_an_idle_library_whatever_it_takes() {
-        // As slow as can be, and idle.
-        let mut bench = Bench::new(LIMIT).usually(LIMIT);
-        let first = bench.ask(1);
-        bench.read();
-        bench.answer(1);
-        assert_eq!(bench.outcome(first), Ok(Vec::new()));
-        assert!(bench.link.usual() < LIMIT);
-        // One that waits for another is told at once that there is no time for it.
-        let first = bench.ask(2);
-        bench.read();
-        bench = bench.usually(LIMIT);
-        assert_eq!(bench.outcome(bench.ask(3)), Err(Unanswered::Busy));
-        // One that has the time waits.
-        bench = bench.usually(TOGETHER);
-        let waiting = bench.ask(4);
-        bench.answer(2);
-        bench.read();
-        bench.answer(4);
-        assert_eq!(bench.outcome(first), Ok(Vec::new()));
-        assert_eq!(bench.outcome(waiting), Ok(Vec::new()));
-        assert!(bench.faults.lock().is_empty());
-    }
-
-    #[test]
-    fn calls_of_a_quick_library_are_under_way_together() {
-        let mut bench = Bench::new(LIMIT).usually(Duration::from_micros(5));
-        let asked: Vec<_> = (1..=3).map(|number| bench.ask(number)).collect();
-        (1..=3).for_each(|_| bench.read());
-        (1..=3).for_each(|number| bench.answer(number));
-        for call in asked {
-            assert_eq!(bench.outcome(call), Ok(Vec::new()));
-        }
-    }
-
-    #[test]
-    fn calls_have_shares_of_the_time_by_what_they_usually_take() {
-        let check = |usual: Duration, expected: u32| assert_eq!(shares(usual), expected, "{usual:?}");
-        check(Duration::ZERO, SHARES);
-        check(Duration::from_nanos(1), 1);
-        check(TOGETHER / SHARES, 1);
-        check(TOGETHER / 2, SHARES / 2);
-        check(TOGETHER, SHARES);
-        check(Duration::MAX, SHARES);
-    }
-
-    #[test]
-    fn a_fault_is_the_first_call_s_and_the_others_may_be_asked_elsewhere() {
-        let check = |limit: Duration, fault: fn(&mut Bench), expected: LibraryFault| {
-            let mut bench = Bench::new(limit).usually(Duration::from_micros(5));
-            let first = bench.ask(1);
-            bench.read();
-            let second = bench.ask(2);
-            bench.read();
-            fault(&mut bench);
-            assert_eq!(bench.outcome(first), Err(Unanswered::LibraryFault(expected.clone())));
-            assert_eq!(bench.outcome(second), Err(Unanswered::Gone), "{expected:?}");
-            assert_eq!(bench.outcome(bench.ask(3)), Err(Unanswered::Gone), "{expected:?}");
-            assert_eq!(*bench.faults.lock(), [expected]);
-        };
-        let protocol = |message: &str| LibraryFault::Protocol(message.to_owned());
-        check(LIMIT, |bench| bench.answer(2), protocol("an answer to call 2, which is not the one under way"));
-        check(
-            LIMIT,
-            |bench| bench.reply(&Reply::Snapshotted(Ok(()))),
-            protocol("an answer of another kind than the question"),
-        );
-        let closed = LibraryFault::Crash("it closed its socket".to_owned());
-        check(LIMIT, |bench| bench.worker.shutdown(std::net::Shutdown::Both).unwrap(), closed);
-        check(Duration::from_secs(2), |_| (), LibraryFault::Timeout(2000));
-    }
-
-    #[test]
-    fn an_answer_that_nobody_waits_for_is_read_and_judged() {
-        let mut bench = Bench::new(LIMIT);
-        let left = bench.ask(1);
-        bench.read();
-        left.abort();
-        bench.answer(1);
-        let next = bench.ask(2);
-        bench.read();
-        let message = "it is broken".to_owned();
-        bench.reply(&Reply::Answer { number: 2, outcome: Err(Refusal { message: message.clone(), for_good: true }) });
-        let fault = LibraryFault::Broken(message);
-        assert_eq!(bench.outcome(next), Err(Unanswered::LibraryFault(fault.clone())));
-        assert_eq!(*bench.faults.lock(), [fault]);
-    }
-
-    #[test]
-    fn a_retired_link_ends_with_what_is_under_way() {
-        let mut bench = Bench::new(LIMIT);
-        let under_way = bench.ask(1);
-        bench.read();
-        let link = Arc::clone(&bench.link);
-        let drained = bench.runtime.spawn(async move { link.drain().await });
-        while !bench.link.is_broken() {
-            std::thread::yield_now();
-        }
-        assert_eq!(bench.outcome(bench.ask(2)), Err(Unanswered::Gone));
-        bench.answer(1);
-        assert_eq!(bench.outcome(under_way), Ok(Vec::new()));
-        bench.runtime.block_on(drained).unwrap();
-        let link: Weak<Link> = Arc::downgrade(&bench.link);
-        let Bench { runtime, link: last, mut worker, .. } = bench;
-        drop(last);
-        // The end of its socket is that of its task, which had the link.
-        assert_eq!(worker.read(&mut [0]).unwrap(), 0);
-        runtime.block_on(async {
-            while link.strong_count() > 0 {
-                tokio::task::yield_now().await;
-            }
-        });
-    }
-}
+mod tests;
