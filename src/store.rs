@@ -238,8 +238,13 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Batches that wait to be written.
     fn queued(&self) -> usize;
 
-    /// Why nothing can be stored now, if so.
+    /// Why nothing can be stored now, if so; records may still be kept by a journal.
     fn trouble(&self) -> Option<String>;
+
+    /// Are records taken?
+    fn takes_records(&self) -> bool {
+        self.trouble().is_none()
+    }
 
     /// Why what was stored cannot be read now, if so.
     fn unreadable(&self) -> Option<String> {

@@ -444,7 +444,7 @@ impl Mcp {
             self.relay.calls.forget_key(call);
         }
         let shows_metadata = self.view_settings(&caller.address).metadata;
-        let is_unrecorded = self.engine.store().trouble().is_some();
+        let is_unrecorded = !self.engine.store().takes_records();
         let told = if shows_metadata {
             let shown = self.shown();
             let facts = (waiter.came == Came::Joining, is_unrecorded);

@@ -337,6 +337,12 @@ impl<D: DatabaseSide> Front<D> {
         self.shared.trouble.get()
     }
 
+    /// Are records taken? They may be although not all can be stored.
+    pub(super) fn takes_records(&self) -> bool {
+        self.wait();
+        self.shared.trouble.takes_records()
+    }
+
     /// Called now and then, so that what is over is told while nothing is written.
     pub(super) fn look_again(&self) {
         self.shared.trouble.look_again();

@@ -177,6 +177,10 @@ impl Store for Sqlite {
     fn trouble(&self) -> Option<String> {
         self.front.trouble()
     }
+
+    fn takes_records(&self) -> bool {
+        self.front.takes_records()
+    }
 }
 
 /// Takes from others what an older version, or a copy, gave them. Who may not do so is told by what is opened next.
@@ -437,6 +441,37 @@ mod tests {
         assert_eq!(rows, stored, "nothing of the refused batch is there, all of the others is");
         append(&store, vec![execution("a", None, 1, None)]).unwrap();
         assert_eq!(store.trouble(), None);
+    }
+
+    #[test]
+    fn a_database_that_is_full_is_told_until_it_is_written_although_the_journal_takes_records() {
+        let directory = TempDir::new().unwrap();
+        let options = recent(&Options { max_pages: 400, ..Options::file(file_in(directory.path())) });
+        let store = start(options.clone());
+        let deadline = std::time::Instant::now() + Duration::from_secs(60);
+        let wait = |is_told: bool| {
+            while store.trouble().is_some() != is_told {
+                assert!(std::time::Instant::now() < deadline, "{:?}", store.trouble());
+                thread::yield_now();
+            }
+        };
+        let batch = || (0..50).map(|i| execution(&"long".repeat(10), None, i, None)).collect();
+        while store.trouble().is_none() {
+            append(&store, batch()).unwrap();
+            assert!(std::time::Instant::now() < deadline, "the limit is never met");
+        }
+        let told = store.trouble().unwrap();
+        assert!(told.contains("full") && told.ends_with("wait in the journal, as long as it has room"), "{told}");
+        for _ in 0..20 {
+            append(&store, batch()).unwrap();
+            assert_eq!((store.trouble().as_ref(), store.takes_records()), (Some(&told), true));
+        }
+        // There is room again, and nobody comes.
+        let other = Connection::open(&options.path).unwrap();
+        other.busy_timeout(Duration::from_secs(30)).unwrap();
+        other.execute("DELETE FROM executions", []).unwrap();
+        wait(false);
+        assert!(store.takes_records());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! how it is at that moment, and the log tells the beginning and the end.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
@@ -14,6 +15,8 @@ const SETTLED: Duration = Duration::from_secs(5);
 #[derive(Debug, Default)]
 pub(super) struct Trouble {
     now: ArcSwapOption<String>,
+    /// No record is taken, either.
+    refuses_records: AtomicBool,
     told: Mutex<Told>,
 }
 
@@ -61,6 +64,11 @@ impl Trouble {
         self.now.load().is_some()
     }
 
+    /// Are records kept all the same?
+    pub(super) fn takes_records(&self) -> bool {
+        !self.refuses_records.load(Ordering::Relaxed)
+    }
+
     /// Nothing was written since the last report: how long ago what failed did is looked at.
     pub(super) fn look_again(&self) {
         self.tell(self.get().as_deref());
@@ -74,8 +82,9 @@ impl Trouble {
         }
     }
 
-    /// What came of a write: why it failed, or nothing.
-    pub(super) fn report(&self, trouble: Option<String>) {
+    /// What came of a write: why not all can be stored, or nothing, and whether records can.
+    pub(super) fn report(&self, trouble: Option<String>, takes_records: bool) {
+        self.refuses_records.store(!takes_records, Ordering::Relaxed);
         self.tell(trouble.as_deref());
         if trouble.is_some() || self.is_some() {
             self.now.store(trouble.map(Arc::new));

@@ -157,7 +157,9 @@ impl PostgresSide {
     /// Says how it stands.
     fn say(&mut self) {
         let unreachable = || self.outbox.trouble().filter(|_| !self.options.spools()).map(str::to_owned);
-        self.shared.trouble.report(self.outbox.refusal().or_else(unreachable));
+        let trouble = self.outbox.refusal().or_else(unreachable);
+        let takes_records = trouble.is_none();
+        self.shared.trouble.report(trouble, takes_records);
         self.standing.say(self.outbox.standings(), self.outbox.server_trouble().cloned());
     }
 

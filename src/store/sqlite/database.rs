@@ -408,8 +408,12 @@ impl Database {
         predicted: &[(i64, Predicted)],
         work: impl FnOnce(&mut Transaction<'_>, &mut Projection) -> rusqlite::Result<()>,
     ) -> rusqlite::Result<()> {
-        self.is_stuck = true;
+        let was_stuck = mem::replace(&mut self.is_stuck, true);
         let mut transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        if was_stuck {
+            // One that had nothing to write would prove nothing.
+            transaction.execute("UPDATE fold SET tick = tick", [])?;
+        }
         insert(&transaction, &self.backlog, predicted)?;
         let mut projection = match self.projection.take() {
             Some(projection) => projection,
@@ -473,9 +477,11 @@ impl Database {
     pub(super) fn mark_age(&mut self, retention: Duration) -> Result<(), WriteError> {
         self.write_projection()?;
         let Self { connection, projection: Some(projection), ageing, .. } = self else { return Ok(()) };
+        self.is_stuck = true;
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         ageing.mark(&transaction, ClockReading::now(), projection.next_id() - 1, retention)?;
         transaction.commit()?;
+        self.is_stuck = false;
         self.scrubber.note();
         Ok(())
     }
@@ -485,6 +491,7 @@ impl Database {
         // Records that the written projection does not have must stay.
         self.mark_age(retention)?;
         let Self { connection, projection: Some(projection), ageing, .. } = self else { return Ok(false) };
+        self.is_stuck = true;
         // One transaction, so that the log is not begun anew before its pages are noted.
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let (mut removed, mut keys) = (0, 0);
@@ -501,6 +508,7 @@ impl Database {
         notes::prune(&transaction)?;
         ageing.prune(&transaction, retention.max(IDEMPOTENCY))?;
         transaction.commit()?;
+        self.is_stuck = false;
         self.scrubber.note();
         if removed > 0 {
             tracing::info!(removed, "records that came before the retention are removed");

@@ -31,6 +31,9 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Without anything to write for so long, the projection is written, so that a start has nothing to do.
 const QUIET: Duration = Duration::from_secs(1);
 
+/// What is said with why the database cannot be written, as long as the journal stands in for it.
+const MEANWHILE: &str = "records wait in the journal, as long as it has room";
+
 /// Why what was removed is not acknowledged.
 const HELD: &str = "what was purged is found no more, but a program that reads the database keeps its log; the log is \
                     emptied when that program is done";
@@ -69,6 +72,8 @@ pub(super) struct SqliteSide {
     database: Option<Database>,
     clock: Clock,
     tried: Instant,
+    /// Why the open database cannot be written. Records that only the journal takes are no sign that it can be again.
+    unwritable: Option<String>,
     /// When the files were seen to be where they were.
     looked: Option<Instant>,
     /// Nothing if nothing is removed for its age.
@@ -160,6 +165,7 @@ impl SqliteSide {
             database: None,
             clock: Clock::default(),
             tried: now,
+            unwritable: None,
             looked: None,
             prune_at,
             kept,
@@ -172,16 +178,16 @@ impl SqliteSide {
 
     /// Opens the database, or says why not.
     fn try_to_open(&mut self) {
-        self.tried = Instant::now();
+        (self.tried, self.unwritable) = (Instant::now(), None);
         match Database::open(&self.options, &self.kept) {
             Ok(mut database) => {
                 database.predicted = Arc::clone(&self.shared.predicted);
                 self.clock.pass(database.latest_stamp().unwrap_or_default());
                 self.database = Some(database);
                 self.shared.opened(|| history::read(&self.options.path, ReplayLimits::default()));
-                self.shared.trouble.report(None);
+                self.shared.trouble.report(None, true);
             }
-            Err(error) => self.shared.trouble.report(Some(error.to_string())),
+            Err(error) => self.shared.trouble.report(Some(error.to_string()), false),
         }
     }
 
@@ -269,8 +275,25 @@ impl SqliteSide {
             },
             None => Err(self.shared.trouble.get().unwrap_or_default()),
         };
-        self.shared.trouble.report(outcome.as_ref().err().cloned());
+        self.say(outcome.as_ref().err());
         outcome.map_err(StoreError::Unavailable)
+    }
+
+    /// Says how it stands after something was done, or was not for this reason.
+    fn say(&mut self, failed: Option<&String>) {
+        let database = self.database.as_ref();
+        if !database.is_some_and(Database::is_stuck) {
+            self.unwritable = None;
+        }
+        // Anything else that failed, such as that the files are gone, keeps records from being taken as well.
+        let is_no_other = failed.is_none_or(|failed| self.unwritable.as_ref() == Some(failed));
+        let takes_records =
+            is_no_other && database.is_some_and(|database| !database.is_doubtful() && !database.is_full());
+        let trouble = match &self.unwritable {
+            Some(why) if takes_records => Some(format!("{why}; {MEANWHILE}")),
+            why => failed.or(why.as_ref()).cloned(),
+        };
+        self.shared.trouble.report(trouble, takes_records);
     }
 
     /// Tasks failed, and nothing else does.
@@ -286,7 +309,11 @@ impl SqliteSide {
             self.database = None;
         }
         let (path, hint) = (self.options.path.display(), error.hint());
-        if hint.is_empty() { format!("{path}: {error}") } else { format!("{path}: {error}; {hint}") }
+        let why = if hint.is_empty() { format!("{path}: {error}") } else { format!("{path}: {error}; {hint}") };
+        if matches!(error, WriteError::Database(_)) && !error.is_busy() {
+            self.unwritable = Some(why.clone());
+        }
+        why
     }
 }
 
@@ -363,6 +390,7 @@ mod tests {
             assert!(matches!(task.try_recv().unwrap(), Err(StoreError::Unavailable(why)) if why.contains("nowhere")));
             assert_eq!(stored.try_recv().unwrap().outcome().unwrap().samples, [Some(expected)]);
             assert_eq!(trouble.get(), None, "records are taken");
+            assert!(trouble.takes_records());
         }
     }
 

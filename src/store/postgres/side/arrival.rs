@@ -86,7 +86,7 @@ impl PostgresSide {
                 (self.is_taking_up, self.open_at) = (false, Instant::now() + RETRY);
                 match error {
                     OutboxError::Database(fault) => self.fail(&fault),
-                    OutboxError::Spool(error) => self.shared.trouble.report(Some(error.to_string())),
+                    OutboxError::Spool(error) => self.shared.trouble.report(Some(error.to_string()), false),
                 }
             }
         }
