@@ -24,6 +24,9 @@ pub enum DatabaseFault {
     /// Other records wait already, since the server did not take them.
     #[error("records wait for the database server: {0}")]
     Behind(String),
+    /// The server would take what waits, and this machine cannot see to it.
+    #[error("what waits on this machine cannot be sent from there: {0}")]
+    Spool(String),
     #[error("the server {server} does not prove who it is: {reason}")]
     Untrusted { server: String, reason: String },
     #[error("the certificates {file} cannot be used: {reason}")]

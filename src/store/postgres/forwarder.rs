@@ -67,6 +67,20 @@ impl Forwarder {
     /// What was in the way last. Some of them may be stored, all of them even; so the same must be sent again before
     /// any other.
     pub async fn forward(&mut self, records: &[Numbered], patience: Duration) -> Result<Forwarded, DatabaseFault> {
+        self.forward_but(records, patience, |_, _| Ok(())).await
+    }
+
+    /// The same, with what is to be done with each that is refused before one behind it is sent: from then on the
+    /// server takes it for stored, and refuses it no more.
+    ///
+    /// # Errors
+    /// As [`Forwarder::forward`], or what `refuse` fails with.
+    pub(super) async fn forward_but<E: From<DatabaseFault>>(
+        &mut self,
+        records: &[Numbered],
+        patience: Duration,
+        mut refuse: impl FnMut(&Numbered, &DatabaseFault) -> Result<(), E>,
+    ) -> Result<Forwarded, E> {
         let deadline = Instant::now() + patience;
         let mut forwarded = Forwarded::default();
         // The part to be sent next is the last.
@@ -75,14 +89,15 @@ impl Forwarder {
             match self.send(part, deadline).await {
                 Ok(told) => forwarded.told.extend(told),
                 Err(fault @ (DatabaseFault::Record(_) | DatabaseFault::KeyReused)) => {
-                    if let [(number, _)] = part {
-                        forwarded.refused.push((*number, fault));
+                    if let [record] = part {
+                        refuse(record, &fault)?;
+                        forwarded.refused.push((record.0, fault));
                     } else {
                         let (front, back) = part.split_at(part.len() / 2);
                         parts.extend([back, front]);
                     }
                 }
-                Err(fault) => return Err(fault),
+                Err(fault) => return Err(fault.into()),
             }
         }
         Ok(forwarded)

@@ -60,24 +60,29 @@ impl WrittenBefore for EarlierCalls {
 }
 
 impl EarlierCalls {
-    /// Of these sessions, before the record of the id `before`.
-    pub(super) async fn of(
-        session: &DatabaseSession,
-        sessions: &[(String, String)],
-        before: i64,
-    ) -> Result<Self, DatabaseFault> {
+    /// Of these sessions, now.
+    pub(super) async fn of(session: &DatabaseSession, sessions: &[(String, String)]) -> Result<Self, DatabaseFault> {
+        let sessions = sessions.iter().map(|(tenant, name)| ((tenant.as_str(), name.as_str()), i64::MAX)).collect();
+        Self::before(session, &sessions).await
+    }
+
+    /// Of each of these sessions, before the record of its id: of many at once, since each question is a way there and
+    /// back.
+    async fn before(session: &DatabaseSession, sessions: &BTreeMap<(&str, &str), i64>) -> Result<Self, DatabaseFault> {
         if sessions.is_empty() {
             return Ok(Self::default());
         }
         let query = "SELECT asked.tenant, asked.session, called.tool
-            FROM unnest($1::text[], $2::text[]) AS asked (tenant, session)
+            FROM unnest($1::text[], $2::text[], $3::int8[]) AS asked (tenant, session, before)
             CROSS JOIN LATERAL (
                 SELECT id, tool FROM almanac.executions AS e
-                WHERE e.tenant = asked.tenant AND e.session = asked.session AND e.id < $3 ORDER BY id DESC LIMIT 2
+                WHERE e.tenant = asked.tenant AND e.session = asked.session AND e.id < asked.before
+                ORDER BY id DESC LIMIT 2
             ) AS called ORDER BY asked.tenant, asked.session, called.id DESC";
-        let (tenants, names): (Vec<&str>, Vec<&str>) =
-            sessions.iter().map(|(tenant, name)| (tenant.as_str(), name.as_str())).unzip();
-        let values = [(&tenants as _, Type::TEXT_ARRAY), (&names as _, Type::TEXT_ARRAY), (&before as _, Type::INT8)];
+        let (tenants, names): (Vec<&str>, Vec<&str>) = sessions.keys().copied().unzip();
+        let before: Vec<i64> = sessions.values().copied().collect();
+        let values =
+            [(&tenants as _, Type::TEXT_ARRAY), (&names as _, Type::TEXT_ARRAY), (&before as _, Type::INT8_ARRAY)];
         let mut earlier: HashMap<(String, String), Latest> = HashMap::new();
         for row in session.query(query, &values).await? {
             let tool: String = row.get(2);
@@ -149,18 +154,21 @@ impl LearntRecords {
         loop {
             let values = [(&writer as _, Type::BYTEA), (&through as _, Type::INT8), (&AT_ONCE as _, Type::INT8)];
             let rows = session.query(audit::BEHIND, &values).await?;
-            for row in &rows {
-                let (execution, id): (Execution, i64) = (audit::execution(row), row.get(12));
-                through = row.get(13);
-                let mut earlier = EarlierCalls::default();
+            let calls: Vec<(Execution, i64)> = rows.iter().map(|row| (audit::execution(row), row.get(12))).collect();
+            let mut unknown = BTreeMap::new();
+            for (execution, id) in &calls {
                 if let Some(name) = &execution.session
                     && !self.projection.knows(&execution.tenant, name)
                 {
-                    let asked = [(execution.tenant.clone(), name.clone())];
-                    earlier = EarlierCalls::of(session, &asked, id).await?;
+                    // What comes behind its first is folded here.
+                    unknown.entry((execution.tenant.as_str(), name.as_str())).or_insert(*id);
                 }
-                self.add(&mut earlier, &execution);
             }
+            let mut earlier = EarlierCalls::before(session, &unknown).await?;
+            for (execution, _) in &calls {
+                self.add(&mut earlier, execution);
+            }
+            through = rows.last().map_or(through, |row| row.get(13));
             if (rows.len() as i64) < AT_ONCE {
                 return Ok(());
             }
@@ -483,6 +491,31 @@ mod tests {
         text.replace('"', "")
     }
 
+    #[tokio::test]
+    async fn many_sessions_are_looked_up_together() {
+        let Some(server) = TestServer::start() else { return };
+        let session = open(&server.address("postgres", ""), Migration::Auto).await.unwrap();
+        let other = DatabaseSession::open(&server.address("postgres", "")).await.unwrap();
+        prepare(&session).await.unwrap();
+        let writer = Incarnation::from_hex(&"01".repeat(16)).unwrap();
+        let learning = LearningDaemon { daemon: writer, host: "h".into() };
+        register(&session, &learning, &[writer]).await.unwrap();
+        let call = |number: i64| Execution { session: Some(format!("s{number}")), ..execution("a", None, 1, None) };
+        let group: Vec<(i64, Execution)> = (1..=1000).map(|number| (number, call(number))).collect();
+        commit(&session, writer, &group, Duration::from_secs(60)).await.unwrap();
+        // Each question outside of a transaction is one of its own.
+        let asked = async || -> i64 {
+            session.run("SELECT pg_stat_force_next_flush()").await.unwrap();
+            let count = "SELECT pg_stat_get_db_xact_commit(oid) FROM pg_database WHERE datname = current_database()";
+            other.query_one(count, &[]).await.unwrap().get(0)
+        };
+        let before = asked().await;
+        let learnt = LearntRecords::read(&session, &learning).await.unwrap();
+        let questions = asked().await - before;
+        assert!((1..100).contains(&questions), "{questions} for 1000 sessions");
+        assert!(learnt.projection.knows(&group[0].1.tenant, "s1") && learnt.projection.through >= 1000);
+    }
+
     /// Written at any time and killed at any time, it comes to the same as written once.
     #[tokio::test]
     async fn a_kill_changes_nothing() {
@@ -513,7 +546,7 @@ mod tests {
                     .filter_map(|call| Some((call.tenant.clone(), call.session.clone()?)))
                     .filter(|(tenant, session)| !learnt.projection.knows(tenant, session))
                     .collect();
-                let mut earlier = EarlierCalls::of(&session, &unknown, i64::MAX).await.unwrap();
+                let mut earlier = EarlierCalls::of(&session, &unknown).await.unwrap();
                 commit(&session, writer, &group, Duration::from_secs(60)).await.unwrap();
                 number += calls.len() as i64;
                 for call in &calls {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::address::DatabaseAddress;
 use super::fault::DatabaseFault;
 use super::forwarder::Forwarder;
-use super::group::Incarnation;
+use super::group::{Incarnation, Numbered};
 use super::server_trouble::ServerTrouble;
 use super::session::DatabaseSession;
 use super::spool::{LeftSpool, Spool, SpoolError};
@@ -122,6 +122,8 @@ pub struct Outbox {
     since: Option<Instant>,
     sent: u64,
     put_aside: u64,
+    /// Up to which number records of this start that the server refuses are put aside.
+    aside_through: i64,
     /// Records were sent late that are not stored, and were counted before.
     has_lacked: bool,
     /// Somebody else looks whether the server is back.
@@ -146,6 +148,7 @@ impl Outbox {
             since: None,
             sent: 0,
             put_aside: 0,
+            aside_through: 0,
             has_lacked: false,
             is_looked_after: false,
         })
@@ -339,21 +342,35 @@ impl Outbox {
         patience: Duration,
         sent: &mut Sent,
     ) -> Result<Result<(), DatabaseFault>, SpoolError> {
-        let own = self.spool.waiting();
+        let Self { spool, left, put_aside, aside_through, has_lacked, .. } = self;
+        let own = spool.waiting();
         let due = &own[..own.partition_point(|(number, _)| *number < end)];
-        let left = self.left.front().map(|left| (left.writer, left.waiting()));
-        let (writer, waiting) = left.unwrap_or((self.spool.writer(), due));
+        let left = left.front();
+        let (writer, waiting) = left.map_or((spool.writer(), due), |left| (left.writer, left.waiting()));
         let group = &waiting[..waiting.len().min(SENT_AT_ONCE)];
-        self.forwarder.write_as(writer);
-        let forwarded = match self.forwarder.forward(group, patience).await {
-            Ok(forwarded) => forwarded,
-            Err(fault) => return Ok(Err(fault)),
+        let refuse = |record: &Numbered, why: &DatabaseFault| {
+            let is_new = match left {
+                Some(left) => left.put_aside(record, why)?,
+                None if record.0 <= *aside_through => false,
+                None => {
+                    spool.put_aside(writer, record, why)?;
+                    (*aside_through, *has_lacked) = (record.0, true);
+                    true
+                }
+            };
+            if is_new {
+                tracing::error!(number = record.0, %why, "a record that was acknowledged is put aside");
+                *put_aside += 1;
+            }
+            Ok::<(), OutboxError>(())
         };
-        for (number, why) in &forwarded.refused {
-            aside(&self.spool, &self.forwarder, group, *number, why)?;
-        }
+        self.forwarder.write_as(writer);
+        let forwarded = match self.forwarder.forward_but(group, patience, refuse).await {
+            Ok(forwarded) => forwarded,
+            Err(OutboxError::Database(fault)) => return Ok(Err(fault)),
+            Err(OutboxError::Spool(error)) => return Err(error),
+        };
         let (count, refused) = (group.len(), forwarded.refused.len());
-        self.put_aside += refused as u64;
         self.sent += (count - refused) as u64;
         sent.records += count;
         if let Some(left) = self.left.front_mut() {
@@ -427,21 +444,6 @@ impl Outbox {
 /// The server takes records, and those that waited go first.
 pub(super) fn behind_others() -> DatabaseFault {
     DatabaseFault::Behind("it is sent those first that waited longer".to_owned())
-}
-
-/// Puts a record of a group aside. One whose key was told with another body stands already for what it was told as.
-fn aside(
-    spool: &Spool,
-    forwarder: &Forwarder,
-    group: &[(i64, Execution)],
-    number: i64,
-    why: &DatabaseFault,
-) -> Result<(), SpoolError> {
-    tracing::error!(number, %why, "a record that was acknowledged is put aside");
-    match group.iter().find(|(other, _)| *other == number) {
-        Some(record) => spool.put_aside(forwarder.writer(), record, why),
-        None => Ok(()),
-    }
 }
 
 #[cfg(test)]

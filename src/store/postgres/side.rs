@@ -191,7 +191,7 @@ impl PostgresSide {
             let session = self.outbox.session(patience).await?;
             let look = async {
                 let told = super::group::told_under(session, &keys).await?;
-                Ok((told, EarlierCalls::of(session, &sessions, i64::MAX).await?))
+                Ok((told, EarlierCalls::of(session, &sessions).await?))
             };
             timeout(patience, look).await.unwrap_or(Err(DatabaseFault::Late(patience)))
         });
@@ -327,7 +327,7 @@ impl PostgresSide {
                         tracing::error!(%fault, "something other than records was not stored");
                     }
                     OutboxError::Database(fault) => self.fail(&fault),
-                    OutboxError::Spool(error) => tracing::error!(%error, "the spool cannot be used"),
+                    OutboxError::Spool(error) => self.spool_fails(&error),
                 }
                 Err(refusal)
             }

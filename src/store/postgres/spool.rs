@@ -253,8 +253,9 @@ impl LeftSpool {
         self.done += count;
     }
 
-    /// Keeps a record of it that the server refuses beside it, with the reason, unless an earlier try did.
-    pub fn put_aside(&self, record: &Numbered, why: &DatabaseFault) -> Result<(), SpoolError> {
+    /// Keeps a record of it that the server refuses beside it, with the reason, unless an earlier try did. Is it new
+    /// there?
+    pub fn put_aside(&self, record: &Numbered, why: &DatabaseFault) -> Result<bool, SpoolError> {
         let directory = self.path.parent().unwrap_or_else(|| Path::new(""));
         let path = directory.join(REFUSED);
         let lines = match fs::read_to_string(&path) {
@@ -263,9 +264,9 @@ impl LeftSpool {
         };
         let begin = format!("{{\"incarnation\":\"{}\",\"number\":{},", self.writer.to_hex(), record.0);
         if lines.lines().any(|line| line.starts_with(&begin)) {
-            return Ok(());
+            return Ok(false);
         }
-        put_aside(directory, self.writer, record, why)
+        put_aside(directory, self.writer, record, why).map(|()| true)
     }
 
     pub fn path(&self) -> &Path {
@@ -335,8 +336,14 @@ fn put_aside(directory: &Path, writer: Incarnation, record: &Numbered, why: &Dat
         RefusedRecord { incarnation: writer.to_hex(), number: record.0, reason: why.to_string(), record: &record.1 };
     let append = || {
         let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path)?;
-        file.write_all(format!("{}\n", serde_json::to_string(&line)?).as_bytes())?;
-        file.sync_data()
+        let end = file.metadata()?.len();
+        let line = format!("{}\n", serde_json::to_string(&line)?);
+        let written = file.write_all(line.as_bytes()).and_then(|()| file.sync_data());
+        if written.is_err() {
+            // Part of a line would be taken for the record, and spoil the next.
+            let _ = file.set_len(end);
+        }
+        written
     };
     append().map_err(|source| failed(&path, source))
 }

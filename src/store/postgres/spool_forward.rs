@@ -8,7 +8,7 @@ use tokio_postgres::types::Type;
 use super::address::DatabaseAddress;
 use super::fault::DatabaseFault;
 use super::forwarder::Forwarder;
-use super::group::{Incarnation, Numbered};
+use super::group::Incarnation;
 use super::learnt::{self, LearntRecords};
 use super::migrations::{self, Migration};
 use super::outbox::{MAX_GROUP, OutboxError};
@@ -53,10 +53,10 @@ pub async fn forward(
         done += group.len();
         // The last is sent in any case: its commit covers those before on a standby, too.
         if done > stored_before || done == left.records.len() {
-            let sent = forwarder.forward(group, PATIENCE).await?;
+            let aside = |record: &_, why: &_| left.put_aside(record, why).map(drop).map_err(OutboxError::from);
+            let sent = forwarder.forward_but(group, PATIENCE, aside).await?;
             forwarded.told += sent.told.len();
             forwarded.refused += sent.refused.len();
-            put_aside(left, group, &sent.refused)?;
         }
         progress(done);
     }
@@ -66,15 +66,6 @@ pub async fn forward(
         LearntRecords::read(session, &learning).await?.commit(session, &learning, left.writer, PATIENCE).await?;
     }
     Ok(forwarded)
-}
-
-fn put_aside(left: &LeftSpool, group: &[Numbered], refused: &[(i64, DatabaseFault)]) -> Result<(), OutboxError> {
-    for (number, why) in refused {
-        if let Some(record) = group.iter().find(|(other, _)| other == number) {
-            left.put_aside(record, why)?;
-        }
-    }
-    Ok(())
 }
 
 /// Up to which number a writer's records are stored.

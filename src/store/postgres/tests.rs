@@ -9,6 +9,7 @@ use super::session::DatabaseSession;
 use super::test_pooler::TestPooler;
 use super::test_server::{Loss, Proxy, TestServer};
 use super::*;
+use crate::store::front::RETRY;
 use crate::store::memories::Purge;
 use crate::store::notes::{ChoiceNote, KeptTurnNote, TurnNote, digest};
 use crate::store::suite::records::{append, execution};
@@ -107,6 +108,12 @@ fn choice(tool: &str, adaptation: u8) -> ChoiceNote {
 
 fn call(session: &str, tool: &str, duration_ms: u64) -> Execution {
     Execution { session: Some(session.into()), ..execution(tool, None, duration_ms, None) }
+}
+
+/// So long, and so hard to compress, that no index takes it.
+fn unindexable() -> String {
+    let next = |number: &u64| Some(number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
+    std::iter::successors(Some(1), next).take(2000).map(|number| format!("{number:x}")).collect()
 }
 
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
@@ -314,14 +321,45 @@ fn what_no_database_stores_is_refused() {
     let store = site.start();
     let refused = append(&*store, vec![call("s", "a", 1), call("s", "a\0", 1)]);
     assert!(matches!(refused, Err(StoreError::Unstorable(_))), "{refused:?}");
-    // So long, and so hard to compress, that no index takes it.
-    let next = |number: &u64| Some(number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
-    let long: String = std::iter::successors(Some(1), next).take(2000).map(|number| format!("{number:x}")).collect();
-    let refused = append(&*store, vec![call("s", "a", 1), Execution { tool: long, ..call("s", "a", 1) }]);
+    let refused = append(&*store, vec![call("s", "a", 1), Execution { tool: unindexable(), ..call("s", "a", 1) }]);
     assert!(matches!(refused, Err(StoreError::Unstorable(_))), "{refused:?}");
     let draft = crate::store::suite::memories::draft("x", &serde_json::json!({"y": "\0"}));
     assert!(matches!(store.memories().add("t", draft, None), Err(StoreError::Unstorable(_))));
     assert_eq!(append(&*store, vec![call("s", "a", 1)]).unwrap().samples, [Some(1)]);
+}
+
+/// What the server refuses and cannot be put aside holds up what waits: the reason stands until it can be.
+#[test]
+fn a_spool_that_fails_is_told_until_it_works() {
+    let Some(mut server) = TestServer::start() else { return };
+    let directory = TempDir::new().unwrap();
+    let mut options = options(server.address("postgres", ""), &directory);
+    options.outbox.commit_within = Duration::from_secs(1);
+    let store = start(options);
+    append(&store, vec![call("s", "a", 1)]).unwrap();
+    server.kill();
+    let refused = Execution { tool: unindexable(), ..call("s", "a", 1) };
+    assert!(append(&store, vec![refused, call("s", "b", 1)]).unwrap().degraded.is_some());
+    // A disk that is full, or a directory that may not be written, would be in the way like this.
+    let aside = directory.path().join("spool.refused");
+    std::fs::create_dir(&aside).unwrap();
+    server.restart();
+    let told = || store.standings().unwrap().trouble.clone().unwrap_or_default();
+    let is_told = || told().contains("spool.refused");
+    wait_until("it is told", is_told);
+    // Tried again meanwhile, more than once.
+    let begun = Instant::now();
+    while begun.elapsed() < 3 * RETRY {
+        assert!(is_told(), "{}", told());
+        assert_eq!(store.trouble(), None, "records are taken");
+    }
+    assert!(append(&store, vec![call("s", "c", 1)]).unwrap().degraded.is_some());
+    std::fs::remove_dir(&aside).unwrap();
+    wait_until("all is sent", || store.standings().unwrap().waiting == 0);
+    wait_until("nothing is in the way", || told().is_empty());
+    assert_eq!(store.standings().unwrap().put_aside, 1);
+    assert_eq!(std::fs::read_to_string(&aside).unwrap().lines().count(), 1, "it was acknowledged, so it is somewhere");
+    assert_eq!(append(&store, vec![call("s", "b", 1)]).unwrap().samples, [Some(2)]);
 }
 
 /// What a daemon noted of what was purged at another is not written, until it has followed the purge and forgotten it.

@@ -15,6 +15,7 @@ use crate::store::postgres::migrations::{self, Migration};
 use crate::store::postgres::outbox::{OutboxError, behind_others};
 use crate::store::postgres::readers::unavailable;
 use crate::store::postgres::session::DatabaseSession;
+use crate::store::postgres::spool::SpoolError;
 use crate::store::postgres::{history, partitions};
 
 /// Records that are sent between two looks at what they teach, so that the last takes no longer than one.
@@ -83,13 +84,21 @@ impl PostgresSide {
                 (self.is_known, self.is_taking_up) = (true, false);
             }
             Err(error) => {
-                (self.is_taking_up, self.open_at) = (false, Instant::now() + RETRY);
+                self.open_at = Instant::now() + RETRY;
                 match error {
                     OutboxError::Database(fault) => self.fail(&fault),
-                    OutboxError::Spool(error) => self.shared.trouble.report(Some(error.to_string()), false),
+                    OutboxError::Spool(error) => self.spool_fails(&error),
                 }
             }
         }
+        self.say();
+    }
+
+    /// What waits cannot be seen to on this machine, such as what the server refuses and cannot be put aside: it is
+    /// tried again as if the server were away, so that the reason stands until it works.
+    pub(super) fn spool_fails(&mut self, error: &SpoolError) {
+        (self.is_taking_up, self.open_at) = (false, Instant::now() + RETRY);
+        self.outbox.is_troubled(&DatabaseFault::Spool(error.to_string()));
         self.say();
     }
 
