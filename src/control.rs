@@ -370,12 +370,13 @@ impl Control {
         let database = store.standings().and_then(|standings| {
             Some(database_trouble(standings.trouble.as_ref()?, standings.is_refusing, standings.waiting))
         });
+        let clock = store.standings().and_then(|standings| Some(standings.clock?.to_string()));
         let kept = |why: &String| format!("the configuration is the one of before, since the new one is faulty: {why}");
         let config = self.config_fault.lock().as_ref().map(kept);
         let llm = self.llm_fault.as_ref().map(|why| format!("no model is asked: {why}"));
         let tokens = self.tokens.trouble().map(Arc::unwrap_or_clone);
         let servers = Arc::unwrap_or_clone(self.upstreams.troubles());
-        stored.into_iter().chain(database).chain(config).chain(tokens).chain(llm).chain(servers).collect()
+        stored.into_iter().chain(database).chain(clock).chain(config).chain(tokens).chain(llm).chain(servers).collect()
     }
 
     /// How the daemon is.

@@ -6,6 +6,7 @@
 
 pub mod address;
 pub mod audit;
+mod clock_difference;
 pub mod daemon_id;
 mod daemon_states;
 pub mod fault;

@@ -113,7 +113,8 @@ impl DaemonStates {
                 waiting = excluded.waiting, spooled_bytes = excluded.spooled_bytes,
                 waiting_since = excluded.waiting_since, put_aside = excluded.put_aside, behind = excluded.behind,
                 followed_seconds = excluded.followed_seconds
-            WHERE NOT (state.has_ended AND state.incarnation = excluded.incarnation)";
+            WHERE NOT (state.has_ended AND state.incarnation = excluded.incarnation)
+            RETURNING clock_timestamp()";
         let figures = DaemonFigures::from(&self.standings());
         let (daemon, incarnation) = (self.learning.daemon.bytes(), self.incarnation.bytes());
         let version = env!("CARGO_PKG_VERSION");
@@ -132,7 +133,12 @@ impl DaemonStates {
             (&figures.behind.cast_signed() as _, Type::INT8),
             (&figures.followed.as_secs_f64() as _, Type::FLOAT8),
         ];
-        session.query(put, &values).await.map(drop)
+        let before = SystemTime::now();
+        let rows = session.query(put, &values).await?;
+        if let Some(row) = rows.first() {
+            self.standing.compare_clocks(before, row.get(0), SystemTime::now());
+        }
+        Ok(())
     }
 
     /// All of them. One whose version does not say how it is was heard of when it wrote last.

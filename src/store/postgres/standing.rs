@@ -1,11 +1,12 @@
 //! How a store on PostgreSQL stands, for whoever operates it.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
+use super::clock_difference::ClockDifference;
 use super::fault::DatabaseFault;
 use super::server_trouble::ServerTrouble;
 use super::told_trouble::{ToldTrouble, TroubleNews};
@@ -35,6 +36,8 @@ pub struct Standings {
     pub behind: u64,
     /// When there was nothing more of others to follow; nothing before the history is read.
     pub followed_at: Option<Instant>,
+    /// How far this machine's clock is from the server's, if that is too much.
+    pub clock: Option<ClockDifference>,
 }
 
 impl Standings {
@@ -72,6 +75,7 @@ pub(super) struct Standing {
     now: Arc<ArcSwap<Standings>>,
     troubles: Arc<Mutex<Troubles>>,
     setting: Arc<Mutex<Option<String>>>,
+    clock: Arc<Mutex<Option<ClockDifference>>>,
 }
 
 impl Standing {
@@ -113,7 +117,19 @@ impl Standing {
 
     pub(super) fn now(&self) -> Standings {
         let trouble = self.troubles.lock().first().map(|trouble| trouble.why.clone());
-        Standings { trouble, ..(**self.now.load()).clone() }
+        Standings { trouble, clock: *self.clock.lock(), ..(**self.now.load()).clone() }
+    }
+
+    /// The server said what its clock says, between two moments of this machine's.
+    pub(super) fn compare_clocks(&self, before: SystemTime, said: SystemTime, after: SystemTime) {
+        let mut clock = self.clock.lock();
+        let difference = ClockDifference::of(before, said, after, *clock);
+        match (*clock, difference) {
+            (None, Some(difference)) => tracing::warn!("{difference}"),
+            (Some(_), None) => tracing::info!("this machine's clock and the database server's agree again"),
+            _ => {}
+        }
+        *clock = difference;
     }
 
     /// Why the writer cannot use the server, if so.

@@ -362,6 +362,33 @@ fn a_spool_that_fails_is_told_until_it_works() {
     assert_eq!(append(&store, vec![call("s", "b", 1)]).unwrap().samples, [Some(2)]);
 }
 
+/// What the server's clock says is what counts for memories, and a daemon tells that its own says something else.
+#[test]
+fn a_clock_that_is_ahead_moves_no_memory() {
+    let Some(server) = TestServer::start() else { return };
+    run(
+        &server,
+        "CREATE SCHEMA slow; ALTER ROLE postgres SET search_path = slow, pg_catalog;
+         CREATE FUNCTION slow.clock_timestamp() RETURNS timestamptz LANGUAGE sql
+             AS 'SELECT pg_catalog.clock_timestamp() - interval ''1 hour'''",
+    );
+    let directory = TempDir::new().unwrap();
+    let store = start(options(server.address("postgres", ""), &directory));
+    let added = [(); 2].map(|()| {
+        let draft = crate::store::suite::memories::draft("tea", &serde_json::json!({}));
+        let before = crate::store::clock::now();
+        let added = store.memories().add("default", draft, None).unwrap().durable_blocking().unwrap();
+        let (from, to) = (before.as_micros() as i64, crate::store::clock::now().as_micros() as i64);
+        let hour = 3_600_000_000;
+        let created = added.memory.created_us;
+        assert!((from - hour..=to - hour).contains(&created), "{created} in {from}..{to}");
+        created
+    });
+    assert!(added[0] < added[1]);
+    let told = || store.standings().unwrap().clock.map(|clock| clock.to_string()).unwrap_or_default();
+    wait_until("it is told", || told().contains("ahead of the database server's"));
+}
+
 /// What a daemon noted of what was purged at another is not written, until it has followed the purge and forgotten it.
 #[test]
 fn what_was_purged_at_another_daemon_is_not_noted_again() {

@@ -94,7 +94,8 @@ pub(in crate::store::postgres) struct TenantWriter<'s> {
 }
 
 impl<'s> TenantWriter<'s> {
-    /// Waits for those who write this tenant's memories.
+    /// Waits for those who write this tenant's memories. What is written bears the time of the server's clock: what
+    /// comes later is never before it, so one daemon whose clock is ahead would move the time of all.
     pub(in crate::store::postgres) async fn begin(
         session: &'s DatabaseSession,
         tenant: &'s str,
@@ -102,9 +103,12 @@ impl<'s> TenantWriter<'s> {
         let of_tenant = [(&tenant as _, Type::TEXT)];
         let make = "INSERT INTO almanac.memory_tenants (tenant) VALUES ($1) ON CONFLICT DO NOTHING";
         session.query(make, &of_tenant).await?;
-        let lock = "SELECT last, stamp FROM almanac.memory_tenants WHERE tenant = $1 FOR UPDATE";
+        let lock = "WITH locked AS MATERIALIZED (
+                SELECT last, stamp FROM almanac.memory_tenants WHERE tenant = $1 FOR UPDATE
+            )
+            SELECT last, stamp, (extract(epoch FROM clock_timestamp()) * 1000000)::int8 FROM locked";
         let row = session.query_one(lock, &of_tenant).await?;
-        let mut clock = Clock::default();
+        let mut clock = Clock::by(row.get(2));
         clock.pass(row.get(1));
         Ok(Self { session, tenant, last: row.get(0), clock })
     }
