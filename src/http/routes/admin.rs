@@ -90,6 +90,7 @@ pub(super) fn metrics(context: &Context, request: &mut Request) -> Result<Answer
             is_reachable: standings.trouble.is_none(),
             waiting: standings.waiting,
             spooled_bytes: standings.spooled_bytes,
+            spool_max: standings.spool_max,
             oldest: standings.oldest_age(),
             put_aside: standings.put_aside,
             reconnects: standings.reconnects,

@@ -426,6 +426,7 @@ impl Outbox {
             is_refusing: self.settings.when_unreachable == WhenUnreachable::Refuse,
             waiting: self.waiting(),
             spooled_bytes: self.spool.bytes(),
+            spool_max: self.settings.spool_max,
             since: left.map(|_| self.opened).or(self.since),
             waited_before: left.unwrap_or_default(),
             sent: self.sent,

@@ -22,6 +22,8 @@ pub struct Standings {
     pub waiting: usize,
     /// Bytes of them.
     pub spooled_bytes: u64,
+    /// Bytes that may wait.
+    pub spool_max: u64,
     /// Since when some wait, as far as this start saw it.
     pub since: Option<Instant>,
     /// How long the oldest had waited by then.

@@ -12,6 +12,7 @@ pub struct DatabaseMetrics {
     reachable: IntGauge,
     waiting: IntGauge,
     spooled_bytes: IntGauge,
+    spool_max: IntGauge,
     oldest: Gauge,
     put_aside: IntCounter,
     reconnects: IntCounter,
@@ -28,6 +29,8 @@ pub struct DatabaseFigures {
     pub waiting: usize,
     /// Bytes of them.
     pub spooled_bytes: u64,
+    /// Bytes that may wait.
+    pub spool_max: u64,
     /// How long the oldest has waited.
     pub oldest: Duration,
     /// Records put aside since the start.
@@ -49,6 +52,10 @@ impl DatabaseMetrics {
             )?,
             waiting: made.gauge("almanac_spool_records", "Records that only this machine has, not the database.")?,
             spooled_bytes: made.gauge("almanac_spool_bytes", "Bytes of records that only this machine has.")?,
+            spool_max: made.gauge(
+                "almanac_spool_max_bytes",
+                "Bytes of records that may wait on this machine (store.spool_max); beyond them records are refused.",
+            )?,
             oldest: made.register(Gauge::new(
                 "almanac_spool_oldest_seconds",
                 "How long the oldest record of the spool has waited.",
@@ -79,6 +86,7 @@ impl DatabaseMetrics {
         self.reachable.set(figures.is_reachable.into());
         self.waiting.set(figures.waiting as i64);
         self.spooled_bytes.set(figures.spooled_bytes.cast_signed());
+        self.spool_max.set(i64::try_from(figures.spool_max).unwrap_or(i64::MAX));
         self.oldest.set(figures.oldest.as_secs_f64());
         self.behind.set(figures.behind.cast_signed());
         self.followed.set(figures.followed.as_secs_f64());
