@@ -226,6 +226,31 @@ fn a_server_that_is_away_at_the_start_is_waited_for() {
 }
 
 #[test]
+fn memories_are_taken_before_all_that_waits_is_sent() {
+    let Some(mut server) = TestServer::start() else { return };
+    let directory = TempDir::new().unwrap();
+    let mut options = options(server.address("postgres", ""), &directory);
+    options.outbox.commit_within = Duration::from_millis(200);
+    drop(start(options.clone()));
+    server.kill();
+    let store = start(options);
+    for _ in 0..15 {
+        append(&store, vec![execution("a", None, 1, None); 4000]).unwrap();
+    }
+    server.restart();
+    wait_until("a memory is taken", || {
+        let draft = crate::store::suite::memories::draft("x", &serde_json::json!({}));
+        store.memories().add("default", draft, None).unwrap().durable_blocking().is_ok()
+    });
+    let waiting = store.standings().unwrap().waiting;
+    assert!(waiting > 0, "only when all was sent");
+    wait_until("all is sent", || store.standings().unwrap().waiting == 0);
+    wait_until("its history is there", || store.unreadable().is_none());
+    store.replay(ReplayLimits::default()).unwrap();
+    assert_eq!(append(&store, vec![execution("a", None, 1, None)]).unwrap().samples, [Some(60_001)]);
+}
+
+#[test]
 fn who_does_not_spool_is_in_trouble_without_the_server() {
     let Some(mut server) = TestServer::start() else { return };
     let directory = TempDir::new().unwrap();

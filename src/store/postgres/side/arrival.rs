@@ -77,11 +77,8 @@ impl PostgresSide {
             Ok(true) => {
                 // What was sent made room.
                 self.outbox.prove();
-                if !self.is_known {
-                    self.retain();
-                    tracing::info!(daemon = %self.learning.daemon.to_hex(), "the database is open");
-                }
-                (self.is_known, self.is_taking_up) = (true, false);
+                self.is_open();
+                self.is_taking_up = false;
             }
             Err(error) => {
                 self.open_at = Instant::now() + RETRY;
@@ -92,6 +89,15 @@ impl PostgresSide {
             }
         }
         self.say();
+    }
+
+    /// The database is one that fits, and all that it had is read.
+    fn is_open(&mut self) {
+        if !self.is_known {
+            self.is_known = true;
+            self.retain();
+            tracing::info!(daemon = %self.learning.daemon.to_hex(), "the database is open");
+        }
     }
 
     /// What waits cannot be seen to on this machine, such as what the server refuses and cannot be put aside: it is
@@ -112,7 +118,12 @@ impl PostgresSide {
             return Ok(false);
         }
         if !self.is_known {
+            let is_late = self.shared.awaits_history();
             self.read_history().await?;
+            if is_late {
+                // From here on it is as for a daemon whose server comes back, though much of this start may wait.
+                self.is_open();
+            }
         }
         let sent = self.outbox.forward(PATIENCE, budget).await?;
         self.sent_unlearnt += sent.records;
