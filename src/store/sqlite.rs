@@ -466,6 +466,14 @@ mod tests {
             append(&store, batch()).unwrap();
             assert_eq!((store.trouble().as_ref(), store.takes_records()), (Some(&told), true));
         }
+        // What else is wrong stands before it.
+        let away = options.path.with_extension("away");
+        fs::rename(&options.path, &away).unwrap();
+        while append(&store, vec![execution("a", None, 1, None)]).is_ok() {
+            assert!(std::time::Instant::now() < deadline, "a database that was moved away is written to");
+        }
+        assert!(store.trouble().unwrap().contains("removed or replaced"), "{:?}", store.trouble());
+        fs::rename(&away, &options.path).unwrap();
         // There is room again, and nobody comes.
         let other = Connection::open(&options.path).unwrap();
         other.busy_timeout(Duration::from_secs(30)).unwrap();

@@ -224,7 +224,10 @@ impl Metrics {
                 &RELOAD_BUCKETS,
             )?,
             store_queue: made.gauge("almanac_store_queue_depth", "Batches that wait to be written.")?,
-            store_usable: made.gauge("almanac_store_usable", "1 if the database can be written, or the spool before it; if 0, records are refused, or wait in the journal.")?,
+            store_usable: made.gauge(
+                "almanac_store_usable",
+                "1 if all can be stored; if 0, records are refused, or wait in the journal.",
+            )?,
             database: DatabaseMetrics::new(&made)?,
             memory: MemoryMetrics::new(&made)?,
             llm: LlmMetrics::new(&made)?,
