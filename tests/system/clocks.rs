@@ -5,8 +5,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use crate::daemon::{Daemon, Site, ask};
+use crate::daemon::{Daemon, Site, ask, wait_until};
+use crate::database::DatabaseServer;
 use crate::fixtures::compile;
+use crate::memory::{self, message};
 
 pub const DAY_S: i64 = 24 * 60 * 60;
 
@@ -61,4 +63,27 @@ fn a_daemon_that_is_behind_takes_what_is_stamped_rightly() {
     let in_other_units = json!({"tool_name": "a", "duration_ms": 4000, "timestamp": now * 1000});
     let refused = behind.post("/v1/executions", &in_other_units.to_string());
     assert_eq!((refused.status, refused.code()), (422, "future-timestamp".to_owned()));
+}
+
+#[test]
+fn a_clock_that_is_not_the_database_s_is_told_and_moves_no_memory() {
+    let Some(server) = DatabaseServer::start() else { return };
+    let sites = [Site::new(), Site::new()];
+    let start_at = |place: usize, ahead_s: i64| {
+        let mut command = sites[place].command();
+        command.env("LD_PRELOAD", preload(&sites[place])).env("CLOCK_AHEAD_S", ahead_s.to_string());
+        command.env("ALMANAC_DATABASE_URL", server.url("postgres"));
+        Daemon::start(command, sites[place].path("state/admin.sock"))
+    };
+    let [ahead, right] = [start_at(0, DAY_S), start_at(1, 0)];
+    let troubles = |daemon: &Daemon| daemon.admin("GET", "/-/status", b"").json()["troubles"].to_string();
+    ahead.log.wait_for("ahead of the database server's");
+    wait_until("it is told", || troubles(&ahead).contains("ahead of the database server's; have NTP set both"));
+    assert!(!troubles(&right).contains("database server's"), "{}", troubles(&right));
+    let [first, second] =
+        [(&ahead, 0), (&right, 1)].map(|(daemon, place)| memory::add(daemon, "messages", &message("m", "th", place)));
+    let created = |memory: &Value| memory["createdAt"].as_str().unwrap().to_owned();
+    let soon = SystemTime::now() + std::time::Duration::from_secs(60);
+    let soon = humantime::format_rfc3339_millis(soon).to_string();
+    assert!(created(&first) < created(&second) && created(&second) < soon, "{first} {second}");
 }
