@@ -203,8 +203,6 @@ pub fn run(overrides: &Overrides, daemon_overrides: &DaemonOverrides) -> Result<
     if !replay(&engine) {
         readiness.lost(Need::History);
     }
-    beside("selection", &engine, prepare_selection)?;
-    beside("searches", &engine, prepare_searches)?;
     let llm = start_llm(&config, &metrics);
     let control = Arc::new(Control::new(Parts {
         reconfigure: said.reconfigure(overrides.clone(), daemon_overrides.clone(), door_settings),
@@ -406,6 +404,9 @@ async fn serve(
     control.readiness().met(Need::Listeners);
     let mcp_path = mcp.as_ref().map(ToString::to_string).unwrap_or_default();
     Listening { http: &addresses, admin: &admin.to_string(), mcp: &mcp_path }.emit();
+    // What few answers need takes no processor from the start.
+    beside("selection", control.engine(), prepare_selection)?;
+    beside("searches", control.engine(), prepare_searches)?;
     if control.readiness().missing().contains(&Need::History) {
         // It comes to its end with the store's trouble, or is dropped with the runtime.
         tokio::spawn(await_history(Arc::clone(control)));
