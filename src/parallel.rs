@@ -28,7 +28,9 @@ fn map_on<T: Sync, R: Send>(workers: usize, things: &[T], work: impl Fn(&T) -> R
         }
     };
     let mut made = thread::scope(|scope| {
-        let others: Vec<_> = (1..workers).map(|_| scope.spawn(share)).collect();
+        // Where no thread can be made, the others do its share.
+        let start = |_| thread::Builder::new().spawn_scoped(scope, share).ok();
+        let others: Vec<_> = (1..workers).filter_map(start).collect();
         let mut made = share();
         for other in others {
             made.extend(other.join().unwrap_or_else(|panicked| panic::resume_unwind(panicked)));
