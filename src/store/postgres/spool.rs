@@ -6,7 +6,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -16,6 +16,7 @@ use super::fault::DatabaseFault;
 use super::group::{Incarnation, Numbered};
 use crate::store::Durability;
 use crate::store::journal::{self, Journal, JournalContent, JournalDamage, JournalError};
+use crate::strict::replacement::sync_directory_of;
 use crate::timing::Execution;
 
 /// How the files are called.
@@ -263,7 +264,8 @@ impl LeftSpool {
             read => read.map_err(|source| failed(&path, source))?,
         };
         let begin = format!("{{\"incarnation\":\"{}\",\"number\":{},", self.writer.to_hex(), record.0);
-        if lines.lines().any(|line| line.starts_with(&begin)) {
+        // A line without its end was cut off by a loss of power, and is no record.
+        if lines.split_inclusive('\n').any(|line| line.starts_with(&begin) && line.ends_with('\n')) {
             return Ok(false);
         }
         put_aside(directory, self.writer, record, why).map(|()| true)
@@ -335,10 +337,16 @@ fn put_aside(directory: &Path, writer: Incarnation, record: &Numbered, why: &Dat
     let line =
         RefusedRecord { incarnation: writer.to_hex(), number: record.0, reason: why.to_string(), record: &record.1 };
     let append = || {
-        let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path)?;
+        let mut file = OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(&path)?;
         let end = file.metadata()?.len();
-        let line = format!("{}\n", serde_json::to_string(&line)?);
-        let written = file.write_all(line.as_bytes()).and_then(|()| file.sync_data());
+        let mut last = *b"\n";
+        file.read_exact_at(&mut last[..end.min(1) as usize], end.saturating_sub(1))?;
+        let break_off = if last == *b"\n" { "" } else { "\n" };
+        let line = format!("{break_off}{}\n", serde_json::to_string(&line)?);
+        let mut written = file.write_all(line.as_bytes()).and_then(|()| file.sync_data());
+        if written.is_ok() && end == 0 {
+            written = sync_directory_of(&path);
+        }
         if written.is_err() {
             // Part of a line would be taken for the record, and spoil the next.
             let _ = file.set_len(end);
@@ -561,5 +569,23 @@ mod tests {
         assert_eq!(lines.len(), 2);
         assert_eq!((&lines[1]["number"], &lines[1]["record"]["tool"]), (&4.into(), &"a".into()));
         assert_eq!(lines[0]["reason"], "the server refuses a record: no");
+    }
+
+    #[test]
+    fn a_line_that_was_cut_off_is_no_record() {
+        let directory = TempDir::new().unwrap();
+        let (mut spool, _) = Spool::open(directory.path(), u64::MAX).unwrap();
+        spool.put(vec![record("a")]).unwrap();
+        let [left] = <[LeftSpool; 1]>::try_from(left_in(directory.path()).unwrap()).unwrap();
+        let put = || left.put_aside(&left.records[0], &DatabaseFault::Record("no".into())).unwrap();
+        let (path, read) =
+            (directory.path().join(REFUSED), || fs::read_to_string(directory.path().join(REFUSED)).unwrap());
+        assert!(put());
+        let whole = read();
+        let torn = &whole[..whole.len() - 5];
+        fs::write(&path, torn).unwrap();
+        assert!(put());
+        assert_eq!(read(), format!("{torn}\n{whole}"));
+        assert!(!put(), "once is enough");
     }
 }
