@@ -312,7 +312,8 @@ impl<D: DatabaseSide> Front<D> {
                 *late_history = awaited;
                 Err(StoreError::Unavailable(trouble.unwrap_or_default()))
             }
-            LateHistory::Unneeded => match trouble {
+            // Where only the journal takes records, the database can still be read.
+            LateHistory::Unneeded => match trouble.filter(|_| !self.shared.trouble.takes_records()) {
                 Some(trouble) => Err(StoreError::Unavailable(trouble)),
                 None => read(),
             },

@@ -181,6 +181,10 @@ impl Store for Sqlite {
     fn takes_records(&self) -> bool {
         self.front.takes_records()
     }
+
+    fn unreadable(&self) -> Option<String> {
+        self.trouble().filter(|_| !self.takes_records())
+    }
 }
 
 /// Takes from others what an older version, or a copy, gave them. Who may not do so is told by what is opened next.
@@ -466,6 +470,8 @@ mod tests {
             append(&store, batch()).unwrap();
             assert_eq!((store.trouble().as_ref(), store.takes_records()), (Some(&told), true));
         }
+        assert!(!store.replay(ReplayLimits::default()).unwrap().executions.is_empty(), "what there is can be read");
+        assert_eq!(store.unreadable(), None);
         // What else is wrong stands before it.
         let away = options.path.with_extension("away");
         fs::rename(&options.path, &away).unwrap();
@@ -474,10 +480,24 @@ mod tests {
         }
         assert!(store.trouble().unwrap().contains("removed or replaced"), "{:?}", store.trouble());
         fs::rename(&away, &options.path).unwrap();
-        // There is room again, and nobody comes.
-        let other = Connection::open(&options.path).unwrap();
-        other.busy_timeout(Duration::from_secs(30)).unwrap();
-        other.execute("DELETE FROM executions", []).unwrap();
+        let make_room = || {
+            let other = Connection::open(&options.path).unwrap();
+            other.busy_timeout(Duration::from_secs(30)).unwrap();
+            other.execute("DELETE FROM executions", []).unwrap();
+        };
+        // There is room again, and records come without a pause.
+        make_room();
+        while store.trouble().is_some() {
+            append(&store, vec![execution("a", None, 1, None)]).unwrap();
+            assert!(std::time::Instant::now() < deadline, "{:?}", store.trouble());
+        }
+        assert!(store.takes_records());
+        // Or nobody comes.
+        while store.trouble().is_none() {
+            append(&store, batch()).unwrap();
+            assert!(std::time::Instant::now() < deadline, "the limit is never met again");
+        }
+        make_room();
         wait(false);
         assert!(store.takes_records());
     }
@@ -490,7 +510,10 @@ mod tests {
             .unwrap();
         let store = start(Options::file(&path));
         let trouble = store.trouble().unwrap();
-        assert!(trouble.contains("not a database; it is damaged; restore a backup"), "{trouble}");
+        assert!(
+            trouble.contains("not a database; it is damaged; stop the daemon, and put a backup in its place"),
+            "{trouble}"
+        );
         assert!(matches!(append(&store, vec![execution("a", None, 1, None)]), Err(StoreError::Unavailable(_))));
         assert!(store.replay(ReplayLimits::default()).is_err());
         fs::remove_file(&path).unwrap();

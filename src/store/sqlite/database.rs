@@ -78,8 +78,8 @@ fn hint_of(error: &rusqlite::Error) -> &'static str {
         }
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => "another program holds it",
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-            "it is damaged; restore a backup (`almanacd backup --help` says how), or move it away with its `-wal` \
-             and `-shm`, and a new one is made"
+            "it is damaged; stop the daemon, and put a backup in its place, or move it away with its `-wal` and \
+             `-shm`: a new one is made"
         }
         _ => "",
     }

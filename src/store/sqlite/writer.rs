@@ -72,6 +72,8 @@ pub(super) struct SqliteSide {
     database: Option<Database>,
     clock: Clock,
     tried: Instant,
+    /// When the journal was last applied amid records.
+    applied: Instant,
     /// Why the open database cannot be written. Records that only the journal takes are no sign that it can be again.
     unwritable: Option<String>,
     /// When the files were seen to be where they were.
@@ -131,7 +133,11 @@ impl DatabaseSide for SqliteSide {
     }
 
     fn settle(&mut self) {
-        if self.database.as_ref().is_some_and(|database| database.is_far_behind() && !database.is_stuck()) {
+        let Some(database) = &self.database else { return };
+        // Records that come all the time leave no rest in which it would be tried.
+        let is_due = if database.is_stuck() { self.applied.elapsed() >= RETRY } else { database.is_far_behind() };
+        if is_due {
+            self.applied = Instant::now();
             self.attempt(|database| Ok(database.apply_journal()?));
         }
     }
@@ -165,6 +171,7 @@ impl SqliteSide {
             database: None,
             clock: Clock::default(),
             tried: now,
+            applied: now,
             unwritable: None,
             looked: None,
             prune_at,
