@@ -146,12 +146,7 @@ impl<'i> Ranking<'i> {
 
     /// Lowers tools that say themselves that they are not for this.
     fn exclude(&mut self, message: &Message) {
-        if !self
-            .index
-            .scenes
-            .iter()
-            .any(|scenes| scenes.as_ref().is_some_and(|scenes| !scenes.cases.not_for.is_empty()))
-        {
+        if self.index.scenes.iter().flatten().all(|scenes| scenes.cases.not_for.is_empty()) {
             return;
         }
         self.sort(LOOKED_AT);
