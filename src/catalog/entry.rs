@@ -25,6 +25,8 @@ pub struct Entry {
     summary: u32,
     /// The document's hint of a typical duration, in ms; 0 without one.
     hint_ms: u32,
+    /// Whether it names a tool in high conflict, which few do and each suggestion asks of many.
+    has_high_conflicts: bool,
     facets: Box<str>,
     /// Its complements, read from the body when first asked for.
     complements: OnceLock<Box<[Complement]>>,
@@ -138,6 +140,7 @@ impl Entry {
             digest,
             summary: summary as u32,
             hint_ms: document.timing.as_ref().map_or(0, |hint| hint.estimated_duration_ms as u32),
+            has_high_conflicts: document.conflicts.iter().any(|conflict| conflict.severity() == ConflictSeverity::High),
             facets: facets(document).into(),
             complements: OnceLock::new(),
             rendered: Bytes::from(rendered.into_boxed_slice()),
@@ -176,6 +179,11 @@ impl Entry {
     /// How long the document says that a call takes, in ms.
     pub fn hint_ms(&self) -> Option<u64> {
         (self.hint_ms > 0).then(|| self.hint_ms.into())
+    }
+
+    /// Does it name a tool that it is in high conflict with?
+    pub(super) fn has_high_conflicts(&self) -> bool {
+        self.has_high_conflicts
     }
 
     pub fn category(&self) -> String {

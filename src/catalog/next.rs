@@ -53,18 +53,31 @@ pub fn led_to(catalog: &Catalog, tool: &str) -> Vec<(String, String)> {
     after
 }
 
+/// Tools that others may be in high conflict with, prepared to be asked about many.
+#[derive(Debug)]
+pub struct Clashes<'c>(Vec<&'c Entry>);
+
+impl<'c> Clashes<'c> {
+    /// With these tools; what is not in the catalog is in conflict with nothing.
+    pub fn with<'t>(catalog: &'c Catalog, tools: impl IntoIterator<Item = &'t str>) -> Self {
+        Self(tools.into_iter().filter_map(|tool| catalog.get(tool)).map(|entry| &**entry).collect())
+    }
+
+    /// Is this tool in high conflict with any of them, whichever document says so?
+    pub fn any(&self, tool: &Entry) -> bool {
+        self.0.iter().any(|other| clash(tool, other))
+    }
+}
+
 /// Is one of the two in high conflict with the other, whichever document says so?
-pub fn clash(catalog: &Catalog, a: &str, b: &str) -> bool {
-    let (Some(a), Some(b)) = (catalog.get(a), catalog.get(b)) else { return false };
-    a.name() != b.name() && (declares(a, b) || declares(b, a))
+pub fn clash(a: &Entry, b: &Entry) -> bool {
+    (a.has_high_conflicts() || b.has_high_conflicts()) && a.name() != b.name() && (declares(a, b) || declares(b, a))
 }
 
 fn declares(entry: &Entry, other: &Entry) -> bool {
-    let mut conflicts = entry.values(Facet::HighConflict).peekable();
-    // Most declare none.
-    conflicts.peek().is_some() && {
+    entry.has_high_conflicts() && {
         let names = names_of(other);
-        conflicts.any(|target| names.contains(&target))
+        entry.values(Facet::HighConflict).any(|target| names.contains(&target))
     }
 }
 
@@ -132,14 +145,14 @@ mod tests {
             &format!("name: d\n{server}"),
             "name: e\nbackend: mcp:s",
         ]);
+        let any = |tools: [&str; 2], tool: &str| Clashes::with(&catalog, tools).any(catalog.get(tool).unwrap());
         let check = |a: &str, b: &str, expected: bool| {
-            assert_eq!(clash(&catalog, a, b), expected, "{a} and {b}");
-            assert_eq!(clash(&catalog, b, a), expected, "{b} and {a}");
+            assert_eq!(any(["gone", a], b), expected, "{a} and {b}");
+            assert_eq!(any([b, "c"], a), expected, "{b} and {a}");
         };
         check("a", "b", true);
         check("b", "c", false);
         check("d", "e", true);
-        check("a", "gone", false);
         check("e", "e", false);
     }
 }

@@ -5,7 +5,7 @@ use std::slice;
 
 use super::proposer::{Degraded, RuleAnswers};
 use super::{Engine, Generation};
-use crate::catalog::next;
+use crate::catalog::next::{self, Clashes};
 use crate::engine::learner::Learnt;
 use crate::plugin_host::Ask;
 use crate::store::notes::Notepad;
@@ -108,8 +108,8 @@ impl Engine {
         };
         let used: BTreeSet<&str> = history.iter().rev().take(HISTORY).map(String::as_str).collect();
         let catalog = generation.catalog();
-        let is_valid =
-            |tool: &str| catalog.get(tool).is_some() && !used.iter().any(|call| next::clash(catalog, tool, call));
+        let clashes = Clashes::with(catalog, used);
+        let is_valid = |tool: &str| catalog.get(tool).is_some_and(|entry| !clashes.any(entry));
         let mut suggested = blend::blend(&known, is_valid);
         if suggested.len() < MIN_SUGGESTIONS {
             let others = others(generation, &ask.tool);

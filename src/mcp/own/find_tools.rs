@@ -256,9 +256,7 @@ impl Describe<'_> {
         let asked = Asked { tool: bare.name.clone(), ..Asked::default() };
         let estimate = self.engine.estimate(self.generation, &self.engine.learnt(), &asked);
         let [_, half, most, _] = estimate.forecast.quantiles().whole_ms();
-        let clash = |other: &&&Arc<Entry>| {
-            other.name() != entry.name() && next::clash(self.generation.catalog(), other.name(), entry.name())
-        };
+        let clash = |other: &&&Arc<Entry>| next::clash(other, entry);
         Described {
             description: Some(shortened(&document.description)),
             input_schema: document.input_schema.filter(|_| detail == Detail::Schema),
