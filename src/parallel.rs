@@ -9,8 +9,17 @@ const WORTH_A_THREAD: usize = 8;
 
 /// What `work` makes of each thing, in their order. A panic of its is the caller's.
 pub(crate) fn map<T: Sync, R: Send>(things: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let processors = thread::available_parallelism().map_or(1, NonZero::get);
-    map_on(processors.min(things.len() / WORTH_A_THREAD + 1), things, work)
+    map_on(processors().min(things.len() / WORTH_A_THREAD + 1), things, work)
+}
+
+/// The same of a few things, each of which is worth a thread: one to a thread.
+pub(crate) fn map_each<T: Sync, R: Send>(things: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    map_on(things.len().max(1), things, work)
+}
+
+/// How many there are, at least one.
+pub(crate) fn processors() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
 }
 
 fn map_on<T: Sync, R: Send>(workers: usize, things: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
@@ -53,7 +62,9 @@ mod tests {
             let work = |thing: &u32| u64::from(*thing) + 1;
             let expected: Vec<u64> = things.iter().map(work).collect();
             prop_assert_eq!(map_on(workers, &things, work), expected.clone());
-            prop_assert_eq!(map(&things, work), expected);
+            prop_assert_eq!(map(&things, work), expected.clone());
+            let few = things.len().min(5);
+            prop_assert_eq!(&map_each(&things[..few], work), &expected[..few]);
         }
     }
 

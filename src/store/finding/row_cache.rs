@@ -73,7 +73,7 @@ pub(in crate::store) struct RowCache {
     /// Where each message of a thread stands that is not deleted, found by the hash of its thread and position.
     places: HashTable<u32>,
     /// How many rows of a kind, deleted or not, there are, and how long they are together.
-    sums: HashMap<(u8, u8), (usize, u64)>,
+    sums: Vec<((u8, u8), Sums)>,
     /// The latest write that is in it.
     pub(in crate::store) stamp: i64,
 }
@@ -191,7 +191,13 @@ impl RowCache {
     /// Takes a row into account, or out of it.
     fn count(&mut self, index: usize, is_in: bool) {
         let CachedRow { thread, position, length, kind, deleted, .. } = self.rows[index];
-        let sums = self.sums.entry((kind, deleted)).or_default();
+        // There are a dozen of them at most.
+        let known = self.sums.iter().position(|(of, _)| *of == (kind, deleted));
+        let place = known.unwrap_or_else(|| {
+            self.sums.push(((kind, deleted), (0, 0)));
+            self.sums.len() - 1
+        });
+        let sums = &mut self.sums[place].1;
         if is_in {
             *sums = (sums.0 + 1, sums.1 + u64::from(length));
         } else {

@@ -23,6 +23,7 @@ pub(super) const STEPS: &[&str] = &[
     include_str!("migrations/memory_counts.sql"),
     include_str!("migrations/memory_key_order.sql"),
     include_str!("migrations/purge_order.sql"),
+    include_str!("migrations/gone_rows.sql"),
 ];
 
 /// The schema cannot be brought up to date.

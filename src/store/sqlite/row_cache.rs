@@ -1,7 +1,11 @@
 //! How SQLite fills the cache of rows, and what it writes for it.
 
-use rusqlite::{Connection, Row, params};
+use std::path::Path;
+use std::time::Duration;
 
+use rusqlite::{Connection, OpenFlags, Params, Row, params};
+
+use crate::parallel;
 use crate::store::finding::row_cache::{CachedRow, GONE, RowCache, RowCaches};
 use crate::text::embedding::{Packed, Quantized};
 
@@ -35,26 +39,78 @@ fn catch_up(connection: &Connection, tenant: i64, stamp: i64, cache: &mut RowCac
         return Ok(());
     }
     if cache.rows().is_empty() {
-        cache.reserve(count(connection, tenant)?);
-    }
-    // A new cache is read in the order of the rows, which is that of the cache; of a large tenant without an index,
-    // since most rows are its own.
-    let (of, order) = if !cache.rows().is_empty() {
-        ("INDEXED BY memory_rows_by_stamp", "stamp")
-    } else if is_large(connection, tenant)? {
-        ("NOT INDEXED", "seq")
+        fill(connection, tenant, cache)?;
     } else {
-        ("INDEXED BY memory_rows_by_tenant", "seq")
-    };
-    let mut select = connection.prepare_cached(&format!(
-        "SELECT seq, created_us, thread, position, length, kind, deleted, vector FROM memory_rows {of}
-         WHERE stamp > ?1 AND tenant = ?2 ORDER BY {order}"
-    ))?;
-    let mut rows = select.query(params![cache.stamp, tenant])?;
-    while let Some(row) = rows.next()? {
-        cache.put(cached(row)?);
+        let sql = format!("{COLUMNS} INDEXED BY memory_rows_by_stamp WHERE stamp > ?1 AND tenant = ?2 ORDER BY stamp");
+        let known = cache.stamp;
+        read(connection, &sql, params![known, tenant], |row| cache.put(row))?;
     }
     cache.stamp = stamp;
+    Ok(())
+}
+
+const COLUMNS: &str = "SELECT seq, created_us, thread, position, length, kind, deleted, vector FROM memory_rows";
+
+/// Reads all of a tenant, in the order of the rows, which is that of the cache.
+fn fill(connection: &Connection, tenant: i64, cache: &mut RowCache) -> rusqlite::Result<()> {
+    cache.reserve(count(connection, tenant)?);
+    match connection.path().filter(|path| !path.is_empty()) {
+        Some(path) if is_large(connection, tenant)? => fill_together(connection, Path::new(path), tenant, PIECE, cache),
+        _ => {
+            let sql = format!("{COLUMNS} INDEXED BY memory_rows_by_tenant WHERE tenant = ?1 ORDER BY seq");
+            read(connection, &sql, [tenant], |row| cache.put(row))
+        }
+    }
+}
+
+/// Numbers of rows that are read at once; some six megabytes.
+const PIECE: i64 = 65_536;
+
+/// Reads a large tenant on all processors, without an index, since most rows are its own.
+///
+/// Others read a later state of the database than `connection` does. What they see that is newer is read again by
+/// whoever asks next, since it has a later stamp.
+fn fill_together(
+    connection: &Connection,
+    path: &Path,
+    tenant: i64,
+    piece: i64,
+    cache: &mut RowCache,
+) -> rusqlite::Result<()> {
+    let (first, last): (i64, i64) = connection.query_row(
+        "SELECT (SELECT min(seq) FROM memory_rows), (SELECT max(seq) FROM memory_rows)",
+        [],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    let sql = format!("{COLUMNS} NOT INDEXED WHERE seq BETWEEN ?1 AND ?2 AND tenant = ?3 ORDER BY seq");
+    let read_piece = |&from: &i64| -> rusqlite::Result<Vec<CachedRow>> {
+        let connection =
+            Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+        connection.busy_timeout(Duration::from_secs(1))?;
+        let mut rows = Vec::with_capacity(piece as usize);
+        read(&connection, &sql, params![from, from + piece - 1, tenant], |row| rows.push(row))?;
+        Ok(rows)
+    };
+    let pieces: Vec<i64> = (first..=last).step_by(piece as usize).collect();
+    for together in pieces.chunks(parallel::processors()) {
+        for rows in parallel::map_each(together, read_piece) {
+            rows?.into_iter().for_each(|row| cache.put(row));
+        }
+    }
+    Ok(())
+}
+
+fn read(
+    connection: &Connection,
+    sql: &str,
+    parameters: impl Params,
+    mut put: impl FnMut(CachedRow),
+) -> rusqlite::Result<()> {
+    let mut select = connection.prepare_cached(sql)?;
+    let mut rows = select.query(parameters)?;
+    while let Some(row) = rows.next()? {
+        put(cached(row)?);
+    }
     Ok(())
 }
 
@@ -163,7 +219,8 @@ pub(super) fn leave(connection: &Connection, seq: i64, stamp: i64) -> rusqlite::
 
 /// Takes away the numbers that [`leave`] left, before anybody reads.
 pub(super) fn sweep(connection: &Connection) -> rusqlite::Result<()> {
-    connection.execute("DELETE FROM memory_rows WHERE deleted = ?1", [GONE]).map(drop)
+    // A parameter would not let the index of such rows be used.
+    connection.execute(&format!("DELETE FROM memory_rows WHERE deleted = {GONE}"), []).map(drop)
 }
 
 /// The latest stamp of all.
@@ -180,6 +237,29 @@ pub(super) fn latest_stamp(connection: &Connection) -> rusqlite::Result<i64> {
 mod tests {
     use super::*;
     use crate::store::sqlite::migrations::migrate;
+
+    #[test]
+    fn a_large_tenant_is_read_in_pieces_as_it_is_in_one() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let path = directory.path().join("x.db");
+        let mut connection = Connection::open(&path).unwrap();
+        migrate(&mut connection).unwrap();
+        // Of two tenants in turns, with numbers that are missing.
+        let rows = "WITH RECURSIVE n (x) AS (SELECT 3 UNION ALL SELECT x + 1 FROM n WHERE x < 1000)
+             INSERT INTO memory_rows (seq, tenant, stamp, kind, deleted, created_us, thread, position, length, vector)
+             SELECT x, 1 + x % 2, x, x % 4, x % 3, x * 10, x / 20, x % 20, x % 50, x'' FROM n WHERE x % 11 <> 0";
+        connection.execute_batch(rows).unwrap();
+        for tenant in [1, 2] {
+            let mut whole = RowCache::default();
+            fill(&connection, tenant, &mut whole).unwrap();
+            assert!(whole.rows().len() > 400);
+            for piece in [1000, 64, 7] {
+                let mut pieces = RowCache::default();
+                fill_together(&connection, &path, tenant, piece, &mut pieces).unwrap();
+                assert_eq!(format!("{:?}", pieces.rows()), format!("{:?}", whole.rows()), "{piece}");
+            }
+        }
+    }
 
     #[test]
     fn tenants_with_many_memories_are_prepared_who_wrote_last_first() {
