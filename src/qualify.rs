@@ -9,6 +9,7 @@
 //! Rejected, since they gained nothing on public sets: removing what all vectors have in common, feedback from the best
 //! documents of a first search, comparing word by word, fusing ranks instead of scores.
 
+mod carried;
 pub mod categories;
 mod clauses;
 pub mod context;

@@ -9,6 +9,8 @@ use std::sync::LazyLock;
 
 use foldhash::HashSet;
 
+use super::carried::carried;
+
 /// Clauses of a message that are looked at; of more, the first third and the last two: requests stand at the ends.
 pub(super) const MAX_CLAUSES: usize = 24;
 
@@ -31,6 +33,8 @@ pub(super) enum Role {
     Told,
     /// Code or a quotation: material.
     Given,
+    /// What a request carries along, such as what to remind of.
+    Carried,
     /// It says what is not wanted.
     Rejected,
 }
@@ -270,7 +274,7 @@ fn parts(text: &str, sentence: Range<usize>, all: &mut Vec<Cut>) {
         let is_long = words(before) >= LEAST_WORDS && words(after) >= LEAST_WORDS;
         // What is turned down stands apart, however short it is.
         if is_long || role(before) == Role::Rejected || is_rejection(&lower[begin..]) && words(before) > 1 {
-            all.push(Cut { range: offset + start..offset + at, role: role(before) });
+            push(text, Cut { range: offset + start..offset + at, role: role(before) }, all);
             start = begin;
             if all.len() - first >= MAX_CLAUSES {
                 break;
@@ -283,8 +287,20 @@ fn parts(text: &str, sentence: Range<usize>, all: &mut Vec<Cut>) {
         Some(last) if role == Role::Told && words(rest) < LEAST_WORDS && last.range.end == range.start => {
             last.range.end = range.end;
         }
-        _ => all.push(Cut { range, role }),
+        _ => push(text, Cut { range, role }, all),
     }
+}
+
+/// Adds a clause, and what it carries along as one of its own.
+fn push(text: &str, cut: Cut, all: &mut Vec<Cut>) {
+    let Cut { range: Range { start, end }, role } = cut;
+    let content = if role == Role::Rejected { None } else { carried(&text[start..end]) };
+    let Some(content) = content else { return all.push(Cut { range: start..end, role }) };
+    let (from, to) = (start + content.start, start + content.end);
+    // Whoever has something kept or told asks for it.
+    all.push(Cut { range: start..from, role: Role::Asked });
+    all.push(Cut { range: from..to, role: Role::Carried });
+    all.push(Cut { range: to..end, role: Role::Asked });
 }
 
 /// Where the next clause of a sentence may begin: the end of the one before, and its own beginning.
@@ -396,7 +412,7 @@ mod tests {
         assert_eq!(found, expected, "clauses of {text:?}");
     }
 
-    use Role::{Asked, Given, Rejected, Told};
+    use Role::{Asked, Carried, Given, Rejected, Told};
 
     #[test]
     fn sentences_and_joined_requests_stand_apart() {
@@ -426,6 +442,10 @@ mod tests {
         check(
             "> book the flight for me\nWhat did he mean?",
             &[("> book the flight for me", Given), ("What did he mean?", Asked)],
+        );
+        check(
+            "Remind me to book the flight, and then show me the weather",
+            &[("Remind me to", Asked), ("book the flight", Carried), ("show me the weather", Asked)],
         );
         check("let x = f(&[1, 2]);\nFix it, please.", &[("let x = f(&[1, 2]);", Given), ("Fix it, please.", Asked)]);
     }

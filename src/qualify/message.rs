@@ -32,7 +32,7 @@ const fn counts(role: Role) -> f32 {
     match role {
         Role::Asked => 1.0,
         Role::Told => 0.85,
-        Role::Given => 0.25,
+        Role::Given | Role::Carried => 0.25,
         Role::Rejected => 0.05,
     }
 }
@@ -135,7 +135,9 @@ impl Message {
             let pool = pool(clause);
             whole.add_pool(&pool, weight);
             if clause.role != Role::Rejected {
-                names.add(clause.text);
+                if clause.role != Role::Carried {
+                    names.add(clause.text);
+                }
                 let vector = pool.vector();
                 parts.push(Part { terms: own, quantized: Quantized::from(&vector), vector, weight });
             }

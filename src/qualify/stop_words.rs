@@ -19,8 +19,30 @@ const TERM: f32 = 0.3;
 /// What a plain word counts in the meaning of a message.
 const PIECE: f32 = 0.15;
 
-/// Terms of days that are no plain words.
-const DAYS: [&str; 3] = ["tomorrow", "tonight", "yesterday"];
+/// Terms of days and months that are no plain words.
+const DAYS: [&str; 21] = [
+    "tomorrow",
+    "tonight",
+    "yesterday",
+    "monday",
+    "tuesday",
+    "wednesday",
+    "thursday",
+    "friday",
+    "saturday",
+    "sunday",
+    "januari",
+    "februari",
+    "march",
+    "april",
+    "june",
+    "juli",
+    "august",
+    "septemb",
+    "octob",
+    "novemb",
+    "decemb",
+];
 
 /// By number what each word piece counts.
 static PIECES: LazyLock<Box<[f32]>> = LazyLock::new(|| {

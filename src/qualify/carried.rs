@@ -1,0 +1,236 @@
+//! What a request carries along: "remind me to merge the pull request" asks for a reminder, and for no merge.
+//!
+//! Such content is material, as code and quotations are, but stands in the middle of a sentence: in quotation marks, or
+//! behind words that tell, note or look for something. It is found by those words alone, so that what is not said in
+//! one of these ways stays part of the request.
+
+use std::ops::Range;
+
+/// Words in quotation marks from which on they are content; fewer may as well be a name.
+const LEAST_QUOTED: usize = 3;
+
+/// Quotation marks that open, and those that close.
+const QUOTES: [(char, char); 3] = [('"', '"'), ('“', '”'), ('«', '»')];
+
+/// What may stand before the verb of an order.
+const POLITE: &str = "please can could would will you hey hi just then also and so i we want need to like kindly";
+
+/// Verbs of telling somebody something.
+const TELLING: &str = "email mail tell text message ask notify inform ping dm write warn";
+
+/// Who begins to be told, unless it is a name.
+const TOLD: &str = "the my our him her them everyone everybody";
+
+/// What begins that which is told.
+const TOLD_WHAT: &str = "that whether if to";
+
+/// Verbs of keeping something in mind.
+const KEEPING: &str = "remember note memorize memorise";
+
+/// What begins that which is kept in mind.
+const KEPT: &str = "that to i i'm my we our the he she they";
+
+/// What is written and has a text behind a colon.
+const WRITTEN: &str = "bug issue ticket note memo reminder todo task tweet post comment entry later down";
+
+/// Where things are put on.
+const LISTS: &str = "list todos todo to-do to-dos tasks backlog agenda reminders notes";
+
+/// Where something is looked for.
+const PLACES: &str = "web internet online google reddit twitter notes note mail mails email emails inbox messages chats \
+    memory memories journal";
+
+/// What begins that which is looked for.
+const LOOKED_FOR: &str = "for about regarding on";
+
+/// Words within which a beginning stands, and those between its parts.
+const NEAR: usize = 7;
+const BETWEEN: usize = 5;
+
+/// Where in a clause the content stands that it carries along, in bytes.
+pub(super) fn carried(clause: &str) -> Option<Range<usize>> {
+    let words = words(clause);
+    let end = clause.trim_end().len();
+    let rest = |from: usize| words.get(from).map(|word| word.start..end);
+    quoted(clause)
+        .or_else(|| on_a_list(&words))
+        .or_else(|| reminded(&words).and_then(rest))
+        .or_else(|| told(&words).and_then(rest))
+        .or_else(|| kept(&words).and_then(rest))
+        .or_else(|| written(clause, &words).and_then(rest))
+        .or_else(|| looked_for(&words).and_then(rest))
+}
+
+struct Word {
+    folded: String,
+    start: usize,
+    end: usize,
+    is_capital: bool,
+}
+
+impl Word {
+    fn is_in(&self, list: &str) -> bool {
+        list.split_ascii_whitespace().any(|known| known == self.folded)
+    }
+}
+
+fn words(clause: &str) -> Vec<Word> {
+    let mut words = Vec::new();
+    let mut start = None;
+    for (at, char) in clause.char_indices().chain([(clause.len(), ' ')]) {
+        let is_inner = char.is_alphanumeric() || matches!(char, '\'' | '’' | '-' | '_');
+        match (start, is_inner) {
+            (None, true) => start = Some(at),
+            (Some(from), false) => {
+                let written = &clause[from..at];
+                let is_capital = written.starts_with(char::is_uppercase);
+                let folded = written.to_lowercase().replace('’', "'");
+                words.push(Word { folded, start: from, end: at, is_capital });
+                start = None;
+            }
+            _ => {}
+        }
+    }
+    words
+}
+
+fn quoted(clause: &str) -> Option<Range<usize>> {
+    QUOTES.iter().find_map(|(open, close)| {
+        let start = clause.find(*open)? + open.len_utf8();
+        let end = start + clause[start..].find(*close)?;
+        (clause[start..end].split_whitespace().count() >= LEAST_QUOTED).then_some(start..end)
+    })
+}
+
+/// Where the verb of an order stands, behind words of courtesy.
+fn verb(words: &[Word]) -> Option<usize> {
+    words.iter().take(NEAR).position(|word| !word.is_in(POLITE))
+}
+
+/// The first word of a list within the next few from a place on.
+fn next_in(words: &[Word], from: usize, list: &str) -> Option<usize> {
+    (from..words.len().min(from + BETWEEN)).find(|&place| words[place].is_in(list))
+}
+
+/// "Remind me at 9 to …", "so that I don't forget to …".
+fn reminded(words: &[Word]) -> Option<usize> {
+    let begins = words.iter().take(NEAR + BETWEEN).position(|word| word.is_in("remind forget"))?;
+    // "Don't forget to …" says to do it.
+    let is_told = words[begins].folded == "remind" || words[..begins].iter().any(|word| word.is_in("i we"));
+    let what = next_in(words, begins + 1, "to that about")?;
+    is_told.then_some(what + 1)
+}
+
+/// "Email Tom that …", "ask the team whether …", "let Ann know that …".
+fn told(words: &[Word]) -> Option<usize> {
+    let verb = verb(words)?;
+    let whom = words.get(verb + 1)?;
+    if words[verb].folded == "let" {
+        let know = next_in(words, verb + 1, "know")?;
+        return (!whom.is_in("me us you")).then(|| know + 1 + usize::from(words.get(know + 1).is_some_and(is_that)));
+    }
+    if !words[verb].is_in(TELLING) || !(whom.is_capital || whom.is_in(TOLD)) || whom.is_in("i") {
+        return None;
+    }
+    // "Write the code to …" tells nobody.
+    let begins = if words[verb].folded == "write" { "that" } else { TOLD_WHAT };
+    let what = next_in(words, verb + 2, begins).map(|what| what + 1);
+    // A name may be followed by a sentence: "email Tom the train is late", but not "ask Ann for the key".
+    let says = whom.is_capital && words.len() >= verb + 5 && !words[verb + 2].is_in("for about of with on in at and");
+    what.or(says.then_some(verb + 2))
+}
+
+fn is_that(word: &Word) -> bool {
+    word.folded == "that"
+}
+
+/// "Remember that …", "note that …".
+fn kept(words: &[Word]) -> Option<usize> {
+    let verb = verb(words).filter(|&verb| words[verb].is_in(KEEPING))?;
+    let what = words.get(verb + 1).filter(|word| word.is_in(KEPT))?;
+    Some(verb + 1 + usize::from(what.is_in("that to")))
+}
+
+/// "File a bug: …", "jot down: …".
+fn written(clause: &str, words: &[Word]) -> Option<usize> {
+    let colon = clause.find(": ")?;
+    let what = words.iter().position(|word| word.start > colon)?;
+    (what <= NEAR && words[what.checked_sub(1)?].is_in(WRITTEN)).then_some(what)
+}
+
+/// "Add … to my list".
+fn on_a_list(words: &[Word]) -> Option<Range<usize>> {
+    let verb = verb(words).filter(|&verb| words[verb].is_in("add put"))?;
+    let list = words.iter().rposition(|word| word.is_in(LISTS))?;
+    let onto = (list.saturating_sub(4)..list).rev().find(|&place| words[place].is_in("to on onto in into"))?;
+    let is_whose = words[onto + 1..list].iter().any(|word| word.is_in("my the our a"));
+    (is_whose && onto > verb + 1).then(|| words[verb + 1].start..words[onto - 1].end)
+}
+
+/// "Search the web for …", "find my note about …", "google …", "what do people say about …".
+fn looked_for(words: &[Word]) -> Option<usize> {
+    let verb = verb(words)?;
+    if words[verb].folded == "google" {
+        return Some(verb + 1).filter(|_| words.len() > verb + 2);
+    }
+    if !words[verb].is_in("search look find browse check what what's") {
+        return None;
+    }
+    let place = next_in(words, verb + 1, PLACES)?;
+    next_in(words, place + 1, LOOKED_FOR).map(|what| what + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn content_is_found_behind_what_carries_it() {
+        let check = |clause: &str, expected: Option<&str>| {
+            assert_eq!(carried(clause).map(|content| &clause[content]), expected, "what {clause:?} carries");
+        };
+        check("remind me to merge the pull request tomorrow", Some("merge the pull request tomorrow"));
+        check("Could you remind Ann at 9 that the rent is due?", Some("the rent is due?"));
+        check("set an alarm so I don't forget to lock the door", Some("lock the door"));
+        check("don't forget to water the plants", None);
+        check("that reminds me of the weather", None);
+        check("email Tom the weather forecast is bad", Some("the weather forecast is bad"));
+        check("please tell Sara by mail that the build is red", Some("the build is red"));
+        check("ask the team whether we should deploy", Some("we should deploy"));
+        check("let Ann know that I booked the flight", Some("I booked the flight"));
+        check("let me know the price of gold", None);
+        check("tell me about the weather", None);
+        check("write a poem about the sea", None);
+        check("write the code to sort a list", None);
+        check("email Tom", None);
+        check("ask Ann for the key of the house", None);
+        check("remember that I like pizza", Some("I like pizza"));
+        check("remember my main wallet is new", Some("my main wallet is new"));
+        check("do you remember the weather?", None);
+        check("jot down: run the export every month", Some("run the export every month"));
+        check("file a bug: the forecast shows the wrong city", Some("the forecast shows the wrong city"));
+        check("do the following: book a flight", None);
+        check("add deploy the api to my todos", Some("deploy the api"));
+        check("put milk and bread on the shopping list", Some("milk and bread"));
+        check("add two numbers to the sum", None);
+        check("search the web for election polls", Some("election polls"));
+        check("find my note about the flight", Some("the flight"));
+        check("google the best pizza in Rome", Some("the best pizza in Rome"));
+        check("what do people on reddit say about bridges", Some("bridges"));
+        check("find a flight to Rome", None);
+        check("translate \"please cancel the meeting\" to German", Some("please cancel the meeting"));
+        check("play \"Hey Jude\" by the Beatles", None);
+        check("", None);
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_a_part_of_any_clause(
+            clause in "((remind|tell|add|to|my|list|Tom|that|\"|: |note|web|for|\\PC{0,3}) ?){0,12}",
+        ) {
+            prop_assert!(carried(&clause).is_none_or(|content| clause.get(content).is_some()));
+        }
+    }
+}
