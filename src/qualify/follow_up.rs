@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 
 use foldhash::HashSet;
 
+use super::clauses::is_verb;
 use super::stop_words;
 use crate::text::analysis;
 
@@ -24,7 +25,7 @@ const AGREEING_SIGNS: [char; 7] = ['👍', '👌', '✅', '✔', '☑', '🆗', 
 /// Words that are content with what was said; with thanks they end a matter.
 const CONTENT: &str = "\
     ok okay k right correct exactly fine good great perfect cool nice awesome sounds alright please \
-    does only just again then now";
+    does only just again then now pls plz";
 
 /// Words that ask for more of the same.
 const MORE: &str = "more show list next previous else other others another rest further detail details elaborate \
@@ -40,7 +41,13 @@ const CHOOSING: &str = "same both there first second third fourth fifth last top
 const REDIRECTING: &str = "other another one ones first second third fourth fifth last latter former opposite";
 
 /// Words that say nothing but that somebody thinks.
-const HESITATING: &str = "wait hmm hm um uh oh ah actually";
+const HESITATING: &str = "wait hmm hm um uh oh ah actually sorry oops obviously";
+
+/// Days, months and times, which bound what was asked; "may" and "second" mostly mean something else.
+const TIMES: &str = "\
+    today tonight tomorrow yesterday noon midnight morning afternoon evening weekend week month year \
+    monday tuesday wednesday thursday friday saturday sunday \
+    january february march april june july august september october november december";
 
 /// Beginnings of a message that goes on with the last one.
 const JOINING: [&[&str]; 9] = [
@@ -76,6 +83,14 @@ const BOUNDING: &str = "in for with without by at since until per as from over w
 /// Words, with them, that such a message has at most.
 const BOUNDS: usize = 4;
 
+/// Words that a message has at most that changes the last one without pointing at it, such as "something calmer"; and
+/// those of them that tell something.
+const FRAGMENT: usize = 6;
+const TELLING_OF_FRAGMENT: usize = 2;
+
+/// Words of an agreement that repeats what is to be done: "yes, send it".
+const AGREEMENT: usize = 4;
+
 /// Words that begin small talk: "hi, how is it going?".
 const GREETING: &str = "hi hello hey how who why";
 
@@ -95,7 +110,7 @@ pub(super) enum Leaning {
     Not,
     /// It points at what was said, or joins it, and says something itself.
     Refers,
-    /// It names other networks, assets or the like, and nothing else.
+    /// It names other networks, assets, times or the like, and nothing else.
     Varies,
     /// It says nothing itself.
     Continues,
@@ -113,6 +128,8 @@ enum Kind {
     Plain,
     /// The name of a network or asset.
     Parameter,
+    /// A day or a time.
+    Time,
     /// Any other.
     Telling,
 }
@@ -136,6 +153,9 @@ impl Leaning {
         }
         if telling == 0 {
             let greets = words.first().is_none_or(|first| is_in(GREETING, &first.folded));
+            if !greets && (words.iter().any(|word| word.kind == Kind::Time) || declines_amount(&words)) {
+                return Self::Varies;
+            }
             let ends = has(ENDING) && !has(AGREEING) && !redirects(&words);
             let chooses = words.iter().all(|word| is_amount(&word.folded));
             if !greets && asks_of_oneself(&words) {
@@ -143,6 +163,9 @@ impl Leaning {
             }
             let leans = chooses || [AGREEING, CONTENT, MORE, POINTING, CHOOSING].into_iter().any(has);
             return if leans && !greets && !ends { Self::Continues } else { Self::Not };
+        }
+        if agrees_to_do(&words) {
+            return Self::Varies;
         }
         let points = (has(POINTING) || ends_there(&words)) && !is_self_contained(&words);
         if telling <= FEW && (points || joins) { Self::Refers } else { Self::Not }
@@ -152,6 +175,28 @@ impl Leaning {
     pub(super) fn says_nothing_new(self) -> bool {
         matches!(self, Self::Varies | Self::Continues)
     }
+}
+
+/// May the message change the last one although it points at nothing, as "cheaper?" and "20 is better" do? Not if it
+/// gives an order, asks, greets, or says what tools are called. Parameters as for [`Leaning::of`].
+pub(super) fn is_fragment(text: &str, is_network: &[bool], is_known: impl Fn(&str) -> bool) -> bool {
+    if split(text).nth(FRAGMENT).is_some() {
+        return false;
+    }
+    let words = words(text, is_network, &is_known);
+    let begins = JOINING.iter().find(|beginning| starts_with(&words, beginning)).map_or(0, |beginning| beginning.len());
+    let Some(first) = words.get(begins) else { return false };
+    let lacks = first.folded == "no" && words.len() > begins + 1;
+    let is_other = |(place, word): (usize, &Word)| {
+        is_in(ENDING, &word.folded) && !(lacks && place == begins)
+            || is_in(POINTING, &word.folded) && !is_in(REDIRECTING, &word.folded)
+    };
+    let telling: Vec<&Word> = words.iter().filter(|word| word.kind == Kind::Telling).collect();
+    (1..=TELLING_OF_FRAGMENT).contains(&telling.len())
+        && !is_verb(&first.folded)
+        && ![QUESTIONING, ASKING_BEFORE_I, GREETING].into_iter().any(|list| is_in(list, &first.folded))
+        && !words.iter().enumerate().any(is_other)
+        && !telling.iter().any(|word| is_known(&word.folded))
 }
 
 /// Does a message that says nothing itself ask for more of what was said, such as "tell me more about the first one"?
@@ -175,9 +220,27 @@ fn ends_there(words: &[Word]) -> bool {
 }
 
 fn joins(words: &[Word]) -> bool {
-    JOINING.iter().any(|beginning| {
-        words.len() > beginning.len() && words.iter().zip(*beginning).all(|(word, begins)| word.folded == **begins)
-    })
+    JOINING.iter().any(|beginning| starts_with(words, beginning))
+}
+
+/// Does it begin so, and go on?
+fn starts_with(words: &[Word], beginning: &[&str]) -> bool {
+    words.len() > beginning.len() && words.iter().zip(beginning).all(|(word, begins)| word.folded == **begins)
+}
+
+/// "No, 20": another amount, and nothing else.
+fn declines_amount(words: &[Word]) -> bool {
+    let [first, rest @ ..] = words else { return false };
+    is_in(DECLINING, &first.folded) && !rest.is_empty() && rest.iter().all(|word| is_number(&word.folded))
+}
+
+/// "Yes, send it" says once more what is to be done.
+fn agrees_to_do(words: &[Word]) -> bool {
+    let [first, .., last] = words else { return false };
+    words.len() <= AGREEMENT
+        && is_in("yes yeah yep yup sure ok okay", &first.folded)
+        && is_in("it that them", &last.folded)
+        && words.iter().filter(|word| word.kind == Kind::Telling).count() == 1
 }
 
 /// Does it choose another, and decline nothing else? "No, the other one", but not "no, not that one".
@@ -216,6 +279,8 @@ fn words(text: &str, is_network: &[bool], is_known: impl Fn(&str) -> bool) -> Ve
         let is_network = is_network.get(place).copied().unwrap_or_default();
         let kind = if is_network || is_asset(written, has_plain_words) && !is_known(&folded) {
             Kind::Parameter
+        } else if is_in(TIMES, &folded) {
+            Kind::Time
         } else if says_nothing(&folded) {
             Kind::Plain
         } else {
@@ -247,7 +312,11 @@ fn says_nothing(folded: &str) -> bool {
 
 /// A number, an amount, or a letter that stands for a choice.
 fn is_amount(folded: &str) -> bool {
-    folded.starts_with(|char: char| char.is_ascii_digit()) || folded.len() == 1
+    is_number(folded) || folded.len() == 1
+}
+
+fn is_number(folded: &str) -> bool {
+    folded.starts_with(|char: char| char.is_ascii_digit())
 }
 
 /// Is it, in lower case, a word that goes on with what was said, or ends it?
@@ -305,6 +374,33 @@ mod tests {
         {
             check(text, Varies);
         }
+        check("sorry, on Solana obviously", Varies);
+        for text in ["tomorrow?", "actually tomorrow", "and in March?", "for the week", "no, 20"] {
+            check(text, Varies);
+        }
+        for text in ["yep send it", "yes, deploy that"] {
+            check(text, Varies);
+        }
+        check("how is it going today?", Not);
+    }
+
+    #[test]
+    fn few_words_that_ask_for_nothing_may_change_what_was_said() {
+        let check = |text: &str, expected: bool| {
+            let is_known = |word: &str| word == "tvl";
+            assert_eq!(is_fragment(text, &[], is_known), expected, "{text:?}");
+        };
+        for text in
+            ["cheaper?", "20 is better", "something calmer", "older ones", "and naples?", "with less risk", "no onions"]
+        {
+            check(text, true);
+        }
+        for text in ["TVL?", "who holds that", "send money", "hello there", "thanks, cheaper", "why not?", "so it is"] {
+            check(text, false);
+        }
+        check("", false);
+        check("and", false);
+        check("a few words of something that is more", false);
     }
 
     #[test]
@@ -322,7 +418,7 @@ mod tests {
             check(text, Refers);
         }
         check("what about on Polymarket?", Refers);
-        for text in ["in euros please", "by volume", "for the week", "since January"] {
+        for text in ["in euros please", "by volume", "since January"] {
             check(text, Refers);
         }
         check("what do you know about me?", Refers);
@@ -373,7 +469,9 @@ mod tests {
         #[test]
         fn any_text_leans_in_one_way(text in "\\PC{0,80}", marks in prop::collection::vec(any::<bool>(), 0..20)) {
             let leaning = Leaning::of(&text, &marks, |_| false);
-            prop_assert!(leaning != Varies || marks.contains(&true) || text.chars().any(char::is_uppercase));
+            let is_other = |word: &str| is_in(TIMES, &word.to_lowercase()) || is_number(word);
+            let may_vary = marks.contains(&true) || text.chars().any(char::is_uppercase) || split(&text).any(is_other);
+            prop_assert!(leaning != Varies || may_vary);
         }
     }
 }

@@ -1,17 +1,19 @@
 //! A message becomes tools, categories, networks and an intent: everything the ranking, the categories and the context
 //! of the conversation say together. Pure; it cannot fail.
 
+mod meaning;
 mod offer;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use self::meaning::Meaning;
 use self::offer::{Extra, OfferedTools, Shown};
 use super::categories::{Category, CategoryIndex};
 use super::context::{ContextTurn, IntentContext, Own, Rules};
 use super::explanation::Explanation;
-use super::follow_up::{self, Leaning};
+use super::follow_up::Leaning;
 use super::intent::{self, Wish};
 use super::languages::in_english;
 use super::message::{MAX_BYTES, Message};
@@ -22,8 +24,6 @@ use super::said_names::LAST_PART;
 use super::usage::Usage;
 use super::{Categories, Index, no_tool};
 use crate::catalog::Catalog;
-use crate::text::analysis;
-use crate::text::head::head;
 
 /// A category qualifies by similarity from this probability on.
 const LEAST_CATEGORY: f32 = 0.12;
@@ -67,9 +67,6 @@ const MOST_BESIDE_CONTEXT: usize = 5;
 /// chosen before speaks for tools.
 const SPOKEN_FOR: f32 = 0.1;
 
-/// Who asks for more of something means its details.
-const DETAILS: &str = "details";
-
 /// An index with the categories of its tools.
 #[derive(Debug)]
 pub struct Selector {
@@ -107,15 +104,6 @@ pub struct Question<'q> {
     pub min_confidence: f32,
     /// When contexts are replaced and kept.
     pub rules: Rules,
-}
-
-/// What a message means where it leans on the one before it.
-struct Meaning<'q> {
-    leaning: Leaning,
-    /// What is ranked for.
-    text: Cow<'q, str>,
-    /// What was said before, if the message points at it.
-    earlier: Option<String>,
 }
 
 /// A tool that was left out, and the better one that it conflicts with.
@@ -185,7 +173,7 @@ impl Selector {
         if let Some(context) = &mut before {
             self.add_always(context);
         }
-        let meaning = self.read(question, before.as_ref());
+        let meaning = self.read(question, before.as_ref(), usage);
         let mut message = self.index.message(&meaning.text);
         message.add_written(question.written.unwrap_or_default());
         let mut ranking = Ranking::new(&self.index, &message, usage);
@@ -280,50 +268,6 @@ impl Selector {
             sticky,
             cut,
         }
-    }
-
-    /// What the message means after what was said before, if that is still what the conversation is about.
-    fn read<'q>(&self, question: &Question<'q>, before: Option<&IntentContext>) -> Meaning<'q> {
-        let alone = || Meaning { leaning: Leaning::Not, text: question.message.into(), earlier: None };
-        let kept = before.filter(|before| question.selected_categories.is_empty() && question.rules.keeps(before));
-        let Some(before) = kept else { return alone() };
-        let named = self.category_index.network_words(question.message);
-        let is_known = |word: &str| {
-            let mut all = true;
-            analysis::terms(word, |term| all &= self.index.names.contains_key(term));
-            all
-        };
-        let leaning = Leaning::of(head(question.message, MAX_BYTES), &named, is_known);
-        let alone = Meaning { leaning, ..alone() };
-        let Some(subject) = self.subject(question, before) else { return alone };
-        match leaning {
-            Leaning::Not => alone,
-            Leaning::Refers => Meaning { earlier: Some(subject), ..alone },
-            Leaning::Continues if follow_up::asks_for_details(question.message) => {
-                Meaning { text: format!("{subject} {DETAILS}").into(), ..alone }
-            }
-            Leaning::Continues => Meaning { text: subject.into(), ..alone },
-            Leaning::Varies => Meaning { text: self.joined(subject, question.message).into(), ..alone },
-        }
-    }
-
-    /// What the conversation is about, in words; nothing if it is about nothing.
-    fn subject(&self, question: &Question<'_>, before: &IntentContext) -> Option<String> {
-        let said = question.said.iter().fold(String::new(), |said, message| self.joined(said, message));
-        if let Some(said) = Some(said).filter(|said| !said.is_empty()).or_else(|| before.active_intent.clone()) {
-            return Some(said);
-        }
-        let chosen = self.category_index.all().iter().map(|held| &held.category);
-        let chosen = chosen.filter(|category| !category.always && before.categories.contains(&category.name));
-        let described = chosen.map(|category| format!("{} {}", category.name, category.description));
-        Some(described.collect::<Vec<_>>().join(" ")).filter(|text| !text.is_empty())
-    }
-
-    /// Both texts, where the networks of the later replace those of the earlier.
-    fn joined(&self, earlier: String, later: &str) -> String {
-        let moves = !earlier.is_empty() && self.category_index.network_words(later).contains(&true);
-        let earlier = if moves { self.category_index.without_networks(&earlier) } else { earlier };
-        format!("{earlier} {later}").trim().to_owned()
     }
 
     /// The probability that no tool is needed. What the conversation, choices or a category's name say for tools

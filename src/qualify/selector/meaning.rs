@@ -1,0 +1,100 @@
+//! What a message means after what was said before.
+
+use std::borrow::Cow;
+
+use super::{Question, Selector};
+use crate::qualify::context::IntentContext;
+use crate::qualify::follow_up::{self, Leaning};
+use crate::qualify::message::MAX_BYTES;
+use crate::qualify::no_tool;
+use crate::qualify::ranking::Ranking;
+use crate::qualify::usage::Usage;
+use crate::text::analysis;
+use crate::text::head::head;
+
+/// From this probability of its best tool on, a message of a few words after others says what it wants by itself.
+const SURE_ALONE: f32 = 0.5;
+
+/// And from this probability on that it needs no tool, it is a courtesy. "Cheaper?" and "20 is better" have up to .9.
+const COURTEOUS: f32 = 0.92;
+
+/// Who asks for more of something means its details.
+const DETAILS: &str = "details";
+
+/// What a message means where it leans on the one before it.
+pub(super) struct Meaning<'q> {
+    pub(super) leaning: Leaning,
+    /// What is ranked for.
+    pub(super) text: Cow<'q, str>,
+    /// What was said before, if the message points at it.
+    pub(super) earlier: Option<String>,
+}
+
+impl Selector {
+    /// What the message means after what was said before, if that is still what the conversation is about.
+    pub(super) fn read<'q>(
+        &self,
+        question: &Question<'q>,
+        before: Option<&IntentContext>,
+        usage: &Usage,
+    ) -> Meaning<'q> {
+        let alone = || Meaning { leaning: Leaning::Not, text: question.message.into(), earlier: None };
+        let kept = before.filter(|before| question.selected_categories.is_empty() && question.rules.keeps(before));
+        let Some(before) = kept else { return alone() };
+        let named = self.category_index.network_words(question.message);
+        let is_known = |word: &str| {
+            let mut all = true;
+            analysis::terms(word, |term| all &= self.index.names.contains_key(term));
+            all
+        };
+        let said = head(question.message, MAX_BYTES);
+        let leaning = match Leaning::of(said, &named, is_known) {
+            Leaning::Not | Leaning::Refers
+                if follow_up::is_fragment(said, &named, is_known) && !self.stands_alone(said, usage) =>
+            {
+                Leaning::Varies
+            }
+            leaning => leaning,
+        };
+        let alone = Meaning { leaning, ..alone() };
+        let Some(subject) = self.subject(question, before) else { return alone };
+        match leaning {
+            Leaning::Not => alone,
+            Leaning::Refers => Meaning { earlier: Some(subject), ..alone },
+            Leaning::Continues if follow_up::asks_for_details(question.message) => {
+                Meaning { text: format!("{subject} {DETAILS}").into(), ..alone }
+            }
+            Leaning::Continues => Meaning { text: subject.into(), ..alone },
+            Leaning::Varies => Meaning { text: self.joined(subject, question.message).into(), ..alone },
+        }
+    }
+
+    /// Do a few words say by themselves what they want, or that they want nothing?
+    fn stands_alone(&self, words: &str, usage: &Usage) -> bool {
+        let mut mentions = self.category_index.mentions(words).into_iter();
+        let message = self.index.message(words);
+        let mut ranking = Ranking::new(&self.index, &message, usage);
+        mentions.any(|mention| mention.name.is_some() || !mention.keywords.is_empty())
+            || ranking.best(1).first().is_some_and(|best| best.confidence >= SURE_ALONE)
+            || no_tool::probability(&mut ranking, &message) >= COURTEOUS
+    }
+
+    /// What the conversation is about, in words; nothing if it is about nothing.
+    fn subject(&self, question: &Question<'_>, before: &IntentContext) -> Option<String> {
+        let said = question.said.iter().fold(String::new(), |said, message| self.joined(said, message));
+        if let Some(said) = Some(said).filter(|said| !said.is_empty()).or_else(|| before.active_intent.clone()) {
+            return Some(said);
+        }
+        let chosen = self.category_index.all().iter().map(|held| &held.category);
+        let chosen = chosen.filter(|category| !category.always && before.categories.contains(&category.name));
+        let described = chosen.map(|category| format!("{} {}", category.name, category.description));
+        Some(described.collect::<Vec<_>>().join(" ")).filter(|text| !text.is_empty())
+    }
+
+    /// Both texts, where the networks of the later replace those of the earlier.
+    fn joined(&self, earlier: String, later: &str) -> String {
+        let moves = !earlier.is_empty() && self.category_index.network_words(later).contains(&true);
+        let earlier = if moves { self.category_index.without_networks(&earlier) } else { earlier };
+        format!("{earlier} {later}").trim().to_owned()
+    }
+}
