@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 use super::message::{Message, Part};
 use super::ranking::Ranking;
 use super::weights::logistic;
-use crate::text::embedding::{DIMENSIONS, Quantized, Vector};
+use crate::text::embedding::{DIMENSIONS, Packed, Quantized, Vector};
 
 /// Messages that need none, and those that need one, a line each. A line that begins with `#` names their kind.
 const FILES: [(bool, &str); 2] =
@@ -156,12 +156,21 @@ impl<'m> From<&'m Part> for Said<'m> {
     }
 }
 
-/// How alike in meaning the best tool and the message are, -1 to 1.
+/// How alike in meaning the best tool and the message are, -1 to 1; or an example of one of the best tools and it.
 fn best_similarity(ranking: &mut Ranking<'_>, message: &Message) -> f32 {
-    similarity_of(ranking, 1, message.into())
+    let said = Said::from(message);
+    similarity_of(ranking, 1, said).max(similarity_to_examples(ranking, said))
 }
 
-/// The same of what is said and the nearest of so many of the best tools.
+/// How alike what is said and the nearest example of one of the best tools are.
+fn similarity_to_examples(ranking: &mut Ranking<'_>, said: Said<'_>) -> f32 {
+    let best = ranking.best_numbers(LOOKED_AT).to_vec();
+    let cases = best.iter().filter_map(|&best| ranking.index().scenes[best as usize].as_ref());
+    let similarities = cases.flat_map(|scenes| Packed::dots(said.quantized, &scenes.cases.examples));
+    similarities.reduce(f32::max).unwrap_or_default()
+}
+
+/// How alike in meaning what is said and the nearest of so many of the best tools are.
 fn similarity_of(ranking: &mut Ranking<'_>, tools: usize, said: Said<'_>) -> f32 {
     let best = ranking.best_numbers(tools).to_vec();
     let similarities = best.iter().map(|&best| ranking.index().meanings[best as usize].dot(said.quantized));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::message::Message;
 use crate::catalog::ToolMetadata;
-use crate::text::embedding::{Pool, Quantized, Vector};
+use crate::text::embedding::{Packed, Pool, Quantized, Vector};
 
 /// What the use cases of a tool mean, whatever other tools there are.
 #[derive(Debug)]
@@ -13,6 +13,8 @@ pub(super) struct CaseMeanings {
     pub(super) sum: Pool,
     /// What each is not for.
     pub(super) not_for: Box<[Quantized]>,
+    /// The messages that the document gives as examples.
+    pub(super) examples: Box<[Packed]>,
 }
 
 /// The use cases of a tool.
@@ -27,14 +29,21 @@ impl CaseMeanings {
     pub(super) fn of(document: &ToolMetadata) -> Option<Self> {
         let mut sum = Pool::default();
         let mut has_any = false;
-        for text in document.use_cases.iter().flat_map(|case| [&case.when_to_use, &case.example]) {
+        let mut add = |text: &str| {
             let meaning = Message::meaning(text);
             has_any |= !meaning.is_zero();
             sum.add(&meaning, 0.5);
-        }
+            meaning
+        };
+        let examples = document.use_cases.iter().filter_map(|case| {
+            add(&case.when_to_use);
+            let example = add(&case.example);
+            (!example.is_zero()).then(|| Packed::from(&Quantized::from(&example)))
+        });
+        let examples = examples.collect();
         let not_for = document.use_cases.iter().filter(|case| !case.not_for.is_empty());
         let not_for = not_for.map(|case| Quantized::from(&Message::meaning(&case.not_for)));
-        has_any.then(|| Self { sum, not_for: not_for.collect() })
+        has_any.then(|| Self { sum, not_for: not_for.collect(), examples })
     }
 }
 
