@@ -25,6 +25,7 @@ mod message;
 mod no_tool;
 mod observations;
 mod parts;
+mod presence;
 mod purpose;
 mod qualification;
 mod ranking;

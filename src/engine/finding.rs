@@ -76,7 +76,8 @@ impl Engine {
         let has_words = has_words(query.text);
         let is_alike = |number: usize| has_words && ranking.similarity(number) >= LEAST_ALIKE;
         let fits = |tool: &Ranked| {
-            ranking.shares_words(tool.number) || is_alike(tool.number) && tool.confidence >= LEAST_WITHOUT_WORDS
+            ranking.shares_words(tool.number)
+                || is_alike(tool.number) && ranking.probability_if_any(tool.number) >= LEAST_WITHOUT_WORDS
         };
         let found = likely.filter(fits).map(|tool| FoundTool { entry: tool.entry, score: tool.confidence });
         let named = named.iter().filter(|entry| is_offered(entry));

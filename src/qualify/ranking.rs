@@ -9,8 +9,9 @@ use super::index::Index;
 use super::message::Message;
 use super::observations::{LEAST_COVER, Observations};
 use super::parts::ScoreParts;
+use super::presence::presence;
 use super::usage::Usage;
-use super::weights::{COVER, FeatureRow, NAME_COVER, SIMILARITY, Standing, Weights, logistic};
+use super::weights::{COVER, FeatureRow, LITERAL, NAME_COVER, SIMILARITY, Standing, Weights, logistic};
 use crate::catalog::Entry;
 
 /// Tools whose `not_for` is compared with the message: those it could push out of sight.
@@ -89,6 +90,8 @@ pub struct Ranking<'i> {
     /// Logarithms of the sums of e^score and of what the mass is made of.
     total: f32,
     mass_total: f32,
+    /// The probability that the message is about any of the tools.
+    presence: f32,
     /// The share of the best tool's name that the message has.
     named: f32,
     /// The logarithm of the number of tools.
@@ -122,6 +125,10 @@ impl<'i> Ranking<'i> {
         let observations = Observations::new(index, message, usage);
         let weights = weights.of_length(message.length);
         let scores = observations.scores(&weights);
+        let is_surely_about_one =
+            observations.of(LITERAL).iter().any(|said| *said > 0.0) || usage.was_chosen_for(message);
+        let similarity = observations.of(SIMILARITY).iter().copied().fold(-1.0, f32::max);
+        let presence = if is_surely_about_one { 1.0 } else { presence(message, index.len(), similarity) };
         let order: Vec<u32> = (0..index.len() as u32).collect();
         let mut ranking = Self {
             index,
@@ -133,6 +140,7 @@ impl<'i> Ranking<'i> {
             sorted: 0,
             total: 0.0,
             mass_total: 0.0,
+            presence,
             named: 0.0,
             tools: (index.len().max(1) as f32).ln(),
             length: message.length,
@@ -172,6 +180,7 @@ impl<'i> Ranking<'i> {
             for (score, earlier) in self.scores.iter_mut().zip(&earlier.scores) {
                 *score += share * (earlier - *score);
             }
+            self.presence = self.presence.max(earlier.presence);
         }
         for &number in favoured {
             self.scores[number] += bonus;
@@ -293,6 +302,15 @@ impl<'i> Ranking<'i> {
 
     /// The probability that one of these tools is needed, 0 to 1.
     pub fn confidence_of(&self, numbers: impl IntoIterator<Item = usize>) -> f32 {
+        self.presence * self.probability_of(numbers)
+    }
+
+    /// The probability that the tool is needed if any is, 0 to 1.
+    pub fn probability_if_any(&self, number: usize) -> f32 {
+        self.probability_of([number])
+    }
+
+    fn probability_of(&self, numbers: impl IntoIterator<Item = usize>) -> f32 {
         logistic(self.usage.calibrated(self.log_odds_of(numbers)))
     }
 
