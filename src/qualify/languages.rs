@@ -13,13 +13,17 @@ use std::borrow::Cow;
 use dictionary::{Dictionary, Language};
 
 use super::{clauses, follow_up};
-use crate::text::stop_words;
+use crate::text::embedding::Table;
+use crate::text::{analysis, stop_words};
 
 /// Letters that may follow a stem.
 const MOST_SUFFIX: usize = 6;
 
 /// Known words that tell a language where none only serves the sentence.
 const TELLING_WORDS: usize = 3;
+
+/// Meanings of words that stand alone in every language.
+const ANSWERS: [&str; 4] = ["yes", "no", "more", "thanks"];
 
 /// A stretch of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,10 +120,12 @@ fn by_script(text: &str) -> Option<Language> {
     })
 }
 
-/// The language that explains more of the words than English does. Single letters and names tell of none.
+/// The language that explains more of the words than English does. Single letters and names tell of none; nor do words
+/// that are English as well, unless others bear them out.
 fn by_words(text: &str) -> Option<Language> {
     let dictionary = Dictionary::shipped();
-    let (mut words, mut english, mut known, mut serving) = (0, 0, [0_usize; 4], [0_usize; 4]);
+    let (mut words, mut english) = (0, 0);
+    let (mut known, mut serving, mut telling) = ([0_usize; 4], [0_usize; 4], [0_usize; 4]);
     for word in stretches(text).into_iter().filter_map(Stretch::word) {
         words += 1;
         if word.len() < 2 || words > 1 && word.starts_with(char::is_uppercase) {
@@ -131,23 +137,25 @@ fn by_words(text: &str) -> Option<Language> {
             english += usize::from(is_english);
             continue;
         }
-        let mut is_foreign = false;
+        let (mut is_foreign, mut may_be_english) = (false, None);
         for (place, language) in Language::LATIN.into_iter().enumerate() {
             let Some(meaning) = dictionary.meaning(language, &folded) else { continue };
             is_foreign = true;
             if !is_english && !is_cognate(&folded, meaning) {
                 known[place] += 1;
                 serving[place] += usize::from(meaning.is_empty());
+                let may_be_english = *may_be_english.get_or_insert_with(|| is_known_in_english(word));
+                telling[place] += usize::from(!may_be_english || ANSWERS.contains(&meaning));
             }
         }
         english += usize::from(is_english && !is_foreign);
     }
     // Of two that explain as much the first stands.
     let place = (0..known.len()).rev().max_by_key(|&place| (known[place], serving[place]))?;
-    let (known, serving) = (known[place], serving[place]);
+    let (known, serving, is_telling) = (known[place], serving[place], telling[place] > 0);
     let is_told = match (english, serving) {
-        (0, 0) => known >= TELLING_WORDS || known > 0 && (!text.is_ascii() || known == words),
-        _ => serving > 0 && (known >= 2 || known == words),
+        (0, 0) => is_telling && (known >= TELLING_WORDS || !text.is_ascii() || known == words),
+        _ => serving > 0 && (known >= 2 || known == words && is_telling),
     };
     (known > english && is_told).then_some(Language::LATIN[place])
 }
@@ -155,6 +163,18 @@ fn by_words(text: &str) -> Option<Language> {
 /// Is a folded word one with which English asks, or agrees?
 fn is_said_in_english(word: &str) -> bool {
     clauses::is_verb(word) || follow_up::is_word(word)
+}
+
+/// Is a word, or what it is a form of, one that the table of meanings has? It was made of English.
+fn is_known_in_english(word: &str) -> bool {
+    let table = Table::shipped();
+    // Accents are of other languages.
+    word.is_ascii()
+        && (table.is_word(word) || {
+            let (mut count, mut all) = (0, true);
+            analysis::terms(word, |term| (count, all) = (count + 1, all && table.is_word(term)));
+            count > 0 && all
+        })
 }
 
 /// Is a word so like what it means that it may as well be English?
@@ -303,9 +323,38 @@ mod tests {
             "restaurants near me with Chinese cuisine in Seattle",
             "a man wearing a red dress",
             "rename src/main.rs to lib.rs",
+            // Words that stand alone, though other languages have them, or begin with theirs.
+            "lights",
+            "Trending?",
+            "leverage",
+            "time",
+            "plane",
+            "louder",
+            "location",
+            "holders",
+            "holdings and holidays",
+            "articles",
+            "trending holders location",
+            "ai",
+            "war",
         ] {
             assert!(matches!(in_english(text), Cow::Borrowed(_)), "{text:?} became {:?}", in_english(text));
         }
+    }
+
+    #[test]
+    fn a_word_alone_is_understood_where_english_has_none_like_it() {
+        check("Wetter", "weather");
+        check("vuelos?", "flight?");
+        check("precio", "price");
+        check("notícias", "news");
+        check("école", "school university");
+        check("prix billets", "price ticket");
+        check("sim", "yes");
+        check("ja", "yes");
+        check("vale", "yes");
+        check("mas", "more");
+        check("bitte", "");
     }
 
     #[test]
