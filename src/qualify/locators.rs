@@ -1,9 +1,11 @@
-//! What only says where something is: addresses of pages and names of files.
+//! What only says where something is: addresses of pages, names of files, and what stands for an account or a
+//! transaction on a blockchain.
 //!
 //! Their words are somebody's names, not the request: whoever reads `swap.md` swaps nothing. So an address counts by
-//! its host, and a file by what kind it is.
+//! its host, a file by what kind it is, and what only machines read by what it is.
 
 use std::borrow::Cow;
+use std::ops::RangeInclusive;
 
 /// What an address of a page is called: as documents call what holds one.
 const ADDRESS: &str = " url";
@@ -38,15 +40,67 @@ const ROOTS: [&str; 15] = [
     "/bin/", "/Users/", "/data/",
 ];
 
-/// The text with each address cut to its host, and each name of a file to its kind.
+/// What accounts and contracts on a blockchain are called, and what transactions are.
+const ACCOUNT: &str = "address";
+const TRANSACTION: &str = "transaction hash";
+
+/// Digits of the hexadecimal numbers that they are, behind `0x`.
+const ACCOUNT_DIGITS: usize = 40;
+const TRANSACTION_DIGITS: usize = 64;
+
+/// Characters of accounts that are written in base 58, of 25 or 32 bytes.
+const ACCOUNT_LETTERS: RangeInclusive<usize> = 32..=44;
+
+/// Digits of these at least: a long name in some program may have one.
+const LEAST_DIGITS: usize = 2;
+
+/// The text with each address cut to its host, each name of a file to its kind, and each key to what it is.
 pub(super) fn without_locators(text: &str) -> Cow<'_, str> {
-    match with_hosts(text) {
-        Cow::Borrowed(text) => with_kinds(text),
-        Cow::Owned(text) => match with_kinds(&text) {
+    [with_kinds, without_keys].into_iter().fold(with_hosts(text), |text, next| match text {
+        Cow::Borrowed(text) => next(text),
+        Cow::Owned(text) => match next(&text) {
             Cow::Borrowed(_) => Cow::Owned(text),
             Cow::Owned(text) => Cow::Owned(text),
         },
+    })
+}
+
+/// The text with each address of an account, and each hash of a transaction, as what it is called.
+fn without_keys(text: &str) -> Cow<'_, str> {
+    // What is a part of something longer is no key: of a name, or of bytes in base 64.
+    let goes_on = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-+/=".contains(byte);
+    let (mut said, mut copied, mut at) = (String::new(), 0, 0);
+    for run in text.as_bytes().chunk_by(|one, next| goes_on(one) == goes_on(next)) {
+        let place = at..at + run.len();
+        at = place.end;
+        if run.len() < *ACCOUNT_LETTERS.start() {
+            continue;
+        }
+        if let Some(called) = key(run) {
+            said.push_str(&text[copied..place.start]);
+            said.push_str(called);
+            copied = place.end;
+        }
     }
+    if copied == 0 { text.into() } else { (said + &text[copied..]).into() }
+}
+
+/// What somebody's key is called, if it is one.
+fn key(word: &[u8]) -> Option<&'static str> {
+    if let Some(number) = word.strip_prefix(b"0x").filter(|number| number.iter().all(u8::is_ascii_hexdigit)) {
+        return match number.len() {
+            ACCOUNT_DIGITS => Some(ACCOUNT),
+            TRANSACTION_DIGITS => Some(TRANSACTION),
+            _ => None,
+        };
+    }
+    let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() && !b"0OIl".contains(byte);
+    let is_account = ACCOUNT_LETTERS.contains(&word.len())
+        && word.iter().all(is_letter)
+        && word.iter().any(u8::is_ascii_lowercase)
+        && word.iter().any(u8::is_ascii_uppercase)
+        && word.iter().filter(|byte| byte.is_ascii_digit()).count() >= LEAST_DIGITS;
+    is_account.then_some(ACCOUNT)
 }
 
 fn with_hosts(text: &str) -> Cow<'_, str> {
@@ -148,6 +202,35 @@ mod tests {
             "...",
             "/",
             "~/",
+        ] {
+            check(other, other);
+        }
+    }
+
+    #[test]
+    fn a_key_is_what_it_stands_for() {
+        check(
+            "what does 0x3f5CE5FBFe3E9af3971dD833D26bA9b5C936f0bE hold? 9xQeWvG816bUx9EPjHmaT23yvVM2ZWbrrpZb9PusVFin?",
+            "what does address hold? address?",
+        );
+        check("(1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa) 0xdac17f958d2ee523a2206206994597c13d831ec7.", "(address) address.");
+        check(
+            "tx 0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060 is stuck",
+            "tx transaction hash is stuck",
+        );
+        for other in [
+            // A commit, a digest, a UUID, a number.
+            "5bca4e5faf4f7ba8ec1b9b89373befbcb1141c2e",
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+            "550e8400-e29b-41d4-a716-446655440000",
+            "0xdeadbeef 0xd8dA6BF26964aF9D7eEd9e03E53415D37aA9604 0xd8dA6BF26964aF9D7eEd9e03E53415D37aA960455",
+            // Bytes in base 64.
+            "5KQwr3nGm7YzTq9uXvBc4d8Ef2gHhJk1sMn6pR+tWxZ",
+            "data:text/plain;base64,5KQwrnGmYzTq9uXvBc4d8Ef2gHhJk1sMn6pRtWxZ=",
+            // Names and words.
+            "SuperTokenFactoryMigrationHandsV2Test donaudampfschifffahrtsgesellschaftskapitaen",
+            "MAX_RETRIES_OF_THE_SECOND_STORE_V2_a3 AccountSettings/2fa/SecurityKeys42",
+            "x9xQeWvG816bUx9EPjHmaT23yvVM2ZWbrrpZb9PusVFin",
         ] {
             check(other, other);
         }
