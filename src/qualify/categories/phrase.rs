@@ -12,6 +12,8 @@ pub(super) struct Words(Vec<Word>);
 struct Word {
     written: Box<str>,
     folded: Box<str>,
+    /// Does a mark part it from the next one?
+    is_cut: bool,
 }
 
 /// Marks that no address, path or handle has.
@@ -23,10 +25,25 @@ const AROUND: [char; 17] = [
 /// Marks that may end a sentence with one.
 const ENDS: [char; 4] = ['.', ':', '!', '?'];
 
+/// Marks that part what is said before them from what is said behind.
+const CUTS: [char; 13] =
+    [',', ';', '.', ':', '!', '?', '\n', '\u{2013}', '\u{2014}', '\u{ff0c}', '\u{3002}', '\u{ff01}', '\u{ff1f}'];
+
 /// Words between a name and what turns it down, and how many there may be.
-const FILLERS: [&str; 16] =
-    ["the", "a", "an", "any", "on", "in", "from", "to", "use", "using", "want", "need", "mean", "show", "me", "about"];
+const FILLERS: [&str; 21] = [
+    "the", "a", "an", "any", "anything", "on", "in", "from", "to", "for", "with", "use", "using", "want", "need",
+    "mean", "show", "me", "about", "looking", "asking",
+];
 const FILLERS_AT_MOST: usize = 3;
+
+/// Orders to leave something, and what may stand before one.
+const LEAVING: [&str; 4] = ["skip", "forget", "ignore", "avoid"];
+const BEFORE_ORDERS: [&str; 8] = ["please", "just", "and", "but", "then", "so", "ok", "okay"];
+
+/// Before "no" and "nothing" they tell what there is not: "I have no ETH left".
+const HAVING: [&str; 16] = [
+    "have", "has", "had", "is", "are", "was", "were", "s", "there", "own", "hold", "got", "see", "find", "found", "why",
+];
 
 /// A name to look for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,15 +57,25 @@ pub(super) struct Phrase {
 
 impl Word {
     fn new(written: &str) -> Self {
-        Self { written: written.into(), folded: written.to_lowercase().into() }
+        Self { written: written.into(), folded: written.to_lowercase().into(), is_cut: false }
     }
 }
 
 impl Words {
     /// Splits `text` at whatever is no letter and no digit.
     pub(super) fn of(text: &str) -> Self {
-        let words = text.split(|char: char| !char.is_alphanumeric()).filter(|word| !word.is_empty());
-        Self(words.map(Word::new).collect())
+        let mut all: Vec<Word> = Vec::new();
+        // Each ends with one mark at most.
+        for piece in text.split_inclusive(|char: char| !char.is_alphanumeric()) {
+            let word = piece.trim_end_matches(|char: char| !char.is_alphanumeric());
+            if !word.is_empty() {
+                all.push(Word::new(word));
+            }
+            if let Some(last) = all.last_mut() {
+                last.is_cut |= parts(piece);
+            }
+        }
+        Self(all)
     }
 
     /// The same, but what refers to something by address, path or handle has no words that a name could be found in:
@@ -57,15 +84,21 @@ impl Words {
         if !may_refer(text) {
             return Self::of(text);
         }
-        let mut words = Vec::new();
-        for written in text.split(|char: char| char.is_whitespace() || AROUND.contains(&char)) {
-            let Self(mut own) = Self::of(written);
+        let mut words: Vec<Word> = Vec::new();
+        for piece in text.split_inclusive(|char: char| char.is_whitespace() || AROUND.contains(&char)) {
+            let Self(mut own) = Self::of(piece);
+            let written = piece.trim_end_matches(|char: char| char.is_whitespace() || AROUND.contains(&char));
             let written = written.trim_matches(ENDS);
             if is_reference(written) {
+                let is_cut = own.last().is_some_and(|last| last.is_cut);
                 own.fill(Word::default());
                 if let Some(last) = own.last_mut() {
-                    *last = Word::new(&written[written.rfind('.').unwrap_or(written.len())..]);
+                    let ending = Word::new(&written[written.rfind('.').unwrap_or(written.len())..]);
+                    *last = Word { is_cut, ..ending };
                 }
+            }
+            if let Some(last) = words.last_mut().filter(|_| own.is_empty()) {
+                last.is_cut |= parts(piece);
             }
             words.append(&mut own);
         }
@@ -77,15 +110,39 @@ impl Words {
         self.0.len()
     }
 
-    /// Is what begins at this word turned down, as in "rather than Solana", "not on Solana", "I don't want Solana"?
+    /// Is what begins at this word turned down, as in "rather than Solana", "not on Solana", "I don't want Solana", "no
+    /// Solana please"? "No, Solana" chooses it.
     fn turns_down(&self, at: usize) -> bool {
-        let before: Vec<&str> = self.0[..at].iter().rev().take(FILLERS_AT_MOST + 3).map(|word| &*word.folded).collect();
-        let fillers = before.iter().take(FILLERS_AT_MOST).take_while(|word| FILLERS.contains(word)).count();
-        match before[fillers..] {
-            ["not", "why", ..] => false,
-            ["of", "instead", ..] | ["than", "rather", ..] | ["not" | "without" | "except", ..] => true,
-            ["t", verb, ..] => ["don", "doesn", "won", "isn"].contains(&verb),
-            _ => false,
+        // Some may stand on both sides: "no need for".
+        let longest = self.0[..at].iter().rev().take(FILLERS_AT_MOST);
+        let fillers = longest.take_while(|word| FILLERS.contains(&&*word.folded) && !word.is_cut).count();
+        (0..=fillers).any(|fillers| self.ends_turning_down(at - fillers, fillers))
+    }
+
+    /// Do the words before this one turn down what begins so many words behind?
+    fn ends_turning_down(&self, at: usize, fillers: usize) -> bool {
+        let before = &self.0[..at];
+        if before.last().is_none_or(|last| last.is_cut) {
+            return false;
+        }
+        let is_one_of = |words: &[&str], word: Option<&Word>| word.is_some_and(|word| words.contains(&&*word.folded));
+        let behind = |count: usize| before.len().checked_sub(count + 1).and_then(|place| before.get(place));
+        let begins_at =
+            |count: usize| behind(count).is_none_or(|word| word.is_cut) || is_one_of(&BEFORE_ORDERS, behind(count));
+        let is_wanting = |count: usize| !is_one_of(&HAVING, behind(count));
+        let last: [&str; 2] = std::array::from_fn(|count| behind(count).map_or("", |word| &word.folded));
+        match last {
+            ["not", "why"] => false,
+            ["of", "instead"]
+            | ["than", "rather"]
+            | ["interested", "not" | "t"]
+            | ["not" | "without" | "except", _] => true,
+            ["t", verb] => ["don", "doesn", "won", "isn"].contains(&verb),
+            ["no", _] => fillers == 0 && is_wanting(1),
+            ["need" | "more", "no"] => is_wanting(2),
+            ["nothing", _] => fillers > 0 && is_wanting(1),
+            ["mind", "never"] => begins_at(2),
+            [order, _] => LEAVING.contains(&order) && begins_at(1),
         }
     }
 
@@ -93,6 +150,11 @@ impl Words {
     pub(super) fn written(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|word| &*word.written)
     }
+}
+
+/// Does what ends a piece of a text part it from the next one? A hyphen does where it stands alone.
+fn parts(piece: &str) -> bool {
+    piece.ends_with(CUTS) || piece.starts_with('-')
 }
 
 /// Has a text a mark that addresses, paths and handles have? Most have none, and are split once.
@@ -188,10 +250,35 @@ mod tests {
             "I do NOT want Solana, I want Ethereum",
             "don't show me Solana",
             "not on Solana",
+            "no Solana please, just the web",
+            "search the web, no solana",
+            "please no more Solana",
+            "no need for Solana",
+            "I'm not interested in Solana",
+            "skip Solana, search the web",
+            "ok, forget about Solana",
+            "never mind Solana",
+            "but please ignore the Solana one",
+            "avoid using Solana",
+            "nothing from Solana please",
         ] {
             check("solana", turned_down, false);
         }
-        for named in ["why not Solana?", "not only on Solana", "I don't know, Solana", "not Solana? Yes, Solana!"] {
+        for named in [
+            "why not Solana?",
+            "not only on Solana",
+            "I don't know, Solana",
+            "not Solana? Yes, Solana!",
+            "no, Solana",
+            "no - Solana",
+            "no. Solana!",
+            "never mind, Solana",
+            "don't forget Solana",
+            "how do I avoid Solana scams?",
+            "I have no Solana left",
+            "why is there nothing on Solana?",
+            "nothing, Solana is down",
+        ] {
             check("solana", named, true);
         }
         assert_eq!(Phrase::new("--"), None);
