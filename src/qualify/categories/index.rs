@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::phrase::{Keyword, Phrase, Words, may_refer, stems};
+use super::phrase::{Endings, Keyword, Phrase, Words, may_refer, stems};
 use super::{Categories, Category};
 use crate::qualify::Index;
 use crate::qualify::message::MAX_BYTES;
@@ -16,6 +16,8 @@ const FEW: usize = 5;
 pub struct CategoryIndex {
     categories: Box<[Held]>,
     networks: Box<[(String, Vec<Phrase>)]>,
+    /// How addresses on them end.
+    endings: Endings,
     /// Per tool, by number: its categories.
     of_tool: Box<[Vec<u16>]>,
     /// Per tool, by number: is one of them always offered?
@@ -77,8 +79,11 @@ impl CategoryIndex {
         always.for_each(|&tool| is_always[tool] = true);
         let networks =
             categories.networks.iter().map(|network| (network.name.clone(), phrases(&network.name, &network.aliases)));
+        let networks: Box<[(String, Vec<Phrase>)]> = networks.collect();
+        let names = networks.iter().map(|(_, names)| names).chain(all.iter().map(|held| &held.names));
         Self {
-            networks: networks.collect(),
+            endings: Endings::of_names(names.flatten()),
+            networks,
             categories: all.into(),
             of_tool: of_tool.into(),
             is_always: is_always.into(),
@@ -115,7 +120,7 @@ impl CategoryIndex {
 
     /// The networks that the message names, in their order.
     pub(in crate::qualify) fn networks_in(&self, text: &str) -> Vec<String> {
-        let words = Words::of_prose(head(text, MAX_BYTES));
+        let words = Words::of_prose(head(text, MAX_BYTES), &self.endings);
         let named = |by_ending: bool| {
             let is_named = |name: &Phrase| name.is_ending() == by_ending && name.is_in(&words);
             let named = self.networks.iter().filter(|(_, names)| names.iter().any(is_named));
@@ -127,7 +132,7 @@ impl CategoryIndex {
 
     /// For each word of a text, split as names are: is it of the name of a network?
     pub(in crate::qualify) fn network_words(&self, text: &str) -> Vec<bool> {
-        self.marks_of_networks(&Words::of_prose(head(text, MAX_BYTES)))
+        self.marks_of_networks(&Words::of_prose(head(text, MAX_BYTES), &self.endings))
     }
 
     /// The same for the names of networks and categories.
@@ -173,7 +178,7 @@ impl CategoryIndex {
     pub(in crate::qualify) fn mentions(&self, text: &str) -> Vec<Mention> {
         let text = head(text, MAX_BYTES);
         let (words, stems) = (Words::of(text), stems(text));
-        let apart = may_refer(text).then(|| Words::of_prose(text));
+        let apart = may_refer(text).then(|| Words::of_prose(text, &self.endings));
         let prose = apart.as_ref().unwrap_or(&words);
         let words_for = |held: &Held| if held.is_of_networks() { prose } else { &words };
         let on_network = |held: &&Held| held.is_of_networks();
@@ -252,5 +257,29 @@ impl Held {
             category: category.clone(),
             is_wide: false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::catalog::Catalog;
+
+    #[test]
+    fn networks_are_known_by_what_they_are_called() {
+        let index = CategoryIndex::new(&Categories::shipped(), &Index::build(&Arc::new(Catalog::default()), None));
+        let check = |message: &str, expected: &[&str]| assert_eq!(index.networks_in(message), expected, "{message:?}");
+        check("swap 2 SOL on Solana", &["solana"]);
+        check("send 5 usdc to jesse.base.eth", &["base"]);
+        check("send 5 usdc to bob.eth", &["ethereum"]);
+        check("does bob.eth own jesse.base.eth?", &["ethereum", "base"]);
+        check("send it to bob.eth on Base", &["base"]);
+        check("and base?", &["base"]);
+        check("what about base", &["base"]);
+        check("bridge it via base, please", &["base"]);
+        check("the base of the house", &[]);
+        check("no ethereum, gas on polygon", &["polygon"]);
     }
 }

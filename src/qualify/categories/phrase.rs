@@ -45,6 +45,37 @@ const HAVING: [&str; 16] = [
     "have", "has", "had", "is", "are", "was", "were", "s", "there", "own", "hold", "got", "see", "find", "found", "why",
 ];
 
+/// Words beside which an everyday word that is a network's name, too, can only be that: "and base?", "what about base".
+const BESIDE: [&str; 26] = [
+    "and", "or", "also", "plus", "what", "about", "how", "same", "for", "on", "with", "now", "then", "no", "yes", "ok",
+    "okay", "please", "instead", "too", "try", "do", "it", "use", "using", "via",
+];
+
+/// Words of such a message, the name's included, at most.
+const SHORT: usize = 6;
+
+/// How addresses end that are looked for, such as `.base.eth`.
+#[derive(Debug, Default)]
+pub(super) struct Endings(Box<[Box<str>]>);
+
+impl Endings {
+    /// Those among `names`.
+    pub(super) fn of_names<'p>(names: impl Iterator<Item = &'p Phrase>) -> Self {
+        let mut all: Vec<Box<str>> = names.filter(|name| name.is_ending()).map(|name| name.text.clone()).collect();
+        all.sort_by_key(|ending| std::cmp::Reverse(ending.len()));
+        Self(all.into())
+    }
+
+    /// The ending of what is written; nothing if it has no dot.
+    fn of<'w>(&self, written: &'w str) -> &'w str {
+        let known = self.0.iter().find_map(|ending| {
+            let at = written.len().checked_sub(ending.len())?;
+            written.get(at..).filter(|end| end.eq_ignore_ascii_case(ending))
+        });
+        known.unwrap_or_else(|| &written[written.rfind('.').unwrap_or(written.len())..])
+    }
+}
+
 /// A name to look for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Phrase {
@@ -79,8 +110,9 @@ impl Words {
     }
 
     /// The same, but what refers to something by address, path or handle has no words that a name could be found in:
-    /// `https://solana.com`, `eth-notes.md`, `@solana/web3.js`. Its ending is left, with the dot: `vitalik.eth`.
-    pub(super) fn of_prose(text: &str) -> Self {
+    /// `https://solana.com`, `eth-notes.md`, `@solana/web3.js`. Its ending is left, with the dot, as in `vitalik.eth`:
+    /// the longest one of `endings`, or else the last.
+    pub(super) fn of_prose(text: &str, endings: &Endings) -> Self {
         if !may_refer(text) {
             return Self::of(text);
         }
@@ -93,8 +125,7 @@ impl Words {
                 let is_cut = own.last().is_some_and(|last| last.is_cut);
                 own.fill(Word::default());
                 if let Some(last) = own.last_mut() {
-                    let ending = Word::new(&written[written.rfind('.').unwrap_or(written.len())..]);
-                    *last = Word { is_cut, ..ending };
+                    *last = Word { is_cut, ..Word::new(endings.of(written)) };
                 }
             }
             if let Some(last) = words.last_mut().filter(|_| own.is_empty()) {
@@ -146,6 +177,12 @@ impl Words {
         }
     }
 
+    /// Does the message say nothing but a name of so many words, and what joins it to what was said?
+    fn says_only(&self, length: usize) -> bool {
+        let others = || self.0.iter().filter(|word| !BESIDE.contains(&&*word.folded));
+        self.0.len() <= SHORT && others().count() == length
+    }
+
     /// As they were written.
     pub(super) fn written(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|word| &*word.written)
@@ -190,12 +227,16 @@ impl Phrase {
 
     /// Where the message has it: the words that it consists of there.
     pub(super) fn places_in<'w>(&'w self, message: &'w Words) -> impl Iterator<Item = Range<usize>> + 'w {
-        let same = |(own, other): (&Word, &Word)| {
-            if self.is_exact { own.written == other.written } else { own.folded == other.folded }
-        };
         let length = self.words.0.len();
+        let is_same = move |window: &[Word]| {
+            let mut pairs = self.words.0.iter().zip(window);
+            pairs.clone().all(|(own, other)| own.folded == other.folded)
+                && (!self.is_exact
+                    || pairs.all(|(own, other)| own.written == other.written)
+                    || message.says_only(length))
+        };
         let windows = message.0.windows(length).enumerate();
-        windows.filter_map(move |(at, window)| self.words.0.iter().zip(window).all(same).then_some(at..at + length))
+        windows.filter_map(move |(at, window)| is_same(window).then_some(at..at + length))
     }
 }
 
@@ -243,6 +284,12 @@ mod tests {
         check("Base", "the base price", false);
         check("Base", "and on Base?", true);
         check("on base", "and ON base?", true);
+        for only in ["and base?", "what about base", "no, base please", "try it on base instead", "base"] {
+            check("Base", only, true);
+        }
+        for more in ["and the base fee?", "what about the base", "no base please", "use it as the base", "base price"] {
+            check("Base", more, false);
+        }
         for turned_down in [
             "swap on Ethereum instead of Solana",
             "instead of Solana swap it on Ethereum",
@@ -287,7 +334,7 @@ mod tests {
     #[test]
     fn what_refers_to_something_names_nothing() {
         let check = |message: &str, expected: bool| {
-            let words = Words::of_prose(message);
+            let words = Words::of_prose(message, &Endings::default());
             assert_eq!(words.len(), Words::of(message).len(), "{message:?}");
             assert_eq!(Phrase::new("eth").unwrap().is_in(&words), expected, "{message:?}");
         };
@@ -315,9 +362,23 @@ mod tests {
         ] {
             check(named, true);
         }
-        let ends = |message: &str| Phrase::new(".eth").unwrap().is_in(&Words::of_prose(message));
-        assert!(ends("who is vitalik.eth?") && ends("(bob.base.ETH)"));
-        assert!(!ends("eth") && !ends("eth.md") && !ends("https://eth.org"));
+        let known = [".eth", ".base.eth"].map(|ending| Phrase::new(ending).unwrap());
+        let endings = Endings::of_names(known.iter());
+        let ends = |message: &str| {
+            let words = Words::of_prose(message, &endings);
+            known.iter().filter(|ending| ending.is_in(&words)).map(|ending| &*ending.text).collect::<Vec<_>>().join(" ")
+        };
+        for (message, expected) in [
+            ("who is vitalik.eth?", ".eth"),
+            ("(bob.base.ETH)", ".base.eth"),
+            ("bob.eth, or jesse.base.eth?", ".eth .base.eth"),
+            ("database.eth", ".eth"),
+            ("eth", ""),
+            ("eth.md", ""),
+            ("https://eth.org", ""),
+        ] {
+            assert_eq!(ends(message), expected, "{message:?}");
+        }
     }
 
     #[test]
