@@ -72,6 +72,8 @@ pub(crate) struct Tuning {
     pub(crate) mixes_prior_with_fleet: bool,
     /// Are forecasts corrected?
     pub(crate) corrects: bool,
+    /// Is a forecast spread to what a size shifts beyond the largest shift?
+    pub(crate) reaches_beyond: bool,
 }
 
 impl Default for Tuning {
@@ -85,14 +87,21 @@ impl Default for Tuning {
             axis: BINS,
             mixes_prior_with_fleet: false,
             corrects: true,
+            reaches_beyond: true,
         }
     }
 }
 
 impl Tuning {
     /// The reference implementation's.
-    pub(crate) const REFERENCE: Self =
-        Self { evidence_kept: 0.75, key_fading: Fading::KEY, axis: 330, mixes_prior_with_fleet: true, corrects: false };
+    pub(crate) const REFERENCE: Self = Self {
+        evidence_kept: 0.75,
+        key_fading: Fading::KEY,
+        axis: 330,
+        mixes_prior_with_fleet: true,
+        corrects: false,
+        reaches_beyond: false,
+    };
 }
 
 /// Where a forecast located its call: what its key learns the deviation from.
@@ -103,8 +112,9 @@ pub(crate) struct Location {
     difference: Each<f64>,
     /// What that shifts, in ln(ms).
     shift: f64,
-    /// What the sizes that were not said would have shifted the key's last calls, in ln(ms).
-    unsaid: Vec<f64>,
+    /// What sizes may shift beside that, in ln(ms), each as likely: those that were not said, as they would have shifted
+    /// the key's last calls, and those that lie beyond the largest shift.
+    uncertain: Vec<f64>,
     /// The slow location and the median, shifted.
     slow: f64,
     recent: f64,
@@ -116,11 +126,13 @@ pub(crate) struct Location {
 }
 
 impl Location {
-    fn of(question: &Question<'_>, key: Option<&KeyState>, tool: &ToolState, shared: &Shared) -> Self {
+    fn of(question: &Question<'_>, key: Option<&KeyState>, tool: &ToolState, shared: &Shared, tuning: Tuning) -> Self {
         let covariates = &question.covariates;
         let difference = key.map_or(&tool.usual, |key| &key.usual).difference(covariates);
         let unsaid = key.map_or_else(Vec::new, |key| unsaid(covariates, key, tool));
         let shift = tool.regression.shift(&difference);
+        let beyond = if tuning.reaches_beyond { tool.regression.beyond(&difference) } else { 0.0 };
+        let uncertain = up_to(unsaid, beyond);
         let tool_spread =
             (tool.deviations * tool.spread + DAEMON_IN_SPREAD * shared.spread) / (tool.deviations + DAEMON_IN_SPREAD);
         let tool_mean = (tool.calls * tool.mean + question.prior.ln()) / (tool.calls + 1.0);
@@ -135,12 +147,12 @@ impl Location {
             None => (tool_mean, tool_mean, tool_spread),
         };
         let spread = spread.max(LEAST_SPREAD);
-        let own_share = spread / spread.hypot(deviation_of(&unsaid));
+        let own_share = spread / spread.hypot(deviation_of(&uncertain));
         Self {
             experience: Experience::of(key.map_or(0, KeyState::learnt)),
             difference,
             shift,
-            unsaid,
+            uncertain,
             slow: slow + shift,
             recent: recent + shift,
             spread,
@@ -167,6 +179,23 @@ fn unsaid(covariates: &Covariates, key: &KeyState, tool: &ToolState) -> Vec<f64>
     shifts
 }
 
+/// Steps from the largest shift of a size to what it would shift without a bound.
+const STEPS_BEYOND: u32 = 8;
+
+/// The shifts that are uncertain anyway, each from where it is on to `beyond`: a size that is larger than any known may
+/// take as long as its slope says, or as the largest shift does.
+fn up_to(shifts: Vec<f64>, beyond: f64) -> Vec<f64> {
+    if beyond.abs() < LEAST_BEYOND {
+        return shifts;
+    }
+    let from = if shifts.is_empty() { vec![0.0] } else { shifts };
+    let step = beyond / f64::from(STEPS_BEYOND);
+    from.iter().flat_map(|shift| (0..=STEPS_BEYOND).map(move |steps| shift + step * f64::from(steps))).collect()
+}
+
+/// What is less than that, in ln(ms), makes no difference.
+const LEAST_BEYOND: f64 = 0.02;
+
 /// How much further than a key's last calls its sizes may shift the next, as a factor.
 const MOST_REACH: f64 = 2.0;
 
@@ -192,12 +221,12 @@ pub(crate) fn forecast(
     let blank = ToolState::default();
     let tool = tool.unwrap_or(&blank);
     let key = key.filter(|key| key.learnt() > 0);
-    let location = Location::of(question, key, tool, shared);
+    let location = Location::of(question, key, tool, shared, tuning);
     let (slow, recent) = shared.residuals(location.experience);
     let panel = Panel::ask(&experts::ExpertEvidence {
         history: key.map(|key| &key.durations),
         shift: location.shift,
-        unsaid: &location.unsaid,
+        uncertain: &location.uncertain,
         slow: location.slow,
         recent: location.recent,
         spread: location.spread,
@@ -237,8 +266,9 @@ pub(crate) fn forecast(
         _ => mixed,
     };
     let offsets = [tool.offsets, key.map(|key| key.offsets).unwrap_or_default()];
-    // Hits of calls whose sizes were known say nothing for one whose sizes are not.
-    let [tool_offsets, key_offsets] = if location.unsaid.is_empty() { offsets } else { offsets.map(Offsets::outwards) };
+    // Hits of calls whose sizes were known say nothing for one whose sizes are not, or are far from any.
+    let [tool_offsets, key_offsets] =
+        if location.uncertain.is_empty() { offsets } else { offsets.map(Offsets::outwards) };
     let levels = Levels::moved_by(tool_offsets, key_offsets);
     let standing = &Standing {
         ended: key.map_or(0, |key| key.calls),
@@ -284,7 +314,7 @@ impl Learning<'_> {
         add_error(key, tool, shared, ln - middle);
         let (low, high) = forecast.bounds();
         let missed = |missed: bool| f64::from(u8::from(missed));
-        if location.unsaid.is_empty() {
+        if location.uncertain.is_empty() {
             tool.offsets.learn(conformal::TOOL, missed(ln < low), missed(ln > high + 1e-9));
             key.offsets.learn(conformal::KEY, missed(ln < low), missed(ln > high + 1e-9));
         }

@@ -227,6 +227,25 @@ mod tests {
     }
 
     #[test]
+    fn a_size_far_beyond_any_known_is_not_foretold_with_confidence() {
+        let of = |length: u64| Complexity { content_length: Some(length), ..Complexity::default() };
+        let mut model = Model::default();
+        for length in [100, 200, 500, 1000, 2000, 5000, 100, 300, 900, 4000].repeat(5) {
+            record(&mut model, &sized("fetch", "", &of(length)), Outcome::Success, &[10 * length]);
+        }
+        let check = |length: u64, expected: Confidence| {
+            let forecast = model.forecast(&sized("fetch", "", &of(length)));
+            assert_eq!(forecast.confidence(), expected, "{length}: {forecast:?}");
+            let [_, high] = forecast.interval_ms();
+            assert!(high > 10 * length.min(20_000), "{length}: up to {high} ms");
+            forecast.timeout_probability(120_000)
+        };
+        assert!(check(4000, Confidence::High) < 0.01);
+        assert!(check(40_000, Confidence::Low) > 0.2);
+        assert!(check(1_000_000_000, Confidence::Low) > 0.5);
+    }
+
+    #[test]
     fn a_cold_start_is_the_default_whatever_other_tools_did() {
         let perspectives = Complexity { num_perspectives: Some(4), ..Complexity::default() };
         let divergent = sized("reasoning_divergent", "divergent", &perspectives);

@@ -47,8 +47,8 @@ pub(crate) struct ExpertEvidence<'a> {
     pub(crate) history: Option<&'a Durations>,
     /// How much later than usual the covariates let expect the call, in ln(ms).
     pub(crate) shift: f64,
-    /// What the sizes that were not said let expect, in ln(ms): one for each of the key's last calls.
-    pub(crate) unsaid: &'a [f64],
+    /// What sizes that are uncertain let expect beside that, in ln(ms), each as likely.
+    pub(crate) uncertain: &'a [f64],
     /// The key's slow location, in ln(ms), shifted.
     pub(crate) slow: f64,
     /// The median of its last calls, in ln(ms), shifted.
@@ -90,7 +90,7 @@ impl Panel {
         let mut panel = [history, slow, recent, tool, fleet];
         // The tool's and the fleet's calls are counted as they came, of whatever size.
         for mass in &mut panel[..3] {
-            spread(mass, evidence.unsaid);
+            spread(mass, evidence.uncertain);
         }
         for mass in &mut panel {
             fold(mass, evidence.axis);

@@ -39,8 +39,16 @@ impl Default for Regression {
 impl Regression {
     /// How much later, in ln(ms), a call ends whose covariates differ by `difference` from the usual.
     pub(crate) fn shift(&self, difference: &Each<f64>) -> f64 {
-        let shift: f64 = difference.iter().zip(self.slopes).map(|(difference, slope)| slope * difference).sum();
-        shift.clamp(-LARGEST_SHIFT, LARGEST_SHIFT)
+        self.unbounded(difference).clamp(-LARGEST_SHIFT, LARGEST_SHIFT)
+    }
+
+    /// What the slopes say beyond the largest shift, in ln(ms); 0 within it.
+    pub(crate) fn beyond(&self, difference: &Each<f64>) -> f64 {
+        self.unbounded(difference) - self.shift(difference)
+    }
+
+    fn unbounded(&self, difference: &Each<f64>) -> f64 {
+        difference.iter().zip(self.slopes).map(|(difference, slope)| slope * difference).sum()
     }
 
     /// The same as far as it is known to be understated: a slope begins at 0, and is drawn there until enough was seen.
@@ -87,6 +95,8 @@ mod tests {
             assert!((shift - slope / 0.5 * expected).abs() < 0.1, "{shift} is not {slope} / .5 × {expected}");
         }
         assert!((regression.shift(&minus_usual(1000))).abs() < f64::EPSILON);
-        assert!(regression.shift(&minus_usual(u64::MAX)) <= LARGEST_SHIFT);
+        let largest = minus_usual(u64::MAX);
+        assert!((regression.shift(&largest) + LARGEST_SHIFT).abs() < f64::EPSILON, "the slope is negative");
+        assert!(regression.beyond(&largest) < -10.0 && regression.beyond(&minus_usual(10_000)).abs() < f64::EPSILON);
     }
 }
