@@ -313,10 +313,11 @@ impl Scanner {
         let mut serving: BTreeMap<&str, &Arc<Entry>> = BTreeMap::new();
         let mut stale = Vec::new();
         let mut documents = Documents::default();
-        // A document that is good now goes before the last good version of a faulty one.
-        let (good, faulty): (Vec<&Record>, Vec<&Record>) =
-            self.records.values().partition(|record| record.faults.is_empty());
-        for record in good.into_iter().chain(faulty) {
+        // A document that is good now goes before the last good version of a faulty one, but not before that of an
+        // earlier root: what stands there takes the place of what is shipped, and no slip gives it back.
+        let mut records: Vec<(&Place, &Record)> = self.records.iter().collect();
+        records.sort_by_key(|(place, record)| (place.root, !record.faults.is_empty()));
+        for (_, record) in records {
             diagnostics.extend_from_slice(&record.faults);
             let Some(entry) = &record.entry else {
                 documents.bad += 1;
@@ -437,6 +438,28 @@ mod tests {
         let loaded = scanner.scan(|_| ());
         assert_eq!((codes(loaded), loaded.catalog.len()), (vec![], 2));
         assert_eq!(loaded.catalog.get("a").unwrap().document().title, "two");
+    }
+
+    #[test]
+    fn a_slip_in_an_earlier_root_brings_no_later_one_into_service() {
+        let directory = TempDir::new().unwrap();
+        let (own, shipped) = (directory.path().join("own"), directory.path().join("shipped"));
+        for (root, title) in [(&own, "own"), (&shipped, "shipped")] {
+            fs::create_dir(root).unwrap();
+            fs::write(root.join("a.yaml"), document("a", title)).unwrap();
+        }
+        let roots = vec![own.clone(), shipped];
+        let mut scanner = Scanner::new(LoadOptions { roots, ..LoadOptions::directory("") });
+        let mut check = |text: &str, expected: &str, stale: usize| {
+            fs::write(own.join("a.yaml"), text).unwrap();
+            let loaded = scanner.scan(|_| ());
+            assert_eq!(loaded.catalog.get("a").unwrap().document().title, expected, "{text:?}");
+            assert_eq!(loaded.stale.len(), stale, "{text:?}");
+        };
+        check(&document("a", "own"), "own", 0);
+        check("name: a\ntitle: broken\n", "own", 1);
+        check(&document("a", "mended"), "mended", 0);
+        check(&document("b", "another"), "shipped", 0);
     }
 
     #[test]
