@@ -115,6 +115,12 @@ impl Grant {
         &self.scopes
     }
 
+    /// May it read what was said: messages, and the intents that were made of them? Every door that shows such a text
+    /// asks here.
+    pub fn reads_what_was_said(&self) -> bool {
+        self.allows(Scope::Memory)
+    }
+
     /// Does it allow that?
     pub fn allows(&self, scope: Scope) -> bool {
         self.scopes.contains(&scope) || self.scopes.contains(&Scope::Admin)

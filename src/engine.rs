@@ -41,8 +41,8 @@ pub use qualifier::Missed;
 use qualifier::Qualifier;
 pub use selection::{Named, SelectError, Selection, UnknownName};
 pub use snapshot::snapshot_of;
-pub use told::Told;
 
+use crate::access::Grant;
 use crate::catalog::Catalog;
 use crate::catalog::load::Loaded;
 use crate::llm::Llm;
@@ -227,11 +227,11 @@ impl Engine {
     pub fn qualify(
         &self,
         generation: &Generation,
-        tenant: &str,
+        grant: &Grant,
         session: Option<&str>,
         question: &Question<'_>,
     ) -> Qualification {
-        self.qualifier.qualify(generation, &mut Notepad::new(&*self.store), tenant, session, question)
+        self.qualifier.qualify(generation, &mut Notepad::new(&*self.store), grant, session, question)
     }
 
     /// A tool was needed and not offered. `message` is the session's last one by default. What was noted of it is to be
@@ -239,15 +239,15 @@ impl Engine {
     pub fn miss(
         &self,
         generation: &Generation,
-        told: Told<'_>,
+        grant: &Grant,
         session: Option<&str>,
         message: Option<&str>,
         tool: &str,
     ) -> (Missed, Result<NotesPending, StoreError>) {
         let mut notes = Notepad::new(&*self.store);
-        let missed = self.qualifier.miss(generation, &mut notes, told, session, message, tool);
+        let missed = self.qualifier.miss(generation, &mut notes, grant, session, message, tool);
         let (category, is_learnt) = (missed.category.as_deref(), missed.is_learnt);
-        ToolMissed { tenant: told.tenant, tool, category, is_learnt }.emit(&self.metrics);
+        ToolMissed { tenant: &grant.tenant, tool, category, is_learnt }.emit(&self.metrics);
         (missed, notes.close())
     }
 
@@ -264,8 +264,8 @@ impl Engine {
     }
 
     /// A session's stream told what the session is about, or it or a report what it used.
-    pub fn hear(&self, tenant: &str, session: &str, intent: Option<IntentContext>, used: Used) {
-        self.qualifier.hear(&mut Notepad::new(&*self.store), tenant, session, intent, used);
+    pub fn hear(&self, grant: &Grant, session: &str, intent: Option<IntentContext>, used: Used) {
+        self.qualifier.hear(&mut Notepad::new(&*self.store), grant, session, intent, used);
     }
 
     /// Turns used so much now, of which so many reached their threshold of tokens.
@@ -278,9 +278,10 @@ impl Engine {
         (self.days.load().of(tenant), self.qualifier.used(tenant, most_sessions))
     }
 
-    /// Where a session stands, if the tenant has it.
-    pub fn turn(&self, tenant: &str, session: &str) -> Option<Arc<Turn>> {
-        self.qualifier.turn(tenant, session)
+    /// Where a session stands, if the tenant has it; without what was said in it for whoever may not read that.
+    pub fn turn(&self, grant: &Grant, session: &str) -> Option<Arc<Turn>> {
+        let turn = self.qualifier.turn(&grant.tenant, session)?;
+        Some(if grant.reads_what_was_said() { turn } else { Arc::new(turn.without_words()) })
     }
 
     /// Learns again what the store remembers. Called when the first catalog is published; and if it fails then, when

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::client::{Client, ClientError};
 use super::output::Output;
 use super::{CliError, DaemonArgs, Exit, block_on, documents};
-use crate::access::DEFAULT_TENANT;
+use crate::access::Grant;
 use crate::config::{DaemonOverrides, Overrides};
 use crate::daemon::Config;
 use crate::engine::Engine;
@@ -92,7 +92,7 @@ fn from_files(args: &QualifyArgs, output: &mut Output) -> Result<QualifyAnswer, 
         rules: config.qualifier.selection.rules(),
         ..Question::default()
     };
-    let found = engine.qualify(&engine.generation(), DEFAULT_TENANT, None, &question);
+    let found = engine.qualify(&engine.generation(), &Grant::anonymous(), None, &question);
     Ok(QualifyAnswer::new(found, true, false, humantime::format_rfc3339_millis(SystemTime::now()).to_string()))
 }
 

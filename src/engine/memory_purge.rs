@@ -120,6 +120,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+    use crate::access::Grant;
     use crate::catalog::load::{LoadOptions, load};
     use crate::qualify::Question;
     use crate::store::notes::TurnNote;
@@ -146,20 +147,20 @@ mod tests {
 
     #[test]
     fn what_is_asked_while_it_is_purged_brings_nothing_back() {
-        let (_directory, store, engine) = engine_with_a_tool();
+        let ((_directory, store, engine), grant) = (engine_with_a_tool(), Grant::anonymous());
         let secret = "how high is the lighthouse of Genoa";
         let question = Question { message: secret, ..Question::default() };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            engine.qualify(&engine.generation(), TENANT, Some("s"), &question);
+            engine.qualify(&engine.generation(), &grant, Some("s"), &question);
             let draft = stored_draft(secret, &Value::Object(Map::new()));
             store.memories().add(TENANT, draft, None).unwrap().durable().await.unwrap();
-            let (turn, looked_for) = (engine.turn(TENANT, "s").unwrap(), engine.purges(TENANT));
+            let (turn, looked_for) = (engine.turn(&grant, "s").unwrap(), engine.purges(TENANT));
             let asking = engine.qualifier.enter();
             let purge = engine.purge_memories(TENANT, Purge::Everybody);
             let mut purge = std::pin::pin!(purge);
             let deadline = Instant::now() + Duration::from_secs(60);
-            while engine.turn(TENANT, "s").is_some() {
+            while engine.turn(&grant, "s").is_some() {
                 assert!(Instant::now() < deadline && timeout(Duration::ZERO, &mut purge).await.is_err());
             }
             let note = TurnNote {

@@ -20,8 +20,9 @@ use super::grace::GracePeriods;
 use super::published::Published;
 use super::told::{Allowance, Told};
 use super::{Generation, processors};
+use crate::access::Grant;
 use crate::qualify::{
-    self, Adaptation, Index, IntentContext, Message, Qualification, Question, Selector, Trust, Usage,
+    self, Adaptation, Index, IntentContext, Message, Qualification, Question, Says, Selector, Trust, Usage,
 };
 use crate::session::turns::{MAX_MESSAGE_BYTES, Used};
 use crate::session::{Turn, Turns};
@@ -239,18 +240,26 @@ impl Qualifier {
         self.turns.load().get(tenant, session).cloned()
     }
 
+    /// The last turn of a session as who asks may be told of it: what others said there decides nothing for whoever
+    /// may not read it, so that no answer can give it away.
+    pub(super) fn turn_for(&self, grant: &Grant, session: &str) -> Option<Arc<Turn>> {
+        let turn = self.turn(&grant.tenant, session)?;
+        let is_told = grant.reads_what_was_said() || turn.is_said_by(&grant.name);
+        Some(if is_told { turn } else { Arc::new(turn.without_words()) })
+    }
+
     /// Which tools fit the message? Without a context in the question that of the session counts, and is replaced.
     pub(super) fn qualify(
         &self,
         generation: &Generation,
         notes: &mut Notepad<'_>,
-        tenant: &str,
+        grant: &Grant,
         session: Option<&str>,
         question: &Question<'_>,
     ) -> Qualification {
         let _asking = self.asking.enter();
-        let selector = self.selector(generation);
-        let before = session.and_then(|session| self.turn(tenant, session));
+        let (selector, tenant) = (self.selector(generation), &*grant.tenant);
+        let before = session.and_then(|session| self.turn_for(grant, session));
         let context = question.context.or(before.as_ref().map(|turn| &turn.context));
         // Another context that is sent back is of another conversation.
         let said =
@@ -274,7 +283,9 @@ impl Qualifier {
                 // A session that was forgotten since stays so.
                 Turn::goes_on(before.as_deref(), turn).then(|| {
                     let next = Turn::next(turn, question.message, answer.context.clone(), answer.sticky);
-                    next.about(question.said, answer.says)
+                    let is_alone = answer.says == Says::New && !answer.sticky;
+                    let is_own = is_alone || before.as_ref().is_none_or(|before| before.is_said_by(&grant.name));
+                    Turn { said_by: is_own.then(|| grant.name.to_string()), ..next.about(question.said, answer.says) }
                 })
             });
         }
@@ -317,13 +328,14 @@ impl Qualifier {
     pub(super) fn hear(
         &self,
         notes: &mut Notepad<'_>,
-        tenant: &str,
+        grant: &Grant,
         session: &str,
         intent: Option<IntentContext>,
         used: Used,
     ) {
-        self.change(notes, tenant, session, |turn| {
+        self.change(notes, &grant.tenant, session, |turn| {
             if let Some(intent) = intent {
+                turn.speak(&grant.name);
                 turn.context = intent;
             }
             turn.used = turn.used.and(used);
@@ -439,13 +451,13 @@ impl Qualifier {
         &self,
         generation: &Generation,
         notes: &mut Notepad<'_>,
-        told: Told<'_>,
+        grant: &Grant,
         session: Option<&str>,
         message: Option<&str>,
         tool: &str,
     ) -> Missed {
         let _asking = self.asking.enter();
-        let tenant = told.tenant;
+        let (tenant, told) = (&*grant.tenant, Told { tenant: &grant.tenant, by: &grant.name });
         let selector = self.selector(generation);
         let category = selector
             .index()
@@ -459,16 +471,17 @@ impl Qualifier {
                     turn.context = turn.context.clone().with_category(category);
                 }
                 if !turn.has_message() {
+                    turn.speak(&grant.name);
                     head(message.unwrap_or_default(), MAX_MESSAGE_BYTES).clone_into(&mut turn.message);
                 }
                 turn.miss(tool);
                 missed.retries = turn.misses;
-                missed.context = Some(turn.context.clone());
                 if said.is_none() && turn.teach(tool) {
                     said = Some(meant(turn));
                 }
             });
         }
+        missed.context = session.and_then(|session| Some(self.turn_for(grant, session)?.context.clone()));
         missed.is_learnt = said.is_some_and(|message| {
             self.allowance.lock().word(told, tool, SystemTime::now())
                 && self.learn(generation, notes, tenant, &message, tool, ChosenBy::Word)

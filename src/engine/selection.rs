@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::{Engine, Generation};
+use crate::access::Grant;
 use crate::blocking::{self, NoThread};
 use crate::catalog::ToolMetadata;
 use crate::llm::{self, Candidate, Llm};
@@ -14,10 +15,10 @@ use crate::telemetry::events::MessageQualified;
 use crate::text::near;
 
 /// What a door asks.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Selection {
-    /// Whose choices and sessions count.
-    pub tenant: Arc<str>,
+    /// Who asks; choices and sessions of its tenant count.
+    pub grant: Grant,
     /// The session that the message belongs to.
     pub session: Option<String>,
     pub message: String,
@@ -83,7 +84,7 @@ impl Engine {
     pub async fn select(self: &Arc<Self>, selection: Selection) -> Result<Qualification, SelectError> {
         let start = Instant::now();
         let (engine, message) = (Arc::clone(self), selection.message.clone());
-        let (tenant, session) = (Arc::clone(&selection.tenant), selection.session.clone());
+        let (tenant, session) = (Arc::clone(&selection.grant.tenant), selection.session.clone());
         let is_short = self.ranks_shortly(&message);
         let mut found = blocking::run_unless_short(is_short, move || engine.rank(&selection)).await??;
         if let Some(llm) = self.llm.get() {
@@ -120,7 +121,7 @@ impl Engine {
             rules: settings.rules(),
             ..Question::default()
         };
-        Ok(self.qualify(&generation, &selection.tenant, selection.session.as_deref(), &question))
+        Ok(self.qualify(&generation, &selection.grant, selection.session.as_deref(), &question))
     }
 }
 

@@ -5,6 +5,7 @@ use std::slice;
 
 use super::proposer::{Degraded, RuleAnswers};
 use super::{Engine, Generation};
+use crate::access::Grant;
 use crate::catalog::next::{self, Clashes};
 use crate::engine::learner::Learnt;
 use crate::plugin_host::Ask;
@@ -57,17 +58,16 @@ pub struct FittingPreset {
 
 impl Engine {
     /// Adds what the session knows: its last [`HISTORY`] calls, oldest first, where no history is given, and what it
-    /// is about
-    /// where no goal is.
-    pub fn complete(&self, learnt: &Learnt, tenant: &str, ask: &mut Ask, history: Option<Vec<String>>) {
+    /// is about where no goal is.
+    pub fn complete(&self, learnt: &Learnt, grant: &Grant, ask: &mut Ask, history: Option<Vec<String>>) {
         let session = ask.session_id.as_deref();
         ask.history = history.unwrap_or_else(|| {
-            let known = session.and_then(|session| learnt.sessions.history(tenant, session));
+            let known = session.and_then(|session| learnt.sessions.history(&grant.tenant, session));
             let known = known.map_or(&[][..], |calls| &calls[..]);
             known[known.len().saturating_sub(HISTORY)..].iter().map(ToString::to_string).collect()
         });
         if ask.goal.is_none() {
-            ask.goal = self.goal(tenant, session);
+            ask.goal = self.goal(grant, session);
         }
     }
 
@@ -136,9 +136,9 @@ impl Engine {
         }
     }
 
-    /// What a session is after, if messages of it were qualified: its last message.
-    pub fn goal(&self, tenant: &str, session: Option<&str>) -> Option<String> {
-        let turn = self.turn(tenant, session?)?;
+    /// What a session is after, if messages of it were qualified: its last message, as far as who asks may be told.
+    pub fn goal(&self, grant: &Grant, session: Option<&str>) -> Option<String> {
+        let turn = self.qualifier.turn_for(grant, session?)?;
         Some(turn.message.clone()).filter(|message| !message.is_empty())
     }
 

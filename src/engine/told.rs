@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Who told something.
 #[derive(Debug, Clone, Copy)]
-pub struct Told<'t> {
+pub(super) struct Told<'t> {
     /// For whom it counts.
     pub tenant: &'t str,
     /// The token's name.

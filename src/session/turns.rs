@@ -66,6 +66,9 @@ pub struct Turn {
     /// What the session used so far.
     #[serde(default)]
     pub used: Used,
+    /// The token that said all of that; nothing if several did, or nobody knows.
+    #[serde(default)]
+    pub said_by: Option<String>,
 }
 
 /// What is kept of a turn when later ones stand: no word of its message, but what was made of it.
@@ -253,6 +256,24 @@ impl Turn {
         }
     }
 
+    /// The same without a word of what was said: which categories and tools it is about.
+    #[must_use]
+    pub fn without_words(&self) -> Self {
+        let context = IntentContext { active_intent: None, ..self.context.clone() };
+        Self { context, message: String::new(), said: Vec::new(), said_by: None, ..self.clone() }
+    }
+
+    /// Does it keep no words but those of this token?
+    pub fn is_said_by(&self, token: &str) -> bool {
+        self.said_by.as_deref() == Some(token)
+            || self.context.active_intent.is_none() && self.texts().all(str::is_empty)
+    }
+
+    /// Takes note that this token is about to say something in it.
+    pub fn speak(&mut self, token: &str) {
+        self.said_by = self.is_said_by(token).then(|| token.to_owned());
+    }
+
     /// Is there a message that it is the turn of?
     pub fn has_message(&self) -> bool {
         !self.message.is_empty()
@@ -325,6 +346,23 @@ fn join(tools: &mut Vec<String>, more: &[String], most: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_are_of_one_token_until_another_speaks() {
+        let mut turn = Turn { message: "storms".to_owned(), said: vec!["storms".to_owned()], ..Turn::default() };
+        assert!(!turn.is_said_by("a"), "nobody knows who said it");
+        turn.said_by = Some("a".to_owned());
+        assert!(turn.is_said_by("a") && !turn.is_said_by("b"));
+        let without = Turn { taught: vec!["t".to_owned()], ..turn.clone() }.without_words();
+        assert!(without.is_said_by("b") && without.texts().all(str::is_empty) && without.taught == ["t"]);
+        turn.speak("a");
+        assert!(turn.is_said_by("a"));
+        turn.speak("b");
+        assert!(!turn.is_said_by("a") && !turn.is_said_by("b"));
+        let mut silent = Turn::default();
+        silent.speak("b");
+        assert_eq!(silent.said_by.as_deref(), Some("b"));
+    }
 
     #[test]
     fn a_tool_is_taught_once_a_message() {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::daemon::{Daemon, Site, almanacd, document, wait_until};
+use crate::daemon::{Daemon, Site, almanacd, document, serve_shipped_on, wait_until};
 use crate::fixtures::hostile;
 
 /// Makes a token in the site's file and returns it.
@@ -149,6 +149,55 @@ fn teaching_needs_its_scope_and_more_than_words() {
     }
     let learnt: (i64, f64) = choices();
     assert_eq!(learnt, (3, 0.5), "of eight words");
+}
+
+/// What users said is for the scope `memory`, at every door and in every sentence; who said it is told it back.
+#[test]
+fn what_was_said_is_for_memory_only() {
+    const SECRET: &str = "zanzibar";
+    let site = Site::new();
+    let writer = token(&site, "writer", "read,record");
+    let (reader, other) = (token(&site, "reader", "read"), token(&site, "other", "read,record"));
+    let keeper = token(&site, "keeper", "read,memory");
+    with_tokens(&site);
+    let daemon = serve_shipped_on(&site);
+    let ask = |token: &str, method: &str, path: &str, body: &str| {
+        let authorization = format!("Bearer {token}");
+        let headers = [("authorization", authorization.as_str()), ("content-type", "application/json")];
+        let reply = daemon.send(method, path, &headers, body.as_bytes());
+        assert_eq!(reply.status, 200, "{method} {path} {}", reply.text());
+        reply
+    };
+    let said = r#"{"message": "send 42 USDC to Zanzibar on Base", "sessionId": "s"}"#;
+    let goes_on = r#"{"message": "yes, do it", "sessionId": "s", "explain": true}"#;
+    let missed = r#"{"toolName": "web_search", "sessionId": "s"}"#;
+    let check = |token: &str, (method, path, body): (&str, &str, &str), is_told: bool| {
+        let reply = ask(token, method, path, body);
+        assert_eq!(reply.text().to_lowercase().contains(SECRET), is_told, "{method} {path} {}", reply.text());
+        reply
+    };
+    let (qualify, miss) = ("/v1/qualify", "/v1/qualify/miss");
+    check(&writer, ("POST", qualify, said), true);
+    let own = check(&writer, ("POST", qualify, goes_on), true).json();
+    assert!(own["reasoning"].as_str().unwrap().contains("what was asked before is kept"), "{own}");
+    // Nobody waits for what is noted of a turn.
+    wait_until("the turns", || ask(&keeper, "GET", "/v1/sessions/s/turns", "").text().to_lowercase().contains(SECRET));
+    for path in ["/v1/sessions/s", "/v1/sessions/s/turns"] {
+        check(&keeper, ("GET", path, ""), true);
+        for token in [&writer, &reader, &other] {
+            check(token, ("GET", path, ""), false);
+        }
+    }
+    let session = ask(&reader, "GET", "/v1/sessions/s", "").json();
+    assert_eq!(session["intentContext"]["categories"], own["intentContext"]["categories"], "{session}");
+    assert_eq!(session["turnTools"], serde_json::json!([]), "{session}");
+    for streamed in [qualify, "/v1/qualify?stream=data-v1"] {
+        check(&reader, ("POST", streamed, goes_on), false);
+    }
+    check(&writer, ("POST", miss, missed), true);
+    check(&other, ("POST", miss, missed), false);
+    check(&keeper, ("POST", qualify, goes_on), true);
+    check(&other, ("POST", qualify, goes_on), false);
 }
 
 #[test]

@@ -83,7 +83,10 @@ const FLOORS: [&[(&str, &str)]; 9] = [
     ],
     &[("control", "access blocking catalog engine plugin_host qualify strict telemetry upstream usage")],
     &[("wire", "catalog engine memory plugin_host qualify session store strict suggest timing usage")],
-    &[("engine", "blocking catalog llm memory plugin_host qualify session store strict suggest telemetry text timing")],
+    &[(
+        "engine",
+        "access blocking catalog llm memory plugin_host qualify session store strict suggest telemetry text timing",
+    )],
     &[("store", "memory session strict suggest text timing tls")],
     &[
         ("session", "qualify text"),

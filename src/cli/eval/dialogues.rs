@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::super::output::Output;
 use super::super::{CliError, Exit, documents};
 use super::read;
-use crate::access::DEFAULT_TENANT;
+use crate::access::Grant;
 use crate::config::{DaemonOverrides, Overrides};
 use crate::daemon::Config;
 use crate::engine::Engine;
@@ -102,7 +102,7 @@ pub(super) fn run(args: &EvalDialoguesArgs, output: &mut Output) -> Result<Exit,
     let rules = settings.rules();
     let ask = |message: &str, session: Option<&str>, context: Option<&IntentContext>| {
         let question = Question { message, context, max_tools: settings.max_tools, rules, ..Question::default() };
-        engine.qualify(&engine.generation(), DEFAULT_TENANT, session, &question)
+        engine.qualify(&engine.generation(), &Grant::anonymous(), session, &question)
     };
     let report = Report {
         session: DialogueFigures::of(&dialogues, |number, message, _| ask(message, Some(&number.to_string()), None)),

@@ -1,7 +1,6 @@
 //! Looking at recorded calls one by one.
 
 use super::timing::store_problem;
-use crate::access::Scope;
 use crate::http::answer::{self, Answer};
 use crate::http::handler::{Context, Request};
 use crate::http::operation::{Operation, Parameter, path, query, query_number, query_word};
@@ -104,7 +103,7 @@ pub(super) fn choices_operation() -> Operation {
 pub(super) fn choices(context: &Context, request: &mut Request) -> Result<Answer, Problem> {
     let limit = request.query.number("limit", PAGE, 1, 1000)?;
     let choices = context.engine.store().choices(&request.grant.tenant, request.parameter()?, limit);
-    let shows_messages = request.grant.allows(Scope::Memory);
+    let shows_messages = request.grant.reads_what_was_said();
     let items = choices.map_err(|error| store_problem(&error))?.into_iter();
     Ok(answer::json(&ChoiceList { items: items.map(|choice| ChoiceItem::of(choice, shows_messages)).collect() }))
 }

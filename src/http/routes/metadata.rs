@@ -55,8 +55,7 @@ fn read_enrich(request: &mut Request) -> Result<WrittenEnrichRequest, Problem> {
 
 async fn propose(context: &Context, request: &Request, body: &MetadataRequest) -> (Ask, RuleAnswers) {
     let mut ask = body.ask();
-    let tenant = &request.grant.tenant;
-    context.engine.complete(&context.engine.learnt(), tenant, &mut ask, body.tool_history.clone());
+    context.engine.complete(&context.engine.learnt(), &request.grant, &mut ask, body.tool_history.clone());
     let proposals = context.engine.propose(&ask).await;
     (ask, proposals)
 }

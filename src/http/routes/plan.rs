@@ -25,7 +25,7 @@ pub(super) fn check_operation() -> Operation {
 
 pub(super) fn check(context: &Context, request: &mut Request) -> Result<Answer, Problem> {
     let PlanRequest { steps, goal, session_id, timeout_ms } = request.take_body()?;
-    let goal = goal.or_else(|| context.engine.goal(&request.grant.tenant, session_id.as_deref()));
+    let goal = goal.or_else(|| context.engine.goal(&request.grant, session_id.as_deref()));
     let (generation, learnt) = (context.engine.generation(), context.engine.learnt());
     let asked: Vec<Asked> = steps.into_iter().map(Asked::from).collect();
     let steps: Vec<String> = asked.iter().map(|call| call.tool.clone()).collect();

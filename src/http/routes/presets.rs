@@ -67,7 +67,7 @@ pub(super) fn fitting(context: &Context, request: &mut Request) -> Result<Answer
     let MatchRequest { tool_history, goal, session_id } = request.take_body()?;
     let (generation, learnt) = (context.engine.generation(), context.engine.learnt());
     let mut ask = Ask { session_id, goal, ..Ask::default() };
-    context.engine.complete(&learnt, &request.grant.tenant, &mut ask, tool_history);
+    context.engine.complete(&learnt, &request.grant, &mut ask, tool_history);
     let fitting = context.engine.match_presets(&generation, &learnt, &ask.history, ask.goal.as_deref());
     let items: Vec<PresetSuggestion> = fitting.into_iter().map(PresetSuggestion::from).collect();
     Ok(answer::json(&MatchAnswer { total: items.len(), items }))

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use serde_json::{Value, json};
 
 use crate::access::Grant;
-use crate::engine::{Named, SelectError, Selection, Told};
+use crate::engine::{Named, SelectError, Selection};
 use crate::http::handler::{Answering, Context, Request, blocking};
 use crate::http::operation::Operation;
 use crate::http::problem::Problem;
@@ -42,7 +42,7 @@ pub(super) fn qualify(context: Arc<Context>, mut request: Request) -> Answering 
 
 fn selection(body: QualifyRequest, request: &Request) -> Selection {
     Selection {
-        tenant: Arc::clone(&request.grant.tenant),
+        grant: request.grant.clone(),
         session: body.session_id,
         message: body.message,
         context: body.intent_context.map(IntentContext::from),
@@ -137,13 +137,7 @@ fn report_miss(
         return Err(Problem::invalid(Code::UnknownTool, detail).with_near(generation.near_names(&tool_name)));
     }
     let message = message.as_deref().filter(|message| !message.is_empty());
-    let (missed, noted) = context.engine.miss(
-        &generation,
-        Told { tenant: &grant.tenant, by: &grant.name },
-        session_id.as_deref(),
-        message,
-        &tool_name,
-    );
+    let (missed, noted) = context.engine.miss(&generation, grant, session_id.as_deref(), message, &tool_name);
     let timestamp = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
     let category = missed.category.as_deref().unwrap_or("no category");
     let event = |kind: &str, message: String| MissEvent {

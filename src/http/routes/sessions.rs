@@ -1,7 +1,6 @@
 //! Which sessions there are, and what their turns were about.
 
 use super::timing::store_problem;
-use crate::access::Scope;
 use crate::http::answer::{self, Answer};
 use crate::http::handler::{Context, Request};
 use crate::http::operation::{Operation, Parameter, path, query, query_number};
@@ -50,7 +49,7 @@ pub(super) fn turns_operation() -> Operation {
 
 pub(super) fn turns(context: &Context, request: &mut Request) -> Result<Answer, Problem> {
     let turns = context.engine.store().kept_turns(&request.grant.tenant, request.parameter()?);
-    let shows_intent = request.grant.allows(Scope::Memory);
+    let shows_intent = request.grant.reads_what_was_said();
     let items = turns.map_err(|error| store_problem(&error))?.into_iter();
     Ok(answer::json(&TurnList { items: items.filter_map(|turn| TurnItem::of(turn, shows_intent)).collect() }))
 }

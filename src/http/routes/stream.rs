@@ -67,12 +67,12 @@ pub(super) fn read(context: Arc<Context>, request: Request, upload: Upload) -> A
         let session = session(query)?;
         let (sender, recorder) = context.engine.record_beside();
         let connection = Arc::clone(&upload.connection);
-        let tenant = Arc::clone(&request.grant.tenant);
+        let grant = request.grant.clone();
         let mut listener = Listener::new(protocol, request.grant, session.clone(), sender, connection);
         let heard = listen(&mut listener, upload).await;
         let listened = listener.end(heard.is_err()).await;
         if let Some(session) = &session {
-            listened.update_session(&context, &tenant, session);
+            listened.update_session(&context, &grant, session);
         }
         // The recorder ends when nobody can send any more; what it holds is recorded first.
         let recorded = recorder.end().await.map_err(|error| store_problem(&error))?;
@@ -299,18 +299,18 @@ fn outcome(how: Seen) -> Outcome {
 
 impl Heard {
     /// Gives the session what the stream told of it.
-    fn update_session(&self, context: &Context, tenant: &str, session: &str) {
+    fn update_session(&self, context: &Context, grant: &Grant, session: &str) {
         let intent = self.answer.intent_context.clone();
         // What is no context is told again, but no session is about it.
         let intent: Option<IntentContextBody> = intent.and_then(|intent| serde_json::from_value(intent).ok());
         let used = used(&self.answer.usage);
         if used.turns > 0 {
             // A stream does not say what its threshold is.
-            context.engine.spent(tenant, used, 0);
+            context.engine.spent(&grant.tenant, used, 0);
         }
         if intent.is_some() || used.turns > 0 {
             let intent = intent.map(|intent| IntentContext::from(intent).bounded());
-            context.engine.hear(tenant, session, intent, used);
+            context.engine.hear(grant, session, intent, used);
         }
     }
 

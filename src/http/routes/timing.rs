@@ -218,19 +218,19 @@ fn key_timing(context: &Context, generation: &Generation, learnt: &Learnt, key: 
 pub(super) fn session_operation() -> Operation {
     Operation::new("getSession", "What a session did lately.")
         .taking(const { &[path("name", "The session, percent-encoded.")] })
-        .answering::<SessionAnswer>("Its calls.")
+        .answering::<SessionAnswer>("Its calls, and what it is about; the intent in it with the scope `memory` only.")
 }
 
 pub(super) fn session(context: &Context, request: &mut Request) -> Result<Answer, Problem> {
     let id = request.parameter()?;
     let learnt = context.engine.learnt();
     let history = learnt.sessions.history(&request.grant.tenant, id);
-    let turn = context.engine.turn(&request.grant.tenant, id);
+    let turn = context.engine.turn(&request.grant, id);
     if history.is_none() && turn.is_none() {
         return Err(Problem::not_found(Code::UnknownSession, format!("nothing is known of the session `{id}`")));
     }
     let tool_history = history.into_iter().flat_map(|tools| tools.iter()).map(ToString::to_string).collect();
-    let turn_tools = turn.as_ref().filter(|turn| turn.has_message()).map(|turn| turn.called.clone());
+    let turn_tools = turn.as_ref().filter(|turn| turn.number > 0 || turn.has_message()).map(|turn| turn.called.clone());
     let usage = turn.as_ref().filter(|turn| turn.used.turns > 0).map(|turn| turn.used.into());
     let intent_context = turn.map(|turn| IntentContextBody::from(&turn.context));
     Ok(answer::json(&SessionAnswer { session_id: id.to_owned(), tool_history, turn_tools, intent_context, usage }))

@@ -31,14 +31,14 @@ pub(super) fn usage(context: &Context, request: &mut Request) -> Result<Answer, 
     let protocol = framing::wanted(request)?;
     let mut body: UsageRequest = request.take_body()?;
     let (tenant, session) = (&request.grant.tenant, body.session_id.take());
-    if let Some(turn) = session.as_ref().and_then(|session| context.engine.turn(tenant, session)) {
+    if let Some(turn) = session.as_ref().and_then(|session| context.engine.turn(&request.grant, session)) {
         body.tools_executed = body.tools_executed.or(Some(turn.called.len() as u64));
     }
     let event = event(body, &context.control.prices(), SystemTime::now())?;
     if event.kind == UsageKind::TokenUsage {
         context.engine.spent(tenant, used(&event), event.threshold_reached.into());
         if let Some(session) = session {
-            context.engine.hear(tenant, &session, None, used(&event));
+            context.engine.hear(&request.grant, &session, None, used(&event));
         }
     }
     Ok(match protocol {

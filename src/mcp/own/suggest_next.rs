@@ -50,7 +50,7 @@ struct NextAnswer {
 pub(super) async fn call(engine: &Engine, grant: &Grant, arguments: Node) -> Result<ToolResult, OwnError> {
     let request: MetadataRequest = decode(arguments)?;
     let mut ask = request.ask();
-    engine.complete(&engine.learnt(), &grant.tenant, &mut ask, request.tool_history);
+    engine.complete(&engine.learnt(), grant, &mut ask, request.tool_history);
     let proposals = engine.propose(&ask).await;
     let (generation, learnt) = (engine.generation(), engine.learnt());
     let suggested = engine.suggest(&generation, &learnt, &grant.tenant, &ask, proposals);

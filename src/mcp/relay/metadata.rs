@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::ongoing::{CallEnd, OngoingCall};
 use crate::Engine;
+use crate::access::Grant;
 use crate::wire::metadata::{CallMetadata, MetadataRequest, ResultContext};
 use crate::wire::timing::MeasuresBody;
 
@@ -19,7 +20,7 @@ const MOST: usize = 4096;
 /// What is known of a call before it is made.
 #[derive(Debug, Clone)]
 pub(super) struct CallFacts {
-    pub(super) tenant: Arc<str>,
+    pub(super) grant: Grant,
     pub(super) tool: Arc<str>,
     pub(super) mode: Option<String>,
     pub(super) session: Option<String>,
@@ -30,7 +31,7 @@ pub(super) struct CallFacts {
 
 /// What is told of a call, as far as it is known before its end.
 pub(super) async fn expect(engine: &Engine, facts: CallFacts) -> Option<Map<String, Value>> {
-    let CallFacts { tenant, tool, mode, session, size, patience } = facts;
+    let CallFacts { grant, tool, mode, session, size, patience } = facts;
     let request = MetadataRequest {
         tool_name: tool.to_string(),
         mode_name: mode,
@@ -40,9 +41,9 @@ pub(super) async fn expect(engine: &Engine, facts: CallFacts) -> Option<Map<Stri
         ..MetadataRequest::default()
     };
     let mut ask = request.ask();
-    engine.complete(&engine.learnt(), &tenant, &mut ask, None);
+    engine.complete(&engine.learnt(), &grant, &mut ask, None);
     let proposals = engine.propose(&ask).await;
-    match serde_json::to_value(CallMetadata::of(engine, &tenant, request, &ask, proposals)) {
+    match serde_json::to_value(CallMetadata::of(engine, &grant.tenant, request, &ask, proposals)) {
         Ok(Value::Object(told)) => Some(told),
         _ => None,
     }

@@ -93,7 +93,7 @@ pub(super) fn begin(door: &Arc<Mcp>, request: &McpRequest, wanted: &WantedCall, 
     };
     let session = session_of(request);
     let facts_of_call = CallFacts {
-        tenant: Arc::clone(&owner.tenant),
+        grant: request.caller.grant.clone(),
         tool: Arc::clone(&tool.name),
         mode,
         session: session.clone(),
@@ -181,7 +181,7 @@ impl CallTask {
         let label = if was_made { ended_as.as_str() } else { "refused" };
         door.metrics.relay.calls.with_label_values(&[server.as_str(), label]).inc();
         ToolRelayed {
-            tenant: &facts.tenant,
+            tenant: &facts.grant.tenant,
             server: &server,
             tool: &facts.tool,
             outcome: label,
@@ -354,7 +354,7 @@ fn outcome_of(outcome: &Result<CallResult, CallFailure>) -> Outcome {
 async fn record(door: &Mcp, facts: CallFacts, duration: Duration, outcome: Outcome) {
     let at_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_millis() as i64);
     let execution = Execution {
-        tenant: facts.tenant.to_string(),
+        tenant: facts.grant.tenant.to_string(),
         tool: facts.tool.to_string(),
         mode: facts.mode,
         duration_ms: Some((duration.as_millis() as u64).min(MAX_DURATION_MS)),
