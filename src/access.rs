@@ -121,6 +121,12 @@ impl Grant {
         self.allows(Scope::Memory)
     }
 
+    /// Does what it asks change what others are told: where a session stands, what was suggested in it, what was used?
+    /// Who may only read leaves all that as it is.
+    pub fn leaves_traces(&self) -> bool {
+        self.allows(Scope::Record) || self.allows(Scope::Call)
+    }
+
     /// Does it allow that?
     pub fn allows(&self, scope: Scope) -> bool {
         self.scopes.contains(&scope) || self.scopes.contains(&Scope::Admin)

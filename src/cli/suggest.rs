@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 use super::client::ClientError;
 use super::output::Output;
 use super::{CliError, DaemonArgs, Exit, block_on, documents};
-use crate::access::{DEFAULT_TENANT, Grant};
+use crate::access::Grant;
 use crate::config::{DaemonOverrides, Overrides};
 use crate::daemon::Config;
 use crate::engine::proposer::{Proposer, RuleAnswers};
@@ -131,9 +131,10 @@ fn from_files(args: &SuggestArgs, body: &Value, output: &mut Output) -> Result<S
     let node = node.map_err(|error| CliError::Arguments(error.to_string()))?;
     let request: MetadataRequest = decode(node).map_err(|faults| CliError::Arguments(explain(&faults)))?;
     let (generation, learnt, mut ask) = (engine.generation(), engine.learnt(), request.ask());
-    engine.complete(&learnt, &Grant::anonymous(), &mut ask, request.tool_history);
+    let grant = Grant::anonymous();
+    engine.complete(&learnt, &grant, &mut ask, request.tool_history);
     let proposals = block_on(propose(&engine, settings, snapshot_of(generation.number(), &loaded.catalog), &ask))?;
-    let suggestions: SuggestionsAnswer = engine.suggest(&generation, &learnt, DEFAULT_TENANT, &ask, proposals).into();
+    let suggestions: SuggestionsAnswer = engine.suggest(&generation, &learnt, &grant, &ask, proposals).into();
     if generation.tool(&args.tool).is_none() {
         let near = generation.near_names(&args.tool);
         if says_nothing(&suggestions) {

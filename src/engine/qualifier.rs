@@ -248,7 +248,8 @@ impl Qualifier {
         Some(if is_told { turn } else { Arc::new(turn.without_words()) })
     }
 
-    /// Which tools fit the message? Without a context in the question that of the session counts, and is replaced.
+    /// Which tools fit the message? Without a context in the question that of the session counts, and is replaced
+    /// by whoever leaves traces.
     pub(super) fn qualify(
         &self,
         generation: &Generation,
@@ -277,7 +278,7 @@ impl Qualifier {
             answer.tool_hints.retain(|name| generation.tool(name).is_some());
             answer.tools_total = generation.catalog().len();
         }
-        if let Some(session) = session {
+        if let Some(session) = session.filter(|_| grant.leaves_traces()) {
             self.replace(notes, tenant, session, |turn| {
                 let turn = turn.map(|turn| &**turn);
                 // A session that was forgotten since stays so.
@@ -343,8 +344,11 @@ impl Qualifier {
     }
 
     /// Takes note of what was suggested to a session, if messages of it were qualified.
-    pub(super) fn suggest(&self, notes: &mut Notepad<'_>, tenant: &str, session: &str, tools: &[String]) {
-        if self.turn(tenant, session).is_some_and(|turn| turn.has_message() && turn.lacks_suggestion(tools)) {
+    pub(super) fn suggest(&self, notes: &mut Notepad<'_>, grant: &Grant, session: &str, tools: &[String]) {
+        let tenant = &*grant.tenant;
+        if grant.leaves_traces()
+            && self.turn(tenant, session).is_some_and(|turn| turn.has_message() && turn.lacks_suggestion(tools))
+        {
             self.change(notes, tenant, session, |turn| turn.suggest(tools));
         }
     }

@@ -79,13 +79,13 @@ impl Engine {
         }
     }
 
-    /// What should be called next, and which presets fit? `proposals` are those of [`Engine::propose`], and `tenant` is
-    /// who asks.
+    /// What should be called next, and which presets fit? `proposals` are those of [`Engine::propose`], and `grant` is
+    /// that of who asks.
     pub fn suggest(
         &self,
         generation: &Generation,
         learnt: &Learnt,
-        tenant: &str,
+        grant: &Grant,
         ask: &Ask,
         proposals: RuleAnswers,
     ) -> Suggestions {
@@ -126,9 +126,10 @@ impl Engine {
         let sources: Vec<&str> = next_tools.iter().map(|next| next.source.as_str()).collect();
         if let Some(session) = &ask.session_id {
             let tools: Vec<String> = next_tools.iter().map(|next| next.tool.clone()).collect();
-            self.qualifier.suggest(&mut Notepad::new(&*self.store), tenant, session, &tools);
+            self.qualifier.suggest(&mut Notepad::new(&*self.store), grant, session, &tools);
         }
-        ToolsSuggested { tenant, sources: &sources, degraded: proposals.degraded.len() }.emit(&self.metrics);
+        ToolsSuggested { tenant: &grant.tenant, sources: &sources, degraded: proposals.degraded.len() }
+            .emit(&self.metrics);
         Suggestions {
             next_tools,
             relevant_presets: self.match_presets(generation, learnt, &history, ask.goal.as_deref()),
@@ -233,7 +234,7 @@ mod tests {
     fn suggest(engine: &Engine, ask: &Ask) -> Suggestions {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let proposals = runtime.block_on(engine.propose(ask));
-        engine.suggest(&engine.generation(), &engine.learnt(), "default", ask, proposals)
+        engine.suggest(&engine.generation(), &engine.learnt(), &Grant::anonymous(), ask, proposals)
     }
 
     #[test]

@@ -136,13 +136,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::access::Grant;
     use crate::engine::Engine;
     use crate::engine::proposer::RuleAnswers;
 
     fn metadata() -> CallMetadata {
         let request = MetadataRequest { tool_name: "a".into(), ..MetadataRequest::default() };
         let ask = request.ask();
-        CallMetadata::of(&Engine::new(), "default", request, &ask, RuleAnswers::default())
+        CallMetadata::of(&Engine::new(), &Grant::anonymous(), request, &ask, RuleAnswers::default())
     }
 
     fn written(body: &str) -> Option<WrittenEnrichRequest> {

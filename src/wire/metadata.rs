@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::timing::{MeasuresBody, Timing, measures, milliseconds};
+use crate::access::Grant;
 use crate::catalog::document::{MAX_NAME, check_name};
 use crate::engine::proposer::{Degraded, RuleAnswers};
 use crate::engine::suggestions::{FittingPreset, NextTool, Suggestions as Suggested};
@@ -124,10 +125,10 @@ pub struct CallMetadata {
 
 impl CallMetadata {
     /// What is said of a call and of what may come next; `proposals` are those for `ask`, the call's own question, and
-    /// `tenant` is who asks.
-    pub fn of(engine: &Engine, tenant: &str, request: MetadataRequest, ask: &Ask, proposals: RuleAnswers) -> Self {
+    /// `grant` is that of who asks.
+    pub fn of(engine: &Engine, grant: &Grant, request: MetadataRequest, ask: &Ask, proposals: RuleAnswers) -> Self {
         let (generation, learnt) = (engine.generation(), engine.learnt());
-        let suggestions = engine.suggest(&generation, &learnt, tenant, ask, proposals);
+        let suggestions = engine.suggest(&generation, &learnt, grant, ask, proposals);
         let MetadataRequest { tool_name, mode_name, complexity, thinking_budget, session_state, .. } = request;
         let (timeout_ms, elapsed_ms) = (request.timeout_ms, request.elapsed_ms);
         let mode_used = mode_name.clone().unwrap_or_else(|| "none".to_owned());

@@ -26,7 +26,8 @@ pub struct QualifyRequest {
     /// What the user wrote, at most 256 KiB.
     #[node(check = check_message)]
     pub message: String,
-    /// The conversation; its context is kept, and what is called in it is learnt from.
+    /// The conversation; its context is kept, and what is called in it is learnt from. A token that may only read is
+    /// answered by its context, and leaves it as it is.
     #[schemars(default, length(max = MAX_LABEL), regex(pattern = LABEL))]
     #[node(read = label)]
     pub session_id: Option<String>,
@@ -133,6 +134,9 @@ pub struct QualifyAnswer {
     pub no_tool_probability: f64,
     /// Was an older context kept?
     pub sticky_fallback_applied: bool,
+    /// Why the session does not go on with this message; absent if it does, and without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub degraded: Option<String>,
     /// RFC 3339, UTC, milliseconds.
     pub timestamp: String,
 }
@@ -214,6 +218,7 @@ impl QualifyAnswer {
             no_tool_needed: found.no_tool_needed,
             no_tool_probability: round(found.no_tool_probability),
             sticky_fallback_applied: found.sticky,
+            degraded: None,
             timestamp,
         }
     }

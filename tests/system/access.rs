@@ -200,6 +200,65 @@ fn what_was_said_is_for_memory_only() {
     check(&other, ("POST", qualify, goes_on), false);
 }
 
+/// A session, its usage and what was suggested in it stay as they are whatever a token asks that may only read.
+#[test]
+fn who_may_only_read_leaves_sessions_as_they_are() {
+    let site = Site::new();
+    let (reader, agent) = (token(&site, "reader", "read"), token(&site, "agent", "read,record,memory"));
+    with_tokens(&site);
+    let daemon = serve_shipped_on(&site);
+    let send = |token: &str, method: &str, path: &str, body: &str| {
+        let authorization = format!("Bearer {token}");
+        let headers = [("authorization", authorization.as_str()), ("content-type", "application/json")];
+        daemon.send(method, path, &headers, body.as_bytes())
+    };
+    let used = r#"{"tokensIn": 1000, "tokensOut": 10, "sessionId": "s"}"#;
+    let message = r#"{"message": "send 42 USDC to Zanzibar on Base", "sessionId": "s"}"#;
+    let suggest = r#"{"tool_name": "web_search", "result_context": {"session_id": "s"}}"#;
+    let state = || {
+        let paths = ["/v1/sessions/s", "/v1/sessions/s/turns", "/v1/usage"];
+        paths.map(|path| {
+            let mut told = send(&agent, "GET", path, "").json();
+            told.as_object_mut().unwrap().remove("since");
+            told
+        })
+    };
+    assert_eq!(send(&agent, "POST", "/v1/qualify", message).json().get("degraded"), None);
+    assert_eq!(send(&agent, "POST", "/v1/usage", used).status, 200);
+    // Nobody waits for what is noted of a turn; it is written in the order in which it was.
+    let is_noted = |session: &str| {
+        let turns = send(&agent, "GET", &format!("/v1/sessions/{session}/turns"), "").json();
+        turns["items"].as_array().is_some_and(|turns| !turns.is_empty())
+    };
+    wait_until("the agent's turn", || is_noted("s"));
+    let before = state();
+    let other = r#"{"message": "what is the weather in Oslo tomorrow?", "sessionId": "s"}"#;
+    let answer = send(&reader, "POST", "/v1/qualify", other);
+    assert_eq!(answer.status, 200);
+    assert!(answer.json()["degraded"].as_str().unwrap().contains("scope record"), "{}", answer.text());
+    let kept = send(&reader, "POST", "/v1/qualify", r#"{"message": "yes, do it", "sessionId": "s"}"#).json();
+    assert_eq!(kept["intentContext"]["networks"], serde_json::json!(["base"]), "{kept}");
+    let fresh = r#"{"message": "send 42 USDC to Zanzibar on Base", "sessionId": "fresh"}"#;
+    assert_eq!(send(&reader, "POST", "/v1/qualify", fresh).status, 200);
+    assert_eq!(send(&agent, "GET", "/v1/sessions/fresh", "").status, 404);
+    for path in ["/v1/metadata", "/v1/enrich"] {
+        let body = match path {
+            "/v1/enrich" => format!(r#"{{"request": {suggest}, "response": {{}}}}"#),
+            _ => suggest.to_owned(),
+        };
+        assert_eq!(send(&reader, "POST", path, &body).status, 200, "{path}");
+    }
+    let refused = send(&reader, "POST", "/v1/usage", used);
+    assert_eq!((refused.status, refused.code().as_str()), (403, "missing-scope"), "{}", refused.text());
+    assert_eq!(send(&reader, "POST", "/v1/usage", r#"{"tokensIn": 1000}"#).status, 200, "it is worked out");
+    let later = r#"{"message": "search the web", "sessionId": "later"}"#;
+    assert_eq!(send(&agent, "POST", "/v1/qualify", later).status, 200);
+    wait_until("what came before it", || is_noted("later"));
+    assert_eq!(state(), before);
+    assert_eq!(send(&agent, "POST", "/v1/metadata", suggest).status, 200);
+    wait_until("suggestions to the agent to be noted", || state() != before);
+}
+
 #[test]
 fn a_stream_ends_with_its_token() {
     let site = Site::new();

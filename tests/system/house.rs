@@ -82,7 +82,7 @@ const FLOORS: [&[(&str, &str)]; 9] = [
         ),
     ],
     &[("control", "access blocking catalog engine plugin_host qualify strict telemetry upstream usage")],
-    &[("wire", "catalog engine memory plugin_host qualify session store strict suggest timing usage")],
+    &[("wire", "access catalog engine memory plugin_host qualify session store strict suggest timing usage")],
     &[(
         "engine",
         "access blocking catalog llm memory plugin_host qualify session store strict suggest telemetry text timing",

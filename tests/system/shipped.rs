@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use almanac::Engine;
+use almanac::access::Grant;
 use almanac::catalog::load::{LoadOptions, load};
 use almanac::catalog::relations;
 use almanac::engine::proposer::RuleAnswers;
@@ -61,7 +62,7 @@ fn each_reasoning_tool_is_followed_by_three_suggestions_without_any_rule() {
     let tools = generation.catalog().iter().map(|entry| entry.name().to_string());
     for tool in tools.filter(|tool| tool.starts_with("reasoning_")) {
         let ask = Ask { tool, ..Ask::default() };
-        let next = engine.suggest(&generation, &learnt, "default", &ask, RuleAnswers::default()).next_tools;
+        let next = engine.suggest(&generation, &learnt, &Grant::anonymous(), &ask, RuleAnswers::default()).next_tools;
         assert!((3..=5).contains(&next.len()), "{}: {next:?}", ask.tool);
         for suggestion in &next {
             assert!(suggestion.tool != ask.tool && generation.tool(&suggestion.tool).is_some());

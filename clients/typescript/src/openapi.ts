@@ -1544,6 +1544,8 @@ export interface QualifyAnswer {
   noToolProbability: number;
   /** Was an older context kept? */
   stickyFallbackApplied: boolean;
+  /** Why the session does not go on with this message; absent if it does, and without one. */
+  degraded?: string | null;
   /** RFC 3339, UTC, milliseconds. */
   timestamp: string;
 }
@@ -1552,7 +1554,10 @@ export interface QualifyAnswer {
 export interface QualifyRequest {
   /** What the user wrote, at most 256 KiB. */
   message: string;
-  /** The conversation; its context is kept, and what is called in it is learnt from. */
+  /**
+   * The conversation; its context is kept, and what is called in it is learnt from. A token that may only read is
+   * answered by its context, and leaves it as it is.
+   */
   sessionId?: string | null;
   /** The `intentContext` of the answer before, sent back; it wins over that of the session. */
   intentContext?: IntentContextBody | null;
@@ -3002,7 +3007,7 @@ export interface Operations {
     };
     answer: MissAnswer;
   };
-  /** What a turn used and cost, as the event that a client shows. */
+  /** What a turn used and cost, as the event that a client shows. With the scope `record` it counts. */
   reportUsage: {
     request: {
       query?: {

@@ -24,7 +24,7 @@ pub(super) fn metadata(context: Arc<Context>, mut request: Request) -> Answering
     Box::pin(async move {
         let body: MetadataRequest = request.take_body()?;
         let (ask, proposals) = propose(&context, &request, &body).await;
-        Ok(answer::json(&CallMetadata::of(&context.engine, &request.grant.tenant, body, &ask, proposals)))
+        Ok(answer::json(&CallMetadata::of(&context.engine, &request.grant, body, &ask, proposals)))
     })
 }
 
@@ -38,7 +38,7 @@ pub(super) fn enrich(context: Arc<Context>, mut request: Request) -> Answering {
     Box::pin(async move {
         let WrittenEnrichRequest { request: call, response } = read_enrich(&mut request)?;
         let (ask, proposals) = propose(&context, &request, &call).await;
-        let metadata = CallMetadata::of(&context.engine, &request.grant.tenant, call, &ask, proposals);
+        let metadata = CallMetadata::of(&context.engine, &request.grant, call, &ask, proposals);
         let mut enriched = Vec::new();
         response.write_with(&metadata, &mut enriched).expect("a vector grows");
         Ok(answer::bytes(StatusCode::OK, answer::JSON, enriched))

@@ -16,6 +16,10 @@ use crate::store::{NotesPending, StoreError};
 use crate::wire::problem::Code;
 use crate::wire::qualify::{IntentContextBody, MissAnswer, MissEvent, MissRequest, QualifyAnswer, QualifyRequest};
 
+/// Of a session that a token may not change.
+const NOT_NOTED: &str = "the session does not go on with this message: that takes a token with the scope record; \
+                         without it send `intentContext` back instead";
+
 pub(super) fn qualify_operation() -> Operation {
     Operation::new("qualify", "Which tools fit this message, and why.")
         .taking(&framing::PARAMETERS)
@@ -30,9 +34,11 @@ pub(super) fn qualify(context: Arc<Context>, mut request: Request) -> Answering 
         let protocol = framing::wanted(&request)?;
         let body: QualifyRequest = request.take_body()?;
         let (scores, explain) = (body.scores, body.explain);
+        let is_noted = body.session_id.is_none() || request.grant.leaves_traces();
         let found = context.engine.select(selection(body, &request)).await.map_err(refused)?;
         let timestamp = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
-        let answer = QualifyAnswer::new(found, scores, explain, timestamp);
+        let degraded = (!is_noted).then(|| NOT_NOTED.to_owned());
+        let answer = QualifyAnswer { degraded, ..QualifyAnswer::new(found, scores, explain, timestamp) };
         Ok(match protocol {
             None => answer::json(&answer),
             Some(protocol) => framing::stream(protocol, events(&answer)),

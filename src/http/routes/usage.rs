@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::json;
 
+use crate::access::Scope;
 use crate::http::answer::{self, Answer};
 use crate::http::framing;
 use crate::http::handler::{Context, Request};
@@ -19,26 +20,33 @@ use crate::wire::usage::{DayOfUsage, THRESHOLD, UsageEvent, UsageKind, UsageOfSe
 const MAX_SESSIONS: usize = 1000;
 
 pub(super) fn operation() -> Operation {
-    Operation::new("reportUsage", "What a turn used and cost, as the event that a client shows.")
-        .taking(&framing::PARAMETERS)
-        .with_body::<UsageRequest>()
-        .answering::<UsageEvent>("The event.")
-        .answering_text(200, "The same as a chat stream.", "text/plain")
-        .answering_text(200, "The same as a chat stream.", "text/event-stream")
+    Operation::new(
+        "reportUsage",
+        "What a turn used and cost, as the event that a client shows. With the scope `record` it counts.",
+    )
+    .taking(&framing::PARAMETERS)
+    .with_body::<UsageRequest>()
+    .answering::<UsageEvent>("The event.")
+    .answering_text(200, "The same as a chat stream.", "text/plain")
+    .answering_text(200, "The same as a chat stream.", "text/event-stream")
 }
 
 pub(super) fn usage(context: &Context, request: &mut Request) -> Result<Answer, Problem> {
     let protocol = framing::wanted(request)?;
     let mut body: UsageRequest = request.take_body()?;
-    let (tenant, session) = (&request.grant.tenant, body.session_id.take());
-    if let Some(turn) = session.as_ref().and_then(|session| context.engine.turn(&request.grant, session)) {
+    let (grant, session) = (&request.grant, body.session_id.take());
+    if let Some(turn) = session.as_ref().and_then(|session| context.engine.turn(grant, session)) {
         body.tools_executed = body.tools_executed.or(Some(turn.called.len() as u64));
     }
     let event = event(body, &context.control.prices(), SystemTime::now())?;
-    if event.kind == UsageKind::TokenUsage {
-        context.engine.spent(tenant, used(&event), event.threshold_reached.into());
+    // Without a session it is worked out for whoever asks; to count it takes more than that.
+    if event.kind == UsageKind::TokenUsage && session.is_some() && !grant.leaves_traces() {
+        return Err(Problem::missing_scope(Scope::Record));
+    }
+    if event.kind == UsageKind::TokenUsage && grant.leaves_traces() {
+        context.engine.spent(&grant.tenant, used(&event), event.threshold_reached.into());
         if let Some(session) = session {
-            context.engine.hear(&request.grant, &session, None, used(&event));
+            context.engine.hear(grant, &session, None, used(&event));
         }
     }
     Ok(match protocol {

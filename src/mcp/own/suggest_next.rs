@@ -53,7 +53,7 @@ pub(super) async fn call(engine: &Engine, grant: &Grant, arguments: Node) -> Res
     engine.complete(&engine.learnt(), grant, &mut ask, request.tool_history);
     let proposals = engine.propose(&ask).await;
     let (generation, learnt) = (engine.generation(), engine.learnt());
-    let suggested = engine.suggest(&generation, &learnt, &grant.tenant, &ask, proposals);
+    let suggested = engine.suggest(&generation, &learnt, grant, &ask, proposals);
     let mut unknown = BTreeMap::new();
     let acquaintance = engine.acquaintance(&generation, &learnt, &request.tool_name);
     if !acquaintance.is_known() {

@@ -43,7 +43,7 @@ pub(super) async fn expect(engine: &Engine, facts: CallFacts) -> Option<Map<Stri
     let mut ask = request.ask();
     engine.complete(&engine.learnt(), &grant, &mut ask, None);
     let proposals = engine.propose(&ask).await;
-    match serde_json::to_value(CallMetadata::of(engine, &grant.tenant, request, &ask, proposals)) {
+    match serde_json::to_value(CallMetadata::of(engine, &grant, request, &ask, proposals)) {
         Ok(Value::Object(told)) => Some(told),
         _ => None,
     }

@@ -187,6 +187,7 @@ class Qualification(TypedDict):
     noToolNeeded: bool
     noToolProbability: float
     stickyFallbackApplied: bool
+    degraded: NotRequired[str]
     timestamp: str
 
 
