@@ -71,7 +71,11 @@ impl Recall {
     }
 
     fn with(mut self, fields: &mut Fields<'_>) -> Self {
-        self.query = fields.optional::<String>("query").filter(|query| !query.trim().is_empty());
+        self.query = fields.optional("query");
+        // Whoever has lost a text on the way must not be answered with everything.
+        if self.query.as_ref().is_some_and(|query| query.trim().is_empty()) {
+            fields.bad_value("query", "is empty; leave it out to get the newest");
+        }
         // Bytes first: counting the characters of a hostile text is work.
         if self.query.as_ref().is_some_and(|query| query.len() > MAX_QUERY && query.chars().count() > MAX_QUERY) {
             fields.bad_value("query", format!("a query has at most {MAX_QUERY} characters"));
@@ -228,7 +232,7 @@ mod tests {
         assert!(nothing.search("t").unwrap().is_none(), "there is nothing to search by");
         let sorted = parse(r#"{"options":{"sortBy":"thread.position"}}"#).unwrap();
         assert!(!sorted.descending && matches!(sorted.sort, SortBy::Field(_)));
-        assert_eq!(parse(r#"{"options":{"query":"  "}}"#).unwrap(), recall, "an empty query is none");
+        assert_eq!(parse(r#"{"options":{"query":null}}"#).unwrap(), recall, "null is none");
         assert!(matches!(parse(r#"{"options":{"sortBy":"x"}}"#).unwrap().sort, SortBy::Field(_)));
         assert!(matches!(parse(r#"{"options":{"sortBy":"agentId"}}"#).unwrap().sort, SortBy::Id(_)));
     }
@@ -247,6 +251,8 @@ mod tests {
                 "/options/sort unknown-key",
             ],
         );
+        check(r#"{"options":{"query":""}}"#, &["/options/query bad-value"]);
+        check(r#"{"options":{"query":" \n"}}"#, &["/options/query bad-value"]);
         check(r#"{"options":{"limit":201}}"#, &["/options/limit bad-value"]);
         check(r#"{"options":{"limit":1.5}}"#, &["/options/limit wrong-type"]);
         check(r#"{"options":{"offset":-1}}"#, &["/options/offset wrong-type"]);

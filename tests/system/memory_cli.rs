@@ -226,6 +226,8 @@ fn a_search_of_the_command_line_has_every_option() {
     ] {
         assert_ne!(run(&site, &wrong).0, 0, "{wrong:?}");
     }
+    let (code, _, error) = run(&site, &["recall", "all", ""]);
+    assert!(code != 0 && error.contains("leave it out to get the newest"), "{error}");
 }
 
 #[test]
