@@ -1,13 +1,15 @@
 //! The state directory: made if it is not there, and this daemon's alone.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+
+use crate::strict::replacement;
 
 /// The state directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -52,14 +54,7 @@ fn try_lock(directory: &Path) -> Result<Lock, StateError> {
     if !directory.is_dir() {
         DirBuilder::new().recursive(true).mode(0o750).create(directory).map_err(unusable)?;
     }
-    let mut file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o640)
-        .open(directory.join("lock"))
-        .map_err(unusable)?;
+    let (mut file, _) = replacement::open_or_make(&directory.join("lock"), 0o640).map_err(unusable)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {

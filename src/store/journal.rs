@@ -8,9 +8,9 @@
 
 mod frames;
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 pub(super) use self::frames::{JournalContent, JournalDamage};
@@ -50,6 +50,8 @@ pub enum JournalError {
 pub(super) struct Journal {
     file: File,
     identity: FileIdentity,
+    /// Was there none before?
+    is_new: bool,
     durability: Durability,
     /// Where the next frame goes.
     end: u64,
@@ -65,7 +67,7 @@ pub(super) struct Journal {
 impl Journal {
     /// Opens the journal, or makes it. Returns what it holds.
     pub(super) fn open(path: &Path, durability: Durability) -> Result<(Self, JournalContent), JournalError> {
-        let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(path)?;
+        let (file, is_new) = replacement::open_or_make(path, 0o600)?;
         let mut bytes = vec![0; file.metadata()?.len() as usize];
         file.read_exact_at(&mut bytes, 0)?;
         let content = content_of(&bytes)?;
@@ -74,6 +76,7 @@ impl Journal {
         let mut journal = Self {
             file,
             identity,
+            is_new,
             durability,
             end: START,
             allocated,
@@ -96,6 +99,14 @@ impl Journal {
         self.end = START;
         self.file.sync_all()?;
         replacement::sync_directory_of(path)
+    }
+
+    /// Removes one that nobody needs: it was made when it was opened, and has nothing. What keeps it open writes
+    /// nothing more.
+    pub(super) fn remove_if_new(&self) {
+        if self.is_new && self.end == START && self.is_in_place() {
+            let _ = std::fs::remove_file(self.identity.path());
+        }
     }
 
     /// Is it still the file at its path?

@@ -28,7 +28,7 @@ pub mod target;
 mod writer;
 
 use std::fs::Permissions;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io};
@@ -44,6 +44,7 @@ use super::{
     Choice, Durability, ExecutionFilter, ExecutionPage, History, KeptTurn, Note, Pending, ReplayLimits, SessionFilter,
     SessionPage, Settings, Store, StoreError, TimedCallFilter,
 };
+use crate::strict::replacement;
 use crate::timing::{Execution, Predicted, TimedCall};
 use migrations::{MigrationError, migrate};
 use notes::Noting;
@@ -202,7 +203,7 @@ fn close_to_others(path: &Path) {
 fn open(options: &Options) -> Result<(Connection, bool), MigrationError> {
     // SQLite would make it for everybody to read. Its other files get the mode of this one. A failure is told when it
     // is opened.
-    let _ = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&options.path);
+    let _ = replacement::open_or_make(&options.path, 0o600);
     close_to_others(&options.path);
     let mut connection = Connection::open_with_flags(
         &options.path,

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 /// A file that takes the place of another when it is finished, and leaves nothing otherwise. A link is replaced, not
@@ -82,6 +82,23 @@ pub fn replace(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     fresh.finish()
 }
 
+/// Opens `path` to read and write it, or makes it; says whether it was made. What is made belongs to whom the directory
+/// does: what root makes for a daemon is to be the daemon's.
+pub fn open_or_make(path: &Path, mode: u32) -> io::Result<(File, bool)> {
+    let mut way = OpenOptions::new();
+    way.read(true).write(true).mode(mode);
+    match way.clone().create_new(true).open(path) {
+        Ok(file) => {
+            let owner = fs::metadata(directory_of(path))?;
+            // Only root may, and needs to.
+            let _ = fchown(&file, Some(owner.uid()), Some(owner.gid()));
+            Ok((file, true))
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok((way.open(path)?, false)),
+        Err(error) => Err(error),
+    }
+}
+
 /// Flushes the directory that `path` is in, so that the name is there after the loss of power.
 pub fn sync_directory_of(path: &Path) -> io::Result<()> {
     File::open(directory_of(path))?.sync_all()
@@ -98,13 +115,30 @@ fn is_unable(kind: io::ErrorKind) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::fs::{PermissionsExt, chown};
     use std::thread;
 
     use super::*;
 
     fn names(directory: &Path) -> Vec<String> {
         fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn what_is_made_belongs_to_whom_the_directory_does() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let is_root = chown(directory.path(), Some(4242), Some(4243)).is_ok();
+        let path = directory.path().join("file");
+        assert!(open_or_make(&path, 0o600).unwrap().1);
+        let made = fs::metadata(&path).unwrap();
+        assert_eq!(made.permissions().mode() & 0o777, 0o600);
+        if is_root {
+            assert_eq!((made.uid(), made.gid()), (4242, 4243));
+            chown(&path, Some(7), None).unwrap();
+        }
+        assert!(!open_or_make(&path, 0o600).unwrap().1);
+        assert!(!is_root || fs::metadata(&path).unwrap().uid() == 7, "one that is there keeps its owner");
+        assert!(open_or_make(&directory.path().join("none/file"), 0o600).is_err());
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Memories on the command line: kept, found, moved, imported and evaluated.
 
 use std::fs;
+use std::os::unix::fs::{MetadataExt, chown};
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -100,6 +102,30 @@ fn a_database_that_daemons_share_is_used_instead_of_a_directory_only_where_that_
     assert!(code == 1 && error.contains("is used, which ALMANAC_DATABASE_URL names; not --state-dir"), "{error}");
     let (code, error) = named(&["memory", "purge", "--all"]);
     assert!(code == 64 && error.contains("take ALMANAC_DATABASE_URL away"), "{error}");
+}
+
+/// What root does on the directory of a stopped daemon locks nobody out of it.
+#[test]
+fn who_only_looks_leaves_no_journal_and_what_is_made_is_the_directory_s_owner_s() {
+    const OWNER: u32 = 4242;
+    let site = Site::new();
+    let state = site.path("state");
+    fs::create_dir(&state).unwrap();
+    let is_root = chown(&state, Some(OWNER), Some(OWNER)).is_ok();
+    let remember =
+        ["remember", "documents", "x", "--set", "source=agent", "--user", "u", "--agent", "a", "--state-dir", "state"];
+    let (code, _, error) = run(&site, &remember);
+    assert_eq!(code, 0, "{error}");
+    for looked in [&["recall", "all"][..], &["memory", "export", "-"]] {
+        let (code, _, error) = run(&site, &[looked, &["--state-dir", "state"]].concat());
+        assert_eq!(code, 0, "{looked:?} {error}");
+        let files = fs::read_dir(&state).unwrap().map(Result::unwrap);
+        let made: Vec<(String, u32)> =
+            files.map(|file| (file.file_name().into_string().unwrap(), file.metadata().unwrap().uid())).collect();
+        assert!(made.iter().all(|(name, _)| name != "almanac.journal"), "{made:?}");
+        assert!(made.iter().any(|(name, _)| name == "almanac.db"), "{made:?}");
+        assert!(!is_root || made.iter().all(|(_, owner)| *owner == OWNER), "{made:?}");
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The open database: records are durable in the journal first, everything else in a transaction that takes them over.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -56,8 +57,24 @@ const IDEMPOTENCY: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 pub(super) enum OpenError {
     #[error("{}: {source}{}", path.display(), way_out(source))]
     Database { path: PathBuf, source: MigrationError },
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}{}", path.display(), way_in(path, source))]
     Journal { path: PathBuf, source: JournalError },
+}
+
+/// What to do about a file that cannot be opened, to be said behind why: whose is it?
+fn way_in(path: &Path, error: &JournalError) -> String {
+    let JournalError::Io(error) = error else { return String::new() };
+    let owner = fs::metadata(path).map(|file| file.uid()).ok();
+    match owner {
+        Some(owner) if error.kind() == io::ErrorKind::PermissionDenied => {
+            let user = rustix::process::geteuid().as_raw();
+            let owner = if owner == 0 { "root".to_owned() } else { format!("the user {owner}") };
+            format!(
+                "; it belongs to {owner}, and the daemon is the user {user}: let the daemon's user write it (`chown`)"
+            )
+        }
+        _ => String::new(),
+    }
 }
 
 /// What to do about a database that cannot be opened, to be said behind why.
@@ -259,6 +276,13 @@ impl Database {
         }
         self.journal = journal;
         Ok(())
+    }
+
+    /// Removes a journal that was made for this opening alone.
+    pub(super) fn leave_no_new_journal(&self) {
+        if self.backlog.is_empty() {
+            self.journal.remove_if_new();
+        }
     }
 
     /// Has the journal failed, and not worked since?

@@ -159,6 +159,10 @@ impl DatabaseSide for SqliteSide {
     fn close(&mut self) {
         let retention = self.options.settings.retention;
         self.attempt(|database| database.mark_age(retention));
+        // A command looks, and leaves: what it needed of the journal goes with it.
+        if let Some(database) = self.database.as_ref().filter(|_| !self.options.is_pruned) {
+            database.leave_no_new_journal();
+        }
     }
 }
 
