@@ -20,6 +20,8 @@ pub struct SetReview {
     pub missing: Vec<Missing>,
     /// Alternatives that the tools' own documents name, if the catalog has them and the set has not.
     pub alternatives: Vec<(Arc<str>, Alternative)>,
+    /// The provider, if tools of the set have several and nobody knows that one; with near names.
+    pub unknown_provider: Option<(String, Vec<String>)>,
 }
 
 /// Two tools of the set in conflict; the conflict's preferences are seen from `tool`.
@@ -68,8 +70,11 @@ pub fn check(catalog: &Catalog, tools: &[String], env_vars: &[String], provider:
             verdict.unknown.push(((*name).to_owned(), near));
         }
     }
+    let mut ways: BTreeSet<String> = BTreeSet::new();
     for entry in entries {
         let document = entry.document();
+        ways.extend(document.providers.iter().cloned());
+        ways.extend(document.prerequisites.iter().flat_map(|needed| &needed.required_for).cloned());
         verdict.missing.extend(missing(entry.name(), &document, env_vars, provider));
         for conflict in document.conflicts {
             let meant = match given.get(conflict.tool.as_str()) {
@@ -90,10 +95,24 @@ pub fn check(catalog: &Catalog, tools: &[String], env_vars: &[String], provider:
         });
         verdict.alternatives.extend(offered.map(|alternative| (Arc::clone(entry.name()), alternative)));
     }
+    verdict.unknown_provider = provider.and_then(|provider| unknown_provider(catalog, &ways, provider));
     verdict.conflicts.sort_by(|a, b| {
         b.conflict.severity().cmp(&a.conflict.severity()).then_with(|| (&a.tool, &a.other).cmp(&(&b.tool, &b.other)))
     });
     verdict
+}
+
+/// The provider, with those of `ways` that may have been meant, if it is none of these (the set's providers and modes)
+/// nor of any other tool: one of those says nothing of the set, one that nobody has is mistyped.
+fn unknown_provider(catalog: &Catalog, ways: &BTreeSet<String>, provider: &str) -> Option<(String, Vec<String>)> {
+    let as_written = FacetFilter::new(Facet::Provider, provider);
+    let is_spelt_otherwise = || ways.iter().any(|way| way.eq_ignore_ascii_case(provider));
+    let is_elsewhere = || !is_spelt_otherwise() && catalog.iter().any(|entry| entry.has(&as_written));
+    if ways.is_empty() || ways.contains(provider) || is_elsewhere() {
+        return None;
+    }
+    let near = near::nearest_few(provider, ways.iter().map(String::as_str), 3);
+    Some((provider.to_owned(), near.into_iter().map(str::to_owned).collect()))
 }
 
 /// Does a document name this server?
@@ -251,5 +270,25 @@ mod tests {
         check("falls", &[], None, &[("F", true)]);
         check("mode", &[], None, &[("M", true)]);
         check("mode", &[], Some("deep"), &[("M", false)]);
+    }
+
+    #[test]
+    fn a_provider_that_nobody_has_is_told() {
+        let catalog = catalog(&[
+            "name: search\nproviders: [tavily, serper]",
+            "name: other\nproviders: [brave]",
+            "name: plain\ndescription: x",
+        ]);
+        let check = |tool: &str, provider: &str, expected: Option<&[&str]>| {
+            let found = check(&catalog, &[tool.to_owned()], &[], Some(provider)).unknown_provider;
+            let near = found.as_ref().map(|(_, near)| near.iter().map(String::as_str).collect::<Vec<_>>());
+            assert_eq!(near.as_deref(), expected, "{tool} {provider}");
+        };
+        check("search", "tavily", None);
+        check("search", "tavilly", Some(&["tavily"]));
+        check("search", "Tavily", Some(&["tavily"]));
+        check("search", "nobody-at-all", Some(&[]));
+        check("search", "brave", None);
+        check("plain", "tavilly", None);
     }
 }

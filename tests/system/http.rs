@@ -334,6 +334,8 @@ fn a_set_is_good_when_one_provider_is() {
     assert_eq!(free["ok"], true, "{free:#}");
     let missing = free["missing_prerequisites"].as_array().unwrap();
     assert!(!missing.is_empty() && missing.iter().all(|missing| missing["optional"] == true), "{free:#}");
+    let mistyped = check(json!({"tools": ["web_search"], "provider": "tavilly"}));
+    assert_eq!((&mistyped["code"], &mistyped["near"]), (&json!("invalid-body"), &json!(["tavily"])), "{mistyped:#}");
     let named = check(json!({"tools": ["web_search"], "provider": "tavily"}));
     assert_eq!(
         (&named["ok"], &named["missing_prerequisites"][0]["optional"]),

@@ -216,8 +216,12 @@ pub(super) fn check_operation() -> Operation {
 
 pub(super) fn check(context: &Context, request: &mut Request) -> Result<Answer, Problem> {
     let body: CheckRequest = request.take_body()?;
-    let SetReview { unknown, conflicts, missing, alternatives } =
+    let SetReview { unknown, conflicts, missing, alternatives, unknown_provider } =
         context.engine.generation().check(&body.tools, &body.env_vars, body.provider.as_deref());
+    if let Some((provider, near)) = unknown_provider {
+        let detail = format!("none of these tools has the provider, or mode, `{provider}`");
+        return Err(Problem::invalid(Code::InvalidBody, detail).with_near(near));
+    }
     Ok(answer::json(&CheckAnswer {
         ok: unknown.is_empty() && conflicts.is_empty() && missing.iter().all(|missing| missing.is_optional),
         unknown: unknown.into_iter().map(|(tool, near)| UnknownTool { tool, near }).collect(),
