@@ -390,11 +390,14 @@ pub struct ExecutionBody {
     pub idempotency_key: Option<String>,
 }
 
+/// The least number that is taken for milliseconds: 9 September 2001. No calls are older, and seconds are less.
+const EARLIEST_MS: i64 = 1_000_000_000_000;
+
 /// A moment: RFC 3339, or milliseconds since the epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema)]
 #[schemars(untagged, extend("anyOf" = [
     {"type": "string", "format": "date-time"},
-    {"type": "integer", "format": "int64", "description": "Milliseconds since the epoch."},
+    {"type": "integer", "format": "int64", "minimum": EARLIEST_MS, "description": "Milliseconds since the epoch."},
 ]))]
 pub enum Timestamp {
     /// Milliseconds since the epoch.
@@ -528,6 +531,14 @@ fn key(node: Node, at: &mut At) -> Option<String> {
 
 impl FromNode for Timestamp {
     fn from_node(node: Node, at: &mut At) -> Option<Self> {
+        if let Node::Number(number) = &node
+            && let Some(small) = number.as_i64().filter(|number| (0..EARLIEST_MS).contains(number))
+        {
+            at.bad_value(format!(
+                "{small} ms are in the year 2001 at most; is it in s? Give ms, or a time as RFC 3339"
+            ));
+            return None;
+        }
         let millis = match &node {
             Node::Number(number) => number.as_i64().filter(|millis| *millis >= 0),
             Node::String(text) => moment_or_utc(text)
@@ -559,6 +570,11 @@ mod tests {
         check("2026-01-31T14:00:00.5+02:00", Some(1_769_860_800_500));
         check("2026-01-31T06:30:00.123456-05:30", Some(1_769_860_800_123));
         check("2026-01-31T12:00:00", Some(1_769_860_800_000));
+        let number =
+            |number: i64| decode::<Timestamp>(Node::Number(number.into())).map_err(|faults| faults[0].to_string());
+        assert_eq!(number(EARLIEST_MS), Ok(Timestamp::Millis(EARLIEST_MS)));
+        assert!(number(1_600_000_000).unwrap_err().contains("is it in s? Give ms"));
+        check("1998-01-31T12:00:00Z", Some(886_248_000_000));
         for bad in ["1969-12-31T23:59:59Z", "2026-01-31", "noon", "2026-02-30T12:00:00Z", ""] {
             check(bad, None);
         }
