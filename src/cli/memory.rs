@@ -20,6 +20,7 @@ use super::{CliError, DaemonArgs, Exit, block_on, is_flag};
 use crate::config::DATABASE_URL;
 use crate::daemon::StateError;
 use crate::engine::memory::RecallError;
+use crate::memory::criteria::takes_text;
 use crate::memory::{Kind, StructuredId};
 use crate::store::sqlite::{backup, file_in};
 use crate::wire::memory::MemoryAnswer;
@@ -178,7 +179,8 @@ pub(super) struct RecallArgs {
     kind: String,
     /// What they are about
     query: Option<String>,
-    /// What must hold, such as role=user, tags=x or minImportance=high; repeatable
+    /// What must hold, such as role=user, tags=x or minImportance=high; repeatable. A value is read as JSON where it is
+    /// some: '"42"' is a text
     #[arg(long = "where", value_name = "KEY=VALUE")]
     criteria: Vec<String>,
     /// At most so many, 1 to 200
@@ -270,11 +272,17 @@ fn kind(word: &str) -> Result<Kind, MemoryCliError> {
     Kind::named(word).ok_or_else(|| MemoryCliError::Kind(word.to_owned()))
 }
 
-/// A pair's key and value; what is no JSON is a text.
-fn pair(text: &str) -> Result<(&str, Value), MemoryCliError> {
+/// A pair's key and value, which is read as JSON; what is none is a text, and so are numbers and truths where a memory
+/// of the kind has one.
+fn pair(kind: Option<Kind>, text: &str) -> Result<(&str, Value), MemoryCliError> {
     let parts = text.split_once('=').filter(|(key, _)| key.split('.').all(|key| !key.is_empty()));
     let (key, value) = parts.ok_or_else(|| MemoryCliError::Pair(text.to_owned()))?;
-    Ok((key, serde_json::from_str(value).unwrap_or_else(|_| value.into())))
+    let read = match serde_json::from_str(value) {
+        Ok(Value::Number(_) | Value::Bool(_)) if takes_text(kind, key) => value.into(),
+        Ok(read) => read,
+        Err(_) => value.into(),
+    };
+    Ok((key, read))
 }
 
 /// A list, or the one that is in it.
@@ -296,7 +304,7 @@ pub(super) fn recall(args: &RecallArgs, output: &mut Output) -> Result<Exit, Cli
     let kind = if args.kind == "all" { None } else { Some(kind(&args.kind)?) };
     let mut criteria = Map::new();
     for text in &args.criteria {
-        let (key, value) = pair(text)?;
+        let (key, value) = pair(kind, text)?;
         match (key, criteria.get_mut(key)) {
             (_, None) => drop(criteria.insert(key.to_owned(), value)),
             ("tags", Some(tags)) => *tags = json!([listed(tags.take()), listed(value)].concat()),

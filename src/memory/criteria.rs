@@ -29,13 +29,20 @@ struct Field {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FieldKind {
-    Plain,
+    /// A text, or a word of some.
+    Text,
+    /// A number, or a truth.
+    Value,
     Moment,
     Id,
 }
 
 const fn field(path: &'static str, read: fn(&mut Fields<'_>, &'static str) -> Option<Wanted>) -> Field {
-    Field { path, kind: FieldKind::Plain, read }
+    Field { path, kind: FieldKind::Text, read }
+}
+
+const fn value(path: &'static str, read: fn(&mut Fields<'_>, &'static str) -> Option<Wanted>) -> Field {
+    Field { path, kind: FieldKind::Value, read }
 }
 
 const fn id(path: &'static str) -> Field {
@@ -93,7 +100,7 @@ fn wanted(id: &StructuredId) -> Wanted {
 
 /// Fields of every kind.
 const BASE: &[Field] =
-    &[field("importance", word::<ImportanceLevel>), field("importance_score", number), field("schemaVersion", text)];
+    &[field("importance", word::<ImportanceLevel>), value("importance_score", number), field("schemaVersion", text)];
 
 const MESSAGE: &[Field] = &[
     field("role", word::<MessageRole>),
@@ -101,7 +108,7 @@ const MESSAGE: &[Field] = &[
     id("agentId"),
     id("chatId"),
     field("thread.id", text),
-    field("thread.position", number),
+    value("thread.position", number),
     field("thread.parentId", text),
     field("messageType", text),
     field("source", text),
@@ -110,7 +117,7 @@ const MESSAGE: &[Field] = &[
     id("receiverAgentId"),
     field("communicationType", word::<CommunicationType>),
     field("priority", word::<MessagePriority>),
-    field("requiresResponse", truth),
+    value("requiresResponse", truth),
 ];
 
 const COGNITIVE_PROCESS: &[Field] = &[
@@ -120,7 +127,7 @@ const COGNITIVE_PROCESS: &[Field] = &[
     field("relatedTo", text),
     field("influences", text),
     field("influencedBy", text),
-    field("relevance", number),
+    value("relevance", number),
     field("source", text),
     field("category", text),
 ];
@@ -133,7 +140,7 @@ const DOCUMENT: &[Field] = &[
     field("url", text),
     field("contentType", text),
     field("fileName", text),
-    field("fileSize", number),
+    value("fileSize", number),
     moment("creationDate"),
     moment("lastModified"),
     field("authors", text),
@@ -149,10 +156,10 @@ const TASK: &[Field] = &[
     moment("dueDate"),
     moment("completedDate"),
     field("parentTaskId", text),
-    field("progress", number),
-    field("estimatedDuration", number),
-    field("actualDuration", number),
-    field("attemptCount", number),
+    value("progress", number),
+    value("estimatedDuration", number),
+    value("actualDuration", number),
+    value("attemptCount", number),
 ];
 
 fn own_fields(kind: Kind) -> &'static [Field] {
@@ -185,6 +192,15 @@ const OF_MOST: [&str; 2] = ["agentId", "userId"];
 /// Fields of a kind, or of any.
 fn fields_of(kind: Option<Kind>) -> impl Iterator<Item = &'static Field> {
     kind.map_or(ANY, own_fields).iter().chain(BASE)
+}
+
+/// Does what a kind, or any, has under this path take a text, whatever it looks like? A command line's `42` is one
+/// there.
+pub fn takes_text(kind: Option<Kind>, path: &str) -> bool {
+    let path = path.strip_prefix(OWN).filter(|_| kind.is_some()).unwrap_or(path);
+    let is_other = kind == Some(Kind::Message) && spelling::is_same("threadId", path);
+    let mut known = fields_of(kind).filter(|field| field.kind != FieldKind::Value);
+    is_other || path == "tags" || known.any(|field| spelling::is_same(field.path, path))
 }
 
 /// What a key of the writer's own is asked for by.
@@ -305,7 +321,7 @@ fn typed(field: &Field, value: &Value) -> Option<Wanted> {
     match field.kind {
         FieldKind::Moment => value.as_str().and_then(micros).map(Wanted::Moment),
         FieldKind::Id => decode(value.clone().into()).ok().map(|id| wanted(&id)),
-        FieldKind::Plain => None,
+        FieldKind::Text | FieldKind::Value => None,
     }
 }
 
@@ -349,7 +365,7 @@ pub(super) fn sort_by(kind: Option<Kind>, text: &str) -> Result<SortBy, Violatio
     if let Some(field) = fields_of(kind).find(|field| is_meant(field.path)) {
         let path = FieldPath::parse(field.path).ok_or_else(not_a_path)?;
         return Ok(match field.kind {
-            FieldKind::Plain => SortBy::Field(path),
+            FieldKind::Text | FieldKind::Value => SortBy::Field(path),
             FieldKind::Moment => SortBy::Moment(path),
             FieldKind::Id => SortBy::Id(path),
         });
@@ -391,6 +407,20 @@ fn least_importance(node: Node, at: &mut At) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_field_takes_a_text_or_a_value() {
+        let check = |kind: Kind, paths: &str, expected: bool| {
+            for path in paths.split(' ') {
+                assert_eq!(takes_text(Some(kind), path), expected, "{path}");
+            }
+        };
+        check(Kind::Message, "thread.id threadId thread_id metadata.threadId role userId tags schemaVersion", true);
+        check(Kind::Message, "thread.position requiresResponse importance_score minImportance own title", false);
+        check(Kind::Document, "title creationDate", true);
+        check(Kind::Document, "fileSize metadata.year", false);
+        assert!(takes_text(None, "dueDate") && !takes_text(None, "title") && !takes_text(None, "metadata.dueDate"));
+    }
 
     /// Any JSON is criteria of each kind, or faults.
     #[test]

@@ -256,6 +256,31 @@ fn a_search_of_the_command_line_has_every_option() {
     assert!(code != 0 && error.contains("leave it out to get the newest"), "{error}");
 }
 
+/// A name of digits is a name.
+#[test]
+fn numbers_are_texts_where_a_text_belongs() {
+    let (site, _daemon) = start();
+    let remember = ["remember", "messages", "hi", "--user", "u", "--agent", "a", "--chat", "c"];
+    let set = ["--set", "thread.id=42", "--set", "thread.position=7", "--set", "year=2024"];
+    let (code, _, error) = run(&site, &[&remember[..], &set].concat());
+    assert_eq!(code, 0, "{error}");
+    let (code, _, error) =
+        run(&site, &["remember", "documents", "x", "--agent", "a", "--set", "source=agent", "--set", "title=2024"]);
+    assert_eq!(code, 0, "{error}");
+    for (kind, wanted, expected) in [
+        ("messages", "threadId=42", 1),
+        ("messages", "thread.position=7", 1),
+        ("messages", "metadata.year=2024", 1),
+        ("messages", r#"metadata.year="2024""#, 0),
+        ("documents", "title=2024", 1),
+    ] {
+        let (code, found, error) = run(&site, &["recall", kind, "--where", wanted, "--json"]);
+        assert_eq!(code, 0, "{wanted} {error}");
+        let found: Value = serde_json::from_str(&found).unwrap();
+        assert_eq!(found["total"], json!(expected), "{wanted}");
+    }
+}
+
 #[test]
 fn whoever_forgets_the_kind_or_the_text_is_told_which() {
     // Said before anything is looked for: there is neither a daemon nor a database.

@@ -32,7 +32,8 @@ pub(in crate::cli) struct RememberArgs {
     /// Its metadata, as a JSON object
     #[arg(long, value_name = "JSON", default_value = "{}")]
     metadata: String,
-    /// One value of it, such as role=user or thread.position=0; repeatable
+    /// One value of it, such as role=user or thread.position=0; repeatable. It is read as JSON where it is some: '"42"'
+    /// is a text
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<String>,
     /// Whom a message or document is about, unless the metadata says so: an id, or a bare name
@@ -65,7 +66,7 @@ pub(in crate::cli) fn remember(args: &RememberArgs, output: &mut Output) -> Resu
     let kind = kind(&args.kind)?;
     let mut metadata = args.metadata()?;
     for text in &args.set {
-        let (path, value) = pair(text)?;
+        let (path, value) = pair(Some(kind), text)?;
         let patch = path.rsplit('.').fold(value, |value, key| json!({key: value}));
         metadata = merge_patch(metadata, patch);
     }
