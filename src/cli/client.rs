@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use crate::tls::{self, TlsError};
-use crate::wire::problem::ProblemDocument;
+use crate::wire::problem::{Code, ProblemDocument};
 
 /// A daemon to ask.
 #[derive(Debug, Clone)]
@@ -83,7 +83,7 @@ pub(super) enum ClientError {
     #[error("the request cannot be sent")]
     Request(#[from] hyper::http::Error),
     /// The daemon said no.
-    #[error("{0}")]
+    #[error("{}{}", .0, way_in(.0))]
     Refused(Box<ProblemDocument>),
     /// An address does not lead to what only the administrator may.
     #[error("this needs the admin socket: name it with --socket, instead of --url or ALMANAC_URL")]
@@ -91,6 +91,15 @@ pub(super) enum ClientError {
     /// The answer is of another version.
     #[error("the daemon's answer is not understood")]
     Answer(#[from] serde_json::Error),
+}
+
+/// What to do about a daemon that asks for a token, to be said behind what it says.
+fn way_in(problem: &ProblemDocument) -> &'static str {
+    match problem.code {
+        Code::NoToken => "\n  name one by --token or ALMANAC_TOKEN (the admin socket needs none)",
+        Code::UnknownToken => "\n  it is what --token or ALMANAC_TOKEN says",
+        _ => "",
+    }
 }
 
 impl ClientError {

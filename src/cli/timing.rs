@@ -32,6 +32,7 @@ pub(super) struct RecordArgs {
     /// The tool
     tool: String,
     /// How long the call took, in ms; fractions are rounded
+    #[arg(value_parser = duration)]
     duration_ms: f64,
     /// How it ended
     #[arg(long, value_enum, default_value = "success")]
@@ -145,6 +146,12 @@ fn print(tool: &str, timing: &Timing, out: &mut Output) {
             if timing.near.is_empty() { String::new() } else { format!("; near names: {}", timing.near.join(", ")) };
         out.line(&format!("nobody ever heard of {tool}{hint}"));
     }
+}
+
+/// JSON has no other numbers.
+fn duration(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
+    number.ok_or_else(|| "a call takes so many ms: a number of 0 or more, such as 1200".to_owned())
 }
 
 pub(super) fn record(args: &RecordArgs, output: &mut Output) -> Result<Exit, CliError> {

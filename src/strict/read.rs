@@ -137,8 +137,21 @@ fn refuse_directives(text: &str) -> Result<(), Unreadable> {
 
 /// The one fault that comes without a place.
 fn second_document(text: &str) -> (usize, usize) {
-    let line = text.lines().skip(1).position(|line| line.starts_with("---"));
-    line.map_or((0, 0), |line| (line + 2, 1))
+    let is_mark = |line: &str, mark: &str| line.strip_prefix(mark).is_some_and(|rest| !rest.starts_with(is_dense));
+    let (mut has_begun, mut has_ended) = (false, false);
+    for (number, line) in (1..).zip(without_mark(text).lines()) {
+        let is_text = !line.trim().is_empty() && !line.starts_with(['#', '%']);
+        if has_begun && is_mark(line, "---") || has_ended && is_text {
+            return (number, 1);
+        }
+        has_begun |= is_text;
+        has_ended |= is_mark(line, "...");
+    }
+    (0, 0)
+}
+
+fn is_dense(character: char) -> bool {
+    !character.is_whitespace()
 }
 
 fn utf8<'t>(text: &'t [u8], limits: &Limits) -> Result<&'t str, Unreadable> {
@@ -227,6 +240,8 @@ impl Budget {
                 "the text ends where a value should stand"
             } else if bare.starts_with("EOF while parsing a value") || bare == "EndOfStream" {
                 "the text is empty"
+            } else if bare == "expected ident" {
+                "no value begins so: a text is quoted, and the only words are true, false and null"
             } else {
                 bare
             };

@@ -64,6 +64,10 @@ fn tokens_open_what_their_scopes_say() {
     wait_until("the daemon to be ready", || daemon.get("/ready").status == 200);
     assert_eq!(daemon.admin("GET", "/v1/tools/a", b"").status, 200, "the socket's permissions are the authority");
     assert!(!daemon.log.text().contains(&reader), "a token is in the log");
+    let url = format!("http://{}", daemon.address);
+    let asked = almanacd().args(["tools", "--url", &url]).env_remove("ALMANAC_TOKEN").output().unwrap();
+    let said = String::from_utf8(asked.stderr).unwrap();
+    assert!(said.contains("--token or ALMANAC_TOKEN"), "{said}");
 }
 
 #[test]

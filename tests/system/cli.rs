@@ -366,6 +366,10 @@ fn documents_on_the_command_line_beat_a_daemon_of_the_environment() {
 
 #[test]
 fn usage_errors_exit_64() {
+    for (given, said) in [("inf", "a number of 0 or more"), ("soon", "such as 1200")] {
+        let (code, _, error) = run(almanacd().args(["record", "a", given]));
+        assert!(code == 64 && error.contains(said), "{given}: {code} {error}");
+    }
     for arguments in [&["nonsense"][..], &["serve", "--listen", "x"], &["ctl"], &["completions", "tcsh2"]] {
         let (code, _, error) = run(almanacd().args(arguments));
         assert_eq!(code, 64, "{arguments:?}: {error}");

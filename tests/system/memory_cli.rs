@@ -333,6 +333,14 @@ fn lines_without_ids_are_imported_once() {
 }
 
 #[test]
+fn a_line_that_is_no_json_is_told_with_its_place() {
+    let site = Site::new();
+    fs::write(site.path("bad.jsonl"), "\nfoo bar\n").unwrap();
+    let (code, _, error) = run(&site, &["memory", "import", "bad.jsonl", "--state-dir", "state"]);
+    assert!(code != 0 && error.contains("line 2: no JSON: column 2: no value begins so"), "{code} {error}");
+}
+
+#[test]
 fn an_import_in_parts_says_where_it_ended() {
     let (site, daemon) = start();
     let line = |id: &str, position: u64| {

@@ -62,7 +62,7 @@ pub(in crate::cli) fn read_lines(file: &Path, legacy: bool) -> Result<Vec<(usize
         }
         match read::json(line.as_bytes(), &LINE_LIMITS) {
             Ok(node) => lines.push((number, Value::from(node))),
-            Err(error) => faults.push(fault(number, error.to_string())),
+            Err(error) => faults.push(fault(number, format!("no JSON: column {}: {error}", error.column))),
         }
     }
     identify(&mut lines);

@@ -62,6 +62,10 @@ pub(super) async fn remember(engine: &Engine, grant: &Grant, arguments: Node) ->
                 Some(metadata) => metadata,
                 None => fields.at_key("metadata", |at| read(Node::Map(Vec::new()), at)),
             };
+            // What else there is to say of a memory is mostly meant for it.
+            for key in fields.rest().keys() {
+                fields.unknown(key, Some(format!("a memory's `{key}` belongs into `metadata`")));
+            }
             Some((content?, metadata?))
         })?
     })?;
@@ -116,5 +120,29 @@ fn refused(error: RecallError) -> OwnError {
     match error {
         RecallError::Faulty(faults) => OwnError::Arguments(faults),
         other => OwnError::Refused(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::strict::read::{Limits, json as read};
+
+    /// What models put beside the content is told its place.
+    #[test]
+    fn what_belongs_into_the_metadata_is_told_so() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let check = |arguments: &str, expected: &str| {
+            let node = read(arguments.as_bytes(), &Limits::of_bytes(1 << 16)).unwrap();
+            match runtime.block_on(remember(&Engine::new(), &Grant::anonymous(), node)) {
+                Err(OwnError::Arguments(faults)) => {
+                    let said: Vec<String> = faults.iter().map(ToString::to_string).collect();
+                    assert!(said.iter().any(|said| said.contains(expected)), "{said:?}");
+                }
+                _ => panic!("taken: {arguments}"),
+            }
+        };
+        check(r#"{"content":"x","tags":["y"]}"#, "a memory's `tags` belongs into `metadata`");
+        check(r#"{"contnet":"x"}"#, "content");
     }
 }

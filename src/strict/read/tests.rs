@@ -49,6 +49,8 @@ fn refuses_with_the_line() {
     check("a: .inf", Err((Syntax, 1)));
     check("a: !tag x", Err((Syntax, 1)));
     check("a: 1\n---\nb: 2", Err((Syntax, 2)));
+    check("# c\n---\na: 1\n---\nb: 2", Err((Syntax, 4)));
+    check("a: 1\n...\n# c\n\nb: 2", Err((Syntax, 5)));
     check(&"[".repeat(64), Err((TooDeep, 1)));
     check(&format!("a:\n  {}", "[a, ".repeat(65_000)), Err((TooDeep, 2)));
     check(&format!("a: {}", "{a: ".repeat(65_000)), Err((TooDeep, 1)));
