@@ -77,7 +77,10 @@ pub(super) enum MemoryCliError {
     #[error("{file}: {lines} refused; {imported} memories before were imported")]
     Refused { file: String, lines: RefusedLines, imported: u64, source: Box<CliError> },
     /// Nothing was ever kept there.
-    #[error("there is no database at {}; is it the state directory that was meant?", .0.display())]
+    #[error(
+        "there is no database at {}; is it the state directory that was meant? --state-dir names another",
+        .0.display()
+    )]
     NoDatabase(PathBuf),
     /// It is somebody else's.
     #[error("{} cannot be read; do this as the daemon's user", path.display())]
@@ -122,7 +125,8 @@ struct Where {
     /// Whose memories [default: the token's tenant, else default]
     #[arg(long)]
     tenant: Option<String>,
-    /// Use the database there, without a daemon
+    /// Use the database there, without a daemon [default: state where it is a directory, else that of the machine's
+    /// daemon, or of the user's own]
     #[arg(long, env = "ALMANAC_STATE_DIR", value_name = "DIR")]
     state_dir: Option<PathBuf>,
     #[command(flatten)]

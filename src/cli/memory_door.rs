@@ -14,7 +14,7 @@ use super::client::{Client, ClientError};
 use super::memory::MemoryCliError;
 use super::{CliError, DaemonArgs};
 use crate::access::DEFAULT_TENANT;
-use crate::config::{CONFIG, DATABASE_URL, DaemonOverrides, Overrides};
+use crate::config::{CONFIG, DATABASE_URL, DaemonOverrides, Overrides, UserFiles, is_installed};
 use crate::daemon::{Config, DaemonError, StateError, database_named_by, database_options, lock_state};
 use crate::engine::Engine;
 use crate::engine::memory::RecallError;
@@ -74,6 +74,13 @@ fn overrides(state: Option<&Path>) -> DaemonOverrides {
     DaemonOverrides { state_dir: state.map(Path::to_owned), database_url, ..DaemonOverrides::default() }
 }
 
+/// The state of the user's own daemon, if it has a database, and there is no `installed` one.
+fn own_state_instead(installed: &Path) -> Option<PathBuf> {
+    let own = UserFiles::find()?.state().to_owned();
+    let is_there = |file: &Path| sqlite::is_there(file).unwrap_or(true);
+    (!is_there(installed) && sqlite::is_there(&file_in(&own)).unwrap_or(false)).then_some(own)
+}
+
 fn find_database(file: PathBuf) -> Result<(), MemoryCliError> {
     match sqlite::is_there(&file) {
         Ok(true) => Ok(()),
@@ -124,11 +131,14 @@ impl MemoryDoor {
             }
         }
         let overrides = overrides(state);
-        let config = Config::load(&named(), &overrides)?;
-        let file = file_in(&config.state_dir);
+        let mut config = Config::load(&named(), &overrides)?;
         let is_files = database_options(&config, &overrides).map_err(DaemonError::from)?.is_none();
-        if mode == DatabaseMode::Existing && is_files {
-            find_database(file)?;
+        // A service's state is made by the service, and by others only where it is named.
+        let is_guess = state.is_none() && is_installed(&config.state_dir);
+        if is_guess && let Some(own) = own_state_instead(&file_in(&config.state_dir)) {
+            config.state_dir = own;
+        } else if is_files && (is_guess || mode == DatabaseMode::Existing) {
+            find_database(file_in(&config.state_dir))?;
         }
         let lock = lock_state(&config.state_dir).map_err(not_ours)?;
         let engine = Engine::on(open_store(&config, &overrides)?);

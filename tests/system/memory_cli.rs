@@ -146,6 +146,39 @@ fn a_state_directory_that_was_mistyped_is_not_made() {
     assert!(code == 64 && error.contains("not `foo`"), "{error}");
 }
 
+/// The state of a service is not made by whoever keeps a memory; a user's own daemon has it elsewhere.
+#[test]
+fn without_a_named_directory_no_database_is_made_and_the_user_s_own_is_found() {
+    let installed = Path::new("/var/lib/almanac/almanac.db");
+    if installed.exists() || Path::new("/run/almanac/admin.sock").exists() {
+        return;
+    }
+    let site = Site::new();
+    let home = site.path("home");
+    fs::create_dir(&home).unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = almanacd();
+        command.args(arguments).current_dir(&home).env("HOME", &home).env_remove("XDG_STATE_HOME");
+        let output = command.env_remove("XDG_CONFIG_HOME").output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+    };
+    let remember = ["remember", "documents", "x", "--agent", "a", "--set", "source=agent"];
+    for arguments in [&remember[..], &["recall", "all"]] {
+        let (code, _, error) = run(arguments);
+        assert!(code == 1 && error.contains("there is no database at /var/lib/almanac/almanac.db"), "{error}");
+        assert!(!installed.exists());
+    }
+    let own = [&remember[..], &["--state-dir", ".local/state/almanac"]].concat();
+    for arguments in [&own[..], &remember] {
+        let (code, _, error) = run(arguments);
+        assert_eq!(code, 0, "{error}");
+    }
+    let (code, found, error) = run(&["recall", "all", "--json"]);
+    let found: Value = serde_json::from_str(&found).unwrap_or_default();
+    assert_eq!((code, &found["total"]), (0, &json!(2)), "{error}");
+}
+
 #[test]
 fn a_state_directory_on_the_command_line_beats_a_daemon_of_the_environment() {
     let (site, daemon) = start();
