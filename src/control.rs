@@ -376,7 +376,20 @@ impl Control {
         let llm = self.llm_fault.as_ref().map(|why| format!("no model is asked: {why}"));
         let tokens = self.tokens.trouble().map(Arc::unwrap_or_clone);
         let servers = Arc::unwrap_or_clone(self.upstreams.troubles());
-        stored.into_iter().chain(database).chain(clock).chain(config).chain(tokens).chain(llm).chain(servers).collect()
+        let held_back = self.held_back();
+        let stored = stored.into_iter().chain(held_back);
+        stored.chain(database).chain(clock).chain(config).chain(tokens).chain(llm).chain(servers).collect()
+    }
+
+    /// That a whole catalog waits for its errors to be mended, if one does.
+    fn held_back(&self) -> Option<String> {
+        let generation = self.engine.generation();
+        let loaded = generation.loaded();
+        let errors = diagnostic::errors(&loaded.diagnostics);
+        loaded.holds_back.then(|| {
+            let them = if errors == 1 { "an error".to_owned() } else { format!("{errors} errors") };
+            format!("the catalog is the one of before, since the new one has {them} (catalog.strict_reload)")
+        })
     }
 
     /// How the daemon is.

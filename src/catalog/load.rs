@@ -65,6 +65,8 @@ pub struct Loaded {
     pub documents: Documents,
     /// Faulty documents that never were good, by the name that they give their tool, with their file.
     pub faulty: Arc<[(String, String)]>,
+    /// Is it served in the place of a later one that has errors (`catalog.strict_reload`)? The diagnostics are of that.
+    pub holds_back: bool,
 }
 
 impl Loaded {

@@ -299,7 +299,7 @@ impl ReloadLoop {
         self.last_scan = Instant::now();
         let is_faulty = diagnostic::errors(&loaded.diagnostics) > 0;
         let outcome = if self.sources.settings.strict_reload && is_faulty && trigger != Trigger::Start {
-            self.served.diagnostics = loaded.diagnostics;
+            (self.served.diagnostics, self.served.holds_back) = (loaded.diagnostics, true);
             ReloadOutcome::Rejected
         } else {
             let unchanged = loaded.catalog.hash() == self.served.catalog.hash() && trigger != Trigger::Start;

@@ -74,7 +74,8 @@ impl CatalogReloaded<'_> {
         metrics.catalog_reload.record(errors == 0, now());
         let (took_ms, warnings) = (millis(took), diagnostic::warnings(diagnostics));
         // A poll that finds nothing new is no news.
-        if outcome != "unchanged" || self.news {
+        let is_told_before = outcome == "unchanged" || outcome == "rejected" && trigger == "poll";
+        if !is_told_before || self.news {
             let [good, stale, bad] = self.documents;
             metrics.feed.tell(
                 EventType::CatalogReloaded,
@@ -99,6 +100,10 @@ impl CatalogReloaded<'_> {
                 );
             }
             "unchanged" => tracing::debug!(generation, tools, trigger, took_ms, "catalog unchanged"),
+            // A poll that finds what was told is no news; who asks for a reload is told each time.
+            "rejected" if !self.news && trigger == "poll" => {
+                tracing::debug!(generation, tools, errors, trigger, "catalog rejected; the old one is served");
+            }
             "rejected" => {
                 tracing::error!(generation, tools, errors, trigger, "catalog rejected; the old one is served");
             }

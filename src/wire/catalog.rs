@@ -222,6 +222,9 @@ pub struct CatalogReport {
     pub loaded: usize,
     /// Tools served in their last good version.
     pub stale: Vec<String>,
+    /// Is a later catalog held back because it has errors? Absent if not; `catalog.strict_reload` has it so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub held_back: bool,
     /// A page of what is wrong, by file; of one document 20 faults, and how many more there are.
     pub diagnostics: Vec<Diagnostic>,
     /// Diagnostics on all pages.

@@ -129,6 +129,8 @@ export interface CatalogReport {
   loaded: number;
   /** Tools served in their last good version. */
   stale: string[];
+  /** Is a later catalog held back because it has errors? Absent if not; `catalog.strict_reload` has it so. */
+  held_back?: boolean;
   /** A page of what is wrong, by file; of one document 20 faults, and how many more there are. */
   diagnostics: Diagnostic[];
   /** Diagnostics on all pages. */

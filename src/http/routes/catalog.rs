@@ -290,6 +290,7 @@ pub(super) fn report(_: &Context, request: &mut Request) -> Result<Answer, Probl
         hash: loaded.catalog.hash(),
         loaded: loaded.catalog.len(),
         stale: loaded.stale.iter().map(ToString::to_string).collect(),
+        held_back: loaded.holds_back,
         diagnostics: page.to_vec(),
         total: loaded.diagnostics.len(),
         next_cursor: next.map(|next| next.to_string()),
