@@ -10,7 +10,7 @@
     File {
         name: "console.js",
         content_type: "text/javascript; charset=utf-8",
-        sum: "6c9d6c6f829f31667046e47e5c80b642",
+        sum: "86021aa3c304964f98bb9c968de60480",
         plain: include_bytes!("console.js"),
         gzip: include_bytes!("console.js.gz"),
     },

@@ -292,15 +292,14 @@ fn parts(text: &str, sentence: Range<usize>, all: &mut Vec<Cut>) {
 }
 
 /// Adds a clause, and what it carries along as one of its own.
-fn push(text: &str, cut: Cut, all: &mut Vec<Cut>) {
-    let Cut { range: Range { start, end }, role } = cut;
-    let content = if role == Role::Rejected { None } else { carried(&text[start..end]) };
-    let Some(content) = content else { return all.push(Cut { range: start..end, role }) };
-    let (from, to) = (start + content.start, start + content.end);
+fn push(text: &str, Cut { range, role }: Cut, all: &mut Vec<Cut>) {
+    let content = if role == Role::Rejected { None } else { carried(&text[range.clone()]) };
+    let Some(content) = content else { return all.push(Cut { range, role }) };
+    let (from, to) = (range.start + content.start, range.start + content.end);
     // Whoever has something kept or told asks for it.
-    all.push(Cut { range: start..from, role: Role::Asked });
+    all.push(Cut { range: range.start..from, role: Role::Asked });
     all.push(Cut { range: from..to, role: Role::Carried });
-    all.push(Cut { range: to..end, role: Role::Asked });
+    all.push(Cut { range: to..range.end, role: Role::Asked });
 }
 
 /// Where the next clause of a sentence may begin: the end of the one before, and its own beginning.

@@ -92,7 +92,7 @@ function Search({ place }: { place: Place }) {
       offset,
       explain: true,
       includeDeleted: filled.deleted !== '',
-      ...(filled.q !== '' && { query: filled.q }),
+      ...(filled.q.trim() !== '' && { query: filled.q }),
     },
   };
   const found = useAsk(`memories ${filled.kind} ${JSON.stringify(body)}`, (signal) => ask(filled.kind, body, signal));
