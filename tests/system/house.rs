@@ -87,7 +87,7 @@ const FLOORS: [&[(&str, &str)]; 9] = [
         "engine",
         "access blocking catalog llm memory plugin_host qualify session store strict suggest telemetry text timing",
     )],
-    &[("store", "memory session strict suggest text timing tls")],
+    &[("store", "memory parallel session strict suggest text timing tls")],
     &[
         ("session", "qualify text"),
         ("qualify", "catalog parallel strict text"),

@@ -54,19 +54,29 @@ const COLUMNS: &str = "SELECT seq, created_us, thread, position, length, kind, d
 /// Reads all of a tenant, in the order of the rows, which is that of the cache.
 fn fill(connection: &Connection, tenant: i64, cache: &mut RowCache) -> rusqlite::Result<()> {
     cache.reserve(count(connection, tenant)?);
-    match connection.path().filter(|path| !path.is_empty()) {
-        Some(path) if is_large(connection, tenant)? => fill_together(connection, Path::new(path), tenant, PIECE, cache),
-        _ => {
-            let sql = format!("{COLUMNS} INDEXED BY memory_rows_by_tenant WHERE tenant = ?1 ORDER BY seq");
-            read(connection, &sql, [tenant], |row| cache.put(row))
+    let is_large = is_large(connection, tenant)?;
+    if let Some(path) = connection.path().filter(|path| is_large && !path.is_empty()) {
+        let filled = fill_together(connection, Path::new(path), tenant, PIECE, cache);
+        if filled.is_ok() {
+            return filled;
         }
+        // Where no other connection can be had, this one reads all.
+        *cache = RowCache::default();
+        cache.reserve(count(connection, tenant)?);
     }
+    let of = if is_large { "NOT INDEXED" } else { "INDEXED BY memory_rows_by_tenant" };
+    let sql = format!("{COLUMNS} {of} WHERE tenant = ?1 ORDER BY seq");
+    read(connection, &sql, [tenant], |row| cache.put(row))
 }
 
-/// Numbers of rows that are read at once; some six megabytes.
-const PIECE: i64 = 65_536;
+/// Numbers of rows that are read at once; some four megabytes.
+const PIECE: i64 = 32_768;
 
-/// Reads a large tenant on all processors, without an index, since most rows are its own.
+/// Pieces that are read at once, at most.
+const TOGETHER: usize = 8;
+
+/// Reads a large tenant on several processors, without an index, since most rows between its first and its last are
+/// its own.
 ///
 /// Others read a later state of the database than `connection` does. What they see that is newer is read again by
 /// whoever asks next, since it has a later stamp.
@@ -77,11 +87,13 @@ fn fill_together(
     piece: i64,
     cache: &mut RowCache,
 ) -> rusqlite::Result<()> {
-    let (first, last): (i64, i64) = connection.query_row(
-        "SELECT (SELECT min(seq) FROM memory_rows), (SELECT max(seq) FROM memory_rows)",
-        [],
-        |row| Ok((row.get(0)?, row.get(1)?)),
-    )?;
+    let end = |order: &str| {
+        let sql = format!(
+            "SELECT seq FROM memory_rows INDEXED BY memory_rows_by_tenant WHERE tenant = ?1 ORDER BY seq {order} LIMIT 1"
+        );
+        connection.query_row(&sql, [tenant], |row| row.get::<_, i64>(0))
+    };
+    let (first, last) = (end("ASC")?, end("DESC")?);
     let sql = format!("{COLUMNS} NOT INDEXED WHERE seq BETWEEN ?1 AND ?2 AND tenant = ?3 ORDER BY seq");
     let read_piece = |&from: &i64| -> rusqlite::Result<Vec<CachedRow>> {
         let connection =
@@ -92,7 +104,7 @@ fn fill_together(
         Ok(rows)
     };
     let pieces: Vec<i64> = (first..=last).step_by(piece as usize).collect();
-    for together in pieces.chunks(parallel::processors()) {
+    for together in pieces.chunks(parallel::processors().min(TOGETHER)) {
         for rows in parallel::map_each(together, read_piece) {
             rows?.into_iter().for_each(|row| cache.put(row));
         }
@@ -236,6 +248,7 @@ pub(super) fn latest_stamp(connection: &Connection) -> rusqlite::Result<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::query::Filter;
     use crate::store::sqlite::migrations::migrate;
 
     #[test]
@@ -257,8 +270,19 @@ mod tests {
                 let mut pieces = RowCache::default();
                 fill_together(&connection, &path, tenant, piece, &mut pieces).unwrap();
                 assert_eq!(format!("{:?}", pieces.rows()), format!("{:?}", whole.rows()), "{piece}");
+                let all = Filter { include_deleted: true, ..Filter::default() };
+                assert_eq!(pieces.sums(&all), whole.sums(&all));
             }
         }
+    }
+
+    #[test]
+    fn a_sweep_looks_at_what_is_gone_alone() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection).unwrap();
+        let plan = format!("EXPLAIN QUERY PLAN DELETE FROM memory_rows WHERE deleted = {GONE}");
+        let plan: String = connection.query_row(&plan, [], |row| row.get(3)).unwrap();
+        assert!(plan.contains("memory_rows_gone"), "{plan}");
     }
 
     #[test]
