@@ -15,14 +15,18 @@ const QUOTES: [(char, char); 3] = [('"', '"'), ('“', '”'), ('«', '»')];
 /// What may stand before the verb of an order.
 const POLITE: &str = "please can could would will you hey hi just then also and so i we want need to like kindly";
 
-/// Verbs of telling somebody something.
-const TELLING: &str = "email mail tell text message ask notify inform ping dm write warn";
+/// Verbs of telling somebody something. Whoever has something written ("write tests for …") mostly tells nobody.
+const TELLING: &str = "email mail tell text message ask notify inform ping dm warn";
 
-/// Who begins to be told, unless it is a name.
+/// Who begins to be told, unless it is a name; and who asks, and is told what is asked for.
 const TOLD: &str = "the my our him her them everyone everybody";
+const ASKING: &str = "me us you i what how who where when why which";
 
-/// What begins that which is told.
-const TOLD_WHAT: &str = "that whether if to";
+/// What begins that which is told. "Tell the thermostat to …" wants it done, and "warn the team if …" watched.
+const TOLD_WHAT: &str = "that whether";
+
+/// How a sentence begins that is told without these: "email Tom the train is late".
+const SENTENCE: &str = "the a an my our your his her their it it's i i'm i'll we we're he she they this there";
 
 /// Verbs of keeping something in mind.
 const KEEPING: &str = "remember note memorize memorise";
@@ -30,15 +34,28 @@ const KEEPING: &str = "remember note memorize memorise";
 /// What begins that which is kept in mind.
 const KEPT: &str = "that to i i'm my we our the he she they";
 
-/// What is written and has a text behind a colon.
+/// Verbs of writing something down, and what has its text behind a colon then: "file a bug: …".
+const WRITING: &str = "file open create add write jot log note take make post leave";
 const WRITTEN: &str = "bug issue ticket note memo reminder todo task tweet post comment entry later down";
 
 /// Where things are put on.
 const LISTS: &str = "list todos todo to-do to-dos tasks backlog agenda reminders notes";
 
 /// Where something is looked for.
-const PLACES: &str = "web internet online google reddit twitter notes note mail mails email emails inbox messages chats \
-    memory memories journal";
+const PLACES: &str = "web internet online reddit twitter notes note mail mails email emails inbox messages chats memories \
+    journal";
+
+/// How that begins which is googled; what else stands there may be another thing of Google's.
+const GOOGLED: &str = "the a an for how what who why where when best";
+
+/// Words of what people say somewhere.
+const SAYING: &str = "say saying says think thinking talk talking";
+
+/// Before a quotation they make a name of it: "use \"create pull request\"".
+const NAMING: &str = "use using call run tool invoke with";
+
+/// Lists that are somebody's without a word for whose.
+const OWN_LISTS: &str = "shopping todo to-do grocery task packing bucket";
 
 /// What begins that which is looked for.
 const LOOKED_FOR: &str = "for about regarding on";
@@ -94,11 +111,19 @@ fn words(clause: &str) -> Vec<Word> {
     words
 }
 
+/// A quotation that is not the whole clause, nor a name.
 fn quoted(clause: &str) -> Option<Range<usize>> {
     QUOTES.iter().find_map(|(open, close)| {
-        let start = clause.find(*open)? + open.len_utf8();
+        let mark = clause.find(*open)?;
+        let (before, start) = (&clause[..mark], mark + open.len_utf8());
         let end = start + clause[start..].find(*close)?;
-        (clause[start..end].split_whitespace().count() >= LEAST_QUOTED).then_some(start..end)
+        let after = &clause[end + close.len_utf8()..];
+        // `13"` are inches.
+        let is_apart = !before.ends_with(char::is_alphanumeric) && !after.starts_with(char::is_alphanumeric);
+        let is_named = words(before).last().is_some_and(|word| word.is_in(NAMING));
+        let is_all = !(before.contains(char::is_alphanumeric) || after.contains(char::is_alphanumeric));
+        let is_long = clause[start..end].split_whitespace().count() >= LEAST_QUOTED;
+        (is_long && is_apart && !is_named && !is_all).then_some(start..end)
     })
 }
 
@@ -115,28 +140,30 @@ fn next_in(words: &[Word], from: usize, list: &str) -> Option<usize> {
 /// "Remind me at 9 to …", "so that I don't forget to …".
 fn reminded(words: &[Word]) -> Option<usize> {
     let begins = words.iter().take(NEAR + BETWEEN).position(|word| word.is_in("remind forget"))?;
+    let before = || words[..begins].iter();
     // "Don't forget to …" says to do it.
-    let is_told = words[begins].folded == "remind" || words[..begins].iter().any(|word| word.is_in("i we"));
+    let is_fear = before().any(|word| word.is_in("i we")) && before().any(|word| word.is_in("don't dont not never"));
     let what = next_in(words, begins + 1, "to that about")?;
-    is_told.then_some(what + 1)
+    // "Remind me what we said about …" asks.
+    let asks = words[begins..what].iter().any(|word| word.is_in("what how who where when why which"));
+    (!asks && (words[begins].folded == "remind" || is_fear)).then_some(what + 1)
 }
 
 /// "Email Tom that …", "ask the team whether …", "let Ann know that …".
 fn told(words: &[Word]) -> Option<usize> {
     let verb = verb(words)?;
-    let whom = words.get(verb + 1)?;
+    let whom = words.get(verb + 1).filter(|whom| !whom.is_in(ASKING))?;
     if words[verb].folded == "let" {
         let know = next_in(words, verb + 1, "know")?;
-        return (!whom.is_in("me us you")).then(|| know + 1 + usize::from(words.get(know + 1).is_some_and(is_that)));
+        return Some(know + 1 + usize::from(words.get(know + 1).is_some_and(is_that)));
     }
-    if !words[verb].is_in(TELLING) || !(whom.is_capital || whom.is_in(TOLD)) || whom.is_in("i") {
+    // Where all words have capitals, none is a name for that.
+    let is_name = whom.is_capital && words[verb + 2..].iter().any(|word| !word.is_capital);
+    if !words[verb].is_in(TELLING) || !(is_name || whom.is_in(TOLD)) {
         return None;
     }
-    // "Write the code to …" tells nobody.
-    let begins = if words[verb].folded == "write" { "that" } else { TOLD_WHAT };
-    let what = next_in(words, verb + 2, begins).map(|what| what + 1);
-    // A name may be followed by a sentence: "email Tom the train is late", but not "ask Ann for the key".
-    let says = whom.is_capital && words.len() >= verb + 5 && !words[verb + 2].is_in("for about of with on in at and");
+    let what = next_in(words, verb + 2, TOLD_WHAT).map(|what| what + 1);
+    let says = is_name && words.len() >= verb + 5 && words[verb + 2].is_in(SENTENCE);
     what.or(says.then_some(verb + 2))
 }
 
@@ -154,8 +181,9 @@ fn kept(words: &[Word]) -> Option<usize> {
 /// "File a bug: …", "jot down: …".
 fn written(clause: &str, words: &[Word]) -> Option<usize> {
     let colon = clause.find(": ")?;
-    let what = words.iter().position(|word| word.start > colon)?;
-    (what <= NEAR && words[what.checked_sub(1)?].is_in(WRITTEN)).then_some(what)
+    let what = words.iter().position(|word| word.start > colon).filter(|&what| what <= NEAR)?;
+    let is_written = words[what.checked_sub(1)?].is_in(WRITTEN) && words[verb(words)?].is_in(WRITING);
+    is_written.then_some(what)
 }
 
 /// "Add … to my list".
@@ -163,7 +191,7 @@ fn on_a_list(words: &[Word]) -> Option<Range<usize>> {
     let verb = verb(words).filter(|&verb| words[verb].is_in("add put"))?;
     let list = words.iter().rposition(|word| word.is_in(LISTS))?;
     let onto = (list.saturating_sub(4)..list).rev().find(|&place| words[place].is_in("to on onto in into"))?;
-    let is_whose = words[onto + 1..list].iter().any(|word| word.is_in("my the our a"));
+    let is_whose = words[onto + 1..=list].iter().any(|word| word.is_in("my our") || word.is_in(OWN_LISTS));
     (is_whose && onto > verb + 1).then(|| words[verb + 1].start..words[onto - 1].end)
 }
 
@@ -171,13 +199,16 @@ fn on_a_list(words: &[Word]) -> Option<Range<usize>> {
 fn looked_for(words: &[Word]) -> Option<usize> {
     let verb = verb(words)?;
     if words[verb].folded == "google" {
-        return Some(verb + 1).filter(|_| words.len() > verb + 2);
+        return Some(verb + 1).filter(|&what| words.get(what).is_some_and(|word| word.is_in(GOOGLED)));
     }
-    if !words[verb].is_in("search look find browse check what what's") {
+    let asks = words[verb].is_in("what what's");
+    if !asks && !words[verb].is_in("search look find browse") {
         return None;
     }
     let place = next_in(words, verb + 1, PLACES)?;
-    next_in(words, place + 1, LOOKED_FOR).map(|what| what + 1)
+    let what = next_in(words, place + 1, LOOKED_FOR)?;
+    let is_said = words[place..what].iter().any(|word| word.is_in(SAYING));
+    (!asks || is_said).then_some(what + 1)
 }
 
 #[cfg(test)]
@@ -201,7 +232,31 @@ mod tests {
         check("ask the team whether we should deploy", Some("we should deploy"));
         check("let Ann know that I booked the flight", Some("I booked the flight"));
         check("let me know the price of gold", None);
-        check("tell me about the weather", None);
+        for text in [
+            "tell me about the weather",
+            "TELL ME THE PRICE OF BITCOIN",
+            "Tell Me What The Weather Is In Paris",
+            "tell the thermostat to heat to 21 degrees",
+            "Ask Claude to summarize this PDF",
+            "notify the channel if the price of ETH drops",
+            "Write Python code for parsing CSV files",
+            "write the query that returns the top ten customers",
+            "Email Marketing campaign stats for last week please",
+            "remind me what we said about the deployment",
+            "I want to forget about the wifi",
+            "Task: find flights to Rome",
+            "Fix this issue: the login page crashes",
+            "Google Calendar events for tomorrow",
+            "check memory usage on the production server",
+            "what's the target for Reddit on Polymarket",
+            "add a new node to the linked list",
+            "Add retry logic to the background tasks",
+            "use \"create pull request\" for it",
+            "\"swap 2 SOL for USDC\"",
+            "buy a 13\" laptop with a 15\" sleeve",
+        ] {
+            check(text, None);
+        }
         check("write a poem about the sea", None);
         check("write the code to sort a list", None);
         check("email Tom", None);

@@ -83,6 +83,11 @@ const BOUNDING: &str = "in for with without by at since until per as from over w
 /// Words, with them, that such a message has at most.
 const BOUNDS: usize = 4;
 
+/// Words beside which a day or a time changes what was asked: "and in March?", but not "see you tomorrow".
+const BESIDE_TIMES: &str = "\
+    and or also plus same what about how if for on in at by until since from to over the this next last rather \
+    instead actually sorry wait hmm oops obviously no make then now please pls plz";
+
 /// Words that a message has at most that changes the last one without pointing at it, such as "something calmer"; and
 /// those of them that tell something.
 const FRAGMENT: usize = 6;
@@ -153,7 +158,7 @@ impl Leaning {
         }
         if telling == 0 {
             let greets = words.first().is_none_or(|first| is_in(GREETING, &first.folded));
-            if !greets && (words.iter().any(|word| word.kind == Kind::Time) || declines_amount(&words)) {
+            if changes_time(&words) || declines_amount(&words) {
                 return Self::Varies;
             }
             let ends = has(ENDING) && !has(AGREEING) && !redirects(&words);
@@ -226,6 +231,13 @@ fn joins(words: &[Word]) -> bool {
 /// Does it begin so, and go on?
 fn starts_with(words: &[Word], beginning: &[&str]) -> bool {
     words.len() > beginning.len() && words.iter().zip(beginning).all(|(word, begins)| word.folded == **begins)
+}
+
+/// "And in March?": another time, and nothing else.
+fn changes_time(words: &[Word]) -> bool {
+    let is_plain =
+        |word: &Word| word.kind == Kind::Time || is_amount(&word.folded) || is_in(BESIDE_TIMES, &word.folded);
+    words.iter().any(|word| word.kind == Kind::Time) && words.iter().all(is_plain)
 }
 
 /// "No, 20": another amount, and nothing else.
@@ -382,6 +394,17 @@ mod tests {
             check(text, Varies);
         }
         check("how is it going today?", Not);
+        for text in [
+            "thanks, have a great weekend!",
+            "good morning",
+            "see you tomorrow",
+            "bye, see you on Monday",
+            "that's all for today, thanks",
+            "not today",
+            "no thanks, maybe tomorrow",
+        ] {
+            assert_ne!(Leaning::of(text, &[], |_| false), Varies, "{text}");
+        }
     }
 
     #[test]

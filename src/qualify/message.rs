@@ -210,6 +210,16 @@ mod tests {
         assert!(!Message::new("").is_telling());
     }
 
+    #[test]
+    fn what_is_carried_says_no_name_and_counts_little() {
+        let names = |text: &str| format!("{:?}", Message::new(text).names);
+        assert_eq!(names("remind me to merge_pull_request"), names("remind me to"));
+        assert_ne!(names("please merge_pull_request"), names("please"));
+        let carried = Message::new("remind me to merge the requests");
+        let weight = |term: &str| carried.terms.iter().find(|known| &*known.text == term).unwrap().weight;
+        assert!(weight("merg") < 0.3 && weight("remind") > 0.9, "{:?}", carried.terms);
+    }
+
     proptest! {
         #[test]
         fn a_meaning_is_that_of_the_message(text in "(\\PC{0,40}[.?,\n]? ){0,6}") {

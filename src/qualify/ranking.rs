@@ -127,8 +127,12 @@ impl<'i> Ranking<'i> {
         let scores = observations.scores(&weights);
         let is_surely_about_one =
             observations.of(LITERAL).iter().any(|said| *said > 0.0) || usage.was_chosen_for(message);
-        let similarity = observations.of(SIMILARITY).iter().copied().fold(-1.0, f32::max);
-        let presence = if is_surely_about_one { 1.0 } else { presence(message, index.len(), similarity) };
+        let most = |feature: usize| observations.of(feature).iter().copied().fold(-1.0, f32::max);
+        let presence = if is_surely_about_one {
+            1.0
+        } else {
+            presence(message, index.len(), most(SIMILARITY), most(COVER).max(0.0))
+        };
         let order: Vec<u32> = (0..index.len() as u32).collect();
         let mut ranking = Self {
             index,

@@ -41,8 +41,9 @@ const LEAVING: [&str; 4] = ["skip", "forget", "ignore", "avoid"];
 const BEFORE_ORDERS: [&str; 8] = ["please", "just", "and", "but", "then", "so", "ok", "okay"];
 
 /// Before "no" and "nothing" they tell what there is not: "I have no ETH left".
-const HAVING: [&str; 16] = [
-    "have", "has", "had", "is", "are", "was", "were", "s", "there", "own", "hold", "got", "see", "find", "found", "why",
+const HAVING: [&str; 27] = [
+    "have", "has", "had", "is", "are", "was", "were", "s", "there", "own", "hold", "got", "see", "find", "found",
+    "why", "show", "shows", "with", "get", "gets", "getting", "received", "left", "sent", "says", "having",
 ];
 
 /// Words beside which an everyday word that is a network's name, too, can only be that: "and base?", "what about base".

@@ -12,7 +12,7 @@ use crate::qualify::usage::Usage;
 use crate::text::analysis;
 use crate::text::head::head;
 
-/// From this probability of its best tool on, a message of a few words after others says what it wants by itself.
+/// From this probability that one of its few best tools is needed on, a message of a few words after others says what it wants by itself.
 const SURE_ALONE: f32 = 0.5;
 
 /// And from this probability on that it needs no tool, it is a courtesy. "Cheaper?" and "20 is better" have up to .9.
@@ -28,6 +28,14 @@ pub(super) struct Meaning<'q> {
     pub(super) text: Cow<'q, str>,
     /// What was said before, if the message points at it.
     pub(super) earlier: Option<String>,
+}
+
+/// Tools whose probabilities are looked at together: several may do the same.
+const FEW_BEST: usize = 3;
+
+/// The numbers of the few best tools.
+fn of_best(ranking: &mut Ranking<'_>) -> Vec<usize> {
+    ranking.best_numbers(FEW_BEST).iter().map(|&number| number as usize).collect()
 }
 
 impl Selector {
@@ -74,8 +82,10 @@ impl Selector {
         let mut mentions = self.category_index.mentions(words).into_iter();
         let message = self.index.message(words);
         let mut ranking = Ranking::new(&self.index, &message, usage);
+        let best = of_best(&mut ranking);
+        let is_sure = ranking.confidence_of(best) >= SURE_ALONE;
         mentions.any(|mention| mention.name.is_some() || !mention.keywords.is_empty())
-            || ranking.best(1).first().is_some_and(|best| best.confidence >= SURE_ALONE)
+            || is_sure
             || no_tool::probability(&mut ranking, &message) >= COURTEOUS
     }
 

@@ -3,7 +3,7 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use super::*;
-use crate::catalog::document::{Conflict, ConflictSeverity};
+use crate::catalog::document::{Conflict, ConflictSeverity, UseCase};
 use crate::catalog::{Entry, ToolMetadata};
 
 const CATEGORIES: &str = "
@@ -193,6 +193,49 @@ fn tools_without_a_category_are_what_a_conversation_is_about() {
         assert!(!answer.sticky && !answer.categories.contains(&"solana".to_owned()), "{answer:#?}");
         assert_eq!(&*answer.tool_hints[0], "shop_list_orders");
     }
+}
+
+#[test]
+fn a_few_words_change_what_was_asked_unless_they_stand_alone() {
+    let own = [
+        ("shop_list_orders", "", "Lists the orders of a customer of the shop."),
+        ("shop_refund_order", "", "Refunds an order of the shop."),
+        ("shop_sales_report", "", "Makes a report of the sales of a year."),
+    ];
+    let selector = selector_of(&[&TOOLS[..], &own].concat());
+    let first = "generate the yearly sales report";
+    let before = ask(&selector, &says(first)).context;
+    let said = [first.to_owned()];
+    let check = |message: &str, expected: &str, is_sticky: bool| {
+        let answer = ask(&selector, &Question { context: Some(&before), said: &said, ..says(message) });
+        assert_eq!(answer.tool_hints.first().map(|tool| &**tool), Some(expected), "{message}: {answer:#?}");
+        assert!(answer.sticky == is_sticky && !answer.no_tool_needed, "{message}: {answer:#?}");
+    };
+    check("larger amounts", "shop_sales_report", true);
+    check("2019 is better", "shop_sales_report", true);
+    check("refund an order", "shop_refund_order", false);
+    let thanks = Question { context: Some(&before), said: &said, ..says("thanks, have a great weekend!") };
+    assert!(ask(&selector, &thanks).no_tool_needed);
+}
+
+#[test]
+fn what_is_like_an_example_needs_a_tool() {
+    let message = "how is the little dog doing";
+    let probability = |example: &str| {
+        let case = UseCase { example: example.into(), ..UseCase::default() };
+        let document = ToolMetadata {
+            name: "coin_price".into(),
+            description: "The price of a coin.".into(),
+            use_cases: vec![case],
+            ..ToolMetadata::default()
+        };
+        let mut catalog = Catalog::default();
+        catalog.add(Arc::new(Entry::new(&document, Path::new("x").into())));
+        let selector = Selector::build(&Arc::new(catalog), &Arc::new(Categories::default()), None);
+        ask(&selector, &says(message)).no_tool_probability
+    };
+    let (like, unlike) = (probability("How is the little dog doing?"), probability("What does the coin cost?"));
+    assert!(like < 0.1 && unlike > 2.0 * like, "{like} and {unlike}");
 }
 
 fn says(message: &str) -> Question<'_> {
