@@ -46,6 +46,10 @@ const FITTED_TOOLS: [f32; 2] = [4.2, 8.3];
 /// tool's document happens to have ("thanks a lot") is then no sign. The messages that need a tool have .8 at most.
 const KNOWN: f32 = 0.95;
 
+/// From this similarity on a message is nearly an example of a tool's document. Below, examples are no more like what
+/// needs a tool than like what needs none: small talk speaks of the same things.
+const SAID_AGAIN: f32 = 0.8;
+
 /// Tools among which a clause's own is looked for.
 const LOOKED_AT: usize = 10;
 
@@ -162,12 +166,12 @@ fn best_similarity(ranking: &mut Ranking<'_>, message: &Message) -> f32 {
     similarity_of(ranking, 1, said).max(similarity_to_examples(ranking, said))
 }
 
-/// How alike what is said and the nearest example of one of the best tools are.
+/// How alike what is said and the nearest example of one of the best tools are, if it is nearly said again; else -1.
 fn similarity_to_examples(ranking: &mut Ranking<'_>, said: Said<'_>) -> f32 {
     let best = ranking.best_numbers(LOOKED_AT).to_vec();
     let cases = best.iter().filter_map(|&best| ranking.index().scenes[best as usize].as_ref());
     let similarities = cases.flat_map(|scenes| Packed::dots(said.quantized, &scenes.cases.examples));
-    similarities.reduce(f32::max).unwrap_or_default()
+    similarities.filter(|similarity| *similarity >= SAID_AGAIN).fold(-1.0, f32::max)
 }
 
 /// How alike in meaning what is said and the nearest of so many of the best tools are.
