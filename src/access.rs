@@ -121,6 +121,12 @@ impl Grant {
         self.allows(Scope::Memory)
     }
 
+    /// The name under which what it says is kept for itself. Who may read what everybody said needs none, and shares
+    /// none with whoever is called the same.
+    pub fn speaker(&self) -> Option<&str> {
+        (!self.reads_what_was_said()).then_some(&*self.name)
+    }
+
     /// Does what it asks change what others are told: where a session stands, what was suggested in it, what was used?
     /// Who may only read leaves all that as it is.
     pub fn leaves_traces(&self) -> bool {

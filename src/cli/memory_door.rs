@@ -135,7 +135,10 @@ impl MemoryDoor {
         let is_files = database_options(&config, &overrides).map_err(DaemonError::from)?.is_none();
         // A service's state is made by the service, and by others only where it is named.
         let is_guess = state.is_none() && is_installed(&config.state_dir);
-        if is_guess && let Some(own) = own_state_instead(&file_in(&config.state_dir)) {
+        if is_files
+            && is_guess
+            && let Some(own) = own_state_instead(&file_in(&config.state_dir))
+        {
             config.state_dir = own;
         } else if is_files && (is_guess || mode == DatabaseMode::Existing) {
             find_database(file_in(&config.state_dir))?;

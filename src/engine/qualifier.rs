@@ -286,7 +286,8 @@ impl Qualifier {
                     let next = Turn::next(turn, question.message, answer.context.clone(), answer.sticky);
                     let is_alone = answer.says == Says::New && !answer.sticky;
                     let is_own = is_alone || before.as_ref().is_none_or(|before| before.is_said_by(&grant.name));
-                    Turn { said_by: is_own.then(|| grant.name.to_string()), ..next.about(question.said, answer.says) }
+                    let said_by = grant.speaker().filter(|_| is_own).map(str::to_owned);
+                    Turn { said_by, ..next.about(question.said, answer.says) }
                 })
             });
         }
@@ -336,7 +337,10 @@ impl Qualifier {
     ) {
         self.change(notes, &grant.tenant, session, |turn| {
             if let Some(intent) = intent {
-                turn.speak(&grant.name);
+                // Whoever passes on what was said says nothing.
+                if intent.active_intent.is_some() && intent.active_intent != turn.context.active_intent {
+                    turn.speak(grant.speaker());
+                }
                 turn.context = intent;
             }
             turn.used = turn.used.and(used);
@@ -474,9 +478,9 @@ impl Qualifier {
                 if let Some(category) = &missed.category {
                     turn.context = turn.context.clone().with_category(category);
                 }
-                if !turn.has_message() {
-                    turn.speak(&grant.name);
-                    head(message.unwrap_or_default(), MAX_MESSAGE_BYTES).clone_into(&mut turn.message);
+                if let Some(message) = message.filter(|message| !message.is_empty() && !turn.has_message()) {
+                    turn.speak(grant.speaker());
+                    head(message, MAX_MESSAGE_BYTES).clone_into(&mut turn.message);
                 }
                 turn.miss(tool);
                 missed.retries = turn.misses;

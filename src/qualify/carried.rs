@@ -42,8 +42,8 @@ const WRITTEN: &str = "bug issue ticket note memo reminder todo task tweet post 
 const LISTS: &str = "list todos todo to-do to-dos tasks backlog agenda reminders notes";
 
 /// Where something is looked for.
-const PLACES: &str = "web internet online reddit twitter notes note mail mails email emails inbox messages chats memories \
-    journal";
+const PLACES: &str = "web internet online reddit twitter notes note mail mails email emails inbox messages chats \
+    memories journal";
 
 /// How that begins which is googled; what else stands there may be another thing of Google's.
 const GOOGLED: &str = "the a an for how what who why where when best";

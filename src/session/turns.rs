@@ -269,9 +269,9 @@ impl Turn {
             || self.context.active_intent.is_none() && self.texts().all(str::is_empty)
     }
 
-    /// Takes note that this token is about to say something in it.
-    pub fn speak(&mut self, token: &str) {
-        self.said_by = self.is_said_by(token).then(|| token.to_owned());
+    /// Takes note that this token is about to say something in it, or somebody who is not told apart.
+    pub fn speak(&mut self, token: Option<&str>) {
+        self.said_by = token.filter(|token| self.is_said_by(token)).map(str::to_owned);
     }
 
     /// Is there a message that it is the turn of?
@@ -355,12 +355,12 @@ mod tests {
         assert!(turn.is_said_by("a") && !turn.is_said_by("b"));
         let without = Turn { taught: vec!["t".to_owned()], ..turn.clone() }.without_words();
         assert!(without.is_said_by("b") && without.texts().all(str::is_empty) && without.taught == ["t"]);
-        turn.speak("a");
+        turn.speak(Some("a"));
         assert!(turn.is_said_by("a"));
-        turn.speak("b");
+        turn.speak(Some("b"));
         assert!(!turn.is_said_by("a") && !turn.is_said_by("b"));
         let mut silent = Turn::default();
-        silent.speak("b");
+        silent.speak(Some("b"));
         assert_eq!(silent.said_by.as_deref(), Some("b"));
     }
 

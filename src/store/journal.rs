@@ -247,7 +247,7 @@ pub(super) fn damaged_name(path: &Path) -> PathBuf {
         name.push(if number == 0 { ".damaged".to_owned() } else { format!(".damaged-{number}") });
         PathBuf::from(name)
     };
-    (0..MOST_DAMAGED).map(named).find(|name| !name.exists()).unwrap_or_else(|| named(MOST_DAMAGED))
+    (0..MOST_DAMAGED).map(named).find(|name| name.symlink_metadata().is_err()).unwrap_or_else(|| named(MOST_DAMAGED))
 }
 
 #[cfg(test)]

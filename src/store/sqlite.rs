@@ -191,8 +191,9 @@ impl Store for Sqlite {
 /// Takes from others what an older version, or a copy, gave them. Who may not do so is told by what is opened next.
 fn close_to_others(path: &Path) {
     for path in database::files_of(path) {
-        let Ok(file) = std::fs::metadata(&path) else { continue };
-        let is_open = file.permissions().mode() & 0o077 != 0;
+        // What a link leads to may be anybody's.
+        let Ok(file) = std::fs::symlink_metadata(&path) else { continue };
+        let is_open = file.is_file() && file.permissions().mode() & 0o077 != 0;
         if is_open && std::fs::set_permissions(&path, Permissions::from_mode(0o600)).is_ok() {
             tracing::warn!("{}: others could read it, and cannot any more", path.display());
         }

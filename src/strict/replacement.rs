@@ -5,6 +5,10 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
 /// A file that takes the place of another when it is finished, and leaves nothing otherwise. A link is replaced, not
 /// followed.
 #[derive(Debug)]
@@ -84,18 +88,36 @@ pub fn replace(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
 
 /// Opens `path` to read and write it, or makes it; says whether it was made. What is made belongs to whom the directory
 /// does: what root makes for a daemon is to be the daemon's.
+///
+/// # Errors
+/// Also if root would follow a link, or write to a file with another name, in a directory of somebody else's: whoever
+/// can put it there chooses what is written to.
 pub fn open_or_make(path: &Path, mode: u32) -> io::Result<(File, bool)> {
-    let mut way = OpenOptions::new();
-    way.read(true).write(true).mode(mode);
-    match way.clone().create_new(true).open(path) {
+    let directory = File::open(directory_of(path))?;
+    let owner = directory.metadata()?;
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let mode = Mode::from_raw_mode(mode);
+    let open = |more: OFlags| openat(&directory, name, OFlags::RDWR | OFlags::CLOEXEC | more, mode).map(File::from);
+    match open(OFlags::CREATE | OFlags::EXCL) {
         Ok(file) => {
-            let owner = fs::metadata(directory_of(path))?;
             // Only root may, and needs to.
             let _ = fchown(&file, Some(owner.uid()), Some(owner.gid()));
+            if open(OFlags::empty()).is_err() {
+                // A root that is held to permissions could not come back to it.
+                let _ = fchown(&file, Some(geteuid().as_raw()), None);
+            }
             Ok((file, true))
         }
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok((way.open(path)?, false)),
-        Err(error) => Err(error),
+        Err(Errno::EXIST) if geteuid().is_root() && owner.uid() != 0 => {
+            let file = open(OFlags::NOFOLLOW)?;
+            let found = file.metadata()?;
+            if !found.is_file() || found.nlink() > 1 {
+                return Err(io::Error::other("it is no file of its own, in a directory of another user"));
+            }
+            Ok((file, false))
+        }
+        Err(Errno::EXIST) => Ok((open(OFlags::empty())?, false)),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -139,6 +161,12 @@ mod tests {
         assert!(!open_or_make(&path, 0o600).unwrap().1);
         assert!(!is_root || fs::metadata(&path).unwrap().uid() == 7, "one that is there keeps its owner");
         assert!(open_or_make(&directory.path().join("none/file"), 0o600).is_err());
+        let [target, link, other] = ["target", "link", "other"].map(|name| directory.path().join(name));
+        fs::write(&target, "kept").unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        assert_eq!(open_or_make(&link, 0o600).is_err(), is_root, "root follows no link of another user's");
+        fs::hard_link(&target, &other).unwrap();
+        assert_eq!(open_or_make(&other, 0o600).is_err(), is_root);
     }
 
     #[test]

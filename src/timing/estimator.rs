@@ -112,8 +112,8 @@ pub(crate) struct Location {
     difference: Each<f64>,
     /// What that shifts, in ln(ms).
     shift: f64,
-    /// What sizes may shift beside that, in ln(ms), each as likely: those that were not said, as they would have shifted
-    /// the key's last calls, and those that lie beyond the largest shift.
+    /// What sizes may shift beside that, in ln(ms), each as likely: those that were not said, as they would have
+    /// shifted the key's last calls, and those that lie beyond the largest shift.
     uncertain: Vec<f64>,
     /// The slow location and the median, shifted.
     slow: f64,

@@ -12,7 +12,8 @@ use crate::qualify::usage::Usage;
 use crate::text::analysis;
 use crate::text::head::head;
 
-/// From this probability that one of its few best tools is needed on, a message of a few words after others says what it wants by itself.
+/// From this probability on that one of its few best tools is needed, a message of a few words says what it wants by
+/// itself.
 const SURE_ALONE: f32 = 0.5;
 
 /// And from this probability on that it needs no tool, it is a courtesy. "Cheaper?" and "20 is better" have up to .9.

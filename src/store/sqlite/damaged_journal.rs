@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::store::journal::{self, JournalContent, JournalDamage};
+use crate::strict::replacement;
 
 /// Keeps a copy of a journal of which records cannot be read that the database lacks, and says so.
 pub(super) fn keep(path: &Path, content: &JournalContent, next_id: i64) {
@@ -27,7 +28,11 @@ pub(super) fn keep(path: &Path, content: &JournalContent, next_id: i64) {
 /// The database empties the journal, so the copy is there after a loss of power, too.
 fn copy(path: &Path) -> io::Result<PathBuf> {
     let kept = journal::damaged_name(path);
-    let copied = fs::copy(path, &kept).and_then(|_| File::open(&kept)?.sync_all());
+    let copied = replacement::open_or_make(&kept, 0o600).and_then(|(mut copy, _)| {
+        copy.set_len(0)?;
+        io::copy(&mut File::open(path)?, &mut copy)?;
+        copy.sync_all()
+    });
     if copied.is_err() {
         let _ = fs::remove_file(&kept);
     }

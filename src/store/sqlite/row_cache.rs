@@ -89,7 +89,8 @@ fn fill_together(
 ) -> rusqlite::Result<()> {
     let end = |order: &str| {
         let sql = format!(
-            "SELECT seq FROM memory_rows INDEXED BY memory_rows_by_tenant WHERE tenant = ?1 ORDER BY seq {order} LIMIT 1"
+            "SELECT seq FROM memory_rows INDEXED BY memory_rows_by_tenant
+             WHERE tenant = ?1 ORDER BY seq {order} LIMIT 1"
         );
         connection.query_row(&sql, [tenant], |row| row.get::<_, i64>(0))
     };

@@ -3,7 +3,7 @@
 
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, chown};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, lchown};
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, Transaction, params};
@@ -218,7 +218,7 @@ impl SqliteTarget {
         fs::File::open(&options.path).and_then(|file| file.sync_all()).map_err(failed)?;
         let owner = fs::metadata(replacement::directory_of(&path)).map_err(failed)?;
         // Who may do so has the daemon's user read it; who may not is that user, or nobody can help it.
-        let _ = chown(&options.path, Some(owner.uid()), Some(owner.gid()));
+        let _ = lchown(&options.path, Some(owner.uid()), Some(owner.gid()));
         fs::rename(&options.path, &path).map_err(failed)?;
         replacement::sync_directory_of(&path).map_err(failed)?;
         fs::remove_dir_all(&scratch).map_err(|source| TargetError::Io { path: scratch, source })
