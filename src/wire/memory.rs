@@ -54,6 +54,7 @@ pub struct SearchRequest {
 #[schemars(rename = "SearchOptions", deny_unknown_fields)]
 pub struct SearchOptionsBody {
     /// What they are about; only those that match are found.
+    #[schemars(regex(pattern = r"\S"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub query: Option<String>,
     /// At most so many, 1 to 200; 10 by default.
