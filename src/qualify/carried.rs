@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use super::word_list::is_in;
+
 /// Words in quotation marks from which on they are content; fewer may as well be a name.
 const LEAST_QUOTED: usize = 3;
 
@@ -20,7 +22,10 @@ const TELLING: &str = "email mail tell text message ask notify inform ping dm wa
 
 /// Who begins to be told, unless it is a name; and who asks, and is told what is asked for.
 const TOLD: &str = "the my our him her them everyone everybody";
-const ASKING: &str = "me us you i what how who where when why which";
+const ASKING: &str = "me us you i";
+
+/// What begins that which is asked.
+const QUESTIONS: &str = "what how who where when why which";
 
 /// What begins that which is told. "Tell the thermostat to …" wants it done, and "warn the team if …" watched.
 const TOLD_WHAT: &str = "that whether";
@@ -87,7 +92,7 @@ struct Word {
 
 impl Word {
     fn is_in(&self, list: &str) -> bool {
-        list.split_ascii_whitespace().any(|known| known == self.folded)
+        is_in(list, &self.folded)
     }
 }
 
@@ -145,14 +150,14 @@ fn reminded(words: &[Word]) -> Option<usize> {
     let is_fear = before().any(|word| word.is_in("i we")) && before().any(|word| word.is_in("don't dont not never"));
     let what = next_in(words, begins + 1, "to that about")?;
     // "Remind me what we said about …" asks.
-    let asks = words[begins..what].iter().any(|word| word.is_in("what how who where when why which"));
+    let asks = words[begins..what].iter().any(|word| word.is_in(QUESTIONS));
     (!asks && (words[begins].folded == "remind" || is_fear)).then_some(what + 1)
 }
 
 /// "Email Tom that …", "ask the team whether …", "let Ann know that …".
 fn told(words: &[Word]) -> Option<usize> {
     let verb = verb(words)?;
-    let whom = words.get(verb + 1).filter(|whom| !whom.is_in(ASKING))?;
+    let whom = words.get(verb + 1).filter(|whom| !whom.is_in(ASKING) && !whom.is_in(QUESTIONS))?;
     if words[verb].folded == "let" {
         let know = next_in(words, verb + 1, "know")?;
         return Some(know + 1 + usize::from(words.get(know + 1).is_some_and(is_that)));

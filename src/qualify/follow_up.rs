@@ -10,6 +10,7 @@ use foldhash::HashSet;
 
 use super::clauses::is_verb;
 use super::stop_words;
+use super::word_list::is_in;
 use crate::text::analysis;
 
 /// Words that tell to go on.
@@ -43,11 +44,8 @@ const REDIRECTING: &str = "other another one ones first second third fourth fift
 /// Words that say nothing but that somebody thinks.
 const HESITATING: &str = "wait hmm hm um uh oh ah actually sorry oops obviously";
 
-/// Days, months and times, which bound what was asked; "may" and "second" mostly mean something else.
-const TIMES: &str = "\
-    today tonight tomorrow yesterday noon midnight morning afternoon evening weekend week month year \
-    monday tuesday wednesday thursday friday saturday sunday \
-    january february march april june july august september october november december";
+/// Times that bound what was asked, beside the names of days and months.
+const TIMES: &str = "today noon midnight morning afternoon evening weekend week month year";
 
 /// Beginnings of a message that goes on with the last one.
 const JOINING: [&[&str]; 9] = [
@@ -280,10 +278,6 @@ fn bounds(words: &[Word]) -> bool {
         && !is_in("which what whose how who whom when where case order", &second.folded)
 }
 
-fn is_in(list: &str, word: &str) -> bool {
-    list.split_ascii_whitespace().any(|known| known == word)
-}
-
 fn words(text: &str, is_network: &[bool], is_known: impl Fn(&str) -> bool) -> Vec<Word> {
     let has_plain_words = text.chars().any(char::is_lowercase);
     let word = |(place, written): (usize, &str)| {
@@ -291,7 +285,7 @@ fn words(text: &str, is_network: &[bool], is_known: impl Fn(&str) -> bool) -> Ve
         let is_network = is_network.get(place).copied().unwrap_or_default();
         let kind = if is_network || is_asset(written, has_plain_words) && !is_known(&folded) {
             Kind::Parameter
-        } else if is_in(TIMES, &folded) {
+        } else if is_time(&folded) {
             Kind::Time
         } else if says_nothing(&folded) {
             Kind::Plain
@@ -325,6 +319,14 @@ fn says_nothing(folded: &str) -> bool {
 /// A number, an amount, or a letter that stands for a choice.
 fn is_amount(folded: &str) -> bool {
     is_number(folded) || folded.len() == 1
+}
+
+fn is_time(folded: &str) -> bool {
+    is_in(TIMES, folded) || {
+        let mut all = true;
+        analysis::terms(folded, |term| all &= stop_words::is_day(term));
+        all
+    }
 }
 
 fn is_number(folded: &str) -> bool {
@@ -492,7 +494,7 @@ mod tests {
         #[test]
         fn any_text_leans_in_one_way(text in "\\PC{0,80}", marks in prop::collection::vec(any::<bool>(), 0..20)) {
             let leaning = Leaning::of(&text, &marks, |_| false);
-            let is_other = |word: &str| is_in(TIMES, &word.to_lowercase()) || is_number(word);
+            let is_other = |word: &str| is_time(&word.to_lowercase()) || is_number(word);
             let may_vary = marks.contains(&true) || text.chars().any(char::is_uppercase) || split(&text).any(is_other);
             prop_assert!(leaning != Varies || may_vary);
         }

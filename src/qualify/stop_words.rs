@@ -19,7 +19,7 @@ const TERM: f32 = 0.3;
 /// What a plain word counts in the meaning of a message.
 const PIECE: f32 = 0.15;
 
-/// Terms of days and months that are no plain words.
+/// Terms of days and months that are no plain words; "may" is one.
 const DAYS: [&str; 21] = [
     "tomorrow",
     "tonight",
@@ -66,7 +66,12 @@ pub(super) fn term_weight(term: &str) -> f32 {
 
 /// Is it a number, a letter or a day, which a document has in an example and none is about?
 fn is_value(term: &str) -> bool {
-    term.len() == 1 && term.is_ascii() || term.bytes().all(|byte| byte.is_ascii_digit()) || DAYS.contains(&term)
+    term.len() == 1 && term.is_ascii() || term.bytes().all(|byte| byte.is_ascii_digit()) || is_day(term)
+}
+
+/// Is it the name of a day or a month?
+pub(super) fn is_day(term: &str) -> bool {
+    DAYS.contains(&term)
 }
 
 /// What a word piece of a message counts, 1 for all but plain ones.

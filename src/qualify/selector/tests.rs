@@ -25,6 +25,13 @@ const TOOLS: [(&str, &str, &str); 7] = [
     ("wallet", "required", "The user's own wallet."),
 ];
 
+/// Tools without a category.
+const SHOP: [(&str, &str, &str); 3] = [
+    ("shop_list_orders", "", "Lists the orders of a customer of the shop."),
+    ("shop_refund_order", "", "Refunds an order of the shop."),
+    ("shop_sales_report", "", "Makes a report of the sales of a year."),
+];
+
 fn selector() -> Selector {
     selector_of(&TOOLS)
 }
@@ -170,12 +177,7 @@ fn what_a_tool_was_chosen_for_once_may_need_one() {
 
 #[test]
 fn tools_without_a_category_are_what_a_conversation_is_about() {
-    let own = [
-        ("shop_list_orders", "", "Lists the orders of a customer of the shop."),
-        ("shop_refund_order", "", "Refunds an order of the shop."),
-        ("shop_sales_report", "", "Makes a report of the sales of a year."),
-    ];
-    for selector in [selector_of(&own), selector_of(&[&TOOLS[..], &own].concat())] {
+    for selector in [selector_of(&SHOP), selector_of(&[&TOOLS[..], &SHOP].concat())] {
         let first = "generate the yearly sales report";
         let answer = ask(&selector, &says(first));
         assert!(answer.confidence >= 0.5 && &*answer.tool_hints[0] == "shop_sales_report", "{answer:#?}");
@@ -197,12 +199,7 @@ fn tools_without_a_category_are_what_a_conversation_is_about() {
 
 #[test]
 fn a_few_words_change_what_was_asked_unless_they_stand_alone() {
-    let own = [
-        ("shop_list_orders", "", "Lists the orders of a customer of the shop."),
-        ("shop_refund_order", "", "Refunds an order of the shop."),
-        ("shop_sales_report", "", "Makes a report of the sales of a year."),
-    ];
-    let selector = selector_of(&[&TOOLS[..], &own].concat());
+    let selector = selector_of(&[&TOOLS[..], &SHOP].concat());
     let first = "generate the yearly sales report";
     let before = ask(&selector, &says(first)).context;
     let said = [first.to_owned()];
@@ -216,6 +213,21 @@ fn a_few_words_change_what_was_asked_unless_they_stand_alone() {
     check("refund an order", "shop_refund_order", false);
     let thanks = Question { context: Some(&before), said: &said, ..says("thanks, have a great weekend!") };
     assert!(ask(&selector, &thanks).no_tool_needed);
+}
+
+#[test]
+fn one_tool_alone_is_not_sure_of_every_message() {
+    let selector = selector_of(&[("get_weather", "general", "Says what the weather is in a city, now and tomorrow.")]);
+    let check = |message: &str, expected: std::ops::Range<f32>| {
+        let answer = ask(&selector, &says(message));
+        assert!(expected.contains(&answer.confidence), "{message}: {answer:#?}");
+        assert!(answer.available[0].confidence <= answer.confidence + 1e-6, "{message}: {answer:#?}");
+    };
+    for other in ["open the garage door", "delete all my emails", "order a pizza"] {
+        check(other, 0.0..0.3);
+    }
+    check("what will the weather be in Oslo tomorrow?", 0.8..1.01);
+    check("use get_weather", 0.8..1.01);
 }
 
 #[test]
