@@ -138,3 +138,18 @@ impl Grant {
         self.scopes.contains(&scope) || self.scopes.contains(&Scope::Admin)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_kept_for_a_token_alone_that_may_read_no_others() {
+        for grant in [Grant::anonymous(), Grant::client(), Grant::administrator()] {
+            assert_eq!(grant.speaker(), None, "a token may be called {}", grant.name);
+        }
+        let token = Grant::new("anonymous", DEFAULT_TENANT, vec![Scope::Read, Scope::Record]);
+        assert_eq!(token.speaker(), Some("anonymous"));
+        assert!(token.leaves_traces() && !Grant::new("r", DEFAULT_TENANT, vec![Scope::Read]).leaves_traces());
+    }
+}

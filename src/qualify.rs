@@ -38,6 +38,7 @@ mod stop_words;
 mod telling;
 mod usage;
 mod weights;
+mod word_list;
 
 pub use categories::{Categories, CategoryIndex};
 pub use context::{IntentContext, Rules};

@@ -28,12 +28,13 @@ pub(super) fn keep(path: &Path, content: &JournalContent, next_id: i64) {
 /// The database empties the journal, so the copy is there after a loss of power, too.
 fn copy(path: &Path) -> io::Result<PathBuf> {
     let kept = journal::damaged_name(path);
-    let copied = replacement::open_or_make(&kept, 0o600).and_then(|(mut copy, _)| {
+    let (mut copy, is_new) = replacement::open_or_make(&kept, 0o600)?;
+    let copied = (|| {
         copy.set_len(0)?;
         io::copy(&mut File::open(path)?, &mut copy)?;
         copy.sync_all()
-    });
-    if copied.is_err() {
+    })();
+    if copied.is_err() && is_new {
         let _ = fs::remove_file(&kept);
     }
     copied.map(|()| kept)

@@ -278,6 +278,27 @@ mod tests {
     }
 
     #[test]
+    fn a_large_tenant_is_read_by_one_connection_where_no_other_can_be_had() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let path = directory.path().join("x.db");
+        let mut connection = Connection::open(&path).unwrap();
+        migrate(&mut connection).unwrap();
+        let rows = "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < ?1)
+             INSERT INTO memory_rows (seq, tenant, stamp, kind, deleted, created_us, length, vector)
+             SELECT x, 1, x, 1, 0, x, 1, x'' FROM n";
+        connection.execute(rows, [LARGE as i64 + 1]).unwrap();
+        assert!(is_large(&connection, 1).unwrap());
+        for is_there in [true, false] {
+            if !is_there {
+                std::fs::remove_file(&path).unwrap();
+            }
+            let mut cache = RowCache::default();
+            fill(&connection, 1, &mut cache).unwrap();
+            assert_eq!((cache.rows().len(), cache.rows()[LARGE].seq), (LARGE + 1, LARGE as i64 + 1), "{is_there}");
+        }
+    }
+
+    #[test]
     fn a_sweep_looks_at_what_is_gone_alone() {
         let mut connection = Connection::open_in_memory().unwrap();
         migrate(&mut connection).unwrap();
