@@ -266,20 +266,21 @@ fn what_daemons_share_is_copied_to_one_machine() {
     let (one, two, back) = (site(), site(), site());
     let (url, to) = (server.url("postgres"), from(&back));
     let daemons = [start_on(&one, &url), start_on(&two, &url)];
-    for (name, place) in [("s0", 0), ("s1", 1), ("s2", 0), ("s3", 1)] {
+    // What is learnt depends on the order: each follows before the next session.
+    for (done, (name, place)) in [("s0", 0), ("s1", 1), ("s2", 0), ("s3", 1)].into_iter().enumerate() {
         session(&daemons[place], name);
+        wait_until("each follows the other", || {
+            let samples = |daemon: &Daemon, tool: &str| {
+                ask(daemon, "/v1/estimate", &json!({"tool_name": tool, "mode": "quick"}))["timing"]["samples"].clone()
+            };
+            daemons.iter().all(|daemon| ["a", "b"].iter().all(|tool| samples(daemon, tool) == done + 1))
+        });
     }
     let ids = [("the kettle is on", 0), ("a blue kettle", 1), ("deleted", 2)].map(|(content, position)| {
         memory::id(&memory::add(&daemons[0], "messages", &message(content, "th", position))).to_owned()
     });
     patch(&daemons[1], &ids[0], &[], &json!({"content": "the kettle is off", "metadata": {"relatedTo": [ids[1]]}}));
     assert_eq!(daemons[0].send("DELETE", &format!("/v1/memories/{}", ids[2]), &[], b"").status, 200);
-    wait_until("each follows the other", || {
-        let samples = |daemon: &Daemon| {
-            ask(daemon, "/v1/estimate", &json!({"tool_name": "a", "mode": "quick"}))["timing"]["samples"].clone()
-        };
-        daemons.iter().all(|daemon| samples(daemon) == 4)
-    });
     let before = known(&daemons[1]);
     let check = |from: &str, to: &str, expected: &str| {
         let (code, said) = migrate(&back, from, to);
@@ -334,11 +335,6 @@ fn what_daemons_share_is_copied_to_one_machine() {
             // One more call was sent.
             "calls" => assert_eq!(one.as_array().unwrap(), &other.as_array().unwrap()[1..], "{name}"),
             "samples" => assert_eq!((one, other), (json!(4), &json!(5))),
-            // What choices moved is as the last of the two daemons had it.
-            "scores" => {
-                let score = |of: &Value, place: usize| of[place].as_f64().unwrap();
-                assert!((0..2).all(|place| (score(&one, place) - score(other, place)).abs() < 0.01), "{one} {other}");
-            }
             "median" => assert!(one.as_f64().unwrap() / other.as_f64().unwrap() > 0.99, "{one} {other}"),
             _ => assert_eq!(&one, other, "{name}"),
         }
