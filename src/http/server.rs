@@ -11,6 +11,7 @@ pub mod probe;
 mod progress;
 mod request_id;
 mod service;
+mod socket;
 mod transport;
 
 pub use guard::Door;

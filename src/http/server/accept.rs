@@ -19,6 +19,7 @@ use super::guard::Door;
 use super::places::{NoPlace, Place, Places};
 use super::probe::Probe;
 use super::service::Service;
+use super::socket::Socket;
 use crate::http::problem::Problem;
 use crate::telemetry::events::ConnectionClosed;
 use crate::wire::problem::Code;
@@ -189,7 +190,7 @@ where
 
 fn spawn<T>(shared: &Shared, door: Door, stream: T, place: Place)
 where
-    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    T: Socket,
 {
     let Shared { service, stopping, alive, .. } = shared.clone();
     service.connected();

@@ -1,5 +1,6 @@
 //! One connection from its first byte to its last.
 
+use std::future::ready;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +8,6 @@ use std::time::Duration;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
@@ -15,6 +15,7 @@ use super::guard::Door;
 use super::places::Place;
 use super::progress::Progress;
 use super::service::Service;
+use super::socket::Socket;
 use super::transport::Transport;
 use crate::telemetry::events::ConnectionClosed;
 
@@ -29,7 +30,7 @@ pub(super) async fn serve<T>(
     place: Option<Place>,
     mut stopping: watch::Receiver<bool>,
 ) where
-    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    T: Socket,
 {
     let progress = Arc::new(Progress::new(place));
     let io = TokioIo::new(Transport::new(socket, Arc::clone(&progress)));
@@ -44,7 +45,7 @@ pub(super) async fn serve<T>(
         .serve_connection(io, answer);
     let mut connection = pin!(connection);
     let mut timer = pin!(sleep_until(Instant::now() + Progress::shortest(limits)));
-    let mut ending = false;
+    let (mut ending, mut decided) = (false, false);
     loop {
         tokio::select! {
             biased;
@@ -65,6 +66,11 @@ pub(super) async fn serve<T>(
             _ = stopping.wait_for(|stopping| *stopping), if !ending => {
                 ending = true;
                 timer.as_mut().reset(Instant::now() + LAST_CALL);
+                // The transport looks what has come, before anything is decided.
+                progress.end();
+            }
+            () = ready(()), if ending && !decided => {
+                decided = true;
                 // hyper would close a connection whose request is still on its way.
                 if !progress.expects_request() {
                     connection.as_mut().graceful_shutdown();

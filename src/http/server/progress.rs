@@ -34,6 +34,8 @@ pub(super) struct Progress {
     has_ended: AtomicBool,
     /// Bytes that the peer took since it stalled.
     trickled: AtomicU64,
+    /// Are no more requests taken than the one that is on its way?
+    is_ending: AtomicBool,
 }
 
 /// Nothing has come yet.
@@ -85,6 +87,7 @@ impl Progress {
             is_unread: AtomicBool::new(false),
             has_ended: AtomicBool::new(false),
             trickled: AtomicU64::new(0),
+            is_ending: AtomicBool::new(false),
         }
     }
 
@@ -201,6 +204,15 @@ impl Progress {
     pub(super) fn shortest(limits: &Settings) -> Duration {
         let least = limits.header_read_timeout.min(limits.request_timeout);
         least.min(limits.idle_timeout).min(limits.stall_timeout)
+    }
+
+    /// The daemon stops: no more is taken than the request that is on its way.
+    pub(super) fn end(&self) {
+        self.is_ending.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_ending(&self) -> bool {
+        self.is_ending.load(Ordering::Relaxed)
     }
 
     /// Has no byte of a request come yet?

@@ -10,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 use super::progress::Progress;
+use super::socket::Socket;
 
 /// How long what a client still sends is read after its answer, so that the answer is not lost.
 const LINGER: Duration = Duration::from_secs(5);
@@ -43,7 +44,7 @@ impl<T> Transport<T> {
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Transport<T> {
+impl<T: Socket> AsyncRead for Transport<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -62,6 +63,10 @@ impl<T: AsyncRead + Unpin> AsyncRead for Transport<T> {
                     self.progress.ended();
                 }
                 Poll::Pending => {
+                    // What has just come is told of later.
+                    if self.progress.is_ending() && self.inner.has_unread() {
+                        self.progress.read();
+                    }
                     self.progress.found_nothing();
                     return Poll::Pending;
                 }
@@ -72,7 +77,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Transport<T> {
     }
 }
 
-impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Transport<T> {
+impl<T: Socket> AsyncWrite for Transport<T> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.inner).poll_write(context, bytes);
         self.progress.wrote(taken(&polled));
@@ -135,6 +140,7 @@ fn taken(written: &Poll<io::Result<usize>>) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
     use std::task::Waker;
 
     use super::*;
@@ -146,6 +152,47 @@ mod tests {
         fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
             Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()))
         }
+    }
+
+    impl AsyncWrite for Gone {
+        fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
+            Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl Socket for Gone {
+        fn has_unread(&self) -> bool {
+            false
+        }
+    }
+
+    #[tokio::test]
+    async fn at_the_end_a_request_is_seen_before_it_is_told_of() {
+        let (mut client, server) = std::os::unix::net::UnixStream::pair().unwrap();
+        server.set_nonblocking(true).unwrap();
+        let progress = Arc::new(Progress::new(None));
+        progress.request_ended();
+        progress.flushed();
+        let mut transport = Transport::new(tokio::net::UnixStream::from_std(server).unwrap(), Arc::clone(&progress));
+        client.write_all(b"GET ").unwrap();
+        // Nothing is awaited, so that the runtime does not look at its sockets.
+        let mut look = || {
+            let mut space = [0; 16];
+            let mut context = Context::from_waker(Waker::noop());
+            assert!(Pin::new(&mut transport).poll_read(&mut context, &mut ReadBuf::new(&mut space)).is_pending());
+            progress.expects_request()
+        };
+        assert!(!look());
+        progress.end();
+        assert!(look());
     }
 
     #[test]
