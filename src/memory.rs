@@ -20,6 +20,7 @@ pub mod legacy;
 pub mod merge;
 pub mod message;
 pub mod metadata;
+pub mod named_date;
 pub mod query;
 pub mod rank;
 pub mod schema;

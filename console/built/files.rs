@@ -10,7 +10,7 @@
     File {
         name: "console.js",
         content_type: "text/javascript; charset=utf-8",
-        sum: "86021aa3c304964f98bb9c968de60480",
+        sum: "d2992c5ce48a859d7c185585867b1ef2",
         plain: include_bytes!("console.js"),
         gzip: include_bytes!("console.js.gz"),
     },

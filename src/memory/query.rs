@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::named_date::NamedDates;
 use super::stored::StoredMemory;
 use crate::text::embedding::Quantized;
 
@@ -195,24 +196,13 @@ pub enum Place {
 pub struct TextQuery {
     /// Its terms, each once, at most 64.
     pub terms: Vec<String>,
-    /// Terms that a date may have, by their place among the terms.
-    pub dates: Vec<(usize, DatePart)>,
+    /// The dates that it names.
+    pub dates: NamedDates,
     pub vector: Quantized,
     /// The similarity of meaning from which on a memory matches without having a term; -1 to 1.
     pub like: f32,
     /// How well candidates match.
     pub rank: fn(&[ScoreSignals]) -> Vec<f64>,
-}
-
-/// A part of a date in UTC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DatePart {
-    /// Such as 2026.
-    Year(i32),
-    /// 1 to 12.
-    Month(u8),
-    /// 1 to 31.
-    Day(u8),
 }
 
 /// What speaks for one candidate.
@@ -226,6 +216,10 @@ pub struct ScoreSignals {
     pub near_lexical: f64,
     /// The sum of its neighbours' `similarity`.
     pub near_similarity: f64,
+    /// How many terms its text has.
+    pub length: u16,
+    /// Was it added on a date that the text names?
+    pub is_of_date: bool,
     /// A number for its thread; 0 for none.
     pub thread: i64,
     /// A bit for each term that it has.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::kind::Kind;
+use super::named_date::NamedDates;
 use super::rank::{LIKE, rank};
 use super::{criteria, text};
 use crate::memory::query::{Begun, Filter, Found, Place, Search, SortBy, TextQuery};
@@ -132,7 +133,7 @@ impl Recall {
                 if terms.is_empty() {
                     return Ok(None);
                 }
-                Some(TextQuery { dates: text::dates(&terms), terms, vector, like: LIKE, rank })
+                Some(TextQuery { dates: NamedDates::of(query, &terms), terms, vector, like: LIKE, rank })
             }
         };
         Ok(Some(Search {

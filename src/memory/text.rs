@@ -1,13 +1,12 @@
 //! The text that a memory is found by, and the text that is looked for, as terms and as a vector.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
 use super::id::StructuredId;
 use super::kind::{Kind, Metadata};
-use super::query::DatePart;
 use super::schema;
 use super::stored::SearchKeys;
 use crate::strict::decode::decode_with;
@@ -82,42 +81,6 @@ pub fn query(text: &str) -> (Vec<String>, Quantized) {
     }
     (terms, Quantized::from(&meaning(text, QUERY_PIECES)))
 }
-
-/// Which terms a date may have: a year, a month's name, and beside one of these the day.
-pub fn dates(terms: &[String]) -> Vec<(usize, DatePart)> {
-    let mut parts = Vec::new();
-    for (number, term) in terms.iter().enumerate() {
-        if let Some(&month) = MONTHS.get(term) {
-            parts.push((number, DatePart::Month(month)));
-        } else if let Some(year) = term.parse().ok().filter(|year| (1970..2100).contains(year)) {
-            parts.push((number, DatePart::Year(year)));
-        }
-    }
-    if parts.is_empty() {
-        return parts;
-    }
-    for (number, term) in terms.iter().enumerate() {
-        let bare = ["st", "nd", "rd", "th"].iter().find_map(|end| term.strip_suffix(end)).unwrap_or(term);
-        if let Some(day) = bare.parse().ok().filter(|day| (1..=31).contains(day)) {
-            parts.push((number, DatePart::Day(day)));
-        }
-    }
-    parts
-}
-
-/// The months' English names, stemmed, and their numbers.
-static MONTHS: LazyLock<HashMap<String, u8>> = LazyLock::new(|| {
-    let names = "january february march april may june july august september october november december";
-    let mut months = HashMap::new();
-    for (name, number) in names.split(' ').zip(1..) {
-        for spelt in [name, &name[..3]] {
-            analysis::terms(spelt, |term| {
-                months.insert(term.to_owned(), number);
-            });
-        }
-    }
-    months
-});
 
 /// Words that hold a sentence together and say nothing of what it is about, stemmed.
 static FUNCTION_WORDS: LazyLock<HashSet<String>> = LazyLock::new(|| {
@@ -209,18 +172,6 @@ mod tests {
         assert_eq!(query(&"word1 word2 ".repeat(9000)).0.len(), 2);
         let many: String = (0..100).map(|number| format!("word{number} ")).collect();
         assert_eq!(query(&many).0.len(), MAX_TERMS);
-    }
-
-    #[test]
-    fn a_date_s_words_are_told_from_numbers() {
-        let check = |text: &str, expected: &[DatePart]| {
-            let parts: Vec<DatePart> = dates(&query(text).0).into_iter().map(|(_, part)| part).collect();
-            assert_eq!(parts, expected, "{text}");
-        };
-        check("what did I do on 8 May, 2023?", &[DatePart::Month(5), DatePart::Year(2023), DatePart::Day(8)]);
-        check("the 21st of Sep", &[DatePart::Month(9), DatePart::Day(21)]);
-        check("who has 8 dogs?", &[]);
-        check("room 9000 in July", &[DatePart::Month(7)]);
     }
 
     #[test]

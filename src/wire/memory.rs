@@ -142,8 +142,8 @@ pub struct MemoryAnswer {
     pub explanation: Option<ScoreExplanation>,
 }
 
-/// What a score is made of. Words and meaning are each divided by their spread among the candidates; meaning counts .8
-/// times, that of neighbours a fifth of it.
+/// What a score is made of. Words and meaning are each divided by their spread among the candidates; meaning counts 1.3
+/// times, the less the fewer words there are, and that of neighbours a tenth of it; a named date adds 1.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScoreExplanation {
@@ -155,6 +155,9 @@ pub struct ScoreExplanation {
     pub near_words: f64,
     /// The sum of `meaning` of the messages beside it.
     pub near_meaning: f64,
+    /// Was it added on a day, or in a month of a year, that the text names? Left out if not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub of_named_date: bool,
 }
 
 impl From<Memory> for MemoryAnswer {
@@ -184,6 +187,7 @@ impl MemoryAnswer {
             meaning: signals.similarity,
             near_words: signals.near_lexical,
             near_meaning: signals.near_similarity,
+            of_named_date: signals.is_of_date,
         });
         Self { score: Some(score), matched: Some(matched), explanation, ..answer }
     }

@@ -235,3 +235,41 @@ fn what_stands_beside_lends_a_share_and_no_more() {
     let asked = json!({"options": {"query": "zebra"}});
     assert_eq!(contents(&search(&daemon, "messages", &asked)), ["zebra"], "what is deleted stands beside nothing");
 }
+
+#[test]
+fn what_was_added_on_a_named_day_is_found() {
+    let (_site, daemon) = start();
+    let memories: Vec<Value> = [
+        ("lunch", "the soup was cold", "2025-05-08T12:00:00Z"),
+        ("call", "the boat sails at noon", "2025-05-08T23:59:59Z"),
+        ("next", "we agreed on nothing", "2025-05-09T00:00:00Z"),
+        ("year", "another boat was sold", "2024-05-08T12:00:00Z"),
+    ]
+    .into_iter()
+    .map(|(id, content, at)| {
+        let mut said = message(content, id, 0);
+        said.as_object_mut().unwrap().extend([("id".to_owned(), json!(id)), ("createdAt".to_owned(), json!(at))]);
+        said
+    })
+    .collect();
+    assert_eq!(import(&daemon, &memories).0, 200);
+    let find = |query: &str, sort: &str| {
+        let options = json!({"query": query, "explain": true, "sortBy": sort});
+        search(&daemon, "messages", &json!({"options": options}))
+    };
+    let ids = |answer: &Value| -> Vec<String> {
+        answer["memories"].as_array().unwrap().iter().map(|memory| id(memory).to_owned()).collect()
+    };
+    for day in ["8 May 2025", "2025-05-08", "08.05.2025", "May 8th, 2025"] {
+        let found = find(&format!("what happened on {day}?"), "score");
+        let mut first = ids(&found)[..2].to_vec();
+        first.sort();
+        assert_eq!(first, ["call", "lunch"], "{day}: {found}");
+        let of_date = |number: usize| found["memories"][number]["explanation"]["ofNamedDate"] == true;
+        assert!(of_date(0) && of_date(1) && !of_date(2), "{found}");
+        assert_eq!(found["total"], ids(&found).len(), "{found}");
+    }
+    assert_eq!(ids(&find("the boat of 8 May 2025", "score"))[0], "call");
+    assert_eq!(ids(&find("boat 8 May", "score"))[..2], ["call", "year"], "of any year");
+    assert_eq!(ids(&find("boat 2025-05-08", "createdAt")), ["year", "call"], "sorted otherwise, a match has a word");
+}

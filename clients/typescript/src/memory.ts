@@ -77,6 +77,8 @@ export type Found<C extends MemoryCollection = MemoryCollection> = Memory<C> & {
     nearWords: number;
     /** The sum of `meaning` of the messages beside it. */
     nearMeaning: number;
+    /** Was it added on a day, or in a month of a year, that the text names? */
+    ofNamedDate?: boolean;
   };
 };
 

@@ -1723,8 +1723,8 @@ export interface ResultContext {
 }
 
 /**
- * What a score is made of. Words and meaning are each divided by their spread among the candidates; meaning counts .8
- * times, that of neighbours a fifth of it.
+ * What a score is made of. Words and meaning are each divided by their spread among the candidates; meaning counts 1.3
+ * times, the less the fewer words there are, and that of neighbours a tenth of it; a named date adds 1.
  */
 export interface ScoreExplanation {
   /** BM25 of its words and its speaker's name. */
@@ -1735,6 +1735,8 @@ export interface ScoreExplanation {
   nearWords: number;
   /** The sum of `meaning` of the messages beside it. */
   nearMeaning: number;
+  /** Was it added on a day, or in a month of a year, that the text names? Left out if not. */
+  ofNamedDate?: boolean;
 }
 
 /** Answer of a search. */

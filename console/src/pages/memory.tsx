@@ -198,6 +198,7 @@ function explained({ explanation }: MemoryAnswer): string {
   return parts
     .filter(([, value]) => value !== 0)
     .map(([name, value]) => `${name} ${value.toFixed(3)}`)
+    .concat(explanation.ofNamedDate ? ['of the named date'] : [])
     .join(' · ');
 }
 

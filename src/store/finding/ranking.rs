@@ -11,8 +11,9 @@ use multiversion::multiversion;
 
 use super::matched_terms::{Link, MatchedTerms};
 use super::row_cache::RowCache;
-use super::search_scope::{Day, SearchScope};
-use crate::memory::query::{DatePart, Filter, ScoreSignals, TextQuery};
+use super::search_scope::{Days, SearchScope};
+use crate::memory::named_date::DatePart;
+use crate::memory::query::{Filter, ScoreSignals, TextQuery};
 use crate::memory::rank::{self, BESIDE};
 use crate::text::embedding::Packed;
 
@@ -40,7 +41,7 @@ pub(in crate::store) struct MemoryRanking<'f> {
     dates: Vec<(usize, DatePart)>,
     /// Places of what matches.
     matches: FixedBitSet,
-    /// The same, and the messages next to the best by words.
+    /// The same, the messages next to the best by words, and what was added on a date that is named.
     ranked: FixedBitSet,
     /// Those of them that are scored in full.
     pool: Vec<usize>,
@@ -55,13 +56,13 @@ impl<'f> MemoryRanking<'f> {
         query: &TextQuery,
     ) -> Self {
         let (rows, length) = scope.sums(cache);
-        for &(term, part) in &query.dates {
+        for &(term, part) in &query.dates.parts {
             terms.having[term] = terms.having[term].max(scope.dated(cache, part));
         }
         let idf = terms.having.iter().map(|&having| rank::idf(rows, having)).collect();
         let mean_length = (length as f64 / rows.max(1) as f64).max(1.0);
         let (matches, ranked, pool, scores) = (FixedBitSet::new(), FixedBitSet::new(), Vec::new(), OnceCell::new());
-        let dates = query.dates.clone();
+        let dates = query.dates.parts.clone();
         let mut ranking = Self { scope, terms, idf, mean_length, dates, matches, ranked, pool, scores };
         ranking.choose(cache, query);
         ranking
@@ -99,9 +100,26 @@ impl<'f> MemoryRanking<'f> {
             .flat_map(|index| BESIDE.iter().filter_map(move |(step, _)| cache.beside(index, *step)))
             .filter(|&index| self.is_match(index))
             .collect();
+        let of_date = self.of_date(cache, query);
         self.ranked.clone_from(&self.matches);
-        self.ranked.extend(next.iter().copied());
-        self.pool = sorted(best.into_iter().map(|(_, index)| index).chain(near).chain(next).chain(further));
+        self.ranked.extend(next.iter().chain(&of_date).copied());
+        let best = best.into_iter().map(|(_, index)| index);
+        self.pool = sorted(best.chain(near).chain(next).chain(further).chain(of_date));
+    }
+
+    /// Of what was added on a date that is named, places of the nearest by meaning.
+    fn of_date(&self, cache: &RowCache, query: &TextQuery) -> Vec<usize> {
+        let mut best = Nearest::new(f32::MIN);
+        if !query.dates.whole.is_empty() {
+            let mut days = Days::default();
+            for index in self.scope.rows(cache) {
+                let row = &cache.rows()[index];
+                if is_of_date(query, row.created_us, &mut days) {
+                    best.take(row.vector.dot(&query.vector), index);
+                }
+            }
+        }
+        best.into_indices()
     }
 
     /// Places of what is nearest by meaning, if it is near enough.
@@ -110,7 +128,7 @@ impl<'f> MemoryRanking<'f> {
             SearchScope::Plain(filter) => {
                 compared(cache, filter, query).into_iter().filter(|&index| cache.passes(index, filter)).collect()
             }
-            SearchScope::Rows(rows, _) => rows.iter().map(|&row| row as usize).collect(),
+            SearchScope::Rows(..) => self.scope.rows(cache).collect(),
         };
         let similarities = Packed::dots(&query.vector, rows.iter().map(|&index| &cache.rows()[index].vector));
         let mut best = Nearest::new(query.like);
@@ -125,7 +143,7 @@ impl<'f> MemoryRanking<'f> {
         &self.matches
     }
 
-    /// What is ranked by score: what matches, and the messages next to the best.
+    /// What is ranked by score: what matches, the messages next to the best, and the nearest of a named date.
     pub(in crate::store) fn ranked(&self) -> &FixedBitSet {
         &self.ranked
     }
@@ -168,9 +186,9 @@ impl<'f> MemoryRanking<'f> {
                 having |= 1 << term;
             }
         }
-        let mut day = Day::default();
-        for &(term, part) in self.dates.iter().filter(|_| is_beside) {
-            if day.has(cache.rows()[index].created_us, part) {
+        if is_beside && !self.dates.is_empty() {
+            let day = Days::default().of(cache.rows()[index].created_us);
+            for &(term, _) in self.dates.iter().filter(|(_, part)| day.is_some_and(|day| part.has(day))) {
                 frequencies[term] += rank::DATE;
                 having |= 1 << term;
             }
@@ -195,6 +213,8 @@ impl<'f> MemoryRanking<'f> {
             near_lexical: all - lexical,
             similarity: similarity(index),
             near_similarity: beside.map(similarity).sum(),
+            length: cache.length(index),
+            is_of_date: is_of_date(query, cache.rows()[index].created_us, &mut Days::default()),
             thread: cache.rows()[index].thread,
         }
     }
@@ -256,6 +276,11 @@ impl<'f> MemoryRanking<'f> {
         let scores = (query.rank)(&signals);
         scores.into_iter().zip(signals).skip(pool.len()).collect()
     }
+}
+
+/// Was what was added then added on a date that the text names?
+fn is_of_date(query: &TextQuery, created_us: i64, days: &mut Days) -> bool {
+    !query.dates.whole.is_empty() && days.of(created_us).is_some_and(|day| query.dates.has(day))
 }
 
 /// Rows from which on a first look decides which are compared exactly; so many are in some milliseconds.

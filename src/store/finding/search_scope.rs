@@ -4,7 +4,8 @@ use fixedbitset::FixedBitSet;
 use time::{Date, OffsetDateTime};
 
 use super::row_cache::{RowCache, Sums};
-use crate::memory::query::{DatePart, Filter};
+use crate::memory::named_date::DatePart;
+use crate::memory::query::Filter;
 
 /// What a filter lets through, as places in the cache.
 pub(in crate::store) enum SearchScope<'f> {
@@ -47,13 +48,17 @@ impl<'f> SearchScope<'f> {
 
     /// How many rows were added on such a date.
     pub(in crate::store) fn dated(&self, cache: &RowCache, part: DatePart) -> usize {
-        let mut day = Day::default();
-        let mut is_of = |index: usize| day.has(cache.rows()[index].created_us, part);
+        let mut days = Days::default();
+        self.rows(cache)
+            .filter(|&index| days.of(cache.rows()[index].created_us).is_some_and(|day| part.has(day)))
+            .count()
+    }
+
+    /// Places of what is let through, in order.
+    pub(in crate::store) fn rows<'a>(&'a self, cache: &'a RowCache) -> Box<dyn Iterator<Item = usize> + 'a> {
         match self {
-            Self::Plain(filter) => {
-                (0..cache.rows().len()).filter(|&index| is_of(index) && cache.passes(index, filter)).count()
-            }
-            Self::Rows(rows, _) => rows.iter().filter(|&&row| is_of(row as usize)).count(),
+            Self::Plain(filter) => Box::new((0..cache.rows().len()).filter(|&index| cache.passes(index, filter))),
+            Self::Rows(rows, _) => Box::new(rows.iter().map(|&row| row as usize)),
         }
     }
 
@@ -65,26 +70,22 @@ impl<'f> SearchScope<'f> {
     }
 }
 
-/// The day that was looked at last: the next row is mostly of the same.
+/// Days in UTC; that of the last moment is kept, since the next row is mostly of the same.
 #[derive(Debug, Default)]
-pub(in crate::store) struct Day {
+pub(in crate::store) struct Days {
     number: i64,
     date: Option<Date>,
 }
 
 const DAY_US: i64 = 24 * 60 * 60 * 1_000_000;
 
-impl Day {
-    pub(in crate::store) fn has(&mut self, moment_us: i64, part: DatePart) -> bool {
+impl Days {
+    pub(in crate::store) fn of(&mut self, moment_us: i64) -> Option<Date> {
         let number = moment_us.div_euclid(DAY_US);
         if self.date.is_none() || self.number != number {
             let date = OffsetDateTime::from_unix_timestamp(moment_us.div_euclid(1_000_000)).map(OffsetDateTime::date);
             (self.number, self.date) = (number, date.ok());
         }
-        self.date.is_some_and(|date| match part {
-            DatePart::Year(year) => date.year() == year,
-            DatePart::Month(month) => u8::from(date.month()) == month,
-            DatePart::Day(day) => date.day() == day,
-        })
+        self.date
     }
 }

@@ -5,6 +5,7 @@ use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 
 use super::Sites;
+use crate::memory::named_date::NamedDates;
 use crate::memory::query::{FieldPath, Filter, Found, Hit, Place, Search, SortBy, SortValue, TextQuery, Wanted};
 use crate::memory::stored::{Draft, Keys, SearchKeys, StoredMemory, StoredVersion};
 use crate::store::memories::{Acknowledged, Added, IdempotencyKey, Imported, Memories, MemoryError, Purge};
@@ -159,7 +160,7 @@ pub(crate) fn text(terms: &[&str]) -> TextQuery {
     TextQuery {
         terms: terms.iter().map(ToString::to_string).collect(),
         vector: Quantized::from(&Table::shipped().embed(&terms.join(" "))),
-        dates: Vec::new(),
+        dates: NamedDates::default(),
         // By words alone.
         like: 2.0,
         rank: |signals| signals.iter().map(|signals| signals.lexical).collect(),

@@ -321,6 +321,7 @@ class ScoreExplanation(TypedDict):
     meaning: float
     nearWords: float
     nearMeaning: float
+    ofNamedDate: NotRequired[bool]
 
 
 class Memory(TypedDict):
