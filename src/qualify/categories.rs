@@ -8,6 +8,7 @@
 pub mod file;
 mod index;
 mod phrase;
+mod word_bits;
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::phrase::{Endings, Keyword, Phrase, Words, may_refer, stems};
+use super::phrase::{Endings, Keyword, Phrase, Stems, Words, may_refer};
 use super::{Categories, Category};
 use crate::qualify::Index;
 use crate::qualify::message::MAX_BYTES;
@@ -177,7 +177,7 @@ impl CategoryIndex {
     /// What the message says of each category, in their order.
     pub(in crate::qualify) fn mentions(&self, text: &str) -> Vec<Mention> {
         let text = head(text, MAX_BYTES);
-        let (words, stems) = (Words::of(text), stems(text));
+        let (words, stems) = (Words::of(text), Stems::of(text));
         let apart = may_refer(text).then(|| Words::of_prose(text, &self.endings));
         let prose = apart.as_ref().unwrap_or(&words);
         let words_for = |held: &Held| if held.is_of_networks() { prose } else { &words };

@@ -2,11 +2,15 @@
 
 use std::ops::Range;
 
+use super::word_bits::WordBits;
 use crate::text::analysis;
 
 /// A message, or a name, as words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Words(Vec<Word>);
+pub(super) struct Words {
+    all: Vec<Word>,
+    bits: WordBits,
+}
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Word {
@@ -91,23 +95,32 @@ impl Word {
     fn new(written: &str) -> Self {
         Self { written: written.into(), folded: written.to_lowercase().into(), is_cut: false }
     }
-}
 
-impl Words {
     /// Splits `text` at whatever is no letter and no digit.
-    pub(super) fn of(text: &str) -> Self {
-        let mut all: Vec<Word> = Vec::new();
+    fn split(text: &str) -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::new();
         // Each ends with one mark at most.
         for piece in text.split_inclusive(|char: char| !char.is_alphanumeric()) {
             let word = piece.trim_end_matches(|char: char| !char.is_alphanumeric());
             if !word.is_empty() {
-                all.push(Word::new(word));
+                all.push(Self::new(word));
             }
             if let Some(last) = all.last_mut() {
                 last.is_cut |= parts(piece);
             }
         }
-        Self(all)
+        all
+    }
+}
+
+impl Words {
+    /// Splits `text` at whatever is no letter and no digit.
+    pub(super) fn of(text: &str) -> Self {
+        Self::new(Word::split(text))
+    }
+
+    fn new(all: Vec<Word>) -> Self {
+        Self { bits: WordBits::of(all.iter().map(|word| &*word.folded)), all }
     }
 
     /// The same, but what refers to something by address, path or handle has no words that a name could be found in:
@@ -119,7 +132,7 @@ impl Words {
         }
         let mut words: Vec<Word> = Vec::new();
         for piece in text.split_inclusive(|char: char| char.is_whitespace() || AROUND.contains(&char)) {
-            let Self(mut own) = Self::of(piece);
+            let mut own = Word::split(piece);
             let written = piece.trim_end_matches(|char: char| char.is_whitespace() || AROUND.contains(&char));
             let written = written.trim_matches(ENDS);
             if is_reference(written) {
@@ -134,26 +147,26 @@ impl Words {
             }
             words.append(&mut own);
         }
-        Self(words)
+        Self::new(words)
     }
 
     /// How many there are.
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        self.all.len()
     }
 
     /// Is what begins at this word turned down, as in "rather than Solana", "not on Solana", "I don't want Solana", "no
     /// Solana please"? "No, Solana" chooses it.
     fn turns_down(&self, at: usize) -> bool {
         // Some may stand on both sides: "no need for".
-        let longest = self.0[..at].iter().rev().take(FILLERS_AT_MOST);
+        let longest = self.all[..at].iter().rev().take(FILLERS_AT_MOST);
         let fillers = longest.take_while(|word| FILLERS.contains(&&*word.folded) && !word.is_cut).count();
         (0..=fillers).any(|fillers| self.ends_turning_down(at - fillers, fillers))
     }
 
     /// Do the words before this one turn down what begins so many words behind?
     fn ends_turning_down(&self, at: usize, fillers: usize) -> bool {
-        let before = &self.0[..at];
+        let before = &self.all[..at];
         if before.last().is_none_or(|last| last.is_cut) {
             return false;
         }
@@ -180,13 +193,13 @@ impl Words {
 
     /// Does the message say nothing but a name of so many words, and what joins it to what was said?
     fn says_only(&self, length: usize) -> bool {
-        let others = || self.0.iter().filter(|word| !BESIDE.contains(&&*word.folded));
-        self.0.len() <= SHORT && others().count() == length
+        let others = || self.all.iter().filter(|word| !BESIDE.contains(&&*word.folded));
+        self.all.len() <= SHORT && others().count() == length
     }
 
     /// As they were written.
     pub(super) fn written(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|word| &*word.written)
+        self.all.iter().map(|word| &*word.written)
     }
 }
 
@@ -211,9 +224,10 @@ fn is_reference(written: &str) -> bool {
 
 impl Phrase {
     pub(super) fn new(text: &str) -> Option<Self> {
-        let words = if text.starts_with('.') { Words(vec![Word::new(text)]) } else { Words::of(text) };
+        let words = if text.starts_with('.') { vec![Word::new(text)] } else { Word::split(text) };
+        let words = Words::new(words);
         let is_exact = text.chars().any(char::is_uppercase);
-        (!words.0.is_empty()).then(|| Self { text: text.into(), words, is_exact })
+        (!words.all.is_empty()).then(|| Self { text: text.into(), words, is_exact })
     }
 
     /// Is it how something else ends, such as `.eth`?
@@ -228,16 +242,16 @@ impl Phrase {
 
     /// Where the message has it: the words that it consists of there.
     pub(super) fn places_in<'w>(&'w self, message: &'w Words) -> impl Iterator<Item = Range<usize>> + 'w {
-        let length = self.words.0.len();
+        let length = self.words.all.len();
         let is_same = move |window: &[Word]| {
-            let mut pairs = self.words.0.iter().zip(window);
+            let mut pairs = self.words.all.iter().zip(window);
             pairs.clone().all(|(own, other)| own.folded == other.folded)
                 && (!self.is_exact
                     || pairs.all(|(own, other)| own.written == other.written)
                     || message.says_only(length))
         };
-        let windows = message.0.windows(length).enumerate();
-        windows.filter_map(move |(at, window)| is_same(window).then_some(at..at + length))
+        let searched = if message.bits.may_have(self.words.bits) { message.all.as_slice() } else { &[] };
+        searched.windows(length).enumerate().filter_map(move |(at, window)| is_same(window).then_some(at..at + length))
     }
 }
 
@@ -245,26 +259,34 @@ impl Phrase {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Keyword {
     pub(super) text: Box<str>,
-    stems: Vec<Box<str>>,
+    stems: Stems,
 }
 
 impl Keyword {
     pub(super) fn new(text: &str) -> Option<Self> {
-        let stems = stems(text);
-        (!stems.is_empty()).then(|| Self { text: text.into(), stems })
+        let stems = Stems::of(text);
+        (!stems.all.is_empty()).then(|| Self { text: text.into(), stems })
     }
 
-    /// Does the message, given by its [`stems`], have it?
-    pub(super) fn is_in(&self, message: &[Box<str>]) -> bool {
-        message.windows(self.stems.len()).any(|window| window == self.stems)
+    pub(super) fn is_in(&self, message: &Stems) -> bool {
+        let (own, bits) = (&self.stems.all, self.stems.bits);
+        message.bits.may_have(bits) && message.all.windows(own.len()).any(|window| window == own)
     }
 }
 
 /// The stems of a text in their order.
-pub(super) fn stems(text: &str) -> Vec<Box<str>> {
-    let mut stems = Vec::new();
-    analysis::terms(text, |term| stems.push(term.into()));
-    stems
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Stems {
+    all: Vec<Box<str>>,
+    bits: WordBits,
+}
+
+impl Stems {
+    pub(super) fn of(text: &str) -> Self {
+        let mut all: Vec<Box<str>> = Vec::new();
+        analysis::terms(text, |term| all.push(term.into()));
+        Self { bits: WordBits::of(all.iter().map(|stem| &**stem)), all }
+    }
 }
 
 #[cfg(test)]
@@ -385,7 +407,7 @@ mod tests {
     #[test]
     fn keywords_are_found_by_their_stems() {
         let keyword = Keyword::new("prediction market").unwrap();
-        assert!(keyword.is_in(&stems("which prediction markets are there?")));
-        assert!(!keyword.is_in(&stems("a market without a prediction")));
+        assert!(keyword.is_in(&Stems::of("which prediction markets are there?")));
+        assert!(!keyword.is_in(&Stems::of("a market without a prediction")));
     }
 }
