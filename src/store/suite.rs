@@ -39,6 +39,7 @@ macro_rules! keeps_the_contract {
                 what_is_noted_again_of_what_went_goes_as_well,
                 pages_of_a_search_are_of_one_moment_whoever_writes_meanwhile, an_archive_comes_back_as_it_was,
                 ids_sort_by_their_text_and_moments_by_time,
+                what_was_added_on_a_named_day_is_found,
                 searches_answer_as_a_plain_filter_does;
             }
         }

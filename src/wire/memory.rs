@@ -143,7 +143,7 @@ pub struct MemoryAnswer {
 }
 
 /// What a score is made of. Words and meaning are each divided by their spread among the candidates; meaning counts 1.3
-/// times, the less the fewer words there are, and that of neighbours a tenth of it; a named date adds 1.
+/// times, the less the fewer words there are, and that of neighbours a tenth of it; a named date adds 1.5.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScoreExplanation {

@@ -270,6 +270,21 @@ fn what_was_added_on_a_named_day_is_found() {
         assert_eq!(found["total"], ids(&found).len(), "{found}");
     }
     assert_eq!(ids(&find("the boat of 8 May 2025", "score"))[0], "call");
-    assert_eq!(ids(&find("boat 8 May", "score"))[..2], ["call", "year"], "of any year");
+    let any_year = find("boat 8 May", "score");
+    assert_eq!(ids(&any_year), ["call", "year", "lunch"], "of any year");
+    let month = find("the boat in May 2025", "score");
+    assert_eq!((&ids(&month)[0], ids(&month).len()), (&"call".to_owned(), 4), "{month}");
+    let pages = |query: &str| {
+        let first = json!({"options": {"query": query, "limit": 2}});
+        let first = search(&daemon, "messages", &first);
+        let options = json!({"query": query, "limit": 2, "cursor": first["nextCursor"]});
+        [ids(&first), ids(&search(&daemon, "messages", &json!({"options": options})))].concat()
+    };
+    assert_eq!(pages("boat 8 May"), ids(&any_year), "on pages, too");
+    let elsewhere = json!({"criteria": {"role": "system"}, "options": {"query": "8 May 2025"}});
+    assert_eq!(search(&daemon, "messages", &elsewhere)["total"], 0, "what the criteria leave out stays out");
+    let path = "/v1/memories/lunch";
+    assert_eq!(daemon.send("DELETE", path, &[], b"").status, 200);
+    assert!(!ids(&find("8 May 2025", "score")).contains(&"lunch".to_owned()));
     assert_eq!(ids(&find("boat 2025-05-08", "createdAt")), ["year", "call"], "sorted otherwise, a match has a word");
 }

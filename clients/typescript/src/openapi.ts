@@ -1724,7 +1724,7 @@ export interface ResultContext {
 
 /**
  * What a score is made of. Words and meaning are each divided by their spread among the candidates; meaning counts 1.3
- * times, the less the fewer words there are, and that of neighbours a tenth of it; a named date adds 1.
+ * times, the less the fewer words there are, and that of neighbours a tenth of it; a named date adds 1.5.
  */
 export interface ScoreExplanation {
   /** BM25 of its words and its speaker's name. */

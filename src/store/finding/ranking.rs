@@ -13,7 +13,7 @@ use super::matched_terms::{Link, MatchedTerms};
 use super::row_cache::RowCache;
 use super::search_scope::{Days, SearchScope};
 use crate::memory::named_date::DatePart;
-use crate::memory::query::{Filter, ScoreSignals, TextQuery};
+use crate::memory::query::{ScoreSignals, TextQuery};
 use crate::memory::rank::{self, BESIDE};
 use crate::text::embedding::Packed;
 
@@ -109,33 +109,29 @@ impl<'f> MemoryRanking<'f> {
 
     /// Of what was added on a date that is named, places of the nearest by meaning.
     fn of_date(&self, cache: &RowCache, query: &TextQuery) -> Vec<usize> {
-        let mut best = Nearest::new(f32::MIN);
-        if !query.dates.whole.is_empty() {
-            let mut days = Days::default();
-            for index in self.scope.rows(cache) {
-                let row = &cache.rows()[index];
-                if is_of_date(query, row.created_us, &mut days) {
-                    best.take(row.vector.dot(&query.vector), index);
-                }
-            }
+        if query.dates.whole.is_empty() {
+            return Vec::new();
         }
-        best.into_indices()
+        let mut days = Days::default();
+        let is_of_date = |index: &usize| is_of_date(query, cache.rows()[*index].created_us, &mut days);
+        let mut rows: Vec<usize> = self.scope.rows(cache).filter(is_of_date).collect();
+        if matches!(self.scope, SearchScope::Plain(_)) && rows.len() > MANY {
+            let compared = compared(cache, rows.len(), query);
+            rows.retain(|index| compared.binary_search(index).is_ok());
+        }
+        nearest(cache, query, &rows, f32::MIN)
     }
 
     /// Places of what is nearest by meaning, if it is near enough.
     fn nearest(&self, cache: &RowCache, query: &TextQuery) -> Vec<usize> {
         let rows: Vec<usize> = match &self.scope {
             SearchScope::Plain(filter) => {
-                compared(cache, filter, query).into_iter().filter(|&index| cache.passes(index, filter)).collect()
+                let compared = compared(cache, cache.sums(filter).0, query);
+                compared.into_iter().filter(|&index| cache.passes(index, filter)).collect()
             }
             SearchScope::Rows(..) => self.scope.rows(cache).collect(),
         };
-        let similarities = Packed::dots(&query.vector, rows.iter().map(|&index| &cache.rows()[index].vector));
-        let mut best = Nearest::new(query.like);
-        for (index, similarity) in rows.into_iter().zip(similarities) {
-            best.take(similarity, index);
-        }
-        best.into_indices()
+        nearest(cache, query, &rows, query.like)
     }
 
     /// What matches.
@@ -278,6 +274,16 @@ impl<'f> MemoryRanking<'f> {
     }
 }
 
+/// Those of `rows` that are nearest by meaning, if they are at least as near as `least`.
+fn nearest(cache: &RowCache, query: &TextQuery, rows: &[usize], least: f32) -> Vec<usize> {
+    let similarities = Packed::dots(&query.vector, rows.iter().map(|&index| &cache.rows()[index].vector));
+    let mut best = Nearest::new(least);
+    for (&index, similarity) in rows.iter().zip(similarities) {
+        best.take(similarity, index);
+    }
+    best.into_indices()
+}
+
 /// Was what was added then added on a date that the text names?
 fn is_of_date(query: &TextQuery, created_us: i64, days: &mut Days) -> bool {
     !query.dates.whole.is_empty() && days.of(created_us).is_some_and(|day| query.dates.has(day))
@@ -289,9 +295,9 @@ pub(in crate::store) const MANY: usize = 50_000;
 /// Rows that are compared exactly then.
 const COMPARED: usize = 4000;
 
-/// Which rows are to be compared: all, or of very many those whose signs differ from the query's in no more places than
-/// those of the [`COMPARED`] nearest do.
-fn compared(cache: &RowCache, filter: &Filter, query: &TextQuery) -> Vec<usize> {
+/// Which rows are to be compared, where so many are wanted: all, or of very many those whose signs differ from the
+/// query's in no more places than those of the [`COMPARED`] nearest do.
+fn compared(cache: &RowCache, wanted: usize, query: &TextQuery) -> Vec<usize> {
     let signs = cache.signs();
     if signs.len() <= MANY {
         return (0..signs.len()).collect();
@@ -301,9 +307,8 @@ fn compared(cache: &RowCache, filter: &Filter, query: &TextQuery) -> Vec<usize> 
     for distance in &distances {
         at_distance[usize::from(*distance)] += 1;
     }
-    // Others than those that the filter lets through are among them.
-    let (passing, _) = cache.sums(filter);
-    let enough = COMPARED.saturating_mul(signs.len() / passing.max(1));
+    // Others than the wanted ones are among them.
+    let enough = COMPARED.saturating_mul(signs.len() / wanted.max(1));
     let mut within = 0;
     let reached = at_distance.iter().position(|rows| {
         within += rows;
