@@ -121,4 +121,7 @@ fn print(answer: &QualifyAnswer, used: &[String], out: &mut Output) {
     if !used.is_empty() {
         paragraph("Used", &used.join(", "));
     }
+    if let Some(degraded) = &answer.degraded {
+        out.note(degraded);
+    }
 }

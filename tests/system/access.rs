@@ -240,6 +240,8 @@ fn who_may_only_read_leaves_sessions_as_they_are() {
     let answer = send(&reader, "POST", "/v1/qualify", other);
     assert_eq!(answer.status, 200);
     assert!(answer.json()["degraded"].as_str().unwrap().contains("scope record"), "{}", answer.text());
+    let streamed = send(&reader, "POST", "/v1/qualify?stream=data-v1", other).text();
+    assert!(streamed.contains("\"degraded\":\"the session does not go on"), "{streamed}");
     let kept = send(&reader, "POST", "/v1/qualify", r#"{"message": "yes, do it", "sessionId": "s"}"#).json();
     assert_eq!(kept["intentContext"]["networks"], serde_json::json!(["base"]), "{kept}");
     let fresh = r#"{"message": "send 42 USDC to Zanzibar on Base", "sessionId": "fresh"}"#;

@@ -477,6 +477,14 @@ fn evaluation_tells_its_figures() {
     assert_eq!((&learnt["queries"], &learnt["choices"]), (&json!(1), &json!(3)), "{learnt:#}");
     assert_eq!(learnt["without"]["queries"], 1);
     assert!(run(&[]).1.contains("NDCG at 10"));
+    fs::write(&file, "{\"query\": \"x\", \"gold\": [\"nowhere\", \"websearch\"]}\n{\"query\": \"y\", \"gold\": []}\n")
+        .unwrap();
+    let (code, _, said) = run(&[]);
+    assert_eq!(code, Some(0));
+    assert!(
+        said.contains("1 of 2 messages need tools that the catalog lacks, which count as not found: nowhere\n"),
+        "{said}"
+    );
     fs::write(&file, "{\"query\": \"x\"}\n").unwrap();
     let (code, _, said) = run(&[]);
     assert_eq!(code, Some(1));

@@ -69,6 +69,7 @@ pub(super) fn run(args: &EvalQualifyArgs, output: &mut Output) -> Result<Exit, C
     let selector = Selector::build(&load(config.documents()).catalog, &categories.current().0.into(), None);
     let index = selector.index();
     let cases = read(&args.file)?;
+    tell_unknown(index, &cases, output);
     if let Some(more) = &args.fit {
         let own = args.file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let index = Index::build(index.catalog(), None);
@@ -100,6 +101,25 @@ pub(super) fn run(args: &EvalQualifyArgs, output: &mut Output) -> Result<Exit, C
     };
     output.show(&report, |out| print(&report, index.len(), out));
     Ok(Exit::Success)
+}
+
+/// How many names are shown of those that are missing.
+const SHOWN: usize = 5;
+
+/// Says which needed tools the catalog lacks: the wrong catalog would pass for a bad ranking.
+fn tell_unknown(index: &Index, cases: &[Case], output: &mut Output) {
+    let is_unknown = |tool: &&String| index.catalog().get(tool).is_none();
+    let asking = cases.iter().filter(|case| case.gold.iter().any(|tool| is_unknown(&tool))).count();
+    if asking == 0 {
+        return;
+    }
+    let unknown: BTreeSet<&String> = cases.iter().flat_map(|case| &case.gold).filter(is_unknown).collect();
+    let names: Vec<&str> = unknown.iter().take(SHOWN).map(|tool| tool.as_str()).collect();
+    let more = if unknown.len() > SHOWN { ", \u{2026}" } else { "" };
+    let (all, names) = (cases.len(), names.join(", "));
+    output.note(&format!(
+        "{asking} of {all} messages need tools that the catalog lacks, which count as not found: {names}{more}"
+    ));
 }
 
 /// The cases of which no needed tool could be chosen; all, if any could be.

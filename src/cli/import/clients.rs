@@ -146,6 +146,9 @@ impl Taken {
         if let Some(why) = why {
             return self.lose(format!("{place} was left out: {why}"));
         }
+        if own != name {
+            self.left.push(format!("{place} is called `{own}` here"));
+        }
         self.servers.insert(own, settings);
         for (variable, secret) in secrets {
             let known =
@@ -257,7 +260,7 @@ mod tests {
                 "command": ["npx", "-y", "x"], "env": {"GITHUB_TOKEN": "${env:GITHUB_TOKEN}", "TZ": "UTC"}
             }}),
             "FAR_AUTHORIZATION GITHUB_TOKEN",
-            1,
+            2,
         );
         check(
             "off.json",

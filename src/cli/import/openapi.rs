@@ -81,6 +81,31 @@ impl Import<'_> {
         if servers > 1 {
             self.left.push(format!("servers: the first of {servers} is taken"));
         }
+        let taken = |(name, value)| format!("servers: the variable `{name}` is taken to be `{value}`, its default");
+        self.left.extend(self.server_variables().map(taken).collect::<Vec<_>>());
+        let backend = self.backend();
+        for name in backend.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0)) {
+            self.left.push(format!("servers: the variable `{name}` has no default; put its value into `backend`"));
+        }
+    }
+
+    /// Variables of the service's address, and their defaults.
+    fn server_variables(&self) -> impl Iterator<Item = (&str, String)> {
+        let variables = self.description["servers"][0]["variables"].as_object().into_iter().flatten();
+        variables.filter_map(|(name, variable)| {
+            let value = match &variable["default"] {
+                Value::String(text) => text.clone(),
+                plain @ (Value::Number(_) | Value::Bool(_)) => plain.to_string(),
+                _ => return None,
+            };
+            Some((name.as_str(), value))
+        })
+    }
+
+    /// Where the service is.
+    fn backend(&self) -> String {
+        let url = self.description["servers"][0]["url"].as_str().unwrap_or_default().to_owned();
+        self.server_variables().fold(url, |url, (name, value)| url.replace(&format!("{{{name}}}"), &value))
     }
 
     fn operation(&mut self, path: &str, method: &str, item: &Value, operation: &Value) {
@@ -117,7 +142,7 @@ impl Import<'_> {
             best_practices,
             common_errors,
             prerequisites,
-            backend: self.description["servers"][0]["url"].as_str().unwrap_or_default().to_owned(),
+            backend: self.backend(),
             input_schema: Some(input_schema),
             ..ToolMetadata::default()
         });

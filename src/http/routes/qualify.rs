@@ -85,10 +85,13 @@ fn events(answer: &QualifyAnswer) -> [Value; 3] {
     if let (Some(intent), Some(thought)) = (&answer.active_intent, thought.as_object_mut()) {
         thought.insert("activeIntent".to_owned(), intent.as_str().into());
     }
-    let context = json!({
+    let mut context = json!({
         "type": "intent_context", "intentContext": intent_context, "categories": categories, "confidence": confidence,
         "reasoning": reasoning, "stickyFallbackApplied": answer.sticky_fallback_applied, "timestamp": timestamp,
     });
+    if let (Some(degraded), Some(context)) = (&answer.degraded, context.as_object_mut()) {
+        context.insert("degraded".to_owned(), degraded.as_str().into());
+    }
     let tools = json!({
         "type": "dev_tools_info", "qualifiedCategories": categories, "availableTools": answer.available_tools,
         "toolCount": answer.tool_count, "timestamp": timestamp, "reasoning": reasoning,

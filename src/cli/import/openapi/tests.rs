@@ -169,3 +169,20 @@ fn each_secret_has_a_variable_of_its_own() {
     check("The Plaid API", "secret: []", &["PLAID_API_KEY"]);
     check("REST API", "secret: [], web: []", &["SERVICE_API_KEY", "SERVICE_ACCESS_TOKEN"]);
 }
+
+#[test]
+fn variables_of_an_address_have_their_defaults() {
+    let mut description = read(PETS);
+    description["servers"] = serde_json::json!([{
+        "url": "https://{region}.pets.example:{port}/{base}/{other}",
+        "variables": {
+            "region": {"default": "eu", "enum": ["eu", "us"]}, "base": {"default": "v2"}, "port": {"default": 8443},
+            "other": {}
+        }
+    }]);
+    let (documents, left) = openapi(&description).unwrap();
+    assert!(documents.iter().all(|document| document.backend == "https://eu.pets.example:8443/v2/{other}"));
+    for taken in ["`region` is taken to be `eu`", "`port` is taken to be `8443`", "`other` has no default"] {
+        assert!(left.iter().any(|line| line.contains(taken)), "{left:?}");
+    }
+}
