@@ -29,11 +29,13 @@ pub(super) fn openapi(description: &Value) -> Result<(Vec<ToolMetadata>, Vec<Str
     let mut import = Import {
         description,
         service: description["info"]["title"].as_str().unwrap_or("The service").trim().to_owned(),
+        backend: String::new(),
         documents: Vec::new(),
         names: BTreeSet::new(),
         left: Vec::new(),
     };
     import.note_what_never_fits();
+    import.find_backend();
     for (path, item) in description["paths"].as_object().into_iter().flatten() {
         let item = import.resolved(item, path);
         for method in METHODS {
@@ -63,6 +65,8 @@ struct Import<'d> {
     description: &'d Value,
     /// What people call the service.
     service: String,
+    /// Its address.
+    backend: String,
     documents: Vec<ToolMetadata>,
     names: BTreeSet<String>,
     left: Vec<String>,
@@ -81,31 +85,25 @@ impl Import<'_> {
         if servers > 1 {
             self.left.push(format!("servers: the first of {servers} is taken"));
         }
-        let taken = |(name, value)| format!("servers: the variable `{name}` is taken to be `{value}`, its default");
-        self.left.extend(self.server_variables().map(taken).collect::<Vec<_>>());
-        let backend = self.backend();
-        for name in backend.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0)) {
-            self.left.push(format!("servers: the variable `{name}` has no default; put its value into `backend`"));
-        }
     }
 
-    /// Variables of the service's address, and their defaults.
-    fn server_variables(&self) -> impl Iterator<Item = (&str, String)> {
-        let variables = self.description["servers"][0]["variables"].as_object().into_iter().flatten();
-        variables.filter_map(|(name, variable)| {
+    /// Where the service is, with the defaults of the address's variables.
+    fn find_backend(&mut self) {
+        let server = &self.description["servers"][0];
+        let mut backend = server["url"].as_str().unwrap_or_default().to_owned();
+        for (name, variable) in server["variables"].as_object().into_iter().flatten() {
             let value = match &variable["default"] {
                 Value::String(text) => text.clone(),
                 plain @ (Value::Number(_) | Value::Bool(_)) => plain.to_string(),
-                _ => return None,
+                _ => continue,
             };
-            Some((name.as_str(), value))
-        })
-    }
-
-    /// Where the service is.
-    fn backend(&self) -> String {
-        let url = self.description["servers"][0]["url"].as_str().unwrap_or_default().to_owned();
-        self.server_variables().fold(url, |url, (name, value)| url.replace(&format!("{{{name}}}"), &value))
+            self.left.push(format!("servers: the variable `{name}` is taken to be `{value}`, its default"));
+            backend = backend.replace(&format!("{{{name}}}"), &value);
+        }
+        for name in backend.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0)) {
+            self.left.push(format!("servers: the variable `{name}` has no default; put its value into `backend`"));
+        }
+        self.backend = backend;
     }
 
     fn operation(&mut self, path: &str, method: &str, item: &Value, operation: &Value) {
@@ -142,7 +140,7 @@ impl Import<'_> {
             best_practices,
             common_errors,
             prerequisites,
-            backend: self.backend(),
+            backend: self.backend.clone(),
             input_schema: Some(input_schema),
             ..ToolMetadata::default()
         });

@@ -1,5 +1,9 @@
 //! Which words a text may have, in sixteen bytes.
 
+use std::hash::BuildHasher;
+
+use foldhash::fast::FixedState;
+
 /// A bit for each word (Bloom, "Space/time trade-offs in hash coding with allowable errors", 1970, with one hash): most
 /// names are told apart from a message by them, so that few are looked for word by word.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -10,16 +14,15 @@ impl WordBits {
         Self(words.fold(0, |bits, word| bits | 1 << place(word)))
     }
 
-    /// May a text with these bits have all words of one with the `other` ones? It surely has not where this says so.
+    /// May a text with these bits have all words of one with the `other` ones? If not, it surely has not.
     pub(super) fn may_have(self, other: Self) -> bool {
         other.0 & !self.0 == 0
     }
 }
 
-/// 0 to 127, by FNV-1a.
-fn place(word: &str) -> u32 {
-    let hash = word.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    hash >> (u32::BITS - u128::BITS.ilog2())
+/// 0 to 127, the same for the same word.
+fn place(word: &str) -> u64 {
+    FixedState::default().hash_one(word) >> (u64::BITS - u128::BITS.ilog2())
 }
 
 #[cfg(test)]
