@@ -242,6 +242,11 @@ fn who_may_only_read_leaves_sessions_as_they_are() {
     assert!(answer.json()["degraded"].as_str().unwrap().contains("scope record"), "{}", answer.text());
     let streamed = send(&reader, "POST", "/v1/qualify?stream=data-v1", other).text();
     assert!(streamed.contains("\"degraded\":\"the session does not go on"), "{streamed}");
+    let url = format!("http://{}", daemon.address);
+    let mut command = almanacd();
+    command.args(["qualify", "what is the weather?", "--session", "s", "--url", &url]).env("ALMANAC_TOKEN", &reader);
+    let printed = String::from_utf8(command.output().unwrap().stderr).unwrap();
+    assert!(printed.starts_with("the session does not go on"), "{printed}");
     let kept = send(&reader, "POST", "/v1/qualify", r#"{"message": "yes, do it", "sessionId": "s"}"#).json();
     assert_eq!(kept["intentContext"]["networks"], serde_json::json!(["base"]), "{kept}");
     let fresh = r#"{"message": "send 42 USDC to Zanzibar on Base", "sessionId": "fresh"}"#;

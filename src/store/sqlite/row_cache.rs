@@ -248,16 +248,24 @@ pub(super) fn latest_stamp(connection: &Connection) -> rusqlite::Result<i64> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
     use crate::memory::query::Filter;
     use crate::store::sqlite::migrations::migrate;
 
-    #[test]
-    fn a_large_tenant_is_read_in_pieces_as_it_is_in_one() {
+    /// A database in a directory of its own.
+    fn database() -> (tempfile::TempDir, PathBuf, Connection) {
         let directory = tempfile::TempDir::new().unwrap();
         let path = directory.path().join("x.db");
         let mut connection = Connection::open(&path).unwrap();
         migrate(&mut connection).unwrap();
+        (directory, path, connection)
+    }
+
+    #[test]
+    fn a_large_tenant_is_read_in_pieces_as_it_is_in_one() {
+        let (_directory, path, connection) = database();
         // Of two tenants in turns, with numbers that are missing.
         let rows = "WITH RECURSIVE n (x) AS (SELECT 3 UNION ALL SELECT x + 1 FROM n WHERE x < 1000)
              INSERT INTO memory_rows (seq, tenant, stamp, kind, deleted, created_us, thread, position, length, vector)
@@ -279,10 +287,7 @@ mod tests {
 
     #[test]
     fn a_large_tenant_is_read_by_one_connection_where_no_other_can_be_had() {
-        let directory = tempfile::TempDir::new().unwrap();
-        let path = directory.path().join("x.db");
-        let mut connection = Connection::open(&path).unwrap();
-        migrate(&mut connection).unwrap();
+        let (_directory, path, connection) = database();
         let rows = "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < ?1)
              INSERT INTO memory_rows (seq, tenant, stamp, kind, deleted, created_us, length, vector)
              SELECT x, 1, x, 1, 0, x, 1, x'' FROM n";
