@@ -5,6 +5,7 @@
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
+use std::iter;
 
 use fixedbitset::FixedBitSet;
 use multiversion::multiversion;
@@ -46,6 +47,7 @@ pub(in crate::store) struct MemoryRanking<'f> {
     /// Those of them that are scored in full.
     pool: Vec<usize>,
     scores: OnceCell<Vec<(f64, ScoreSignals)>>,
+    ordered: OnceCell<Vec<(f64, usize)>>,
 }
 
 impl<'f> MemoryRanking<'f> {
@@ -61,9 +63,10 @@ impl<'f> MemoryRanking<'f> {
         }
         let idf = terms.having.iter().map(|&having| rank::idf(rows, having)).collect();
         let mean_length = (length as f64 / rows.max(1) as f64).max(1.0);
-        let (matches, ranked, pool, scores) = (FixedBitSet::new(), FixedBitSet::new(), Vec::new(), OnceCell::new());
+        let (matches, ranked, pool) = (FixedBitSet::new(), FixedBitSet::new(), Vec::new());
+        let (scores, ordered) = (OnceCell::new(), OnceCell::new());
         let dates = query.dates.parts.clone();
-        let mut ranking = Self { scope, terms, idf, mean_length, dates, matches, ranked, pool, scores };
+        let mut ranking = Self { scope, terms, idf, mean_length, dates, matches, ranked, pool, scores, ordered };
         ranking.choose(cache, query);
         ranking
     }
@@ -163,83 +166,94 @@ impl<'f> MemoryRanking<'f> {
         })
     }
 
-    /// BM25F over the row's own words and its speaker's name; with `is_beside` over those of the messages beside it and
-    /// of its date as well. And a bit for each term that it has itself.
-    fn words(&self, cache: &RowCache, index: usize, is_beside: bool) -> (f64, u64) {
-        let (mut frequencies, mut having, mut matched) = ([0.0_f64; MAX_TERMS], 0_u64, 0_u64);
+    /// BM25F over the row's own words and its speaker's name, and a bit for each term among them; then the same over
+    /// those of the messages beside it and of its date as well.
+    fn words(&self, cache: &RowCache, index: usize, beside: &Beside) -> (f64, u64, f64) {
+        let (mut frequencies, mut matched) = ([0.0_f64; MAX_TERMS], 0_u64);
         let shortness = |index: usize| rank::shortness(cache.length(index), self.mean_length);
         let own = shortness(index);
         for Link { term, count, .. } in self.terms.links(index) {
             frequencies[term as usize] += f64::from(count.words) * own + rank::SPEAKER * f64::from(count.speaker);
             matched |= 1 << term;
         }
-        having |= matched;
-        for (step, weight) in BESIDE.iter().filter(|_| is_beside) {
-            let Some(other) = cache.beside(index, *step) else { continue };
+        let alone = self.saturated(&frequencies, matched);
+        let mut having = matched;
+        for ((_, weight), other) in BESIDE.iter().zip(beside) {
+            let Some(other) = *other else { continue };
             let short = shortness(other);
             for Link { term, count, .. } in self.terms.links(other) {
                 frequencies[term as usize] += weight * f64::from(count.words) * short;
                 having |= 1 << term;
             }
         }
-        if is_beside && !self.dates.is_empty() {
+        if !self.dates.is_empty() {
             let day = Days::default().of(cache.rows()[index].created_us);
             for &(term, _) in self.dates.iter().filter(|(_, part)| day.is_some_and(|day| part.has(day))) {
                 frequencies[term] += rank::DATE;
                 having |= 1 << term;
             }
         }
+        (alone, matched, self.saturated(&frequencies, having))
+    }
+
+    /// What the terms score that have a bit.
+    fn saturated(&self, frequencies: &[f64; MAX_TERMS], mut having: u64) -> f64 {
         let mut score = 0.0;
         while having != 0 {
             let term = having.trailing_zeros() as usize;
             score += self.idf[term] * rank::saturated(frequencies[term]);
             having &= having - 1;
         }
-        (score, matched)
+        score
     }
 
-    fn signals(&self, cache: &RowCache, query: &TextQuery, index: usize) -> ScoreSignals {
-        let similarity = |index: usize| f64::from(cache.rows()[index].vector.dot(&query.vector));
-        let (lexical, matched) = self.words(cache, index, false);
-        let (all, _) = self.words(cache, index, true);
-        let beside = [-1, 1].into_iter().filter_map(|step| cache.beside(index, step));
-        ScoreSignals {
-            lexical,
-            matched,
-            near_lexical: all - lexical,
-            similarity: similarity(index),
-            near_similarity: beside.map(similarity).sum(),
-            length: cache.length(index),
-            is_of_date: is_of_date(query, cache.rows()[index].created_us, &mut Days::default()),
-            thread: cache.rows()[index].thread,
-        }
+    /// What speaks for each of some rows.
+    fn signals(&self, cache: &RowCache, query: &TextQuery, rows: &[usize]) -> Vec<ScoreSignals> {
+        let besides: Vec<Beside> = rows.iter().map(|&row| beside(cache, row)).collect();
+        let compared = rows.iter().zip(&besides).flat_map(|(&row, beside)| iter::once(row).chain(next(beside)));
+        let mut similarities =
+            Packed::dots(&query.vector, compared.map(|index| &cache.rows()[index].vector)).into_iter().map(f64::from);
+        let of_row = |(&index, beside): (&usize, &Beside)| {
+            let (lexical, matched, all) = self.words(cache, index, beside);
+            ScoreSignals {
+                lexical,
+                matched,
+                near_lexical: all - lexical,
+                similarity: similarities.next().unwrap_or_default(),
+                near_similarity: similarities.by_ref().take(next(beside).count()).sum(),
+                length: cache.length(index),
+                is_of_date: is_of_date(query, cache.rows()[index].created_us, &mut Days::default()),
+                thread: cache.rows()[index].thread,
+            }
+        };
+        rows.iter().zip(&besides).map(of_row).collect()
     }
 
     /// The pool with its scores.
     fn scored_pool(&self, cache: &RowCache, query: &TextQuery) -> &[(f64, ScoreSignals)] {
         self.scores.get_or_init(|| {
-            let signals: Vec<ScoreSignals> = self.pool.iter().map(|&index| self.signals(cache, query, index)).collect();
+            let signals = self.signals(cache, query, &self.pool);
             (query.rank)(&signals).into_iter().zip(signals).collect()
         })
     }
 
     /// The pool by scores, best first.
-    fn ordered(&self, cache: &RowCache, query: &TextQuery, descending: bool) -> Vec<(f64, usize)> {
-        let scores = self.scored_pool(cache, query);
-        let mut best: Vec<(f64, usize)> =
-            scores.iter().map(|(score, _)| *score).zip(self.pool.iter().copied()).collect();
-        best.sort_by(|a, b| if descending { b.0.total_cmp(&a.0) } else { a.0.total_cmp(&b.0) });
-        best
+    fn ordered(&self, cache: &RowCache, query: &TextQuery) -> &[(f64, usize)] {
+        self.ordered.get_or_init(|| {
+            let scores = self.scored_pool(cache, query).iter().map(|(score, _)| *score);
+            let mut best: Vec<(f64, usize)> = scores.zip(self.pool.iter().copied()).collect();
+            best.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+            best
+        })
     }
 
     /// Numbers of those of the pool that have another one's score: their ids decide.
-    pub(in crate::store) fn tied(&self, cache: &RowCache, query: &TextQuery, descending: bool) -> Vec<i64> {
-        let best = self.ordered(cache, query, descending);
-        let ties = best.chunk_by(|a, b| a.0.total_cmp(&b.0).is_eq()).filter(|tied| tied.len() > 1);
+    pub(in crate::store) fn tied(&self, cache: &RowCache, query: &TextQuery) -> Vec<i64> {
+        let ties = self.ordered(cache, query).chunk_by(is_tied).filter(|tied| tied.len() > 1);
         ties.flatten().map(|(_, index)| cache.rows()[*index].seq).collect()
     }
 
-    /// Places of the pool, best first; ties in order of their ids.
+    /// Places of the pool, best first, or last; ties in order of their ids.
     pub(in crate::store) fn best(
         &self,
         cache: &RowCache,
@@ -247,8 +261,11 @@ impl<'f> MemoryRanking<'f> {
         descending: bool,
         ids: &HashMap<i64, String>,
     ) -> Vec<usize> {
-        let mut best = self.ordered(cache, query, descending);
-        for tied in best.chunk_by_mut(|a, b| a.0.total_cmp(&b.0).is_eq()).filter(|tied| tied.len() > 1) {
+        let mut best = self.ordered(cache, query).to_vec();
+        if !descending {
+            best.reverse();
+        }
+        for tied in best.chunk_by_mut(is_tied).filter(|tied| tied.len() > 1) {
             let id_of = |index: usize| ids.get(&cache.rows()[index].seq).map(String::as_str).unwrap_or_default();
             tied.sort_by_key(|(_, index)| (id_of(*index), *index));
         }
@@ -268,10 +285,26 @@ impl<'f> MemoryRanking<'f> {
             return rows.iter().filter_map(known).collect();
         }
         let mut signals: Vec<ScoreSignals> = pool.iter().map(|(_, signals)| *signals).collect();
-        signals.extend(rows.iter().map(|&index| self.signals(cache, query, index)));
+        signals.extend(self.signals(cache, query, rows));
         let scores = (query.rank)(&signals);
         scores.into_iter().zip(signals).skip(pool.len()).collect()
     }
+}
+
+fn is_tied(a: &(f64, usize), b: &(f64, usize)) -> bool {
+    a.0.total_cmp(&b.0).is_eq()
+}
+
+/// Of a row the messages at each of the [`BESIDE`].
+type Beside = [Option<usize>; BESIDE.len()];
+
+fn beside(cache: &RowCache, index: usize) -> Beside {
+    BESIDE.map(|(step, _)| cache.beside(index, step))
+}
+
+/// Those of them that it stands next to.
+fn next(beside: &Beside) -> impl Iterator<Item = usize> {
+    BESIDE.iter().zip(beside).filter(|((step, _), _)| step.abs() == 1).filter_map(|(_, index)| *index)
 }
 
 /// Those of `rows` that are nearest by meaning, if they are at least as near as `least`.
@@ -408,7 +441,7 @@ mod tests {
             }
             let ranking = MemoryRanking::of(&cache, scope, terms, &text(&["a", "b", "c"]));
             for (entry, score) in ranking.terms.entries.iter().zip(ranking.words_of_all(&cache)) {
-                let (alone, _) = ranking.words(&cache, entry.index as usize, false);
+                let (alone, ..) = ranking.words(&cache, entry.index as usize, &[None; BESIDE.len()]);
                 prop_assert!((score - alone).abs() < 1e-9, "{score} {alone}");
             }
         }

@@ -138,7 +138,7 @@ fn by_score(
     query: &TextQuery,
     begun: Begun,
 ) -> rusqlite::Result<Found> {
-    let ids = ranking::ids(connection, &ranking.tied(cache, query, search.descending))?;
+    let ids = ranking::ids(connection, &ranking.tied(cache, query))?;
     let ScorePage { rows, total, ranked } = ScorePage::of(cache, ranking, search, query, begun, &ids);
     let (mut hits, mut places) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
     for ScoredRow { seq, place, score, signals } in rows {

@@ -325,7 +325,7 @@ async fn by_score(
 ) -> Result<Found, DatabaseFault> {
     let tied = {
         let cache = cache.read();
-        ranked.in_cache(&cache).tied(&cache, ranked.query, search.descending)
+        ranked.in_cache(&cache).tied(&cache, ranked.query)
     };
     let ids = ids(session, tenant, &tied).await?;
     let ScorePage { rows, total, ranked } = {
