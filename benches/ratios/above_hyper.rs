@@ -67,7 +67,7 @@ fn run(_: Wanted<'_>) -> Result<Vec<Row>> {
         ours: format!("{:.2} µs", pairs.ours()),
         theirs: format!("hyper alone {:.2} µs", pairs.theirs()),
         figure: pairs.difference(),
-        bar: Bar::at_most(1.0).of(" µs"),
+        bar: Bar::at_most(0.7).of(" µs"),
     };
     Ok(vec![Row::new("H4", "the door above hyper, CPU a request", measured)])
 }

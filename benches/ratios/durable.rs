@@ -51,7 +51,7 @@ fn run(wanted: Wanted<'_>) -> Result<Vec<Row>> {
             ours: format!("{:.0}/s", many.ours()),
             theirs: format!("fdatasync {:.0}/s", many.theirs()),
             figure: many.ratio(),
-            bar: Bar::at_least(3.0),
+            bar: Bar::at_least(4.5),
         };
         rows.push(Row::new("D2", "durable records, 16 waiting writers", measured));
     }

@@ -82,7 +82,7 @@ impl Servers {
             bar: Bar::at_least(1.15),
         };
         Ok([
-            Row::new("H1", what.clone(), cpu(&by_nginx, "nginx", Bar::at_most(0.90))),
+            Row::new("H1", what.clone(), cpu(&by_nginx, "nginx", Bar::at_most(0.68))),
             Row::new("H1", what.clone(), cpu(&by_epoll, "bare epoll", Bar::at_most(1.25))),
             Row::new("H1", what, cpu(&by_hyper, "bare hyper", Bar::OPEN)),
             Row::new("H2", "the same, 64 connections, one core", rates),

@@ -37,7 +37,7 @@ fn run(_: Wanted<'_>) -> Result<Vec<Row>> {
             ours: format!("{:.1} MiB", pairs.ours() / MEBIBYTE),
             theirs: format!("bodies {:.1} MiB", pairs.theirs() / MEBIBYTE),
             figure: pairs.ratio(),
-            bar: Bar::at_most(1.6),
+            bar: Bar::at_most(1.5),
         },
     )])
 }

@@ -156,7 +156,7 @@ fn run(wanted: Wanted<'_>) -> Result<Vec<Row>> {
             ours: format!("{:.1} µs", pairs.ours()),
             theirs: format!("a byte there and back {:.1} µs", pairs.theirs()),
             figure: pairs.ratio(),
-            bar: Bar::at_most(2.0),
+            bar: Bar::at_most(1.6),
         };
         rows.push(Row::new("P1", "a rule call through its worker", measured));
     }

@@ -32,7 +32,7 @@ fn run(_: Wanted<'_>) -> Result<Vec<Row>> {
             ours: format!("{:.1} ms", pairs.ours()),
             theirs: format!("/bin/true {:.1} ms", pairs.theirs()),
             figure: pairs.difference(),
-            bar: Bar::at_most(25.0).of(" ms"),
+            bar: Bar::at_most(22.0).of(" ms"),
         },
     )])
 }
