@@ -447,6 +447,25 @@ mod tests {
         }
     }
 
+    /// In whichever order they are asked for, and at the ends of a thread as well.
+    #[test]
+    fn each_has_its_own_likeness_and_that_of_its_neighbours() {
+        let said = ["tea with milk", "the price of oil", "a walk in the rain", "compile errors"];
+        let vectors = said.map(|said| Packed::from(&text(&[said]).vector));
+        let mut cache = RowCache::default();
+        for (seq, vector) in (1..).zip(vectors) {
+            let (created_us, thread, position, length, deleted) = (seq, 1, seq as u64, 3, 0);
+            cache.put(CachedRow { seq, created_us, thread, position, length, kind: KIND, deleted, vector });
+        }
+        let (filter, query) = (all(KIND).filter, text(&["oil", "tea"]));
+        let terms = MatchedTerms::new(&cache, 2);
+        let ranking = MemoryRanking::of(&cache, SearchScope::Plain(&filter), terms, &query);
+        let of = vectors.map(|vector| f64::from(vector.dot(&query.vector)));
+        let found: Vec<_> = ranking.signals(&cache, &query, &[2, 0, 3, 1]);
+        let found: Vec<_> = found.iter().map(|of| (of.similarity, of.near_similarity)).collect();
+        assert_eq!(found, [(of[2], of[1] + of[3]), (of[0], of[1]), (of[3], of[2]), (of[1], of[0] + of[2])]);
+    }
+
     #[test]
     fn the_nearest_are_kept_and_ties_go_to_the_earlier() {
         let mut nearest = Nearest::new(0.25);
