@@ -70,7 +70,7 @@ fn measure(catalogs: &[Loaded; 2], names: &[String], readers: usize) -> [Row; 2]
     };
     let what = |rest: &str| format!("lookups, {readers} readers, 100 swaps a second{rest}");
     [
-        Row::new("L1", what(""), figures(&by_lock, "RwLock", Bar::at_least(2.5))),
+        Row::new("L1", what(""), figures(&by_lock, "RwLock", Bar::at_least(3.0))),
         Row::new("L1", what(", by none"), figures(&by_peace, "no swaps", Bar::at_least(0.95))),
     ]
 }
