@@ -6,6 +6,7 @@
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::iter;
+use std::ops::Add;
 
 use fixedbitset::FixedBitSet;
 use multiversion::multiversion;
@@ -220,7 +221,8 @@ impl<'f> MemoryRanking<'f> {
                 matched,
                 near_lexical: all - lexical,
                 similarity: similarities.next().unwrap_or_default(),
-                near_similarity: similarities.by_ref().take(next(beside).count()).sum(),
+                // The sum of none would be -0, which is told as it is.
+                near_similarity: similarities.by_ref().take(next(beside).count()).fold(0.0, Add::add),
                 length: cache.length(index),
                 is_of_date: is_of_date(query, cache.rows()[index].created_us, &mut Days::default()),
                 thread: cache.rows()[index].thread,
@@ -457,13 +459,19 @@ mod tests {
             let (created_us, thread, position, length, deleted) = (seq, 1, seq as u64, 3, 0);
             cache.put(CachedRow { seq, created_us, thread, position, length, kind: KIND, deleted, vector });
         }
+        let alone = CachedRow { seq: 5, thread: 0, ..cache.rows()[0] };
+        cache.put(alone);
         let (filter, query) = (all(KIND).filter, text(&["oil", "tea"]));
         let terms = MatchedTerms::new(&cache, 2);
         let ranking = MemoryRanking::of(&cache, SearchScope::Plain(&filter), terms, &query);
         let of = vectors.map(|vector| f64::from(vector.dot(&query.vector)));
-        let found: Vec<_> = ranking.signals(&cache, &query, &[2, 0, 3, 1]);
+        let found = ranking.signals(&cache, &query, &[2, 0, 4, 3, 1]);
+        assert!(found[2].near_similarity.is_sign_positive(), "of none it is 0, not -0");
         let found: Vec<_> = found.iter().map(|of| (of.similarity, of.near_similarity)).collect();
-        assert_eq!(found, [(of[2], of[1] + of[3]), (of[0], of[1]), (of[3], of[2]), (of[1], of[0] + of[2])]);
+        assert_eq!(
+            found,
+            [(of[2], of[1] + of[3]), (of[0], of[1]), (of[0], 0.0), (of[3], of[2]), (of[1], of[0] + of[2])]
+        );
     }
 
     #[test]
