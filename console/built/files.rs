@@ -10,7 +10,7 @@
     File {
         name: "console.js",
         content_type: "text/javascript; charset=utf-8",
-        sum: "d2992c5ce48a859d7c185585867b1ef2",
+        sum: "bb8f92cb8626141a584fe49e9e1b31ff",
         plain: include_bytes!("console.js"),
         gzip: include_bytes!("console.js.gz"),
     },

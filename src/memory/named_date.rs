@@ -310,7 +310,7 @@ impl<'t> Reading<'t> {
     }
 }
 
-fn year(word: &str) -> Option<i32> {
+pub(super) fn year(word: &str) -> Option<i32> {
     word.parse().ok().filter(|year| (1970..2100).contains(year))
 }
 

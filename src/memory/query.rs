@@ -199,6 +199,8 @@ pub struct TextQuery {
     /// The dates that it names.
     pub dates: NamedDates,
     pub vector: Quantized,
+    /// Whether a term names a time; nothing if the text does not ask for one.
+    pub is_time: Option<fn(&str) -> bool>,
     /// The similarity of meaning from which on a memory matches without having a term; -1 to 1.
     pub like: f32,
     /// How well candidates match.
@@ -220,6 +222,8 @@ pub struct ScoreSignals {
     pub length: u16,
     /// Was it added on a date that the text names?
     pub is_of_date: bool,
+    /// Does it name a time, where the text asks for one?
+    pub names_time: bool,
     /// A number for its thread; 0 for none.
     pub thread: i64,
     /// A bit for each term that it has.

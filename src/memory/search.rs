@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::asked_time::{asks_for_time, names_time};
 use super::kind::Kind;
 use super::named_date::NamedDates;
 use super::rank::{LIKE, rank};
@@ -133,7 +134,8 @@ impl Recall {
                 if terms.is_empty() {
                     return Ok(None);
                 }
-                Some(TextQuery { dates: NamedDates::of(query, &terms), terms, vector, like: LIKE, rank })
+                let is_time = asks_for_time(query).then_some(names_time as fn(&str) -> bool);
+                Some(TextQuery { dates: NamedDates::of(query, &terms), terms, vector, like: LIKE, is_time, rank })
             }
         };
         Ok(Some(Search {

@@ -2,6 +2,7 @@
 
 pub(crate) mod memories;
 pub(crate) mod records;
+pub(crate) mod times;
 
 use super::Store;
 
@@ -39,8 +40,9 @@ macro_rules! keeps_the_contract {
                 what_is_noted_again_of_what_went_goes_as_well,
                 pages_of_a_search_are_of_one_moment_whoever_writes_meanwhile, an_archive_comes_back_as_it_was,
                 ids_sort_by_their_text_and_moments_by_time,
-                what_was_added_on_a_named_day_is_found,
                 searches_answer_as_a_plain_filter_does;
+                times: what_was_added_on_a_named_day_is_found,
+                what_names_a_time_is_told_apart_where_one_is_asked_for;
             }
         }
     };

@@ -143,7 +143,8 @@ pub struct MemoryAnswer {
 }
 
 /// What a score is made of. Words and meaning are each divided by their spread among the candidates; meaning counts 1.3
-/// times, the less the fewer words there are, and that of neighbours a tenth of it; a named date adds 1.5.
+/// times, the less the fewer words there are, and that of neighbours a tenth of it; a named date adds 1.5, a
+/// time that is named where one is asked for 2.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScoreExplanation {
@@ -158,6 +159,10 @@ pub struct ScoreExplanation {
     /// Was it added on a day, or in a month of a year, that the text names? Left out if not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub of_named_date: bool,
+    /// Does it name a time, such as `yesterday`, where the text asks when something was? Left out if not, or if it is
+    /// none of the best hundred.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub names_time: bool,
 }
 
 impl From<Memory> for MemoryAnswer {
@@ -188,6 +193,7 @@ impl MemoryAnswer {
             near_words: signals.near_lexical,
             near_meaning: signals.near_similarity,
             of_named_date: signals.is_of_date,
+            names_time: signals.names_time,
         });
         Self { score: Some(score), matched: Some(matched), explanation, ..answer }
     }

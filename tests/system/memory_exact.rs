@@ -122,6 +122,26 @@ fn words_are_found_as_people_of_their_language_expect() {
 }
 
 #[test]
+fn a_question_for_a_time_is_answered_by_what_names_one() {
+    let (_site, daemon) = start();
+    let said = ["Anna will move house some day", "Anna got the keys of the house last week", "the soup was cold"];
+    for (position, content) in (0..).zip(said) {
+        add(&daemon, "messages", &message(content, "u", position));
+    }
+    let find = |query: &str| search(&daemon, "messages", &json!({"options": {"query": query, "explain": true}}));
+    let names = |found: &Value| -> Vec<bool> {
+        let memories = found["memories"].as_array().unwrap().iter();
+        memories.map(|memory| memory["explanation"]["namesTime"] == true).collect()
+    };
+    let when = find("When did Anna move house?");
+    assert_eq!(contents(&when)[..2], [said[1], said[0]], "{when}");
+    assert_eq!(names(&when)[..2], [true, false], "{when}");
+    let other = find("Did Anna move house?");
+    assert_eq!(contents(&other)[0], said[0], "{other}");
+    assert!(!names(&other).contains(&true), "{other}");
+}
+
+#[test]
 fn a_match_has_a_word_or_a_meaning_near_it_in_every_order() {
     let (_site, daemon) = start();
     for (position, text) in (0..).zip(["how is the espresso machine", "xyzzy", "qwfp zxcv"]) {

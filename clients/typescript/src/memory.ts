@@ -79,6 +79,8 @@ export type Found<C extends MemoryCollection = MemoryCollection> = Memory<C> & {
     nearMeaning: number;
     /** Was it added on a day, or in a month of a year, that the text names? */
     ofNamedDate?: boolean;
+    /** Does it name a time, where the text asks when something was? */
+    namesTime?: boolean;
   };
 };
 

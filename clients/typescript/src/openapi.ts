@@ -1724,7 +1724,8 @@ export interface ResultContext {
 
 /**
  * What a score is made of. Words and meaning are each divided by their spread among the candidates; meaning counts 1.3
- * times, the less the fewer words there are, and that of neighbours a tenth of it; a named date adds 1.5.
+ * times, the less the fewer words there are, and that of neighbours a tenth of it; a named date adds 1.5, a
+ * time that is named where one is asked for 2.
  */
 export interface ScoreExplanation {
   /** BM25 of its words and its speaker's name. */
@@ -1737,6 +1738,11 @@ export interface ScoreExplanation {
   nearMeaning: number;
   /** Was it added on a day, or in a month of a year, that the text names? Left out if not. */
   ofNamedDate?: boolean;
+  /**
+   * Does it name a time, such as `yesterday`, where the text asks when something was? Left out if not, or if it is
+   * none of the best hundred.
+   */
+  namesTime?: boolean;
 }
 
 /** Answer of a search. */

@@ -199,6 +199,7 @@ function explained({ explanation }: MemoryAnswer): string {
     .filter(([, value]) => value !== 0)
     .map(([name, value]) => `${name} ${value.toFixed(3)}`)
     .concat(explanation.ofNamedDate ? ['of the named date'] : [])
+    .concat(explanation.namesTime ? ['names a time'] : [])
     .join(' · ');
 }
 

@@ -29,6 +29,9 @@ const NEAREST: usize = 100;
 const LEADING: usize = 100;
 const NEAREST_LEADING: usize = 10;
 
+/// The best of those that are scored, in whose words a time is looked for.
+const READ: usize = 100;
+
 /// Terms of a query.
 pub(in crate::store) const MAX_TERMS: usize = 64;
 
@@ -47,6 +50,8 @@ pub(in crate::store) struct MemoryRanking<'f> {
     ranked: FixedBitSet,
     /// Those of them that are scored in full.
     pool: Vec<usize>,
+    /// Places of those of them that name a time.
+    timed: Vec<usize>,
     scores: OnceCell<Vec<(f64, ScoreSignals)>>,
     ordered: OnceCell<Vec<(f64, usize)>>,
 }
@@ -67,7 +72,8 @@ impl<'f> MemoryRanking<'f> {
         let (matches, ranked, pool) = (FixedBitSet::new(), FixedBitSet::new(), Vec::new());
         let (scores, ordered) = (OnceCell::new(), OnceCell::new());
         let dates = query.dates.parts.clone();
-        let mut ranking = Self { scope, terms, idf, mean_length, dates, matches, ranked, pool, scores, ordered };
+        let timed = Vec::new();
+        let mut ranking = Self { scope, terms, idf, mean_length, dates, matches, ranked, pool, timed, scores, ordered };
         ranking.choose(cache, query);
         ranking
     }
@@ -109,6 +115,23 @@ impl<'f> MemoryRanking<'f> {
         self.ranked.extend(next.iter().chain(&of_date).copied());
         let best = best.into_iter().map(|(_, index)| index);
         self.pool = sorted(best.chain(near).chain(next).chain(further).chain(of_date));
+    }
+
+    /// If the text asks for a time, numbers of those in whose words one is looked for: the best as far as is known.
+    pub(in crate::store) fn to_read(&self, cache: &RowCache, query: &TextQuery) -> Vec<i64> {
+        if query.is_time.is_none() {
+            return Vec::new();
+        }
+        self.ordered(cache, query).iter().take(READ).map(|(_, index)| cache.rows()[*index].seq).collect()
+    }
+
+    /// Scores anew, now that it is known which rows name a time.
+    pub(in crate::store) fn with_timed(mut self, cache: &RowCache, seqs: &[i64]) -> Self {
+        if !seqs.is_empty() {
+            self.timed = sorted(seqs.iter().filter_map(|seq| cache.index_of(*seq)));
+            (self.scores, self.ordered) = (OnceCell::new(), OnceCell::new());
+        }
+        self
     }
 
     /// Of what was added on a date that is named, places of the nearest by meaning.
@@ -225,6 +248,7 @@ impl<'f> MemoryRanking<'f> {
                 near_similarity: similarities.by_ref().take(next(beside).count()).fold(0.0, Add::add),
                 length: cache.length(index),
                 is_of_date: is_of_date(query, cache.rows()[index].created_us, &mut Days::default()),
+                names_time: self.timed.binary_search(&index).is_ok(),
                 thread: cache.rows()[index].thread,
             }
         };

@@ -44,7 +44,23 @@ pub(super) fn rank<'f>(
         }
         _ => matched_terms::find(connection, cache, tenant, &scope, wanted)?,
     };
-    Ok(MemoryRanking::of(cache, scope, terms, query))
+    let ranking = MemoryRanking::of(cache, scope, terms, query);
+    let timed = timed(connection, &ranking.to_read(cache, query), query)?;
+    Ok(ranking.with_timed(cache, &timed))
+}
+
+/// Those of some rows whose words name a time.
+fn timed(connection: &Connection, seqs: &[i64], query: &TextQuery) -> rusqlite::Result<Vec<i64>> {
+    let Some(is_time) = query.is_time else { return Ok(Vec::new()) };
+    let mut words = connection.prepare_cached("SELECT words FROM memory_words WHERE seq = ?1")?;
+    let mut timed = Vec::new();
+    for &seq in seqs {
+        let names = words
+            .query_row([seq], |row| Ok(row.get_ref(0)?.as_str()?.split_ascii_whitespace().any(is_time)))
+            .optional()?;
+        timed.extend(names.filter(|names| *names).map(|_| seq));
+    }
+    Ok(timed)
 }
 
 /// The ids of some rows, as far as they are there.

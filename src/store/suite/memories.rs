@@ -161,6 +161,7 @@ pub(crate) fn text(terms: &[&str]) -> TextQuery {
         terms: terms.iter().map(ToString::to_string).collect(),
         vector: Quantized::from(&Table::shipped().embed(&terms.join(" "))),
         dates: NamedDates::default(),
+        is_time: None,
         // By words alone.
         like: 2.0,
         rank: |signals| signals.iter().map(|signals| signals.lexical).collect(),
@@ -306,41 +307,6 @@ pub(crate) fn an_archive_comes_back_as_it_was(sites: Sites) {
     assert_eq!(target.export("t", "", 10).unwrap(), archive, "all or none");
 }
 
-pub(crate) fn what_was_added_on_a_named_day_is_found(sites: Sites) {
-    const DAY_US: i64 = 24 * 60 * 60 * 1_000_000;
-    let site = sites();
-    let kept = site.start();
-    let store = kept.memories();
-    for (tenant, id, created_us) in [
-        ("t", "before", DAY_US - 1),
-        ("t", "first", DAY_US),
-        ("t", "gone", DAY_US + 1),
-        ("t", "last", 2 * DAY_US - 1),
-        ("t", "after", 2 * DAY_US),
-        ("u", "another's", DAY_US),
-    ] {
-        let added = Imported {
-            id: Some(id.into()),
-            draft: Draft { deleted: id == "gone", ..draft(id, &json!({})) },
-            version: 1,
-            created_us: Some(created_us),
-            updated_us: Some(created_us),
-            history: Vec::new(),
-        };
-        store.import(tenant, vec![added]).unwrap().durable_blocking().unwrap();
-    }
-    let dates = NamedDates { whole: NamedDates::of("1970-01-02", &[]).whole, ..NamedDates::default() };
-    let text = TextQuery {
-        dates,
-        rank: |signals| signals.iter().map(|signals| f64::from(u8::from(signals.is_of_date))).collect(),
-        ..text(&["nothing"])
-    };
-    let found = store.search("t", &Search { text: Some(text), sort: SortBy::Score, ..all(KIND) }).unwrap();
-    assert_eq!((ids(&found.hits), found.total), (vec!["first".to_owned(), "last".to_owned()], 2));
-    let of_date = |hit: &Hit| hit.score.is_some_and(|(score, signals)| score > 0.5 && signals.is_of_date);
-    assert!(found.hits.iter().all(of_date), "{found:?}");
-}
-
 /// The next page of a search, as the engine asks for it.
 fn turned(search: &Search, found: &Found) -> Option<Search> {
     let last = found.hits.len().checked_sub(1)?;
@@ -353,7 +319,7 @@ fn turned(search: &Search, found: &Found) -> Option<Search> {
     Some(Search { begun: Some(found.begun), place: Some(place), ..search.clone() })
 }
 
-fn ids(hits: &[Hit]) -> Vec<String> {
+pub(crate) fn ids(hits: &[Hit]) -> Vec<String> {
     hits.iter().map(|hit| hit.memory.id.clone()).collect()
 }
 

@@ -322,6 +322,7 @@ class ScoreExplanation(TypedDict):
     nearWords: float
     nearMeaning: float
     ofNamedDate: NotRequired[bool]
+    namesTime: NotRequired[bool]
 
 
 class Memory(TypedDict):

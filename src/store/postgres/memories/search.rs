@@ -83,7 +83,12 @@ async fn search_in(
     let among = among(&cache.read(), plain, &seqs);
     let wanted = &query.terms[..query.terms.len().min(MAX_TERMS)];
     let having = having(session, tenant, wanted, among.as_deref()).await?;
-    let ranked = Ranked { filter: &search.filter, seqs: &seqs, having: &having, query };
+    let mut ranked = Ranked { filter: &search.filter, seqs: &seqs, having: &having, query, timed: Vec::new() };
+    let to_read = {
+        let cache = cache.read();
+        ranked.in_cache(&cache).to_read(&cache, query)
+    };
+    ranked.timed = timed(session, tenant, &to_read, query).await?;
     let found = if search.sort == SortBy::Score {
         by_score(session, tenant, &cache, &ranked, search, begun).await?
     } else {
@@ -289,6 +294,8 @@ struct Ranked<'a> {
     seqs: &'a [i64],
     having: &'a Having,
     query: &'a TextQuery,
+    /// Those that name a time, if one is asked for.
+    timed: Vec<i64>,
 }
 
 impl<'a> Ranked<'a> {
@@ -301,8 +308,25 @@ impl<'a> Ranked<'a> {
                 sink(*seq, *count);
             }
         }
-        MemoryRanking::of(cache, scope, terms, self.query)
+        MemoryRanking::of(cache, scope, terms, self.query).with_timed(cache, &self.timed)
     }
+}
+
+/// Those of some rows whose words name a time.
+async fn timed(
+    session: &DatabaseSession,
+    tenant: &str,
+    seqs: &[i64],
+    query: &TextQuery,
+) -> Result<Vec<i64>, DatabaseFault> {
+    let Some(is_time) = query.is_time.filter(|_| !seqs.is_empty()) else { return Ok(Vec::new()) };
+    let query = "SELECT m.seq, l.lexeme FROM almanac.memories AS m
+            CROSS JOIN LATERAL unnest(m.words) AS l (lexeme, positions, weights)
+        WHERE m.tenant = $1 AND m.seq = ANY($2) AND 'D' = ANY(l.weights)";
+    let rows = session.query(query, &[(&tenant, Type::TEXT), (&seqs, Type::INT8_ARRAY)]).await?;
+    let mut timed: Vec<i64> = rows.iter().filter(|row| is_time(row.get(1))).map(|row| row.get(0)).collect();
+    timed.dedup();
+    Ok(timed)
 }
 
 async fn ids(session: &DatabaseSession, tenant: &str, seqs: &[i64]) -> Result<HashMap<i64, String>, DatabaseFault> {
