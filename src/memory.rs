@@ -24,6 +24,7 @@ pub mod metadata;
 pub mod named_date;
 pub mod query;
 pub mod rank;
+mod relative_date;
 pub mod schema;
 pub mod search;
 pub mod stored;

@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 
 use time::{Date, Month};
 
+use super::relative_date::{self, Span};
 use crate::text::analysis;
 
 /// Dates of one text; more say nothing more, and each memory is compared with all of them.
@@ -68,15 +69,18 @@ pub struct NamedDates {
     pub parts: Vec<(usize, DatePart)>,
     /// The days, and months of a year, that are named; each once, at most 16.
     pub whole: Vec<NamedDate>,
+    /// Days that are named by how long ago they are; at most 16 spans of them.
+    spans: Vec<Span>,
 }
 
 impl NamedDates {
-    /// What a text names, whose terms these are.
-    pub fn of(text: &str, terms: &[String]) -> Self {
+    /// What a text names that is asked `today`, and whose terms these are.
+    pub fn of(text: &str, terms: &[String], today: Date) -> Self {
         let tokens = tokens(text);
         let figures = (0..tokens.len()).filter_map(|at| Figures::at(&tokens, at));
         let figures: Vec<Figures<'_>> = figures.filter(|figures| figures.readings().next().is_some()).collect();
-        let mut dates = Self { parts: parts(terms, &figures), whole: Vec::new() };
+        let spans = relative_date::spans(text, today).into_iter().take(MAX_DATES).collect();
+        let mut dates = Self { parts: parts(terms, &figures), whole: Vec::new(), spans };
         let in_figures = figures.iter().flat_map(|figures| figures.readings().map(|reading| reading.date));
         for date in written_out(&tokens).into_iter().chain(in_figures) {
             if dates.whole.len() < MAX_DATES && !dates.whole.contains(&date) {
@@ -86,9 +90,14 @@ impl NamedDates {
         dates
     }
 
-    /// Is this one of the days and months that are named whole?
+    /// Are any days named?
+    pub fn is_any_named(&self) -> bool {
+        !self.whole.is_empty() || !self.spans.is_empty()
+    }
+
+    /// Is this one of the days that are named, or in one of the months?
     pub fn has(&self, date: Date) -> bool {
-        self.whole.iter().any(|named| named.has(date))
+        self.whole.iter().any(|named| named.has(date)) || self.spans.iter().any(|span| span.contains(&date))
     }
 }
 
@@ -135,6 +144,11 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
         rest = behind;
     }
     tokens
+}
+
+/// Its words and numbers, in order.
+pub(super) fn words(text: &str) -> Vec<&str> {
+    tokens(text).into_iter().map(|token| token.text).collect()
 }
 
 /// Which terms a date may have: the numbers of one in figures, a year, a month's name, and beside one of these the day.
@@ -195,7 +209,7 @@ impl Written {
     /// A date around the month at `at`, of tokens from `free` on; nothing if the month stands there by itself.
     fn around(tokens: &[Token<'_>], free: usize, at: usize) -> Option<Self> {
         let before = (free..at).rev().find(|&place| !tokens[place].is_filler());
-        let before = before.filter(|_| tokens[at].is_joined());
+        let before = before.filter(|_| tokens[at].is_joined() || tokens[at].gap.trim() == ".");
         let behind = |from: usize| (from..tokens.len()).find(|&place| !tokens[place].is_filler());
         let (mut begin, mut end) = (at, at + 1);
         let mut days: Option<RangeInclusive<u8>> = None;
@@ -221,9 +235,11 @@ impl Written {
         let is_said = on || year_named.is_some() || tokens[begin..end].iter().any(|token| token.is("of"));
         let is_ordinal =
             begin == at && tokens[at..end].iter().any(|token| !token.is_number() && day(token.text).is_some());
+        // "I have 8. May I have more?"
+        let ends_sentence = begin < at && !tokens[at].is_joined();
         let is_date = days.is_some() || year_named.is_some();
         let written = Self { days, year: year_named, end };
-        (is_date && (is_said || is_ordinal || !is_verb(tokens[at].text))).then_some(written)
+        (is_date && (is_said || !ends_sentence && (is_ordinal || !is_verb(tokens[at].text)))).then_some(written)
     }
 }
 
@@ -310,7 +326,7 @@ impl<'t> Reading<'t> {
     }
 }
 
-pub(super) fn year(word: &str) -> Option<i32> {
+fn year(word: &str) -> Option<i32> {
     word.parse().ok().filter(|year| (1970..2100).contains(year))
 }
 
@@ -323,7 +339,7 @@ fn day(word: &str) -> Option<u8> {
     bare.parse().ok().filter(|day| (1..=31).contains(day))
 }
 
-const MONTHS: [&str; 12] = [
+pub(super) const MONTHS: [&str; 12] = [
     "january",
     "february",
     "march",
@@ -366,7 +382,7 @@ mod tests {
     use super::*;
 
     fn named(text: &str) -> NamedDates {
-        NamedDates::of(text, &crate::memory::text::query(text).0)
+        NamedDates::of(text, &crate::memory::text::query(text).0, time::macros::date!(2026 - 03 - 18))
     }
 
     #[test]
@@ -387,7 +403,7 @@ mod tests {
 
     #[test]
     fn each_number_is_what_it_stands_for() {
-        let named = NamedDates::of("2023-05-08", &["08", "2023", "05"].map(str::to_owned));
+        let named = NamedDates::of("2023-05-08", &["08", "2023", "05"].map(str::to_owned), Date::MIN);
         let mut parts = named.parts;
         parts.sort_by_key(|(term, _)| *term);
         assert_eq!(parts, [(0, DatePart::Day(8)), (1, DatePart::Year(2023)), (2, DatePart::Month(5))]);
@@ -407,6 +423,8 @@ mod tests {
             "the 8th of May 2023",
             "May the 8th 2023",
             "8 may 2023",
+            "8. May 2023",
+            "on the 8. of May 2023",
             "8TH MAY 2023",
             "THE 8TH OF MAY 2023",
             "at 10:30 May 8, 2023",
@@ -458,6 +476,7 @@ mod tests {
             "version 2025.1.2",
             "1000-02-03",
             "they march 5 miles",
+            "I have 8. May I have more?",
             "they marched 5 miles",
             "Mars 2020",
             "30 February 2023",

@@ -1,6 +1,7 @@
 //! What memories are looked for by, in which order they come, and what is found.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -199,8 +200,8 @@ pub struct TextQuery {
     /// The dates that it names.
     pub dates: NamedDates,
     pub vector: Quantized,
-    /// Whether a term names a time; nothing if the text does not ask for one.
-    pub is_time: Option<fn(&str) -> bool>,
+    /// Terms that name a time; nothing if the text does not ask for one.
+    pub time_terms: Option<&'static HashSet<String>>,
     /// The similarity of meaning from which on a memory matches without having a term; -1 to 1.
     pub like: f32,
     /// How well candidates match.

@@ -158,6 +158,10 @@ mod tests {
     fn what_names_a_time_comes_first_of_the_like() {
         let of = |lexical, names_time| ScoreSignals { lexical, names_time, ..ScoreSignals::default() };
         check(&[of(2.0, false), of(1.5, true), of(0.0, true), of(6.0, false)], &[3, 1, 2, 0]);
+        let in_thread = |named| [named, false].map(|named| ScoreSignals { thread: 1, ..of(1.0, named) });
+        let (before, scores) = (rank(&in_thread(false)), rank(&in_thread(true)));
+        assert!((scores[0] - before[0] - NAMES_TIME).abs() < 1e-9, "{scores:?}");
+        assert!((scores[1] - before[1]).abs() < 1e-9, "its thread is lent nothing of it: {scores:?}");
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use time::{Date, OffsetDateTime};
 
-use super::asked_time::{asks_for_time, names_time};
+use super::asked_time::{asks_for_time, time_terms};
 use super::kind::Kind;
 use super::named_date::NamedDates;
 use super::rank::{LIKE, rank};
@@ -125,8 +126,8 @@ impl Recall {
     /// The search as the store takes it. Nothing if the text has nothing to search by: then nothing matches.
     pub fn search(&self, tenant: &str) -> Result<Option<Search>, ForeignCursor> {
         let cursor = self.cursor.as_deref().map(|cursor| self.read_cursor(tenant, cursor)).transpose()?;
-        let total = cursor.as_ref().and_then(|(_, total)| *total);
-        let (begun, place) = cursor.map(|(cursor, _)| (cursor.begun, cursor.place)).unzip();
+        let total = cursor.as_ref().and_then(|(_, total, _)| *total);
+        let (begun, place) = cursor.map(|(cursor, ..)| (cursor.begun, cursor.place)).unzip();
         let text = match &self.query {
             None => None,
             Some(query) => {
@@ -134,8 +135,9 @@ impl Recall {
                 if terms.is_empty() {
                     return Ok(None);
                 }
-                let is_time = asks_for_time(query).then_some(names_time as fn(&str) -> bool);
-                Some(TextQuery { dates: NamedDates::of(query, &terms), terms, vector, like: LIKE, is_time, rank })
+                let dates = NamedDates::of(query, &terms, self.asked_on(tenant));
+                let time_terms = asks_for_time(query).then(time_terms);
+                Some(TextQuery { dates, terms, vector, like: LIKE, time_terms, rank })
             }
         };
         Ok(Some(Search {
@@ -169,15 +171,23 @@ impl Recall {
             _ => Place::After(last.value.clone(), last.memory.id.clone()),
         };
         let cursor = Cursor { digest: self.digest(tenant), begun: found.begun, place };
-        Some(hex::encode(postcard::to_stdvec(&(cursor, found.total)).ok()?))
+        let day = self.asked_on(tenant).to_julian_day();
+        Some(hex::encode(postcard::to_stdvec(&(cursor, found.total, day)).ok()?))
     }
 
-    /// A cursor, and how many there are on all pages, which those of earlier versions did not say.
-    fn read_cursor(&self, tenant: &str, cursor: &str) -> Result<(Cursor, Option<u64>), ForeignCursor> {
+    /// The day in UTC on which its first page was asked for: "yesterday" is the same on all pages.
+    fn asked_on(&self, tenant: &str) -> Date {
+        let cursor = self.cursor.as_deref().and_then(|cursor| self.read_cursor(tenant, cursor).ok());
+        cursor.and_then(|(.., day)| day).unwrap_or_else(|| OffsetDateTime::now_utc().date())
+    }
+
+    /// A cursor, how many there are on all pages, and the day of the first: those of earlier versions say less.
+    fn read_cursor(&self, tenant: &str, cursor: &str) -> Result<(Cursor, Option<u64>, Option<Date>), ForeignCursor> {
         let bytes = hex::decode(cursor).map_err(|_| ForeignCursor)?;
         let (cursor, rest): (Cursor, _) = postcard::take_from_bytes(&bytes).map_err(|_| ForeignCursor)?;
-        let total = postcard::from_bytes(rest).ok();
-        if cursor.digest == self.digest(tenant) { Ok((cursor, total)) } else { Err(ForeignCursor) }
+        let (total, rest) = postcard::take_from_bytes(rest).map_or((None, rest), |(total, rest)| (Some(total), rest));
+        let day = postcard::from_bytes(rest).ok().and_then(|day| Date::from_julian_day(day).ok());
+        if cursor.digest == self.digest(tenant) { Ok((cursor, total, day)) } else { Err(ForeignCursor) }
     }
 }
 
@@ -307,12 +317,17 @@ mod tests {
         let search = with(&recall, &cursor).search("t").unwrap().unwrap();
         assert_eq!(search.place, Some(Place::After(SortValue::Real(0.1 + 0.2), "i".to_owned())));
         assert_eq!((search.begun, search.total), (Some(found.begun), Some(40)));
-        let earlier = cursor.strip_suffix("28").unwrap();
-        assert_eq!(
-            with(&recall, earlier).search("t").unwrap().unwrap().total,
-            None,
-            "of a version that did not say it"
-        );
+        let (_, total, day) = recall.read_cursor("t", &cursor).unwrap();
+        assert_eq!((total, day.is_some()), (Some(40), true));
+        let told = |cursor: &str| recall.read_cursor("t", cursor).map(|(_, total, day)| (total, day)).unwrap();
+        let place = cursor.rfind("28").unwrap();
+        assert_eq!(told(&cursor[..place + 2]), (Some(40), None), "of a version that did not say the day");
+        assert_eq!(told(&cursor[..place]), (None, None), "of one that did not say how many there are");
+        let other_day = postcard::to_stdvec(&Date::MIN.to_julian_day()).unwrap();
+        let asked = with(&recall, &format!("{}{}", &cursor[..place + 2], hex::encode(other_day)));
+        assert_eq!(asked.asked_on("t"), Date::MIN, "the next page is asked for on another day");
+        let next = asked.cursor_after("t", &found, 0).unwrap();
+        assert_eq!(with(&recall, &next).asked_on("t"), Date::MIN);
         assert_eq!(with(&other, &cursor).search("t").unwrap_err(), ForeignCursor);
         assert_eq!(with(&recall, &cursor).search("u").unwrap_err(), ForeignCursor);
         for other in [

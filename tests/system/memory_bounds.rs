@@ -287,4 +287,9 @@ fn what_was_added_on_a_named_day_is_found() {
     assert_eq!(daemon.send("DELETE", path, &[], b"").status, 200);
     assert!(!ids(&find("8 May 2025", "score")).contains(&"lunch".to_owned()));
     assert_eq!(ids(&find("boat 2025-05-08", "createdAt")), ["year", "call"], "sorted otherwise, a match has a word");
+    let today = id(&add(&daemon, "messages", &message("we agreed on nothing", "today", 0))).to_owned();
+    let recent = find("what was agreed on in the last 2 days?", "score");
+    assert_eq!(ids(&recent)[..2], [today, "next".to_owned()], "{recent}");
+    let of_date = |number: usize| recent["memories"][number]["explanation"]["ofNamedDate"] == true;
+    assert!(of_date(0) && !of_date(1), "{recent}");
 }

@@ -29,8 +29,11 @@ const NEAREST: usize = 100;
 const LEADING: usize = 100;
 const NEAREST_LEADING: usize = 10;
 
-/// The best of those that are scored, in whose words a time is looked for.
-const READ: usize = 100;
+/// The best of those that are scored, in whose words a time is looked for if the text asks for one.
+const LOOKED_INTO: usize = 100;
+
+/// Terms of a text that says when something is; one of more says this and that, and names some time nearly always.
+const TELLS_TIME: u16 = 100;
 
 /// Terms of a query.
 pub(in crate::store) const MAX_TERMS: usize = 64;
@@ -50,8 +53,6 @@ pub(in crate::store) struct MemoryRanking<'f> {
     ranked: FixedBitSet,
     /// Those of them that are scored in full.
     pool: Vec<usize>,
-    /// Places of those of them that name a time.
-    timed: Vec<usize>,
     scores: OnceCell<Vec<(f64, ScoreSignals)>>,
     ordered: OnceCell<Vec<(f64, usize)>>,
 }
@@ -72,8 +73,7 @@ impl<'f> MemoryRanking<'f> {
         let (matches, ranked, pool) = (FixedBitSet::new(), FixedBitSet::new(), Vec::new());
         let (scores, ordered) = (OnceCell::new(), OnceCell::new());
         let dates = query.dates.parts.clone();
-        let timed = Vec::new();
-        let mut ranking = Self { scope, terms, idf, mean_length, dates, matches, ranked, pool, timed, scores, ordered };
+        let mut ranking = Self { scope, terms, idf, mean_length, dates, matches, ranked, pool, scores, ordered };
         ranking.choose(cache, query);
         ranking
     }
@@ -117,26 +117,33 @@ impl<'f> MemoryRanking<'f> {
         self.pool = sorted(best.chain(near).chain(next).chain(further).chain(of_date));
     }
 
-    /// If the text asks for a time, numbers of those in whose words one is looked for: the best as far as is known.
-    pub(in crate::store) fn to_read(&self, cache: &RowCache, query: &TextQuery) -> Vec<i64> {
-        if query.is_time.is_none() {
-            return Vec::new();
-        }
-        self.ordered(cache, query).iter().take(READ).map(|(_, index)| cache.rows()[*index].seq).collect()
+    /// Numbers, up to `through`, of those in whose words a time is looked for: the best, as far as is known.
+    pub(in crate::store) fn to_look_into(&self, cache: &RowCache, query: &TextQuery, through: i64) -> Vec<i64> {
+        let may_tell =
+            |&&(_, index): &&(f64, usize)| cache.rows()[index].seq <= through && cache.length(index) <= TELLS_TIME;
+        let best = self.ordered(cache, query).iter().filter(may_tell).take(LOOKED_INTO);
+        best.map(|(_, index)| cache.rows()[*index].seq).collect()
     }
 
     /// Scores anew, now that it is known which rows name a time.
-    pub(in crate::store) fn with_timed(mut self, cache: &RowCache, seqs: &[i64]) -> Self {
-        if !seqs.is_empty() {
-            self.timed = sorted(seqs.iter().filter_map(|seq| cache.index_of(*seq)));
-            (self.scores, self.ordered) = (OnceCell::new(), OnceCell::new());
+    pub(in crate::store) fn with_times(mut self, cache: &RowCache, query: &TextQuery, seqs: &[i64]) -> Self {
+        if seqs.is_empty() {
+            return self;
         }
+        let mut signals: Vec<ScoreSignals> =
+            self.scored_pool(cache, query).iter().map(|(_, signals)| *signals).collect();
+        for at in seqs.iter().filter_map(|seq| self.pool.binary_search(&cache.index_of(*seq)?).ok()) {
+            signals[at].names_time = true;
+        }
+        let scores = (query.rank)(&signals);
+        self.scores = OnceCell::from(scores.into_iter().zip(signals).collect::<Vec<_>>());
+        self.ordered = OnceCell::new();
         self
     }
 
     /// Of what was added on a date that is named, places of the nearest by meaning.
     fn of_date(&self, cache: &RowCache, query: &TextQuery) -> Vec<usize> {
-        if query.dates.whole.is_empty() {
+        if !query.dates.is_any_named() {
             return Vec::new();
         }
         let mut days = Days::default();
@@ -248,7 +255,7 @@ impl<'f> MemoryRanking<'f> {
                 near_similarity: similarities.by_ref().take(next(beside).count()).fold(0.0, Add::add),
                 length: cache.length(index),
                 is_of_date: is_of_date(query, cache.rows()[index].created_us, &mut Days::default()),
-                names_time: self.timed.binary_search(&index).is_ok(),
+                names_time: false,
                 thread: cache.rows()[index].thread,
             }
         };
@@ -345,7 +352,7 @@ fn nearest(cache: &RowCache, query: &TextQuery, rows: &[usize], least: f32) -> V
 
 /// Was what was added then added on a date that the text names?
 fn is_of_date(query: &TextQuery, created_us: i64, days: &mut Days) -> bool {
-    !query.dates.whole.is_empty() && days.of(created_us).is_some_and(|day| query.dates.has(day))
+    query.dates.is_any_named() && days.of(created_us).is_some_and(|day| query.dates.has(day))
 }
 
 /// Rows from which on a first look decides which are compared exactly; so many are in some milliseconds.

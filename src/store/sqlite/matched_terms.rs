@@ -156,7 +156,8 @@ mod tests {
                         assert_eq!(of(other), of(&found), "row {row}");
                     }
                 }
-                let whole = ranking::rank(&connection, cache, 1, SearchScope::Plain(&filter), &query).unwrap();
+                let all = SearchScope::Plain(&filter);
+                let whole = ranking::rank(&connection, cache, 1, all, &query, i64::MAX).unwrap();
                 assert!(whole.matches().count_ones(..) >= read.entries.iter().filter(|entry| entry.is_in).count());
             }).unwrap();
         }

@@ -1,6 +1,6 @@
 //! How SQLite has memories ranked: it tells the scope, the terms and the ids, and scores are made of them elsewhere.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rusqlite::{Connection, OptionalExtension, params_from_iter};
 
@@ -29,13 +29,14 @@ pub(super) fn scope_of<'f>(
     Ok(SearchScope::of_rows(cache, &seqs))
 }
 
-/// What of a scope matches a text, and how well.
+/// What of a scope matches a text, and how well. Rows beyond `through` came after the first page.
 pub(super) fn rank<'f>(
     connection: &Connection,
     cache: &RowCache,
     tenant: i64,
     scope: SearchScope<'f>,
     query: &TextQuery,
+    through: i64,
 ) -> rusqlite::Result<MemoryRanking<'f>> {
     let wanted = &query.terms[..query.terms.len().min(MAX_TERMS)];
     let terms = match &scope {
@@ -45,22 +46,21 @@ pub(super) fn rank<'f>(
         _ => matched_terms::find(connection, cache, tenant, &scope, wanted)?,
     };
     let ranking = MemoryRanking::of(cache, scope, terms, query);
-    let timed = timed(connection, &ranking.to_read(cache, query), query)?;
-    Ok(ranking.with_timed(cache, &timed))
+    let Some(times) = query.time_terms else { return Ok(ranking) };
+    let naming = naming_time(connection, &ranking.to_look_into(cache, query, through), times)?;
+    Ok(ranking.with_times(cache, query, &naming))
 }
 
 /// Those of some rows whose words name a time.
-fn timed(connection: &Connection, seqs: &[i64], query: &TextQuery) -> rusqlite::Result<Vec<i64>> {
-    let Some(is_time) = query.is_time else { return Ok(Vec::new()) };
+fn naming_time(connection: &Connection, seqs: &[i64], times: &HashSet<String>) -> rusqlite::Result<Vec<i64>> {
     let mut words = connection.prepare_cached("SELECT words FROM memory_words WHERE seq = ?1")?;
-    let mut timed = Vec::new();
+    let mut naming = Vec::new();
     for &seq in seqs {
-        let names = words
-            .query_row([seq], |row| Ok(row.get_ref(0)?.as_str()?.split_ascii_whitespace().any(is_time)))
-            .optional()?;
-        timed.extend(names.filter(|names| *names).map(|_| seq));
+        let names = |words: &str| words.split_ascii_whitespace().any(|word| times.contains(word));
+        let names = words.query_row([seq], |row| Ok(names(row.get_ref(0)?.as_str()?))).optional()?;
+        naming.extend(names.filter(|names| *names).map(|_| seq));
     }
-    Ok(timed)
+    Ok(naming)
 }
 
 /// The ids of some rows, as far as they are there.
@@ -116,7 +116,7 @@ mod tests {
         let filter = all(KIND).filter;
         let query = TextQuery { like: 0.25, ..text(&["tea"]) };
         row_cache::with(&RowCaches::default(), &connection, 1, |cache| {
-            let ranking = rank(&connection, cache, 1, SearchScope::Plain(&filter), &query).unwrap();
+            let ranking = rank(&connection, cache, 1, SearchScope::Plain(&filter), &query, i64::MAX).unwrap();
             assert_eq!(ranking.matches().count_ones(..), rows / 1000);
             assert!(ranking.matches().ones().all(|index| cache.rows()[index].seq % 1000 == 7));
         })

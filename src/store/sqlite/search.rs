@@ -37,7 +37,7 @@ pub(super) fn search(
         None => listed(connection, number, &condition, search, begun)?,
         Some(query) => row_cache::with(row_caches, connection, number, |cache| {
             let scope = ranking::scope_of(connection, cache, &condition, &search.filter)?;
-            let ranking = ranking::rank(connection, cache, number, scope, query)?;
+            let ranking = ranking::rank(connection, cache, number, scope, query, begun.through)?;
             if search.sort == SortBy::Score {
                 by_score(connection, cache, &ranking, search, query, begun)
             } else {

@@ -161,7 +161,7 @@ pub(crate) fn text(terms: &[&str]) -> TextQuery {
         terms: terms.iter().map(ToString::to_string).collect(),
         vector: Quantized::from(&Table::shipped().embed(&terms.join(" "))),
         dates: NamedDates::default(),
-        is_time: None,
+        time_terms: None,
         // By words alone.
         like: 2.0,
         rank: |signals| signals.iter().map(|signals| signals.lexical).collect(),

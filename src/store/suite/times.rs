@@ -1,6 +1,11 @@
 //! What a store finds by the time that a text names, or asks for.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 use serde_json::json;
+
+use time::Date;
 
 use super::Sites;
 use super::memories::{KIND, add, all, contents, draft, ids, index, text};
@@ -32,7 +37,7 @@ pub(crate) fn what_was_added_on_a_named_day_is_found(sites: Sites) {
         };
         store.import(tenant, vec![added]).unwrap().durable_blocking().unwrap();
     }
-    let dates = NamedDates { whole: NamedDates::of("1970-01-02", &[]).whole, ..NamedDates::default() };
+    let dates = NamedDates::of("1970-01-02", &[], Date::MIN);
     let text = TextQuery {
         dates,
         rank: |signals| signals.iter().map(|signals| f64::from(u8::from(signals.is_of_date))).collect(),
@@ -44,31 +49,50 @@ pub(crate) fn what_was_added_on_a_named_day_is_found(sites: Sites) {
     assert!(found.hits.iter().all(of_date), "{found:?}");
 }
 
-/// By the words of what it says, whoever says it; also where another order is asked for.
+/// By the words of what it says, whoever says it, and in any order; not far down, nor in what says this and that.
 pub(crate) fn what_names_a_time_is_told_apart_where_one_is_asked_for(sites: Sites) {
+    static TIMES: LazyLock<HashSet<String>> = LazyLock::new(|| HashSet::from(["yesterday".to_owned()]));
     let site = sites();
     let kept = site.start();
     let store = kept.memories();
-    let said = |words: &str, speaker: &str| {
+    let said = |tenant: &str, words: &str, speaker: &str| {
         let index = SearchKeys { speaker: speaker.into(), ..index(words) };
-        add(store, "t", Draft { index, ..draft(words, &json!({})) }).unwrap();
+        add(store, tenant, Draft { index, ..draft(words, &json!({})) }).unwrap();
     };
-    said("move", "yesterday");
-    said("move yesterday", "anna");
-    said("move house", "anna");
-    add(store, "u", draft("move yesterday too", &json!({}))).unwrap();
-    let found = |is_time, sort| {
-        let rank = |signals: &[_]| signals.iter().map(|of: &ScoreSignals| f64::from(u8::from(of.names_time))).collect();
-        let text = TextQuery { is_time, rank, ..text(&["move"]) };
-        store.search("t", &Search { text: Some(text), sort, descending: true, ..all(KIND) }).unwrap().hits
+    said("t", "move", "yesterday");
+    said("t", "move yesterday", "anna");
+    said("t", "move house", "anna");
+    said("t", &format!("move yesterday {}", "this and that ".repeat(40)), "anna");
+    said("u", "move yesterday too", "");
+    let found = |tenant: &str, time_terms, sort| {
+        let rank = |signals: &[_]| {
+            signals.iter().map(|of: &ScoreSignals| of.lexical + f64::from(u8::from(of.names_time))).collect()
+        };
+        let text = TextQuery { time_terms, rank, ..text(&["move"]) };
+        let search = Search { text: Some(text), sort, descending: true, limit: 300, ..all(KIND) };
+        store.search(tenant, &search).unwrap().hits
     };
-    let is_time: fn(&str) -> bool = |term| term == "yesterday";
+    let naming = |hits: &[Hit]| -> Vec<String> {
+        let naming = hits.iter().filter(|hit| hit.score.is_some_and(|(score, of)| score > 1.0 && of.names_time));
+        naming.map(|hit| hit.memory.content.clone()).collect()
+    };
     for sort in [SortBy::Score, SortBy::Created] {
-        let hits = found(Some(is_time), sort.clone());
-        let named = hits.iter().filter(|hit| hit.score.is_some_and(|(score, of)| score > 0.5 && of.names_time));
-        assert_eq!(contents(&named.cloned().collect::<Vec<_>>()), ["move yesterday"]);
-        assert_eq!(hits.len(), 3);
-        assert!(found(None, sort).iter().all(|hit| hit.score.is_some_and(|(_, of)| !of.names_time)));
+        let hits = found("t", Some(&TIMES), sort.clone());
+        assert_eq!((naming(&hits), hits.len()), (vec!["move yesterday".to_owned()], 4));
+        assert!(found("t", None, sort).iter().all(|hit| hit.score.is_some_and(|(_, of)| !of.names_time)));
     }
-    assert_eq!(contents(&found(Some(is_time), SortBy::Score)[..1]), ["move yesterday"]);
+    assert_eq!(contents(&found("t", Some(&TIMES), SortBy::Score)[..1]), ["move yesterday"]);
+    // A hundred match better than the first.
+    let better = (0..100).map(|_| Imported {
+        id: None,
+        draft: draft("move", &json!({})),
+        version: 1,
+        created_us: None,
+        updated_us: None,
+        history: Vec::new(),
+    });
+    store.import("u", better.collect()).unwrap().durable_blocking().unwrap();
+    assert_eq!(naming(&found("u", Some(&TIMES), SortBy::Score)), [] as [String; 0]);
+    said("u", "move yesterday", "");
+    assert_eq!(naming(&found("u", Some(&TIMES), SortBy::Score)), [] as [String; 0]);
 }

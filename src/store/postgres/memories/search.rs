@@ -1,6 +1,6 @@
 //! Searches: a page of what a filter lets through, in the order of a value, or of how well a text matches.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 use tokio_postgres::Row;
@@ -83,12 +83,14 @@ async fn search_in(
     let among = among(&cache.read(), plain, &seqs);
     let wanted = &query.terms[..query.terms.len().min(MAX_TERMS)];
     let having = having(session, tenant, wanted, among.as_deref()).await?;
-    let mut ranked = Ranked { filter: &search.filter, seqs: &seqs, having: &having, query, timed: Vec::new() };
-    let to_read = {
-        let cache = cache.read();
-        ranked.in_cache(&cache).to_read(&cache, query)
-    };
-    ranked.timed = timed(session, tenant, &to_read, query).await?;
+    let mut ranked = Ranked { filter: &search.filter, seqs: &seqs, having: &having, query, naming_time: Vec::new() };
+    if let Some(times) = query.time_terms {
+        let looked_into = {
+            let cache = cache.read();
+            ranked.in_cache(&cache).to_look_into(&cache, query, begun.through)
+        };
+        ranked.naming_time = naming_time(session, tenant, &looked_into, times).await?;
+    }
     let found = if search.sort == SortBy::Score {
         by_score(session, tenant, &cache, &ranked, search, begun).await?
     } else {
@@ -295,7 +297,7 @@ struct Ranked<'a> {
     having: &'a Having,
     query: &'a TextQuery,
     /// Those that name a time, if one is asked for.
-    timed: Vec<i64>,
+    naming_time: Vec<i64>,
 }
 
 impl<'a> Ranked<'a> {
@@ -308,25 +310,23 @@ impl<'a> Ranked<'a> {
                 sink(*seq, *count);
             }
         }
-        MemoryRanking::of(cache, scope, terms, self.query).with_timed(cache, &self.timed)
+        MemoryRanking::of(cache, scope, terms, self.query).with_times(cache, self.query, &self.naming_time)
     }
 }
 
 /// Those of some rows whose words name a time.
-async fn timed(
+async fn naming_time(
     session: &DatabaseSession,
     tenant: &str,
     seqs: &[i64],
-    query: &TextQuery,
+    times: &HashSet<String>,
 ) -> Result<Vec<i64>, DatabaseFault> {
-    let Some(is_time) = query.is_time.filter(|_| !seqs.is_empty()) else { return Ok(Vec::new()) };
-    let query = "SELECT m.seq, l.lexeme FROM almanac.memories AS m
-            CROSS JOIN LATERAL unnest(m.words) AS l (lexeme, positions, weights)
-        WHERE m.tenant = $1 AND m.seq = ANY($2) AND 'D' = ANY(l.weights)";
-    let rows = session.query(query, &[(&tenant, Type::TEXT), (&seqs, Type::INT8_ARRAY)]).await?;
-    let mut timed: Vec<i64> = rows.iter().filter(|row| is_time(row.get(1))).map(|row| row.get(0)).collect();
-    timed.dedup();
-    Ok(timed)
+    let times: Vec<&str> = times.iter().map(String::as_str).collect();
+    let query = "SELECT m.seq FROM almanac.memories AS m WHERE m.tenant = $1 AND m.seq = ANY($2) AND EXISTS (
+            SELECT FROM unnest(m.words) AS l (lexeme, positions, weights)
+            WHERE l.lexeme = ANY($3) AND 'D' = ANY(l.weights))";
+    let values = [(&tenant as _, Type::TEXT), (&seqs as _, Type::INT8_ARRAY), (&times as _, Type::TEXT_ARRAY)];
+    Ok(session.query(query, &values).await?.iter().map(|row| row.get(0)).collect())
 }
 
 async fn ids(session: &DatabaseSession, tenant: &str, seqs: &[i64]) -> Result<HashMap<i64, String>, DatabaseFault> {
