@@ -5,8 +5,8 @@
 //! - A context of at most [`Rules::max_turns`] turns is kept by a message that says nothing itself ("yes, do it", "show
 //!   me more"), by one that only names other networks or assets ("and for SOL?"), and by any that is not confident by
 //!   itself. Networks that it names replace those of the context, and so do their categories; the others stay. What a
-//!   message brings itself is offered and not stored. The confidence is the larger of its own and the context's less
-//!   [`DECAY`], and is the next turn's; the answer says that the fallback was applied.
+//!   message brings itself is offered and not stored, nor is what it may be after. The confidence is the larger of its
+//!   own and the context's less [`DECAY`], and is the next turn's; the answer says that the fallback was applied.
 //! - A message that is confident by itself (at least [`Rules::new_context`]) replaces the context. One that points at
 //!   what was said ("who holds it?") keeps its networks; one that says the same again keeps its categories.
 //! - Otherwise the message stands alone, whatever it supports.
@@ -103,7 +103,7 @@ impl Rules {
         let context = IntentContext {
             networks: before.networks.clone(),
             categories: before.categories.clone(),
-            active_intent: own.intent.or_else(|| before.active_intent.clone()),
+            active_intent: before.active_intent.clone(),
             turns_since_update: before.turns_since_update + 1,
             last_confidence: own_confidence.max(before.last_confidence - DECAY).max(0.0),
         }
@@ -233,12 +233,12 @@ mod tests {
         check(swell(), Some(context(0, 0.95)), ("", "required swell", "new", 0, 0.5, false));
         check(again(swell()), Some(context(0, 0.95)), ("", "required swell solana", "new", 0, 0.5, false));
         check(again(swell()), Some(context(9, 0.95)), ("", "required swell", "new", 0, 0.5, false));
-        check(weak(), Some(context(0, 0.95)), ("solana", "required solana", "new", 1, 0.85, true));
-        check(weak(), Some(context(1, 0.85)), ("solana", "required solana", "new", 2, 0.75, true));
+        check(weak(), Some(context(0, 0.95)), ("solana", "required solana", "old", 1, 0.85, true));
+        check(weak(), Some(context(1, 0.85)), ("solana", "required solana", "old", 2, 0.75, true));
         check(silent(base()), Some(context(0, 0.95)), ("solana", "required solana", "old", 1, 0.85, true));
-        check(own("", "required web", 0.4), Some(context(1, 0.3)), ("solana", "required solana", "new", 2, 0.4, true));
-        check(weak(), Some(context(4, 0.05)), ("solana", "required solana", "new", 5, 0.2, true));
-        check(weak(), Some(context(5, 0.95)), ("solana", "required solana", "new", 6, 0.85, true));
+        check(own("", "required web", 0.4), Some(context(1, 0.3)), ("solana", "required solana", "old", 2, 0.4, true));
+        check(weak(), Some(context(4, 0.05)), ("solana", "required solana", "old", 5, 0.2, true));
+        check(weak(), Some(context(5, 0.95)), ("solana", "required solana", "old", 6, 0.85, true));
         check(weak(), Some(context(6, 0.95)), ("", "required", "new", 0, 0.2, false));
         check(weak(), Some(context(u64::MAX, 0.95)), ("", "required", "new", 0, 0.2, false));
     }

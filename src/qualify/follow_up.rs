@@ -42,13 +42,28 @@ const CHOOSING: &str = "same both there first second third fourth fifth last top
 const REDIRECTING: &str = "other another one ones first second third fourth fifth last latter former opposite";
 
 /// Words that say nothing but that somebody thinks.
-const HESITATING: &str = "wait hmm hm um uh oh ah actually sorry oops obviously";
+const HESITATING: &str = "wait hmm hm um uh oh ah actually sorry sry oops obviously meant";
+
+/// Words that say it after the one before: "I mean", "I said", "my bad".
+const HESITATING_AFTER: [(&str, &str); 4] = [("i", "mean"), ("i", "said"), ("you", "know"), ("my", "bad")];
+
+/// Laughter: whoever laughs asks for nothing.
+const LAUGHING: &str = "lol lmao haha hahaha hehe omg";
+
+/// Words beside a network's name that say nothing themselves: "wrong chain, Polygon".
+const BESIDE_NETWORKS: &str = "chain network mainnet wrong switch not";
+
+/// What people say of what they heard, and ask no more with.
+const REACTING: &str = "really seriously honestly huh eh what wow nice interesting anyone correct";
+
+/// Ends of a message that goes on with the last one: "doge too", "do it for wif as well".
+const ENDS_OF_JOINING: [&[&str]; 5] = [&["too"], &["also"], &["instead"], &["next"], &["as", "well"]];
 
 /// Times that bound what was asked, beside the names of days and months.
 const TIMES: &str = "today noon midnight morning afternoon evening weekend week month year";
 
 /// Beginnings of a message that goes on with the last one.
-const JOINING: [&[&str]; 9] = [
+const JOINING: [&[&str]; 11] = [
     &["and"],
     &["or"],
     &["also"],
@@ -58,6 +73,8 @@ const JOINING: [&[&str]; 9] = [
     &["how", "about"],
     &["what", "if"],
     &["now", "for"],
+    &["i", "meant"],
+    &["i", "mean"],
 ];
 
 /// Words with which a question begins.
@@ -70,7 +87,7 @@ const ASKING_BEFORE_I: &str = "do did have";
 const ONESELF: &str = "i me my mine myself";
 
 /// Words of courtesy that end a matter, unless something else is said.
-const ENDING: &str = "thanks thank thx cheers bye goodbye no nope nah stop cancel never nevermind";
+const ENDING: &str = "thanks thank thx ty cheers bye goodbye brb no nope nah stop cancel never nevermind nvm";
 
 /// Those of them that only decline what was taken.
 const DECLINING: &str = "no nope nah";
@@ -151,11 +168,12 @@ impl Leaning {
         if words.is_empty() {
             return if text.contains(AGREEING_SIGNS) { Self::Continues } else { Self::Not };
         }
-        if words.iter().any(|word| word.kind == Kind::Parameter) && telling == 0 {
+        let says_more = |word: &Word| word.kind == Kind::Telling && !is_in(BESIDE_NETWORKS, &word.folded);
+        if words.iter().any(|word| word.kind == Kind::Parameter) && !words.iter().any(says_more) {
             return Self::Varies;
         }
         if telling == 0 {
-            let greets = words.first().is_none_or(|first| is_in(GREETING, &first.folded));
+            let greets = greets(&words);
             if changes_time(&words) || declines_amount(&words) {
                 return Self::Varies;
             }
@@ -164,7 +182,8 @@ impl Leaning {
             if !greets && asks_of_oneself(&words) {
                 return Self::Refers;
             }
-            let leans = chooses || [AGREEING, CONTENT, MORE, POINTING, CHOOSING].into_iter().any(has);
+            let agrees = has(AGREEING) && !asks_what_to_do(&words);
+            let leans = chooses || agrees || [CONTENT, MORE, POINTING, CHOOSING].into_iter().any(has);
             return if leans && !greets && !ends { Self::Continues } else { Self::Not };
         }
         if agrees_to_do(&words) {
@@ -188,10 +207,12 @@ pub(super) fn is_fragment(text: &str, is_network: &[bool], is_known: impl Fn(&st
     }
     let words = words(text, is_network, &is_known);
     let begins = JOINING.iter().find(|beginning| starts_with(&words, beginning)).map_or(0, |beginning| beginning.len());
+    let begins = begins.max(usize::from(ends_joining(&words) && words[0].folded == "do"));
     let Some(first) = words.get(begins) else { return false };
     let lacks = first.folded == "no" && words.len() > begins + 1;
     let is_other = |(place, word): (usize, &Word)| {
         is_in(ENDING, &word.folded) && !(lacks && place == begins)
+            || is_in(LAUGHING, &word.folded)
             || is_in(POINTING, &word.folded) && !is_in(REDIRECTING, &word.folded)
     };
     let telling: Vec<&Word> = words.iter().filter(|word| word.kind == Kind::Telling).collect();
@@ -200,6 +221,24 @@ pub(super) fn is_fragment(text: &str, is_network: &[bool], is_known: impl Fn(&st
         && ![QUESTIONING, ASKING_BEFORE_I, GREETING].into_iter().any(|list| is_in(list, &first.folded))
         && !words.iter().enumerate().any(is_other)
         && !telling.iter().any(|word| is_known(&word.folded))
+}
+
+/// Does its form say that a fragment changes the last message, whatever its words are: "what about wif", "doge too",
+/// "doge?"?
+pub(super) fn is_joined(text: &str) -> bool {
+    let words = words(text, &[], |_| false);
+    let hesitates = |word: &&Word| is_in(HESITATING, &word.folded) || is_in("ok okay", &word.folded);
+    let from = words.iter().take_while(hesitates).count();
+    let said = &words[from..];
+    let asks = said.len() == 1 && text.trim_end().ends_with('?') && !is_in(REACTING, &said[0].folded);
+    asks || joins(said) || starts_with(said, &["now"]) || ends_joining(said) || declines_for(text, said)
+}
+
+/// "No, doge": one thing for another, and not "no worries".
+fn declines_for(text: &str, words: &[Word]) -> bool {
+    let [first, second, rest @ ..] = words else { return false };
+    let declines = is_in(DECLINING, &first.folded) && !is_in(REACTING, &second.folded) && rest.is_empty();
+    declines && text.trim_start().get(first.folded.len()..).is_some_and(|rest| rest.starts_with(','))
 }
 
 /// Does a message that says nothing itself ask for more of what was said, such as "tell me more about the first one"?
@@ -224,6 +263,26 @@ fn ends_there(words: &[Word]) -> bool {
 
 fn joins(words: &[Word]) -> bool {
     JOINING.iter().any(|beginning| starts_with(words, beginning))
+}
+
+/// Does it end so, behind something?
+fn ends_joining(words: &[Word]) -> bool {
+    let is_end = |end: &&[&str]| {
+        words.len() > end.len() && words.iter().rev().zip(end.iter().rev()).all(|(word, ends)| word.folded == **ends)
+    };
+    ENDS_OF_JOINING.iter().any(is_end)
+}
+
+/// "How is it going?", but not "how much do I have?".
+fn greets(words: &[Word]) -> bool {
+    let counts = words.get(1).is_some_and(|second| is_in("much many", &second.folded));
+    !counts && words.first().is_none_or(|first| is_in(GREETING, &first.folded))
+}
+
+/// "What can you do?" agrees to nothing.
+fn asks_what_to_do(words: &[Word]) -> bool {
+    words.first().is_some_and(|first| is_in(QUESTIONING, &first.folded))
+        && words.iter().all(|word| !is_in(AGREEING, &word.folded) || word.folded == "do")
 }
 
 /// Does it begin so, and go on?
@@ -280,14 +339,17 @@ fn bounds(words: &[Word]) -> bool {
 
 fn words(text: &str, is_network: &[bool], is_known: impl Fn(&str) -> bool) -> Vec<Word> {
     let has_plain_words = text.chars().any(char::is_lowercase);
+    let mut before = String::new();
     let word = |(place, written): (usize, &str)| {
         let folded = written.to_lowercase();
+        let hesitates = HESITATING_AFTER.contains(&(before.as_str(), folded.as_str()));
+        before.clone_from(&folded);
         let is_network = is_network.get(place).copied().unwrap_or_default();
         let kind = if is_network || is_asset(written, has_plain_words) && !is_known(&folded) {
             Kind::Parameter
         } else if is_time(&folded) {
             Kind::Time
-        } else if says_nothing(&folded) {
+        } else if hesitates || says_nothing(&folded) {
             Kind::Plain
         } else {
             Kind::Telling
@@ -312,7 +374,9 @@ pub(super) fn is_asset(word: &str, has_plain_words: bool) -> bool {
 
 fn says_nothing(folded: &str) -> bool {
     is_amount(folded)
-        || [AGREEING, CONTENT, MORE, POINTING, CHOOSING, ENDING, HESITATING].iter().any(|list| is_in(list, folded))
+        || [AGREEING, CONTENT, MORE, POINTING, CHOOSING, ENDING, HESITATING, LAUGHING]
+            .iter()
+            .any(|list| is_in(list, folded))
         || is_stop_word(folded)
 }
 
@@ -389,6 +453,18 @@ mod tests {
             check(text, Varies);
         }
         check("sorry, on Solana obviously", Varies);
+        for text in [
+            "no i meant on base",
+            "i said base",
+            "on base i mean",
+            "my bad, base",
+            "wrong chain, base",
+            "switch to base",
+            "not eth, base",
+            "base lol",
+        ] {
+            check(text, Varies);
+        }
         for text in ["tomorrow?", "actually tomorrow", "and in March?", "for the week", "no, 20"] {
             check(text, Varies);
         }
@@ -406,6 +482,27 @@ mod tests {
             "no thanks, maybe tomorrow",
         ] {
             assert_ne!(Leaning::of(text, &[], |_| false), Varies, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_form_of_a_message_says_that_it_changes_the_last() {
+        for text in [
+            "doge?",
+            "and doge?",
+            "what about doge",
+            "ok and doge then",
+            "now doge",
+            "doge too",
+            "do doge as well",
+            "sry i meant doge",
+            "oh, doge instead",
+            "no, doge",
+        ] {
+            assert!(is_joined(text) && is_fragment(text, &[], |_| false), "{text}");
+        }
+        for text in ["cheaper", "really?", "doge", "haha doge?", "is it doge?", "no worries", "no, thanks", ""] {
+            assert!(!(is_joined(text) && is_fragment(text, &[], |_| false)), "{text}");
         }
     }
 
@@ -451,6 +548,9 @@ mod tests {
         check("what else can you tell me?", Continues);
         check("do it for me", Continues);
         check("who am I?", Not);
+        check("how much do i have?", Refers);
+        check("what can you do?", Not);
+        check("what should I do?", Refers);
     }
 
     #[test]
@@ -467,6 +567,9 @@ mod tests {
             "never mind",
             "how are you?",
             "hi, how is it going",
+            "nvm",
+            "ty!",
+            "lol",
         ] {
             check(text, Not);
         }

@@ -13,6 +13,7 @@ use super::presence::presence;
 use super::usage::Usage;
 use super::weights::{COVER, FeatureRow, LITERAL, NAME_COVER, SIMILARITY, Standing, Weights, logistic};
 use crate::catalog::Entry;
+use crate::text::embedding::Packed;
 
 /// Tools whose `not_for` is compared with the message: those it could push out of sight.
 const LOOKED_AT: usize = 24;
@@ -168,7 +169,8 @@ impl<'i> Ranking<'i> {
             let against =
                 scenes.cases.not_for.iter().map(|not_for| not_for.dot(&message.quantized)).fold(0.0_f32, f32::max);
             let own = self.index.meanings[number as usize].dot(&message.quantized);
-            let own = own.max(scenes.centroid.dot(&message.quantized));
+            let examples = Packed::dots(&message.quantized, &scenes.cases.examples);
+            let own = examples.into_iter().fold(own.max(scenes.centroid.dot(&message.quantized)), f32::max);
             let beyond = against - own - NOT_FOR_MARGIN;
             if against >= NOT_FOR_SIMILARITY && beyond > 0.0 {
                 self.scores[number as usize] -= NOT_FOR_WEIGHT * beyond;

@@ -59,6 +59,33 @@ fn networks_and_assets_replace_their_like_and_leave_the_intent() {
 }
 
 #[test]
+fn another_asset_in_any_words_goes_on_with_what_was_asked() {
+    let (_site, daemon) = serve_shipped();
+    let forms =
+        ["doge?", "now xrp", "what about celestia", "wif too", "do avax as well", "sry i meant pepe", "no, ada"];
+    for (first, tool) in
+        [("funding rates for btc", "getCoinglassFundingRates"), ("who invested in eigenlayer", "getMessariFundraising")]
+    {
+        for second in forms {
+            for answer in both_ways(&daemon, first, second) {
+                assert!(place(&answer, tool).is_some_and(|place| place < 5), "{first} {second}: {answer:#}");
+                assert_eq!(
+                    (&answer["noToolNeeded"], &answer["stickyFallbackApplied"]),
+                    (&json!(false), &json!(true)),
+                    "{first} {second}: {answer:#}"
+                );
+            }
+        }
+    }
+    for second in ["no i meant on polygon", "switch to polygon", "wrong chain, polygon"] {
+        for answer in both_ways(&daemon, "swap 0.5 eth to usdc on base", second) {
+            assert_eq!(place(&answer, "polygonSwapTokens"), Some(0), "{second}: {answer:#}");
+            assert_eq!(answer["networks"], json!(["polygon"]), "{second}");
+        }
+    }
+}
+
+#[test]
 fn confirmations_mean_what_was_said_before() {
     let (_site, daemon) = serve_shipped();
     let first = "swap 2 SOL for USDC";
@@ -203,6 +230,15 @@ fn an_intent_is_true_to_its_message() {
     let next = qualify(&daemon, &json!({"message": "who holds it?", "sessionId": "s"}));
     assert!(intent(&next).contains("hold"), "{next:#}");
     assert_eq!(next["networks"], json!(["solana"]), "what is pointed at is on the network still");
+    // What keeps a context without leaning on it may be after anything, and its guess is kept by nobody.
+    let first = qualify(&daemon, &json!({"message": "write the report into summary.md", "sessionId": "report"}));
+    let other = qualify(&daemon, &json!({"message": "send an email to bob", "sessionId": "report"}));
+    assert_eq!(other["stickyFallbackApplied"], true, "{other:#}");
+    assert_eq!(other.get("activeIntent"), None, "{other:#}");
+    assert_eq!(other["intentContext"]["activeIntent"], first["activeIntent"], "{other:#}");
+    // A use case that fits speaks for its tool, whatever another is not for.
+    let held = qualify(&daemon, &json!({"message": "what tokens do I hold on solana"}));
+    assert_eq!(held["toolHints"][0], "solanaGetWalletHoldings", "{held:#}");
 }
 
 #[test]

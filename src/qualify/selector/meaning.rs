@@ -59,7 +59,8 @@ impl Selector {
         let said = head(question.message, MAX_BYTES);
         let leaning = match Leaning::of(said, &named, is_known) {
             Leaning::Not | Leaning::Refers
-                if follow_up::is_fragment(said, &named, is_known) && !self.stands_alone(said, usage) =>
+                if follow_up::is_fragment(said, &named, is_known)
+                    && !self.stands_alone(said, usage, follow_up::is_joined(said)) =>
             {
                 Leaning::Varies
             }
@@ -79,15 +80,16 @@ impl Selector {
     }
 
     /// Do a few words say by themselves what they want, or that they want nothing?
-    fn stands_alone(&self, words: &str, usage: &Usage) -> bool {
+    /// Words whose form joins them to what was said must call a category: a tool's document may have any of them by
+    /// chance.
+    fn stands_alone(&self, words: &str, usage: &Usage, is_joined: bool) -> bool {
         let mut mentions = self.category_index.mentions(words).into_iter();
         let message = self.index.message(words);
         let mut ranking = Ranking::new(&self.index, &message, usage);
         let best = of_best(&mut ranking);
         let is_sure = ranking.confidence_of(best) >= SURE_ALONE;
         mentions.any(|mention| mention.name.is_some() || !mention.keywords.is_empty())
-            || is_sure
-            || no_tool::probability(&mut ranking, &message) >= COURTEOUS
+            || !is_joined && (is_sure || no_tool::probability(&mut ranking, &message) >= COURTEOUS)
     }
 
     /// What the conversation is about, in words; nothing if it is about nothing.
