@@ -8,6 +8,9 @@ use serde_json::{Map, Number, Value};
 use super::{Node, Word, spelling};
 use crate::text::near;
 
+/// Keys that are listed to who gave an unknown one; more are in the documentation.
+const MOST_LISTED: usize = 16;
+
 /// One step from a value to a part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Segment {
@@ -336,6 +339,17 @@ impl Fields<'_> {
             .or_else(|| self.asked.iter().copied().find(begins))
     }
 
+    /// What it takes, if that can be said in a line.
+    fn known_keys(&self) -> Option<String> {
+        let mut known: Vec<&str> = Vec::new();
+        for key in &self.asked {
+            if !known.contains(key) {
+                known.push(key);
+            }
+        }
+        (1..=MOST_LISTED).contains(&known.len()).then(|| format!("it takes {}", known.join(", ")))
+    }
+
     fn take(&mut self, key: &'static str) -> Option<Node> {
         self.asked.push(key);
         let node = self.find(key)?;
@@ -379,7 +393,7 @@ impl Fields<'_> {
     fn refuse_the_rest(mut self) {
         for (key, _) in std::mem::take(&mut self.entries) {
             let hint = self.near(&key).map(|name| format!("did you mean `{name}`?"));
-            self.unknown(&key, hint);
+            self.unknown(&key, hint.or_else(|| self.known_keys()));
         }
     }
 }
@@ -551,16 +565,16 @@ mod tests {
 
     #[test]
     fn a_near_key_is_suggested() {
-        let check = |key: &str, meant: Option<&str>| {
+        let check = |key: &str, hint: &str| {
             let text = format!(r#"[{{"name":"a","{key}":["x"]}}]"#);
             let node = json(text.as_bytes(), &Limits::of_bytes(1000)).unwrap();
             let faults = decode::<Vec<Pet>>(node).unwrap_err();
-            assert_eq!(faults[0].hint, meant.map(|meant| format!("did you mean `{meant}`?")), "{key}");
+            assert_eq!(faults[0].hint.as_deref(), Some(hint), "{key}");
         };
-        check("tgas", Some("tags"));
-        check("owner", Some("owner_name"));
-        check("own", None);
-        check("colour", None);
+        check("tgas", "did you mean `tags`?");
+        check("owner", "did you mean `owner_name`?");
+        check("own", "it takes name, tags, age, owner_name");
+        check("colour", "it takes name, tags, age, owner_name");
     }
 
     #[test]

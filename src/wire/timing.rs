@@ -546,8 +546,10 @@ impl FromNode for Timestamp {
                 .filter(|millis| *millis >= 0),
             _ => None,
         };
-        if millis.is_none() {
-            at.wrong_type("a time such as 2026-01-31T12:00:00Z, or milliseconds since the epoch", &node);
+        match &node {
+            _ if millis.is_some() => {}
+            Node::String(_) => at.bad_value("is no time from 1970 on, such as 2026-01-31T12:00:00Z"),
+            _ => at.wrong_type("a time such as 2026-01-31T12:00:00Z, or milliseconds since the epoch", &node),
         }
         millis.map(Self::Millis)
     }
@@ -577,6 +579,8 @@ mod tests {
         check("1998-01-31T12:00:00Z", Some(886_248_000_000));
         for bad in ["1969-12-31T23:59:59Z", "2026-01-31", "noon", "2026-02-30T12:00:00Z", ""] {
             check(bad, None);
+            let faults = decode::<Timestamp>(Node::String(bad.to_owned())).unwrap_err();
+            assert!(faults[0].message.contains("no time from 1970 on"), "{bad}: {faults:?}");
         }
     }
 }
