@@ -10,7 +10,7 @@ use super::named_date::{MONTHS, words};
 use crate::text::analysis;
 
 /// A longer text asks for this and that.
-const MOST_WORDS: usize = 40;
+pub(super) const MOST_WORDS: usize = 40;
 
 /// Does a text ask when something was, or will be?
 pub fn asks_for_time(text: &str) -> bool {
@@ -29,17 +29,28 @@ fn asks(before: &[&str], words: &[&str]) -> bool {
         | ["how", "long", "ago", ..]
         | ["how", "long", "has", "it", "been", ..] => true,
         // "When we met" is no question, but what one is asked to say.
-        ["when", next, ..] => ASKING.contains(next) || matches!(before, [.., "know" | "me" | "us"]),
-        ["what" | "which", noun, rest @ ..] => {
-            NOUNS.contains(noun) && rest.first().is_none_or(|next| *next == "of" || ASKING.contains(next))
-        }
+        ["when", next, ..] => ASKING.contains(next) || is_to_be_told(before),
+        ["what" | "which", noun, rest @ ..] => NOUNS.contains(noun) && rest.first().is_none_or(|next| goes_on(next)),
         ["how", "many", noun, "ago", ..] => NOUNS.contains(noun),
         ["date", "of", "birth", ..] => before.contains(&"what"),
         ["date" | "dates" | "day" | "month" | "year", rest @ ..] => {
-            is_asked_for(before) && rest.first().is_none_or(|next| matches!(*next, "of" | "for" | "that" | "again"))
+            is_asked_for(before) && rest.first().is_none_or(|next| matches!(*next, "for" | "again") || goes_on(next))
         }
         _ => false,
     }
+}
+
+/// "Tell me", "do you know", but not "what did she tell me".
+fn is_to_be_told(before: &[&str]) -> bool {
+    let is_asked = matches!(before, [.., "know"] | [.., "tell" | "remind" | "show" | "ask", "me" | "us"]);
+    is_asked && !before.iter().any(|word| matches!(*word, "what" | "who" | "which" | "why" | "how" | "did"))
+}
+
+/// May this follow the noun of a question? "What time the meeting is", but not "what time zone".
+fn goes_on(next: &str) -> bool {
+    const SUBJECTS: [&str; 15] =
+        ["of", "that", "this", "the", "i", "we", "you", "he", "she", "it", "they", "my", "our", "your", "to"];
+    SUBJECTS.contains(&next) || ASKING.contains(&next)
 }
 
 /// "What is the", with a word more at most.
@@ -97,6 +108,9 @@ mod tests {
             "And when's the party?",
             "do you know when Anna moved?",
             "remind me when my flight leaves",
+            "do you know what time the meeting is?",
+            "remind me what day we said",
+            "what was the date we met?",
             "In which month was the race?",
             "what year did they marry",
             "What years were they in Rome?",
@@ -117,6 +131,8 @@ mod tests {
             "What did you say when we met?",
             "when we met, who was there?",
             "do you remember when it rained?",
+            "what did Anna tell me when we met?",
+            "who helped me when I moved?",
             "What is the name of his dog?",
             "whenever is fine",
             "How long is the river?",

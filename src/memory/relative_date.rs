@@ -7,6 +7,7 @@ use std::ops::RangeInclusive;
 
 use time::{Date, Duration, Month, Weekday};
 
+use super::asked_time::MOST_WORDS;
 use super::named_date::words;
 
 /// First and last of some days.
@@ -16,7 +17,14 @@ pub(super) type Span = RangeInclusive<Date>;
 pub(super) fn spans(text: &str, today: Date) -> Vec<Span> {
     let text = text.to_lowercase();
     let words = words(&text);
-    let spans = (0..words.len()).filter_map(|at| span(&words[..at], &words[at..], today));
+    if words.len() > MOST_WORDS {
+        return Vec::new();
+    }
+    let is_past = words.iter().any(|word| says_past(word));
+    let spans = (0..words.len()).filter_map(|at| {
+        let (before, words) = words.split_at(at);
+        span(before, words, today).or_else(|| is_past.then(|| present(words, today)).flatten())
+    });
     spans.filter(|span| *span.start() <= today).map(|span| *span.start()..=today.min(*span.end())).collect()
 }
 
@@ -25,21 +33,52 @@ fn span(before: &[&str], words: &[&str], today: Date) -> Option<Span> {
     match words {
         ["yesterday", ..] if before.ends_with(&["day", "before"]) => days_ago(today, 2),
         ["yesterday", ..] | ["last", "night" | "evening", ..] => days_ago(today, 1),
-        ["today", ..] | ["this", "morning" | "afternoon" | "evening", ..] => days_ago(today, 0),
-        ["this", unit, ..] => of_unit(today, unit, 0),
-        ["few", unit, "ago", ..] | ["last" | "past", "few", unit, ..] | ["last" | "past", "couple", "of", unit, ..] => {
-            since(today, FEW, unit)
-        }
+        ["few" | "several" | "couple", unit, "ago", ..]
+        | ["last" | "past", "few", unit, ..]
+        | ["last" | "past", "couple", "of", unit, ..] => since(today, FEW, unit),
         ["last" | "past" | "previous", count, unit, ..] if number(count).is_some() => {
             since(today, number(count)?, unit)
         }
         ["past", unit, ..] => since(today, 1, unit),
+        ["last", unit, ..] if matches!(before, [.., "in" | "over" | "during" | "within" | "for", "the"]) => {
+            since(today, 1, unit)
+        }
         ["last" | "previous", unit, ..] => of_unit(today, unit, 1).or_else(|| of_weekday(today, unit)),
-        ["on", day, ..] => of_weekday(today, day),
         ["couple", "of", unit, "ago", ..] => of_unit(today, unit, 2),
         [count, unit, "ago", ..] => of_unit(today, unit, number(count)?),
         _ => None,
     }
+}
+
+/// The same of what may as well be to come: "what do I have on Monday?"
+fn present(words: &[&str], today: Date) -> Option<Span> {
+    match words {
+        ["today", ..] | ["this", "morning" | "afternoon" | "evening", ..] => days_ago(today, 0),
+        ["this", unit, ..] => of_unit(today, unit, 0),
+        ["on", day, ..] => of_weekday(today, day),
+        _ => None,
+    }
+}
+
+/// Is it a word for what is past? Nearly all others end in "ed".
+fn says_past(word: &str) -> bool {
+    const PAST: [&str; 14] = [
+        "did",
+        "was",
+        "were",
+        "been",
+        "done",
+        "said",
+        "told",
+        "met",
+        "went",
+        "came",
+        "wrote",
+        "got",
+        "yesterday",
+        "from",
+    ];
+    PAST.contains(&word) || word.len() > 4 && word.ends_with("ed")
 }
 
 /// What "a few" are at most.
@@ -140,31 +179,33 @@ mod tests {
         check("What did I say yesterday?", &[day(17)]);
         check("the day before yesterday", &[day(16)]);
         check("what did we decide TODAY", &[day(18)]);
-        check("this morning's call", &[day(18)]);
+        check("what came up in this morning's call", &[day(18)]);
         check("who called last night?", &[day(17)]);
         for text in ["3 days ago", "three days ago, I think"] {
             check(text, &[day(15)]);
         }
         check("a couple of days ago", &[day(16)]);
-        check("on Monday", &[day(16)]);
+        check("who called on Monday", &[day(16)]);
         check("last friday", &[day(13)]);
-        check("on wednesday", &[day(11)]);
+        check("what was said on wednesday", &[day(11)]);
         check("yesterday and on Sunday", &[day(17), day(15)]);
         check("last week", &[date!(2026 - 03 - 09)..=date!(2026 - 03 - 15)]);
         check("a week ago", &[date!(2026 - 03 - 09)..=date!(2026 - 03 - 15)]);
         check("two weeks ago", &[date!(2026 - 03 - 02)..=date!(2026 - 03 - 08)]);
-        check("this week", &[date!(2026 - 03 - 16)..=TODAY]);
+        check("what was planned this week", &[date!(2026 - 03 - 16)..=TODAY]);
         check("last weekend", &[date!(2026 - 03 - 14)..=date!(2026 - 03 - 15)]);
-        check("this month", &[date!(2026 - 03 - 01)..=TODAY]);
+        check("notes from this month", &[date!(2026 - 03 - 01)..=TODAY]);
         check("last month", &[date!(2026 - 02 - 01)..=date!(2026 - 02 - 28)]);
         check("three months ago", &[date!(2025 - 12 - 01)..=date!(2025 - 12 - 31)]);
-        check("this year", &[date!(2026 - 01 - 01)..=TODAY]);
+        check("what did we buy this year", &[date!(2026 - 01 - 01)..=TODAY]);
         check("last year", &[date!(2025 - 01 - 01)..=date!(2025 - 12 - 31)]);
         check("in the last 10 days", &[date!(2026 - 03 - 08)..=TODAY]);
         check("over the past two weeks", &[date!(2026 - 03 - 04)..=TODAY]);
         check("in the past few days", &[date!(2026 - 03 - 13)..=TODAY]);
         check("the last couple of days", &[date!(2026 - 03 - 13)..=TODAY]);
         check("a few days ago", &[date!(2026 - 03 - 13)..=TODAY]);
+        check("in the last week", &[date!(2026 - 03 - 11)..=TODAY]);
+        check("several days ago", &[date!(2026 - 03 - 13)..=TODAY]);
         check("in the past month", &[date!(2026 - 02 - 15)..=TODAY]);
     }
 
@@ -174,6 +215,9 @@ mod tests {
             "my last name",
             "the last one",
             "this weekend",
+            "what do I have on Monday?",
+            "what should I cook today?",
+            "what is due this week?",
             "tomorrow",
             "next week",
             "long ago",

@@ -5,8 +5,9 @@
 //! - A context of at most [`Rules::max_turns`] turns is kept by a message that says nothing itself ("yes, do it", "show
 //!   me more"), by one that only names other networks or assets ("and for SOL?"), and by any that is not confident by
 //!   itself. Networks that it names replace those of the context, and so do their categories; the others stay. What a
-//!   message brings itself is offered and not stored, nor is what it may be after. The confidence is the larger of its
-//!   own and the context's less [`DECAY`], and is the next turn's; the answer says that the fallback was applied.
+//!   message brings itself is offered and not stored, nor, below [`OWN_INTENT`], what it may be after. The confidence
+//!   is the larger of its own and the context's less [`DECAY`], and is the next turn's; the answer says that the
+//!   fallback was applied.
 //! - A message that is confident by itself (at least [`Rules::new_context`]) replaces the context. One that points at
 //!   what was said ("who holds it?") keeps its networks; one that says the same again keeps its categories.
 //! - Otherwise the message stands alone, whatever it supports.
@@ -23,6 +24,9 @@ pub const DECAY: f32 = 0.1;
 
 /// Categories, and networks, that a context can hold; more cannot come from an answer.
 pub const MAX_NAMES: usize = 64;
+
+/// A message that does not lean on a context which it keeps is after something of its own from this confidence on.
+pub const OWN_INTENT: f32 = 0.4;
 
 /// Longest phrase for an intent, in characters.
 pub const MAX_INTENT: usize = 1000;
@@ -99,11 +103,12 @@ impl Rules {
         let Some(before) = kept.filter(|_| own.says_nothing_new || own.confidence < self.new_context) else {
             return Self::replace(own, kept);
         };
+        let is_own_intent_kept = own.confidence >= OWN_INTENT;
         let own_confidence = if own.says_nothing_new { 0.0 } else { own.confidence };
         let context = IntentContext {
             networks: before.networks.clone(),
             categories: before.categories.clone(),
-            active_intent: before.active_intent.clone(),
+            active_intent: own.intent.filter(|_| is_own_intent_kept).or_else(|| before.active_intent.clone()),
             turns_since_update: before.turns_since_update + 1,
             last_confidence: own_confidence.max(before.last_confidence - DECAY).max(0.0),
         }
@@ -236,7 +241,7 @@ mod tests {
         check(weak(), Some(context(0, 0.95)), ("solana", "required solana", "old", 1, 0.85, true));
         check(weak(), Some(context(1, 0.85)), ("solana", "required solana", "old", 2, 0.75, true));
         check(silent(base()), Some(context(0, 0.95)), ("solana", "required solana", "old", 1, 0.85, true));
-        check(own("", "required web", 0.4), Some(context(1, 0.3)), ("solana", "required solana", "old", 2, 0.4, true));
+        check(own("", "required web", 0.4), Some(context(1, 0.3)), ("solana", "required solana", "new", 2, 0.4, true));
         check(weak(), Some(context(4, 0.05)), ("solana", "required solana", "old", 5, 0.2, true));
         check(weak(), Some(context(5, 0.95)), ("solana", "required solana", "old", 6, 0.85, true));
         check(weak(), Some(context(6, 0.95)), ("", "required", "new", 0, 0.2, false));

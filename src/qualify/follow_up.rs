@@ -54,7 +54,12 @@ const LAUGHING: &str = "lol lmao haha hahaha hehe omg";
 const BESIDE_NETWORKS: &str = "chain network mainnet wrong switch not";
 
 /// What people say of what they heard, and ask no more with.
-const REACTING: &str = "really seriously honestly huh eh what wow nice interesting anyone correct";
+const REACTING: &str = "\
+    really seriously honestly huh eh what wow nice interesting anyone correct pardon kidding joking ready later enough \
+    done forget";
+
+/// Words before an order: "now wake me", "can you water them".
+const BEFORE_ORDERS: &str = "now ok okay please can could would will you";
 
 /// Ends of a message that goes on with the last one: "doge too", "do it for wif as well".
 const ENDS_OF_JOINING: [&[&str]; 5] = [&["too"], &["also"], &["instead"], &["next"], &["as", "well"]];
@@ -168,7 +173,9 @@ impl Leaning {
         if words.is_empty() {
             return if text.contains(AGREEING_SIGNS) { Self::Continues } else { Self::Not };
         }
-        let says_more = |word: &Word| word.kind == Kind::Telling && !is_in(BESIDE_NETWORKS, &word.folded);
+        let has_network = is_network.contains(&true);
+        let says_more =
+            |word: &Word| word.kind == Kind::Telling && !(has_network && is_in(BESIDE_NETWORKS, &word.folded));
         if words.iter().any(|word| word.kind == Kind::Parameter) && !words.iter().any(says_more) {
             return Self::Varies;
         }
@@ -177,7 +184,7 @@ impl Leaning {
             if changes_time(&words) || declines_amount(&words) {
                 return Self::Varies;
             }
-            let ends = has(ENDING) && !has(AGREEING) && !redirects(&words);
+            let ends = (has(ENDING) || has(LAUGHING)) && !has(AGREEING) && !redirects(&words);
             let chooses = words.iter().all(|word| is_amount(&word.folded));
             if !greets && asks_of_oneself(&words) {
                 return Self::Refers;
@@ -217,7 +224,7 @@ pub(super) fn is_fragment(text: &str, is_network: &[bool], is_known: impl Fn(&st
     };
     let telling: Vec<&Word> = words.iter().filter(|word| word.kind == Kind::Telling).collect();
     (1..=TELLING_OF_FRAGMENT).contains(&telling.len())
-        && !is_verb(&first.folded)
+        && !orders(&words[begins..])
         && ![QUESTIONING, ASKING_BEFORE_I, GREETING].into_iter().any(|list| is_in(list, &first.folded))
         && !words.iter().enumerate().any(is_other)
         && !telling.iter().any(|word| is_known(&word.folded))
@@ -230,6 +237,11 @@ pub(super) fn is_joined(text: &str) -> bool {
     let hesitates = |word: &&Word| is_in(HESITATING, &word.folded) || is_in("ok okay", &word.folded);
     let from = words.iter().take_while(hesitates).count();
     let said = &words[from..];
+    let begins = JOINING.iter().find(|beginning| starts_with(said, beginning)).map_or(0, |beginning| beginning.len());
+    // "I'm tired too" is about whoever says it.
+    if said[begins..].iter().any(|word| is_in("i we you", &word.folded)) {
+        return false;
+    }
     let asks = said.len() == 1 && text.trim_end().ends_with('?') && !is_in(REACTING, &said[0].folded);
     asks || joins(said) || starts_with(said, &["now"]) || ends_joining(said) || declines_for(text, said)
 }
@@ -263,6 +275,11 @@ fn ends_there(words: &[Word]) -> bool {
 
 fn joins(words: &[Word]) -> bool {
     JOINING.iter().any(|beginning| starts_with(words, beginning))
+}
+
+/// "Now book dinner", but not "now Rome".
+fn orders(words: &[Word]) -> bool {
+    words.iter().find(|word| !is_in(BEFORE_ORDERS, &word.folded)).is_some_and(|word| is_verb(&word.folded))
 }
 
 /// Does it end so, behind something?
@@ -472,6 +489,9 @@ mod tests {
             check(text, Varies);
         }
         check("how is it going today?", Not);
+        for text in ["switch off the TV", "switch on the AC", "haha nice", "lol ok"] {
+            check(text, Not);
+        }
         for text in [
             "thanks, have a great weekend!",
             "good morning",
@@ -501,7 +521,23 @@ mod tests {
         ] {
             assert!(is_joined(text) && is_fragment(text, &[], |_| false), "{text}");
         }
-        for text in ["cheaper", "really?", "doge", "haha doge?", "is it doge?", "no worries", "no, thanks", ""] {
+        for text in [
+            "cheaper",
+            "really?",
+            "doge",
+            "haha doge?",
+            "is it doge?",
+            "no worries",
+            "no, thanks",
+            "no, later",
+            "nice to meet you too",
+            "I'm tired too",
+            "now book dinner",
+            "now I understand",
+            "can you water the plants too",
+            "ready?",
+            "",
+        ] {
             assert!(!(is_joined(text) && is_fragment(text, &[], |_| false)), "{text}");
         }
     }

@@ -253,7 +253,7 @@ impl Selector {
             networks: context.networks.clone(),
             categories,
             confidence: context.last_confidence,
-            active_intent: context.active_intent.clone().filter(|_| !sticky || meaning.leaning != Leaning::Not),
+            active_intent: context.active_intent.clone().filter(|_| !sticky || meaning.is_after(own_confidence)),
             tools_total: self.index.len(),
             says: match meaning.leaning {
                 Leaning::Not if message.is_telling() && !(has_intent && no_tool_needed) => Says::New,

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::{Question, Selector};
-use crate::qualify::context::IntentContext;
+use crate::qualify::context::{IntentContext, OWN_INTENT};
 use crate::qualify::follow_up::{self, Leaning};
 use crate::qualify::message::MAX_BYTES;
 use crate::qualify::no_tool;
@@ -29,6 +29,13 @@ pub(super) struct Meaning<'q> {
     pub(super) text: Cow<'q, str>,
     /// What was said before, if the message points at it.
     pub(super) earlier: Option<String>,
+}
+
+impl Meaning<'_> {
+    /// Is the message after what its context is after, or, by its own confidence, after something that it says?
+    pub(super) fn is_after(&self, own_confidence: f32) -> bool {
+        self.leaning != Leaning::Not || own_confidence >= OWN_INTENT
+    }
 }
 
 /// Tools whose probabilities are looked at together: several may do the same.

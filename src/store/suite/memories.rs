@@ -308,7 +308,7 @@ pub(crate) fn an_archive_comes_back_as_it_was(sites: Sites) {
 }
 
 /// The next page of a search, as the engine asks for it.
-fn turned(search: &Search, found: &Found) -> Option<Search> {
+pub(crate) fn turned(search: &Search, found: &Found) -> Option<Search> {
     let last = found.hits.len().checked_sub(1)?;
     let place = match found.places.get(last) {
         Some(Place::Ranked { shown, last, .. }) => {

@@ -8,7 +8,7 @@ use serde_json::json;
 use time::Date;
 
 use super::Sites;
-use super::memories::{KIND, add, all, contents, draft, ids, index, text};
+use super::memories::{KIND, add, all, contents, draft, ids, index, text, turned};
 use crate::memory::named_date::NamedDates;
 use crate::memory::query::{Hit, ScoreSignals, Search, SortBy, TextQuery};
 use crate::memory::stored::{Draft, SearchKeys};
@@ -82,17 +82,27 @@ pub(crate) fn what_names_a_time_is_told_apart_where_one_is_asked_for(sites: Site
         assert!(found("t", None, sort).iter().all(|hit| hit.score.is_some_and(|(_, of)| !of.names_time)));
     }
     assert_eq!(contents(&found("t", Some(&TIMES), SortBy::Score)[..1]), ["move yesterday"]);
-    // A hundred match better than the first.
-    let better = (0..100).map(|_| Imported {
+    let plain = || Imported {
         id: None,
         draft: draft("move", &json!({})),
         version: 1,
         created_us: None,
         updated_us: None,
         history: Vec::new(),
-    });
-    store.import("u", better.collect()).unwrap().durable_blocking().unwrap();
+    };
+    // A hundred match better than the first.
+    store.import("u", (0..100).map(|_| plain()).collect()).unwrap().durable_blocking().unwrap();
     assert_eq!(naming(&found("u", Some(&TIMES), SortBy::Score)), [] as [String; 0]);
     said("u", "move yesterday", "");
     assert_eq!(naming(&found("u", Some(&TIMES), SortBy::Score)), [] as [String; 0]);
+    // What comes later moves nothing on the pages of a search.
+    said("v", "move yesterday", "");
+    store.import("v", (0..99).map(|_| plain()).collect()).unwrap().durable_blocking().unwrap();
+    let text = TextQuery { time_terms: Some(&TIMES), ..text(&["move"]) };
+    let search = Search { text: Some(text), descending: true, limit: 99, ..all(KIND) };
+    let first = store.search("v", &search).unwrap();
+    store.import("v", (0..100).map(|_| plain()).collect()).unwrap().durable_blocking().unwrap();
+    let second = store.search("v", &turned(&search, &first).unwrap()).unwrap();
+    let [hit] = second.hits.as_slice() else { panic!("{second:?}") };
+    assert!(hit.score.is_some_and(|(_, of)| of.names_time), "{hit:?}");
 }
