@@ -126,7 +126,7 @@ impl Recall {
     /// The search as the store takes it. Nothing if the text has nothing to search by: then nothing matches.
     pub fn search(&self, tenant: &str) -> Result<Option<Search>, ForeignCursor> {
         let cursor = self.cursor.as_deref().map(|cursor| self.read_cursor(tenant, cursor)).transpose()?;
-        let total = cursor.as_ref().and_then(|(_, total, _)| *total);
+        let (total, day) = cursor.as_ref().map_or((None, None), |(_, total, day)| (*total, *day));
         let (begun, place) = cursor.map(|(cursor, ..)| (cursor.begun, cursor.place)).unzip();
         let text = match &self.query {
             None => None,
@@ -135,7 +135,7 @@ impl Recall {
                 if terms.is_empty() {
                     return Ok(None);
                 }
-                let dates = NamedDates::of(query, &terms, self.asked_on(tenant));
+                let dates = NamedDates::of(query, &terms, day.unwrap_or_else(today));
                 let time_terms = asks_for_time(query).then(time_terms);
                 Some(TextQuery { dates, terms, vector, like: LIKE, time_terms, rank })
             }
@@ -178,7 +178,7 @@ impl Recall {
     /// The day in UTC on which its first page was asked for: "yesterday" is the same on all pages.
     fn asked_on(&self, tenant: &str) -> Date {
         let cursor = self.cursor.as_deref().and_then(|cursor| self.read_cursor(tenant, cursor).ok());
-        cursor.and_then(|(.., day)| day).unwrap_or_else(|| OffsetDateTime::now_utc().date())
+        cursor.and_then(|(.., day)| day).unwrap_or_else(today)
     }
 
     /// A cursor, how many there are on all pages, and the day of the first: those of earlier versions say less.
@@ -189,6 +189,10 @@ impl Recall {
         let day = postcard::from_bytes(rest).ok().and_then(|day| Date::from_julian_day(day).ok());
         if cursor.digest == self.digest(tenant) { Ok((cursor, total, day)) } else { Err(ForeignCursor) }
     }
+}
+
+fn today() -> Date {
+    OffsetDateTime::now_utc().date()
 }
 
 /// Where the next page begins, and of which search it is.

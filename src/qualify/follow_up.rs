@@ -4,11 +4,12 @@
 //! or ask for more, those that point at something, and, once both are taken away, what is left. If nothing is left, or
 //! only names of networks and assets, the message before is meant; if something is, both are.
 
+pub(super) mod fragment;
+
 use std::sync::LazyLock;
 
 use foldhash::HashSet;
 
-use super::clauses::is_verb;
 use super::stop_words;
 use super::word_list::is_in;
 use crate::text::analysis;
@@ -52,14 +53,6 @@ const LAUGHING: &str = "lol lmao haha hahaha hehe omg";
 
 /// Words beside a network's name that say nothing themselves: "wrong chain, Polygon".
 const BESIDE_NETWORKS: &str = "chain network mainnet wrong switch not";
-
-/// What people say of what they heard, and ask no more with.
-const REACTING: &str = "\
-    really seriously honestly huh eh what wow nice interesting anyone correct pardon kidding joking ready later enough \
-    done forget";
-
-/// Words before an order: "now wake me", "can you water them".
-const BEFORE_ORDERS: &str = "now ok okay please can could would will you";
 
 /// Ends of a message that goes on with the last one: "doge too", "do it for wif as well".
 const ENDS_OF_JOINING: [&[&str]; 5] = [&["too"], &["also"], &["instead"], &["next"], &["as", "well"]];
@@ -107,11 +100,6 @@ const BOUNDS: usize = 4;
 const BESIDE_TIMES: &str = "\
     and or also plus same what about how if for on in at by until since from to over the this next last rather \
     instead actually sorry wait hmm oops obviously no make then now please pls plz";
-
-/// Words that a message has at most that changes the last one without pointing at it, such as "something calmer"; and
-/// those of them that tell something.
-const FRAGMENT: usize = 6;
-const TELLING_OF_FRAGMENT: usize = 2;
 
 /// Words of an agreement that repeats what is to be done: "yes, send it".
 const AGREEMENT: usize = 4;
@@ -169,7 +157,7 @@ impl Leaning {
         let words = words(text, is_network, is_known);
         let has = |list: &str| words.iter().any(|word| is_in(list, &word.folded));
         let telling = words.iter().filter(|word| word.kind == Kind::Telling).count();
-        let joins = joins(&words) || bounds(&words);
+        let joins = joining(&words) > 0 || bounds(&words);
         if words.is_empty() {
             return if text.contains(AGREEING_SIGNS) { Self::Continues } else { Self::Not };
         }
@@ -206,53 +194,6 @@ impl Leaning {
     }
 }
 
-/// May the message change the last one although it points at nothing, as "cheaper?" and "20 is better" do? Not if it
-/// gives an order, asks, greets, or says what tools are called. Parameters as for [`Leaning::of`].
-pub(super) fn is_fragment(text: &str, is_network: &[bool], is_known: impl Fn(&str) -> bool) -> bool {
-    if split(text).nth(FRAGMENT).is_some() {
-        return false;
-    }
-    let words = words(text, is_network, &is_known);
-    let begins = JOINING.iter().find(|beginning| starts_with(&words, beginning)).map_or(0, |beginning| beginning.len());
-    let begins = begins.max(usize::from(ends_joining(&words) && words[0].folded == "do"));
-    let Some(first) = words.get(begins) else { return false };
-    let lacks = first.folded == "no" && words.len() > begins + 1;
-    let is_other = |(place, word): (usize, &Word)| {
-        is_in(ENDING, &word.folded) && !(lacks && place == begins)
-            || is_in(LAUGHING, &word.folded)
-            || is_in(POINTING, &word.folded) && !is_in(REDIRECTING, &word.folded)
-    };
-    let telling: Vec<&Word> = words.iter().filter(|word| word.kind == Kind::Telling).collect();
-    (1..=TELLING_OF_FRAGMENT).contains(&telling.len())
-        && !orders(&words[begins..])
-        && ![QUESTIONING, ASKING_BEFORE_I, GREETING].into_iter().any(|list| is_in(list, &first.folded))
-        && !words.iter().enumerate().any(is_other)
-        && !telling.iter().any(|word| is_known(&word.folded))
-}
-
-/// Does its form say that a fragment changes the last message, whatever its words are: "what about wif", "doge too",
-/// "doge?"?
-pub(super) fn is_joined(text: &str) -> bool {
-    let words = words(text, &[], |_| false);
-    let hesitates = |word: &&Word| is_in(HESITATING, &word.folded) || is_in("ok okay", &word.folded);
-    let from = words.iter().take_while(hesitates).count();
-    let said = &words[from..];
-    let begins = JOINING.iter().find(|beginning| starts_with(said, beginning)).map_or(0, |beginning| beginning.len());
-    // "I'm tired too" is about whoever says it.
-    if said[begins..].iter().any(|word| is_in("i we you", &word.folded)) {
-        return false;
-    }
-    let asks = said.len() == 1 && text.trim_end().ends_with('?') && !is_in(REACTING, &said[0].folded);
-    asks || joins(said) || starts_with(said, &["now"]) || ends_joining(said) || declines_for(text, said)
-}
-
-/// "No, doge": one thing for another, and not "no worries".
-fn declines_for(text: &str, words: &[Word]) -> bool {
-    let [first, second, rest @ ..] = words else { return false };
-    let declines = is_in(DECLINING, &first.folded) && !is_in(REACTING, &second.folded) && rest.is_empty();
-    declines && text.trim_start().get(first.folded.len()..).is_some_and(|rest| rest.starts_with(','))
-}
-
 /// Does a message that says nothing itself ask for more of what was said, such as "tell me more about the first one"?
 pub(super) fn asks_for_details(text: &str) -> bool {
     let has = |list: &str| split(text).any(|word| is_in(list, &word.to_lowercase()));
@@ -273,13 +214,9 @@ fn ends_there(words: &[Word]) -> bool {
     last.folded == "there" && !["is", "are", "was", "were"].contains(&before.folded.as_str())
 }
 
-fn joins(words: &[Word]) -> bool {
-    JOINING.iter().any(|beginning| starts_with(words, beginning))
-}
-
-/// "Now book dinner", but not "now Rome".
-fn orders(words: &[Word]) -> bool {
-    words.iter().find(|word| !is_in(BEFORE_ORDERS, &word.folded)).is_some_and(|word| is_verb(&word.folded))
+/// How many words at its beginning join it to what was said.
+fn joining(words: &[Word]) -> usize {
+    JOINING.iter().find(|beginning| starts_with(words, beginning)).map_or(0, |beginning| beginning.len())
 }
 
 /// Does it end so, behind something?
@@ -503,62 +440,6 @@ mod tests {
         ] {
             assert_ne!(Leaning::of(text, &[], |_| false), Varies, "{text}");
         }
-    }
-
-    #[test]
-    fn the_form_of_a_message_says_that_it_changes_the_last() {
-        for text in [
-            "doge?",
-            "and doge?",
-            "what about doge",
-            "ok and doge then",
-            "now doge",
-            "doge too",
-            "do doge as well",
-            "sry i meant doge",
-            "oh, doge instead",
-            "no, doge",
-        ] {
-            assert!(is_joined(text) && is_fragment(text, &[], |_| false), "{text}");
-        }
-        for text in [
-            "cheaper",
-            "really?",
-            "doge",
-            "haha doge?",
-            "is it doge?",
-            "no worries",
-            "no, thanks",
-            "no, later",
-            "nice to meet you too",
-            "I'm tired too",
-            "now book dinner",
-            "now I understand",
-            "can you water the plants too",
-            "ready?",
-            "",
-        ] {
-            assert!(!(is_joined(text) && is_fragment(text, &[], |_| false)), "{text}");
-        }
-    }
-
-    #[test]
-    fn few_words_that_ask_for_nothing_may_change_what_was_said() {
-        let check = |text: &str, expected: bool| {
-            let is_known = |word: &str| word == "tvl";
-            assert_eq!(is_fragment(text, &[], is_known), expected, "{text:?}");
-        };
-        for text in
-            ["cheaper?", "20 is better", "something calmer", "older ones", "and naples?", "with less risk", "no onions"]
-        {
-            check(text, true);
-        }
-        for text in ["TVL?", "who holds that", "send money", "hello there", "thanks, cheaper", "why not?", "so it is"] {
-            check(text, false);
-        }
-        check("", false);
-        check("and", false);
-        check("a few words of something that is more", false);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{Question, Selector};
 use crate::qualify::context::{IntentContext, OWN_INTENT};
-use crate::qualify::follow_up::{self, Leaning};
+use crate::qualify::follow_up::{self, Leaning, fragment};
 use crate::qualify::message::MAX_BYTES;
 use crate::qualify::no_tool;
 use crate::qualify::ranking::Ranking;
@@ -66,8 +66,8 @@ impl Selector {
         let said = head(question.message, MAX_BYTES);
         let leaning = match Leaning::of(said, &named, is_known) {
             Leaning::Not | Leaning::Refers
-                if follow_up::is_fragment(said, &named, is_known)
-                    && !self.stands_alone(said, usage, follow_up::is_joined(said)) =>
+                if fragment::is_fragment(said, &named, is_known)
+                    && !self.stands_alone(said, usage, fragment::is_joined(said)) =>
             {
                 Leaning::Varies
             }
