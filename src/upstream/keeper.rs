@@ -154,12 +154,12 @@ impl Keeper {
         } else {
             ServerStanding::Starting
         };
-        server.standing.send_replace(standing);
         server.publish(|state| {
             (state.is_up, state.pid) = (false, None);
             state.problem = Some(why.to_owned());
             state.needs_login = server.opener.way_in.needs_login();
         });
+        server.standing.send_replace(standing);
         if let Some(first) = self.first.take() {
             let _ = first.send(Err(why.to_owned()));
         }
@@ -250,7 +250,7 @@ impl Keeper {
                 _ = tick.tick() => {
                     server.end_idle_sessions();
                     let idle = server.settings.idle_stop;
-                    if idle.is_some_and(|idle| server.is_idle() && server.idle_since().elapsed() >= idle) {
+                    if idle.is_some_and(|idle| server.idle_since().elapsed() >= idle) && withdraw(&server, &talk) {
                         break End::Idle;
                     }
                 }
@@ -283,6 +283,20 @@ impl Keeper {
             }
         }
     }
+}
+
+/// Lets nobody in any more, unless somebody is: whoever came before is counted by then, whoever comes after waits for
+/// the next start.
+fn withdraw(server: &Server, talk: &Talk) -> bool {
+    if !server.is_idle() {
+        return false;
+    }
+    server.standing.send_replace(ServerStanding::Starting);
+    let is_idle = server.is_idle();
+    if !is_idle {
+        server.standing.send_replace(ServerStanding::Up(talk.clone()));
+    }
+    is_idle
 }
 
 /// Waits for the end of what is under way, and forgets it; for ever, if nothing is. It goes on if that is given up.
@@ -343,12 +357,13 @@ async fn start(server: &Arc<Server>, reason: &'static str) -> Result<Opened, Sta
     listing.done();
     let (talk, took) = (&opened.talk, begun.elapsed());
     metrics.start_seconds.with_label_values(&[&*server.name]).observe(took.as_secs_f64());
-    server.standing.send_replace(ServerStanding::Up(talk.clone()));
     server.publish(|state| {
         (state.is_up, state.pid, state.era) = (true, talk.pid, Some(talk.greeting.era));
         state.problem = None;
         state.needs_login = false;
     });
+    // Last: whoever is answered finds it up.
+    server.standing.send_replace(ServerStanding::Up(talk.clone()));
     server.journal.note(&format!("serves ({}, after {} ms)", talk.greeting.version, took.as_millis()));
     Ok(opened)
 }

@@ -243,7 +243,8 @@ impl Server {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.in_flight.load(Ordering::Relaxed) == 0 && self.queued.load(Ordering::Relaxed) == 0
+        // In this order: a call is in flight before it leaves the queue.
+        self.queued.load(Ordering::Acquire) == 0 && self.in_flight.load(Ordering::Acquire) == 0
     }
 
     pub(super) fn idle_since(&self) -> Instant {
@@ -265,8 +266,8 @@ impl Server {
             return Err(CallFault::Busy { server: self.name.to_string(), waiting });
         }
         let _slot = self.slots.acquire().await.map_err(|_| self.down("it was removed"))?;
-        drop(queued);
         let _in_flight = InFlight::new(self);
+        drop(queued);
         let (mut sent, mut outcome) = self.ask_once(&asked, events.clone()).await?;
         if matches!(outcome, Err(PeerFault::Unasked(_))) {
             // It may have been started anew, and not know the session.
@@ -507,7 +508,7 @@ impl<'a> Count<'a> {
 
 impl Drop for Count<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.fetch_sub(1, Ordering::Release);
     }
 }
 
