@@ -247,8 +247,8 @@ pub(crate) fn forecast(
         Expert::Slow | Expert::Recent => key.is_none_or(|key| key.calls > 0),
         Expert::Tool => true,
     });
-    let has_moved = key.is_some_and(|key| relocation::has_moved(key, location.spread));
-    let mixture = if has_moved { relocation::lean_on_recent(weights) } else { weights };
+    let is_moving = key.is_some_and(|key| relocation::has_moved(key, location.spread));
+    let mixture = if is_moving { relocation::lean_on_recent(weights) } else { weights };
     let mixed = Distribution::new(panel.mix(&mixture));
     let middle = mixed.quantile(0.5);
     let features = key.filter(|key| key.calls > 0).map(|key| {
@@ -333,6 +333,7 @@ impl Learning<'_> {
         }
         let spreads = (location.spread, location.tool_spread);
         key.count(own - location.shift, deviation, &question.covariates, spreads, *tuning);
+        relocation::follow(key, location.spread);
         tool.count(ln, &question.covariates);
         if !question.key.failed {
             shared.durations.add(ln, Fading::DAEMON);

@@ -295,6 +295,20 @@ mod tests {
     }
 
     #[test]
+    fn what_a_key_left_behind_does_not_come_back() {
+        let question = question("build", "");
+        let around = |middle: u64, call: u64| middle * (90 + call * 31 % 21) / 100;
+        let before: Vec<u64> = (0..200).map(|call| around(10_000, call)).collect();
+        let mut model = succeeded(&question, &before);
+        for call in 1..=100 {
+            record(&mut model, &question, Outcome::Success, &[around(1000, call)]);
+            let longer = model.forecast(&question).timeout_probability(4000);
+            let most = [1.0, 0.2, 0.08][usize::from(call > 5) + usize::from(call > 50)];
+            assert!(longer <= most, "{longer} after {call} calls of 1 s");
+        }
+    }
+
+    #[test]
     fn a_call_given_up_makes_timeouts_likelier() {
         let question = question("crawl", "");
         let durations: Vec<u64> = (0..30).map(|call| 5000 + 500 * (call % 5)).collect();

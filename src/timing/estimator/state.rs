@@ -31,6 +31,8 @@ pub(crate) struct KeyState {
     pub(crate) calls: u32,
     /// Calls learnt from that were given up.
     pub(crate) given_up: u32,
+    /// After the last call that ended, do its calls lie elsewhere than most of its history?
+    pub(crate) is_moving: bool,
     /// Calls recorded in its lifetime, which may be more.
     pub(crate) samples: u64,
     pub(crate) slow: Slow,
@@ -65,6 +67,15 @@ impl KeyState {
         self.durations.add(ln, tuning.key_fading);
         self.calls = self.calls.saturating_add(1);
         self.recorded(covariates);
+    }
+
+    /// Takes the place of the last calls for the key's own.
+    pub(crate) fn settle(&mut self) {
+        if let Some(recent) = self.recent.sorted(self.calls) {
+            let middle = recent[recent.len() / 2];
+            let deviations: f64 = recent.iter().map(|ln| (ln - middle).abs()).sum();
+            self.slow = Slow::at(middle, deviations / (recent.len() - 1) as f64);
+        }
     }
 
     /// Learns a call that was given up at `ln` and would probably have ended at `end`, its covariates' shift taken off.
