@@ -26,8 +26,8 @@ const AGREEING_SIGNS: [char; 7] = ['👍', '👌', '✅', '✔', '☑', '🆗', 
 
 /// Words that are content with what was said; with thanks they end a matter.
 const CONTENT: &str = "\
-    ok okay k right correct exactly fine good great perfect cool nice awesome sounds alright please \
-    does only just again then now pls plz";
+    ok okay k right correct exactly fine good great perfect cool nice awesome amazing brilliant excellent \
+    fantastic wonderful lovely sweet sounds alright please does only just again then now pls plz";
 
 /// Words that ask for more of the same.
 const MORE: &str = "more show list next previous else other others another rest further detail details elaborate \
@@ -50,6 +50,11 @@ const HESITATING_AFTER: [(&str, &str); 4] = [("i", "mean"), ("i", "said"), ("you
 
 /// Laughter: whoever laughs asks for nothing.
 const LAUGHING: &str = "lol lmao haha hahaha hehe omg";
+
+/// What people call out.
+const EXCLAIMING: &str = "\
+    wow whoa woah ouch oof ugh yikes yay hooray damn dang geez gosh boo bravo congrats insane crazy wild unreal \
+    incredible unbelievable hilarious sick lit legendary";
 
 /// Words beside a network's name that say nothing themselves: "wrong chain, Polygon".
 const BESIDE_NETWORKS: &str = "chain network mainnet wrong switch not";
@@ -227,8 +232,14 @@ fn ends_joining(words: &[Word]) -> bool {
     ENDS_OF_JOINING.iter().any(is_end)
 }
 
-/// "How is it going?", but not "how much do I have?".
+/// "How is it going?" and "good morning", but not "how much do I have?".
 fn greets(words: &[Word]) -> bool {
+    if let [first, second, ..] = words
+        && first.folded == "good"
+        && is_in("morning afternoon evening night", &second.folded)
+    {
+        return true;
+    }
     let counts = words.get(1).is_some_and(|second| is_in("much many", &second.folded));
     !counts && words.first().is_none_or(|first| is_in(GREETING, &first.folded))
 }
@@ -426,12 +437,11 @@ mod tests {
             check(text, Varies);
         }
         check("how is it going today?", Not);
-        for text in ["switch off the TV", "switch on the AC", "haha nice", "lol ok"] {
+        for text in ["switch off the TV", "switch on the AC", "haha nice", "lol ok", "good morning", "good evening!"] {
             check(text, Not);
         }
         for text in [
             "thanks, have a great weekend!",
-            "good morning",
             "see you tomorrow",
             "bye, see you on Monday",
             "that's all for today, thanks",

@@ -6,6 +6,7 @@
 //! Japanese are cut into the longest words that the dictionary has. Words that it does not have are kept where they may
 //! be names, and else left out; names in capitals stay what they are.
 
+mod chat;
 mod dictionary;
 
 use std::borrow::Cow;
@@ -65,11 +66,11 @@ fn fold(word: &str) -> String {
     if folded.contains(APART) { folded.replace(APART, "-") } else { folded }
 }
 
-/// The text in English, word by word; the text itself if it is English, or of a language that is not known.
+/// The text in English, word by word; the text itself if it is written in English, or of a language that is not known.
 pub(super) fn in_english(text: &str) -> Cow<'_, str> {
     match language(text) {
         Some(language) => translate(text, language).into(),
-        None => text.into(),
+        None => chat::written_out(text),
     }
 }
 
