@@ -56,6 +56,9 @@ const EXCLAIMING: &str = "\
     wow whoa woah ouch oof ugh yikes yay hooray damn dang geez gosh boo bravo congrats insane crazy wild unreal \
     incredible unbelievable hilarious sick lit legendary";
 
+/// What is left of courtesies and asides beside words that say nothing: "good night", "no problem", "to be honest".
+const COURTEOUS: &str = "night problem kidding honest honestly welcome care luck";
+
 /// Words beside a network's name that say nothing themselves: "wrong chain, Polygon".
 const BESIDE_NETWORKS: &str = "chain network mainnet wrong switch not";
 
@@ -167,9 +170,10 @@ impl Leaning {
             return if text.contains(AGREEING_SIGNS) { Self::Continues } else { Self::Not };
         }
         let has_network = is_network.contains(&true);
-        let says_more =
-            |word: &Word| word.kind == Kind::Telling && !(has_network && is_in(BESIDE_NETWORKS, &word.folded));
-        if words.iter().any(|word| word.kind == Kind::Parameter) && !words.iter().any(says_more) {
+        let says_more = |(place, word): (usize, &Word)| {
+            word.kind == Kind::Telling && !(has_network && is_beside_network(&words[..place], word))
+        };
+        if words.iter().any(|word| word.kind == Kind::Parameter) && !words.iter().enumerate().any(says_more) {
             return Self::Varies;
         }
         if telling == 0 {
@@ -197,6 +201,17 @@ impl Leaning {
     pub(super) fn says_nothing_new(self) -> bool {
         matches!(self, Self::Varies | Self::Continues)
     }
+}
+
+/// Does a word say nothing itself beside a network's name? What is turned down may be another network whose name is an
+/// everyday word: "not base, Polygon", "Polygon instead of base".
+fn is_beside_network(before: &[Word], word: &Word) -> bool {
+    let is_turned_down = match before {
+        [.., before, last] if last.folded == "of" => before.folded == "instead",
+        [.., last] => last.folded == "not",
+        [] => false,
+    };
+    is_turned_down || is_in(BESIDE_NETWORKS, &word.folded) || is_in(EXCLAIMING, &word.folded)
 }
 
 /// Does a message that says nothing itself ask for more of what was said, such as "tell me more about the first one"?
@@ -234,11 +249,13 @@ fn ends_joining(words: &[Word]) -> bool {
 
 /// "How is it going?" and "good morning", but not "how much do I have?".
 fn greets(words: &[Word]) -> bool {
-    if let [first, second, ..] = words
+    if let [first, second, rest @ ..] = words
         && first.folded == "good"
         && is_in("morning afternoon evening night", &second.folded)
     {
-        return true;
+        let goes_on =
+            |word: &Word| [AGREEING, MORE, POINTING, CHOOSING].into_iter().any(|list| is_in(list, &word.folded));
+        return !rest.iter().any(goes_on);
     }
     let counts = words.get(1).is_some_and(|second| is_in("much many", &second.folded));
     !counts && words.first().is_none_or(|first| is_in(GREETING, &first.folded))
@@ -426,6 +443,10 @@ mod tests {
             "wrong chain, base",
             "switch to base",
             "not eth, base",
+            "not rome, base",
+            "base, not rome",
+            "base please, instead of rome",
+            "ugh, base",
             "base lol",
         ] {
             check(text, Varies);
@@ -436,7 +457,11 @@ mod tests {
         for text in ["yep send it", "yes, deploy that"] {
             check(text, Varies);
         }
+        for text in ["not on eth but in rome", "show me eth, not the fees"] {
+            assert_ne!(Leaning::of(text, &[], |_| false), Varies, "{text}");
+        }
         check("how is it going today?", Not);
+        check("good morning, please continue", Continues);
         for text in ["switch off the TV", "switch on the AC", "haha nice", "lol ok", "good morning", "good evening!"] {
             check(text, Not);
         }

@@ -293,6 +293,12 @@ mod tests {
     }
 
     #[test]
+    fn what_is_typed_in_a_chat_is_put_into_english_too() {
+        assert_eq!(in_english("tysm"), "thanks so much");
+        assert_eq!(in_english("whats the tvl"), "what is the tvl");
+    }
+
+    #[test]
     fn ten_languages_are_read_word_by_word() {
         check("¿Qué tiempo hace mañana en Madrid?", "¿ weather hace tomorrow Madrid?");
         check("Wie wird das Wetter morgen in Berlin?", "weather tomorrow Berlin?");

@@ -1,8 +1,8 @@
 //! Few words that change the last message although they point at nothing: "cheaper?", "20 is better", "doge too".
 
 use super::{
-    ASKING_BEFORE_I, DECLINING, ENDING, EXCLAIMING, GREETING, HESITATING, Kind, LAUGHING, POINTING, QUESTIONING,
-    REDIRECTING, Word, ends_joining, joining, split, starts_with, words,
+    ASKING_BEFORE_I, COURTEOUS, DECLINING, ENDING, EXCLAIMING, GREETING, HESITATING, Kind, LAUGHING, POINTING,
+    QUESTIONING, REDIRECTING, Word, ends_joining, greets, joining, split, starts_with, words,
 };
 use crate::qualify::clauses::is_verb;
 use crate::qualify::word_list::is_in;
@@ -14,7 +14,7 @@ const TELLING_OF_FRAGMENT: usize = 2;
 
 /// What people say of what they heard, and ask no more with.
 const REACTING: &str = "\
-    really seriously honestly huh eh what nice interesting anyone correct pardon kidding joking ready later enough \
+    really seriously honestly huh eh what wow nice interesting anyone correct pardon kidding joking ready later enough \
     done forget";
 
 /// Words before an order: "now wake me", "can you water them".
@@ -41,7 +41,15 @@ pub(in crate::qualify) fn is_fragment(text: &str, is_network: &[bool], is_known:
         && ![QUESTIONING, ASKING_BEFORE_I, GREETING].into_iter().any(|list| is_in(list, &first.folded))
         && !words.iter().enumerate().any(is_other)
         && !telling.iter().any(|word| is_known(&word.folded))
-        && !telling.iter().all(|word| is_in(EXCLAIMING, &word.folded))
+        && !greets(&words)
+        && !telling.iter().all(|word| is_in(COURTEOUS, &word.folded))
+        && !(begins == 0 && !is_in(DECLINING, &first.folded) && calls_out(text, &telling))
+}
+
+/// "That's crazy!", but not "lit?" or "LIT", which may be names.
+fn calls_out(text: &str, telling: &[&Word]) -> bool {
+    let may_be_names = text.trim_end().ends_with('?') || !text.contains(char::is_lowercase);
+    !may_be_names && telling.iter().all(|word| is_in(EXCLAIMING, &word.folded))
 }
 
 /// Does its form say that a fragment changes the last message, whatever its words are: "what about wif", "doge too",
@@ -56,18 +64,14 @@ pub(in crate::qualify) fn is_joined(text: &str) -> bool {
     if said[begins..].iter().any(|word| is_in("i we you", &word.folded)) {
         return false;
     }
-    let asks = said.len() == 1 && text.trim_end().ends_with('?') && !reacts(&said[0]);
+    let asks = said.len() == 1 && text.trim_end().ends_with('?') && !is_in(REACTING, &said[0].folded);
     asks || begins > 0 || starts_with(said, &["now"]) || ends_joining(said) || declines_for(text, said)
-}
-
-fn reacts(word: &Word) -> bool {
-    is_in(REACTING, &word.folded) || is_in(EXCLAIMING, &word.folded)
 }
 
 /// "No, doge": one thing for another, and not "no worries".
 fn declines_for(text: &str, words: &[Word]) -> bool {
     let [first, second, rest @ ..] = words else { return false };
-    let declines = is_in(DECLINING, &first.folded) && !reacts(second) && rest.is_empty();
+    let declines = is_in(DECLINING, &first.folded) && !is_in(REACTING, &second.folded) && rest.is_empty();
     declines && text.trim_start().get(first.folded.len()..).is_some_and(|rest| rest.starts_with(','))
 }
 
@@ -129,6 +133,12 @@ mod tests {
             check(text, true);
         }
         for text in ["ouch", "that's crazy", "wow!", "insane", "so wild"] {
+            check(text, false);
+        }
+        for text in ["lit?", "LIT", "and lit", "no, boo"] {
+            check(text, true);
+        }
+        for text in ["good night", "no problem", "just kidding", "to be honest", "you're welcome", "I don't care"] {
             check(text, false);
         }
         for text in ["TVL?", "who holds that", "send money", "hello there", "thanks, cheaper", "why not?", "so it is"] {

@@ -11,13 +11,10 @@ use foldhash::HashMap;
 /// Words of a text that is typed in a chat, at most; of a longer one they may be names of a program's variables.
 const MOST: usize = 30;
 
-/// What is typed, and what it stands for.
-const TYPED: [(&str, &str); 62] = [
+/// What is typed, and what it stands for wherever it stands.
+const TYPED: [(&str, &str); 44] = [
     ("afaik", "as far as I know"),
     ("arent", "aren't"),
-    ("atm", "at the moment"),
-    ("b4", "before"),
-    ("bbl", "bye"),
     ("btw", "by the way"),
     ("cant", "can't"),
     ("coulda", "could have"),
@@ -28,34 +25,22 @@ const TYPED: [(&str, &str); 62] = [
     ("dont", "don't"),
     ("dunno", "don't know"),
     ("gimme", "give me"),
-    ("gm", "good morning"),
-    ("gn", "good night"),
     ("gonna", "going to"),
     ("gotta", "have to"),
-    ("gtg", "bye"),
     ("havent", "haven't"),
     ("hbu", "how about you"),
     ("hows", "how is"),
     ("idc", "I don't care"),
     ("idk", "I don't know"),
-    ("im", "I'm"),
-    ("imo", "in my opinion"),
     ("isnt", "isn't"),
     ("ive", "I've"),
-    ("jk", "just kidding"),
     ("lemme", "let me"),
     ("lets", "let's"),
     ("lmk", "let me know"),
     ("ngl", "honestly"),
-    ("np", "no problem"),
-    ("nvm", "never mind"),
     ("omw", "on my way"),
-    ("pls", "please"),
-    ("plz", "please"),
-    ("rn", "right now"),
     ("rofl", "haha"),
     ("smth", "something"),
-    ("sup", "what's up"),
     ("tbh", "to be honest"),
     ("thats", "that's"),
     ("thnx", "thanks"),
@@ -64,36 +49,60 @@ const TYPED: [(&str, &str); 62] = [
     ("tmrw", "tomorrow"),
     ("tnx", "thanks"),
     ("ttyl", "bye"),
-    ("ty", "thanks"),
     ("tysm", "thanks so much"),
     ("tyvm", "thanks so much"),
-    ("u", "you"),
     ("ur", "your"),
     ("wanna", "want to"),
     ("wdym", "what do you mean"),
     ("whats", "what is"),
     ("wheres", "where is"),
     ("whos", "who is"),
+];
+
+/// The same of what means something else beside other words: "10 gm of salt", `import numpy as np`.
+const ALONE: [(&str, &str); 6] = [
+    ("gm", "good morning"),
+    ("gn", "good night"),
+    ("np", "no problem"),
+    ("nvm", "never mind"),
+    ("ty", "thanks"),
     ("yw", "you're welcome"),
 ];
 
 /// The text as it would be written; the text itself if nothing in it is typed so.
 pub(super) fn written_out(text: &str) -> Cow<'_, str> {
-    static WORDS: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| HashMap::from_iter(TYPED));
-    let is_typed = |word: &str| WORDS.contains_key(bare(word));
-    if text.contains('`') || text.split_whitespace().nth(MOST).is_some() || !text.split_whitespace().any(is_typed) {
+    static ANYWHERE: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| HashMap::from_iter(TYPED));
+    static ALL: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| TYPED.into_iter().chain(ALONE).collect());
+    if text.contains('`') || text.split_whitespace().nth(MOST).is_some() {
         return text.into();
     }
-    let words = text.split_inclusive(char::is_whitespace).map(|word| {
+    let is_typed = |words: &HashMap<&str, &str>, word: &str| words.contains_key(&*in_small(bare(word)));
+    let are_all = text.split_whitespace().all(|word| is_typed(&ALL, word));
+    let words = if are_all { &ALL } else { &ANYWHERE };
+    if !text.split_whitespace().any(|word| is_typed(words, word)) {
+        return text.into();
+    }
+    let write_out = |word| {
         let bare = bare(word);
-        WORDS.get(bare).map_or_else(|| word.into(), |written| Cow::Owned(word.replacen(bare, written, 1)))
-    });
-    words.collect::<Vec<_>>().concat().into()
+        words.get(&*in_small(bare)).map_or_else(|| word.into(), |written| Cow::Owned(word.replacen(bare, written, 1)))
+    };
+    text.split_inclusive(char::is_whitespace).map(write_out).collect::<Vec<_>>().concat().into()
 }
 
 /// A word without the marks of the sentence around it.
 fn bare(word: &str) -> &str {
     word.trim_start_matches(['(', '"']).trim_end().trim_end_matches([',', '.', '!', '?', ';', ':', ')', '"', '…'])
+}
+
+/// A word that begins with a capital, as telephones write the first of a sentence, without it; names in capitals stay.
+fn in_small(word: &str) -> Cow<'_, str> {
+    let is_capital = |byte: &u8| byte.is_ascii_uppercase();
+    match word.as_bytes() {
+        [first, rest @ ..] if is_capital(first) && !rest.is_empty() && !rest.iter().any(is_capital) => {
+            word.to_ascii_lowercase().into()
+        }
+        _ => word.into(),
+    }
 }
 
 #[cfg(test)]
@@ -109,18 +118,22 @@ mod tests {
     #[test]
     fn what_is_typed_in_a_chat_is_written_out() {
         check("gm", "good morning");
+        check("Gm! Ty", "good morning! thanks");
         check("tysm!!", "thanks so much!!");
-        check("whats ur tvl?", "what is your tvl?");
-        check("can u swap it rn (pls)", "can you swap it right now (please)");
+        check("Whats ur tvl?", "what is your tvl?");
+        check("gimme more (lmk)", "give me more (let me know)");
         check("dont\tbuy,  cant\n", "don't\tbuy,  can't\n");
     }
 
     #[test]
     fn names_and_code_stay() {
-        for text in ["what is GM at?", "buy $gm", "@ty", "read u.txt", "run `np`", "utility", "", "plot u=3"] {
+        for text in ["GM", "buy $gm", "@ty", "read ur.txt", "run `thx`", "utility", "", "plot ur=3"] {
             check(text, text);
         }
-        let listing = "for u in users ".repeat(20);
+        for text in ["10 gm of salt", "price of gm", "np.zeros", "import numpy as np", "ty idziesz", "gm fam"] {
+            check(text, text);
+        }
+        let listing = "for ur in users ".repeat(20);
         check(&listing, &listing);
     }
 
