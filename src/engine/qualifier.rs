@@ -284,7 +284,7 @@ impl Qualifier {
                 // A session that was forgotten since stays so.
                 Turn::goes_on(before.as_deref(), turn).then(|| {
                     let next = Turn::next(turn, question.message, answer.context.clone(), answer.sticky);
-                    let is_alone = answer.says == Says::New && !answer.sticky;
+                    let is_alone = matches!(answer.says, Says::New | Says::NoMore) && !answer.sticky;
                     let is_own = is_alone || before.as_ref().is_none_or(|before| before.is_said_by(&grant.name));
                     let said_by = grant.speaker().filter(|_| is_own).map(str::to_owned);
                     Turn { said_by, ..next.about(question.said, answer.says) }

@@ -5,11 +5,14 @@
 //! only names of networks and assets, the message before is meant; if something is, both are.
 
 pub(super) mod fragment;
+mod reaction;
 
 use std::sync::LazyLock;
 
 use foldhash::HashSet;
 
+use self::reaction::{calls_off, reacts};
+use super::clauses::is_verb;
 use super::stop_words;
 use super::word_list::is_in;
 use crate::text::analysis;
@@ -27,7 +30,7 @@ const AGREEING_SIGNS: [char; 7] = ['👍', '👌', '✅', '✔', '☑', '🆗', 
 /// Words that are content with what was said; with thanks they end a matter.
 const CONTENT: &str = "\
     ok okay k right correct exactly fine good great perfect cool nice awesome amazing brilliant excellent \
-    fantastic wonderful lovely sweet sounds alright please does only just again then now pls plz";
+    fantastic sounds alright please does only just again then now pls plz";
 
 /// Words that ask for more of the same.
 const MORE: &str = "more show list next previous else other others another rest further detail details elaborate \
@@ -51,22 +54,26 @@ const HESITATING_AFTER: [(&str, &str); 4] = [("i", "mean"), ("i", "said"), ("you
 /// Laughter: whoever laughs asks for nothing.
 const LAUGHING: &str = "lol lmao haha hahaha hehe omg";
 
-/// What people call out.
-const EXCLAIMING: &str = "\
-    wow whoa woah ouch oof ugh yikes yay hooray damn dang geez gosh boo bravo congrats insane crazy wild unreal \
-    incredible unbelievable hilarious sick lit legendary";
+/// Words beside which nobody calls out: "something wild" is wanted.
+const DESCRIBED: &str = "something anything only more less any some";
 
-/// What is left of courtesies and asides beside words that say nothing: "good night", "no problem", "to be honest".
-const COURTEOUS: &str = "night problem kidding honest honestly welcome care luck";
+/// What is left of courtesies and asides beside words that say nothing: "no problem", "to be honest".
+const COURTEOUS: &str = "problem kidding honest honestly welcome care luck";
+
+/// Words that begin a compliment or a wish, which agree to nothing: "you're amazing", "have a great weekend".
+const COMPLIMENTING: &str = "you have";
+
+/// Words before "not" that deny something, and choose nothing: "Solana is not working".
+const DENYING: &str = "is are was were be am m do does did has have had can could will would should may must";
 
 /// Words beside a network's name that say nothing themselves: "wrong chain, Polygon".
-const BESIDE_NETWORKS: &str = "chain network mainnet wrong switch not";
+const BESIDE_NETWORKS: &str = "chain network mainnet wrong switch not ugh oof damn dang";
 
 /// Ends of a message that goes on with the last one: "doge too", "do it for wif as well".
 const ENDS_OF_JOINING: [&[&str]; 5] = [&["too"], &["also"], &["instead"], &["next"], &["as", "well"]];
 
 /// Times that bound what was asked, beside the names of days and months.
-const TIMES: &str = "today noon midnight morning afternoon evening weekend week month year";
+const TIMES: &str = "today noon midnight morning afternoon evening night weekend week month year";
 
 /// Beginnings of a message that goes on with the last one.
 const JOINING: [&[&str]; 11] = [
@@ -129,6 +136,10 @@ const ASSET: usize = 6;
 pub(super) enum Leaning {
     /// It stands alone.
     Not,
+    /// It shows what somebody feels, and says nothing: "wow", "hmm".
+    Reacts,
+    /// It calls off what was said: "don't do it".
+    CallsOff,
     /// It points at what was said, or joins it, and says something itself.
     Refers,
     /// It names other networks, assets, times or the like, and nothing else.
@@ -169,6 +180,12 @@ impl Leaning {
         if words.is_empty() {
             return if text.contains(AGREEING_SIGNS) { Self::Continues } else { Self::Not };
         }
+        if calls_off(&words) {
+            return Self::CallsOff;
+        }
+        if reacts(text, &words) {
+            return Self::Reacts;
+        }
         let has_network = is_network.contains(&true);
         let says_more = |(place, word): (usize, &Word)| {
             word.kind == Kind::Telling && !(has_network && is_beside_network(&words[..place], word))
@@ -187,7 +204,8 @@ impl Leaning {
                 return Self::Refers;
             }
             let agrees = has(AGREEING) && !asks_what_to_do(&words);
-            let leans = chooses || agrees || [CONTENT, MORE, POINTING, CHOOSING].into_iter().any(has);
+            let is_content = has(CONTENT) && !is_in(COMPLIMENTING, &words[0].folded);
+            let leans = chooses || agrees || is_content || [MORE, POINTING, CHOOSING].into_iter().any(has);
             return if leans && !greets && !ends { Self::Continues } else { Self::Not };
         }
         if agrees_to_do(&words) {
@@ -195,6 +213,11 @@ impl Leaning {
         }
         let points = (has(POINTING) || ends_there(&words)) && !is_self_contained(&words);
         if telling <= FEW && (points || joins) { Self::Refers } else { Self::Not }
+    }
+
+    /// Does it go on with nothing?
+    pub(super) fn is_alone(self) -> bool {
+        matches!(self, Self::Not | Self::Reacts | Self::CallsOff)
     }
 
     /// Does the message before say all that this one means?
@@ -206,12 +229,14 @@ impl Leaning {
 /// Does a word say nothing itself beside a network's name? What is turned down may be another network whose name is an
 /// everyday word: "not base, Polygon", "Polygon instead of base".
 fn is_beside_network(before: &[Word], word: &Word) -> bool {
+    let asks = before.first().is_some_and(|first| is_in(QUESTIONING, &first.folded));
     let is_turned_down = match before {
         [.., before, last] if last.folded == "of" => before.folded == "instead",
-        [.., last] => last.folded == "not",
-        [] => false,
+        [.., before, last] if last.folded == "not" => !is_in(DENYING, &before.folded),
+        [last] => last.folded == "not",
+        _ => false,
     };
-    is_turned_down || is_in(BESIDE_NETWORKS, &word.folded) || is_in(EXCLAIMING, &word.folded)
+    is_turned_down && !asks && !is_verb(&word.folded) || is_in(BESIDE_NETWORKS, &word.folded)
 }
 
 /// Does a message that says nothing itself ask for more of what was said, such as "tell me more about the first one"?
@@ -253,9 +278,18 @@ fn greets(words: &[Word]) -> bool {
         && first.folded == "good"
         && is_in("morning afternoon evening night", &second.folded)
     {
-        let goes_on =
-            |word: &Word| [AGREEING, MORE, POINTING, CHOOSING].into_iter().any(|list| is_in(list, &word.folded));
+        let goes_on = |word: &Word| {
+            let says = |list: &str| is_in(list, &word.folded);
+            [AGREEING, MORE, POINTING, CHOOSING].into_iter().any(says) && !says("all any some few")
+        };
         return !rest.iter().any(goes_on);
+    }
+    // "Hey, go ahead" does more.
+    let agrees = words.first().is_some_and(|first| is_in("hi hello hey", &first.folded))
+        && words.iter().any(|word| is_in(AGREEING, &word.folded))
+        && !words.iter().any(|word| is_in(QUESTIONING, &word.folded));
+    if agrees {
+        return false;
     }
     let counts = words.get(1).is_some_and(|second| is_in("much many", &second.folded));
     !counts && words.first().is_none_or(|first| is_in(GREETING, &first.folded))
@@ -457,9 +491,24 @@ mod tests {
         for text in ["yep send it", "yes, deploy that"] {
             check(text, Varies);
         }
-        for text in ["not on eth but in rome", "show me eth, not the fees"] {
-            assert_ne!(Leaning::of(text, &[], |_| false), Varies, "{text}");
+        let networks = ["sol", "solana", "base"];
+        for text in [
+            "do not buy on base",
+            "base is not working",
+            "why is solana not loading?",
+            "I'm not happy with solana",
+            "solana is insane",
+            "show me solana, not buy it",
+        ] {
+            let marks: Vec<bool> = split(text).map(|word| networks.contains(&word)).collect();
+            assert_ne!(Leaning::of(text, &marks, |_| false), Varies, "{text}");
         }
+        for text in ["have a lovely weekend", "have a great evening", "you're amazing", "good night"] {
+            check(text, Not);
+        }
+        check("hey, go ahead", Continues);
+        check("tomorrow night?", Varies);
+        check("good morning all", Not);
         check("how is it going today?", Not);
         check("good morning, please continue", Continues);
         for text in ["switch off the TV", "switch on the AC", "haha nice", "lol ok", "good morning", "good evening!"] {
@@ -507,22 +556,10 @@ mod tests {
 
     #[test]
     fn what_stands_alone_leans_on_nothing() {
-        for text in [
-            "",
-            "👎",
-            "hello",
-            "thanks",
-            "thanks a lot!",
-            "no, thanks",
-            "great, thanks!",
-            "ok thanks for it",
-            "never mind",
-            "how are you?",
-            "hi, how is it going",
-            "nvm",
-            "ty!",
-            "lol",
-        ] {
+        for text in ["", "👎", "hello", "thanks", "thanks a lot!", "no, thanks", "great, thanks!", "ty!"] {
+            check(text, Not);
+        }
+        for text in ["ok thanks for it", "how are you?", "hi, how is it going"] {
             check(text, Not);
         }
         for text in [

@@ -48,6 +48,8 @@ pub enum Says {
     More,
     /// It is no part of that.
     Nothing,
+    /// The conversation is about nothing from now on.
+    NoMore,
 }
 
 impl Qualification {

@@ -106,6 +106,16 @@ pub struct Question<'q> {
     pub rules: Rules,
 }
 
+/// What a message is to those before; `is_subject` says whether it may be what the conversation is about.
+fn says(leaning: Leaning, is_subject: bool) -> Says {
+    match leaning {
+        Leaning::Not if is_subject => Says::New,
+        Leaning::Refers | Leaning::Varies => Says::More,
+        Leaning::CallsOff => Says::NoMore,
+        Leaning::Not | Leaning::Reacts | Leaning::Continues => Says::Nothing,
+    }
+}
+
 /// A tool that was left out, and the better one that it conflicts with.
 pub(super) type LeftOut = (Arc<str>, Arc<str>);
 
@@ -174,6 +184,7 @@ impl Selector {
             self.add_always(context);
         }
         let meaning = self.read(question, before.as_ref(), usage);
+        before = before.filter(|_| meaning.leaning != Leaning::CallsOff);
         let mut message = self.index.message(&meaning.text);
         message.add_written(question.written.unwrap_or_default());
         let mut ranking = Ranking::new(&self.index, &message, usage);
@@ -188,7 +199,7 @@ impl Selector {
         let scored = self.score(&ranking, mentions, &known_networks);
         let extra = self.extra(&ranking, question, usage, &message);
         let has_intent = before.as_ref().is_some_and(|before| before.active_intent.is_some());
-        let may_need_none = meaning.leaning == Leaning::Not
+        let may_need_none = meaning.leaning.is_alone()
             && extra.taught.is_empty()
             && extra.said.is_empty()
             && !usage.was_chosen_for(&message)
@@ -255,11 +266,7 @@ impl Selector {
             confidence: context.last_confidence,
             active_intent: context.active_intent.clone().filter(|_| !sticky || meaning.is_after(own_confidence)),
             tools_total: self.index.len(),
-            says: match meaning.leaning {
-                Leaning::Not if message.is_telling() && !(has_intent && no_tool_needed) => Says::New,
-                Leaning::Refers | Leaning::Varies => Says::More,
-                Leaning::Not | Leaning::Continues => Says::Nothing,
-            },
+            says: says(meaning.leaning, message.is_telling() && !(has_intent && no_tool_needed)),
             tool_hints,
             available,
             no_tool_needed,

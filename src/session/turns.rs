@@ -226,8 +226,8 @@ impl Turn {
     /// The same, with the messages that the context comes from: those said `before` and its own, as that says.
     #[must_use]
     pub fn about(mut self, before: &[String], says: Says) -> Self {
-        self.said = if says == Says::New { Vec::new() } else { before.to_vec() };
-        if says != Says::Nothing && self.has_message() {
+        self.said = if matches!(says, Says::New | Says::NoMore) { Vec::new() } else { before.to_vec() };
+        if matches!(says, Says::New | Says::More) && self.has_message() {
             // The first one says what all others go on with.
             if self.said.len() >= MAX_SAID {
                 self.said.remove(1);
@@ -445,6 +445,7 @@ mod tests {
         check("c", Says::More, &["a", "b", "c"]);
         check("d", Says::More, &["a", "b", "c", "d"]);
         check("e", Says::More, &["a", "c", "d", "e"]);
+        check("never mind", Says::NoMore, &[]);
         check(&"ü".repeat(MAX_SAID_BYTES), Says::New, &[&"ü".repeat(MAX_SAID_BYTES / 2)]);
     }
 

@@ -1,7 +1,8 @@
 //! Few words that change the last message although they point at nothing: "cheaper?", "20 is better", "doge too".
 
+use super::reaction::EXCLAIMING;
 use super::{
-    ASKING_BEFORE_I, COURTEOUS, DECLINING, ENDING, EXCLAIMING, GREETING, HESITATING, Kind, LAUGHING, POINTING,
+    ASKING_BEFORE_I, COURTEOUS, DECLINING, DESCRIBED, ENDING, GREETING, HESITATING, Kind, LAUGHING, POINTING,
     QUESTIONING, REDIRECTING, Word, ends_joining, greets, joining, split, starts_with, words,
 };
 use crate::qualify::clauses::is_verb;
@@ -41,15 +42,17 @@ pub(in crate::qualify) fn is_fragment(text: &str, is_network: &[bool], is_known:
         && ![QUESTIONING, ASKING_BEFORE_I, GREETING].into_iter().any(|list| is_in(list, &first.folded))
         && !words.iter().enumerate().any(is_other)
         && !telling.iter().any(|word| is_known(&word.folded))
-        && !greets(&words)
+        && !greets(&words[begins..])
         && !telling.iter().all(|word| is_in(COURTEOUS, &word.folded))
-        && !(begins == 0 && !is_in(DECLINING, &first.folded) && calls_out(text, &telling))
+        && !(begins == 0 && !is_in(DECLINING, &first.folded) && calls_out(text, &words, &telling))
 }
 
-/// "That's crazy!", but not "lit?" or "LIT", which may be names.
-fn calls_out(text: &str, telling: &[&Word]) -> bool {
+/// Is it called out, and not what is wanted, as in "something wild"? "Lit?" and "LIT" may be names.
+fn calls_out(text: &str, words: &[Word], telling: &[&Word]) -> bool {
     let may_be_names = text.trim_end().ends_with('?') || !text.contains(char::is_lowercase);
-    !may_be_names && telling.iter().all(|word| is_in(EXCLAIMING, &word.folded))
+    !may_be_names
+        && telling.iter().all(|word| is_in(EXCLAIMING, &word.folded))
+        && !words.iter().any(|word| is_in(DESCRIBED, &word.folded))
 }
 
 /// Does its form say that a fragment changes the last message, whatever its words are: "what about wif", "doge too",
@@ -132,10 +135,10 @@ mod tests {
         {
             check(text, true);
         }
-        for text in ["ouch", "that's crazy", "wow!", "insane", "so wild"] {
+        for text in ["ouch", "wow!", "insane", "so wild"] {
             check(text, false);
         }
-        for text in ["lit?", "LIT", "and lit", "no, boo"] {
+        for text in ["lit?", "LIT", "and lit", "no, boo", "something wild", "how about naples?"] {
             check(text, true);
         }
         for text in ["good night", "no problem", "just kidding", "to be honest", "you're welcome", "I don't care"] {

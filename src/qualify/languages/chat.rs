@@ -1,7 +1,6 @@
-//! English as it is typed in a chat, written out: "gm", "tysm", "whats ur tvl".
+//! English as it is typed in a chat, written out: "gm", "tysm", "whats the tvl".
 //!
-//! Neither a table of meanings nor a document knows such words, so "tysm" would be the name of an asset, and "u" what
-//! the message is about.
+//! Neither a table of meanings nor a document knows such words, so "tysm" would be the name of an asset.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -12,7 +11,7 @@ use foldhash::HashMap;
 const MOST: usize = 30;
 
 /// What is typed, and what it stands for wherever it stands.
-const TYPED: [(&str, &str); 44] = [
+const TYPED: [(&str, &str); 42] = [
     ("afaik", "as far as I know"),
     ("arent", "aren't"),
     ("btw", "by the way"),
@@ -33,7 +32,6 @@ const TYPED: [(&str, &str); 44] = [
     ("idc", "I don't care"),
     ("idk", "I don't know"),
     ("isnt", "isn't"),
-    ("ive", "I've"),
     ("lemme", "let me"),
     ("lets", "let's"),
     ("lmk", "let me know"),
@@ -51,7 +49,6 @@ const TYPED: [(&str, &str); 44] = [
     ("ttyl", "bye"),
     ("tysm", "thanks so much"),
     ("tyvm", "thanks so much"),
-    ("ur", "your"),
     ("wanna", "want to"),
     ("wdym", "what do you mean"),
     ("whats", "what is"),
@@ -76,17 +73,22 @@ pub(super) fn written_out(text: &str) -> Cow<'_, str> {
     if text.contains('`') || text.split_whitespace().nth(MOST).is_some() {
         return text.into();
     }
-    let is_typed = |words: &HashMap<&str, &str>, word: &str| words.contains_key(&*in_small(bare(word)));
-    let are_all = text.split_whitespace().all(|word| is_typed(&ALL, word));
-    let words = if are_all { &ALL } else { &ANYWHERE };
-    if !text.split_whitespace().any(|word| is_typed(words, word)) {
+    let written = |table: &HashMap<&str, &'static str>, (place, word): (usize, &str)| {
+        // As telephones write the first word.
+        let bare = if place == 0 { in_small(bare(word)) } else { bare(word).into() };
+        table.get(&*bare).copied()
+    };
+    let words = || text.split_inclusive(char::is_whitespace).enumerate();
+    let is_said = |word: &(usize, &str)| !word.1.trim().is_empty();
+    let table = if words().filter(is_said).all(|word| written(&ALL, word).is_some()) { &ALL } else { &ANYWHERE };
+    if !words().any(|word| written(table, word).is_some()) {
         return text.into();
     }
-    let write_out = |word| {
-        let bare = bare(word);
-        words.get(&*in_small(bare)).map_or_else(|| word.into(), |written| Cow::Owned(word.replacen(bare, written, 1)))
+    let write_out = |(place, word): (usize, &str)| match written(table, (place, word)) {
+        Some(written) => word.replacen(bare(word), written, 1),
+        None => word.to_owned(),
     };
-    text.split_inclusive(char::is_whitespace).map(write_out).collect::<Vec<_>>().concat().into()
+    words().map(write_out).collect::<String>().into()
 }
 
 /// A word without the marks of the sentence around it.
@@ -118,22 +120,23 @@ mod tests {
     #[test]
     fn what_is_typed_in_a_chat_is_written_out() {
         check("gm", "good morning");
-        check("Gm! Ty", "good morning! thanks");
+        check("Gm! ty", "good morning! thanks");
         check("tysm!!", "thanks so much!!");
-        check("Whats ur tvl?", "what is your tvl?");
+        check("Whats the tvl?", "what is the tvl?");
+        check(" \n", " \n");
         check("gimme more (lmk)", "give me more (let me know)");
         check("dont\tbuy,  cant\n", "don't\tbuy,  can't\n");
     }
 
     #[test]
     fn names_and_code_stay() {
-        for text in ["GM", "buy $gm", "@ty", "read ur.txt", "run `thx`", "utility", "", "plot ur=3"] {
+        for text in ["GM", "buy $gm", "@ty", "read thx.txt", "run `thx`", "utility", "", "plot rn=3", "who is Wanna?"] {
             check(text, text);
         }
         for text in ["10 gm of salt", "price of gm", "np.zeros", "import numpy as np", "ty idziesz", "gm fam"] {
             check(text, text);
         }
-        let listing = "for ur in users ".repeat(20);
+        let listing = "for thx in users ".repeat(20);
         check(&listing, &listing);
     }
 

@@ -34,9 +34,13 @@ pub(super) struct Meaning<'q> {
 impl Meaning<'_> {
     /// Is the message after what its context is after, or, by its own confidence, after something that it says?
     pub(super) fn is_after(&self, own_confidence: f32) -> bool {
-        self.leaning != Leaning::Not || own_confidence >= OWN_INTENT
+        !self.leaning.is_alone() || own_confidence >= OWN_INTENT
     }
 }
+
+/// Examples of what needs no tool, which stand for all that say as little.
+const REACTION: &str = "lol that was funny";
+const CALLED_OFF: &str = "never mind";
 
 /// Tools whose probabilities are looked at together: several may do the same.
 const FEW_BEST: usize = 3;
@@ -74,9 +78,14 @@ impl Selector {
             leaning => leaning,
         };
         let alone = Meaning { leaning, ..alone() };
+        match leaning {
+            Leaning::Reacts => return Meaning { text: REACTION.into(), ..alone },
+            Leaning::CallsOff => return Meaning { text: CALLED_OFF.into(), ..alone },
+            _ => {}
+        }
         let Some(subject) = self.subject(question, before) else { return alone };
         match leaning {
-            Leaning::Not => alone,
+            Leaning::Not | Leaning::Reacts | Leaning::CallsOff => alone,
             Leaning::Refers => Meaning { earlier: Some(subject), ..alone },
             Leaning::Continues if follow_up::asks_for_details(question.message) => {
                 Meaning { text: format!("{subject} {DETAILS}").into(), ..alone }
