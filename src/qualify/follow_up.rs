@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 use foldhash::HashSet;
 
-use self::reaction::{calls_off, reacts};
+use self::reaction::{begins_with_not, calls_off, reacts};
 use super::clauses::is_verb;
 use super::stop_words;
 use super::word_list::is_in;
@@ -180,7 +180,7 @@ impl Leaning {
         if words.is_empty() {
             return if text.contains(AGREEING_SIGNS) { Self::Continues } else { Self::Not };
         }
-        if calls_off(&words) {
+        if calls_off(text, &words) {
             return Self::CallsOff;
         }
         if reacts(text, &words) {
@@ -198,7 +198,8 @@ impl Leaning {
             if changes_time(&words) || declines_amount(&words) {
                 return Self::Varies;
             }
-            let ends = (has(ENDING) || has(LAUGHING)) && !has(AGREEING) && !redirects(&words);
+            let says_end = (has(ENDING) || has(LAUGHING)) && !has(AGREEING);
+            let ends = (says_end || begins_with_not(&words)) && !redirects(&words);
             let chooses = words.iter().all(|word| is_amount(&word.folded));
             if !greets && asks_of_oneself(&words) {
                 return Self::Refers;
@@ -224,6 +225,11 @@ impl Leaning {
     pub(super) fn says_nothing_new(self) -> bool {
         matches!(self, Self::Varies | Self::Continues)
     }
+}
+
+/// Does the message call off what was said?
+pub(super) fn is_called_off(text: &str) -> bool {
+    split(text).nth(SHORT).is_none() && calls_off(text, &words(text, &[], |_| false))
 }
 
 /// Does a word say nothing itself beside a network's name? What is turned down may be another network whose name is an
@@ -287,7 +293,7 @@ fn greets(words: &[Word]) -> bool {
     // "Hey, go ahead" does more.
     let agrees = words.first().is_some_and(|first| is_in("hi hello hey", &first.folded))
         && words.iter().any(|word| is_in(AGREEING, &word.folded))
-        && !words.iter().any(|word| is_in(QUESTIONING, &word.folded));
+        && !words.iter().any(|word| is_in(QUESTIONING, &word.folded) || word.folded == "you");
     if agrees {
         return false;
     }

@@ -199,10 +199,10 @@ impl Selector {
         let scored = self.score(&ranking, mentions, &known_networks);
         let extra = self.extra(&ranking, question, usage, &message);
         let has_intent = before.as_ref().is_some_and(|before| before.active_intent.is_some());
+        // Of what stands for a message nothing was learnt.
+        let is_itself = meaning.leaning == Leaning::Not;
         let may_need_none = meaning.leaning.is_alone()
-            && extra.taught.is_empty()
-            && extra.said.is_empty()
-            && !usage.was_chosen_for(&message)
+            && (!is_itself || extra.taught.is_empty() && extra.said.is_empty() && !usage.was_chosen_for(&message))
             && (!question.is_again || extra.missed.is_empty());
         let no_tool_probability = Self::no_tool_probability(&mut ranking, &scored, &message, may_need_none);
         let no_tool_needed = no_tool_probability >= question.rules.no_tool_threshold;

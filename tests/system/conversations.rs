@@ -124,6 +124,37 @@ fn confirmations_mean_what_was_said_before() {
 }
 
 #[test]
+fn what_is_called_off_does_not_come_back_and_a_reaction_changes_nothing() {
+    let (_site, daemon) = serve_shipped();
+    let swaps = |answer: &Value| answer["toolHints"][0] == "solanaSwapTokens";
+    let converse = |session: &str, messages: &[&str]| {
+        let ask = |message: &&str| qualify(&daemon, &json!({"message": message, "sessionId": session}));
+        messages.iter().map(ask).fold(Value::Null, |_, answer| answer)
+    };
+    for call_off in ["dont do it", "No, don't send it!", "not now", "nvm forget it", "I changed my mind"] {
+        let answer = converse(call_off, &["swap 1 sol to usdc", call_off]);
+        assert_eq!(
+            (&answer["noToolNeeded"], answer.get("activeIntent")),
+            (&json!(true), None),
+            "{call_off}: {answer:#}"
+        );
+        let after = converse(call_off, &["ok"]);
+        assert!(place(&after, "solanaSwapTokens").is_none(), "{call_off}: {after:#}");
+    }
+    for reaction in ["hmm", "hold on", "wow", "that's insane", "wait"] {
+        let answer = converse(reaction, &["swap 1 sol to usdc", reaction]);
+        assert_eq!(answer["noToolNeeded"], true, "{reaction}: {answer:#}");
+        assert!(swaps(&converse(reaction, &["yes do it"])), "{reaction}");
+    }
+    // However often somebody reacted.
+    let late = ["swap 1 sol to usdc", "hmm", "wow", "hmm", "wow", "hmm", "wow", "don't do it", "yes do it"];
+    assert!(!swaps(&converse("late", &late)));
+    for order in ["hey, go ahead", "good morning, please continue"] {
+        assert!(swaps(&converse(order, &["swap 1 sol to usdc", order])), "{order}");
+    }
+}
+
+#[test]
 fn a_network_s_name_says_where_not_what() {
     let (_site, daemon) = serve_shipped();
     let check = |message: &str, networks: Value, tool: &str| {

@@ -1,6 +1,6 @@
 //! Messages that only show what somebody feels, and those that call off what was said: "wow", "hmm", "don't do it".
 
-use super::{HESITATING, LAUGHING, Word, starts_with};
+use super::{HESITATING, Kind, LAUGHING, Word, starts_with};
 use crate::qualify::word_list::is_in;
 
 /// What people call out.
@@ -8,60 +8,85 @@ pub(super) const EXCLAIMING: &str = "\
     wow whoa woah ouch oof ugh yikes yay hooray damn dang geez gosh boo bravo congrats insane crazy wild unreal \
     incredible unbelievable hilarious sick lit legendary";
 
-/// Words beside which a matter is called off that do not change that.
-const BESIDE_CALLING_OFF: &str = "\
-    ok okay please pls no nope nah oh ah hmm hm wait actually sorry i just lol then thanks";
+/// Words before a matter is called off that do not change that, and words behind.
+const BEFORE_CALLING_OFF: &str = "ok okay please pls no nope nah oh ah hmm hm wait actually sorry just lol";
+const BEHIND_CALLING_OFF: &str = "please pls then thanks lol sorry";
 
 /// How a matter is called off, without such words.
-const CALLING_OFF: [&[&str]; 16] = [
+const CALLING_OFF: [&[&str]; 12] = [
     &["don", "t"],
     &["do", "not"],
     &["don", "t", "bother"],
     &["not", "now"],
-    &["not", "yet"],
     &["nvm"],
     &["nevermind"],
     &["never", "mind"],
     &["forget", "it"],
-    &["forget", "that"],
     &["forget", "about", "it"],
     &["never", "mind", "forget", "it"],
     &["nvm", "forget", "it"],
-    &["drop", "it"],
     &["changed", "my", "mind"],
-    &["scrap", "that"],
 ];
 
-/// The same with a verb between, and at their end a word for the matter: "don't send it".
-const CALLING_OFF_WITH_VERB: [&[&str]; 2] = [&["don", "t"], &["do", "not"]];
+/// What is not to be done with it: "don't send it".
+const DOING: &str =
+    "do send buy sell swap run stake bridge transfer trade book order start execute submit pay post sign";
 
 /// "Hmm", "hold on" or "that's crazy!", but not "lit?" or "LIT", which may be names.
 pub(super) fn reacts(text: &str, words: &[Word]) -> bool {
     let may_be_names = text.trim_end().ends_with('?') || !text.contains(char::is_lowercase);
-    let is_reaction =
-        |word: &Word| [EXCLAIMING, LAUGHING, HESITATING].into_iter().any(|list| is_in(list, &word.folded));
-    let is_beside = |word: &Word| is_in("that s this is it so hold on a sec second moment", &word.folded);
-    !may_be_names
-        && (words.iter().any(is_reaction) || starts_with(words, &["hold"]))
-        && words.iter().all(|word| is_reaction(word) || is_beside(word))
+    let is_of = |lists: &[&str], word: &Word| lists.iter().any(|list| is_in(list, &word.folded));
+    let feels = words.iter().any(|word| is_of(&[EXCLAIMING, LAUGHING], word));
+    let waits = starts_with(words, &["hold"]) && words[1].folded == "on";
+    let says_no_more = |word: &Word| {
+        is_of(&[EXCLAIMING, LAUGHING, HESITATING], word)
+            || feels && is_of(&["that s this is it so"], word)
+            || waits && is_of(&["hold on a sec second moment"], word)
+    };
+    !may_be_names && !words.is_empty() && words.iter().all(|word| word.kind != Kind::Parameter && says_no_more(word))
 }
 
 /// "No, don't do it", "ok, forget it".
-pub(super) fn calls_off(words: &[Word]) -> bool {
-    let said: Vec<&str> =
-        words.iter().map(|word| &*word.folded).filter(|word| !is_in(BESIDE_CALLING_OFF, word)).collect();
+pub(super) fn calls_off(text: &str, words: &[Word]) -> bool {
+    let said = without_fillers(words);
     let with_verb = match said.as_slice() {
-        [rest @ .., verb, "it" | "that" | "this" | "them"] => {
-            CALLING_OFF_WITH_VERB.contains(&rest) && !is_in("forget lose miss stop cancel", verb)
+        ["don", "t", verb, what] | ["do", "not", verb, what] => {
+            is_in(DOING, verb) && is_in("it that this them", what) && is_one_clause(text)
         }
         _ => false,
     };
-    with_verb || CALLING_OFF.contains(&said.as_slice())
+    !text.trim_end().ends_with('?')
+        && (with_verb
+            || CALLING_OFF.contains(&said.as_slice())
+            || matches!(said.as_slice(), ["i", rest @ ..] if *rest == ["changed", "my", "mind"]))
+}
+
+/// Does it begin with "don't"?
+pub(super) fn begins_with_not(words: &[Word]) -> bool {
+    matches!(without_fillers(words).as_slice(), ["don", "t", ..] | ["do", "not", ..])
+}
+
+fn without_fillers(words: &[Word]) -> Vec<&str> {
+    let is_before = |word: &&&str| is_in(BEFORE_CALLING_OFF, word);
+    let mut said: Vec<&str> = words.iter().map(|word| &*word.folded).collect();
+    said.drain(..said.iter().take_while(is_before).count());
+    while said.last().is_some_and(|last| is_in(BEHIND_CALLING_OFF, last)) {
+        said.pop();
+    }
+    said
+}
+
+/// Is what is not to be done said in one go? "Don't, send it" sends.
+fn is_one_clause(text: &str) -> bool {
+    let folded = text.to_lowercase();
+    let from = folded.find("do").unwrap_or_default();
+    let said = folded[from..].trim_end_matches(|char: char| !char.is_alphanumeric());
+    !said.contains([',', '.', ';', '!', ':', '?'])
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Leaning::{self, CallsOff, Reacts};
+    use super::super::Leaning::{self, CallsOff, Not, Reacts};
 
     fn check(text: &str, expected: Leaning) {
         assert_eq!(Leaning::of(text, &[], |_| false), expected, "{text:?}");
@@ -72,22 +97,43 @@ mod tests {
         for text in ["that's crazy!", "so insane", "hmm", "hold on", "wow", "wait", "lol"] {
             check(text, Reacts);
         }
-        for text in
-            ["don't do it", "No, don't!", "do not send it", "not now", "ok, forget it", "nvm", "never mind thanks"]
-        {
+        for text in [
+            "don't do it",
+            "No, don't!",
+            "do not send it please",
+            "not now",
+            "ok, forget it",
+            "nvm",
+            "I changed my mind",
+        ] {
             check(text, CallsOff);
         }
         for text in [
             "don't stop",
             "don't forget it",
+            "don't wait, do it",
+            "no, don't. Send it",
+            "don't just list them",
+            "I don't see it",
+            "I don't",
+            "don't I own it?",
+            "not yet",
+            "forget that",
             "forget it and swap",
             "why not?",
             "no, the other one",
             "lit?",
             "wait for it",
             "wild, do it",
+            "sorry, LIT",
+            "wait is it on",
+            "oops, that",
+            "hold it",
         ] {
             assert!(!matches!(Leaning::of(text, &[], |_| false), Reacts | CallsOff), "{text}");
+        }
+        for text in ["don't proceed", "do not continue", "don't go ahead", "don't do it yet"] {
+            check(text, Not);
         }
     }
 }

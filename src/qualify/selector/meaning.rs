@@ -59,6 +59,11 @@ impl Selector {
         usage: &Usage,
     ) -> Meaning<'q> {
         let alone = || Meaning { leaning: Leaning::Not, text: question.message.into(), earlier: None };
+        let said = head(question.message, MAX_BYTES);
+        // However long ago it was said.
+        if before.is_some() && follow_up::is_called_off(said) {
+            return Meaning { leaning: Leaning::CallsOff, text: CALLED_OFF.into(), earlier: None };
+        }
         let kept = before.filter(|before| question.selected_categories.is_empty() && question.rules.keeps(before));
         let Some(before) = kept else { return alone() };
         let named = self.category_index.network_words(question.message);
@@ -67,7 +72,6 @@ impl Selector {
             analysis::terms(word, |term| all &= self.index.names.contains_key(term));
             all
         };
-        let said = head(question.message, MAX_BYTES);
         let leaning = match Leaning::of(said, &named, is_known) {
             Leaning::Not | Leaning::Refers
                 if fragment::is_fragment(said, &named, is_known)
@@ -78,10 +82,8 @@ impl Selector {
             leaning => leaning,
         };
         let alone = Meaning { leaning, ..alone() };
-        match leaning {
-            Leaning::Reacts => return Meaning { text: REACTION.into(), ..alone },
-            Leaning::CallsOff => return Meaning { text: CALLED_OFF.into(), ..alone },
-            _ => {}
+        if leaning == Leaning::Reacts {
+            return Meaning { text: REACTION.into(), ..alone };
         }
         let Some(subject) = self.subject(question, before) else { return alone };
         match leaning {
