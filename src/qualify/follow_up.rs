@@ -54,9 +54,6 @@ const HESITATING_AFTER: [(&str, &str); 4] = [("i", "mean"), ("i", "said"), ("you
 /// Laughter: whoever laughs asks for nothing.
 const LAUGHING: &str = "lol lmao haha hahaha hehe omg";
 
-/// Words beside which nobody calls out: "something wild" is wanted.
-const DESCRIBED: &str = "something anything only more less any some";
-
 /// What is left of courtesies and asides beside words that say nothing: "no problem", "to be honest".
 const COURTEOUS: &str = "problem kidding honest honestly welcome care luck";
 
@@ -138,7 +135,7 @@ pub(super) enum Leaning {
     Not,
     /// It shows what somebody feels, and says nothing: "wow", "hmm".
     Reacts,
-    /// It calls off what was said: "don't do it".
+    /// It calls off what was said, as [`is_called_off`] tells, however long ago that was.
     CallsOff,
     /// It points at what was said, or joins it, and says something itself.
     Refers,
@@ -179,9 +176,6 @@ impl Leaning {
         let joins = joining(&words) > 0 || bounds(&words);
         if words.is_empty() {
             return if text.contains(AGREEING_SIGNS) { Self::Continues } else { Self::Not };
-        }
-        if calls_off(text, &words) {
-            return Self::CallsOff;
         }
         if reacts(text, &words) {
             return Self::Reacts;

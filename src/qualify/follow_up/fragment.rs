@@ -1,9 +1,8 @@
 //! Few words that change the last message although they point at nothing: "cheaper?", "20 is better", "doge too".
 
-use super::reaction::EXCLAIMING;
 use super::{
-    ASKING_BEFORE_I, COURTEOUS, DECLINING, DESCRIBED, ENDING, GREETING, HESITATING, Kind, LAUGHING, POINTING,
-    QUESTIONING, REDIRECTING, Word, ends_joining, greets, joining, split, starts_with, words,
+    ASKING_BEFORE_I, COURTEOUS, DECLINING, ENDING, GREETING, HESITATING, Kind, LAUGHING, POINTING, QUESTIONING,
+    REDIRECTING, Word, ends_joining, greets, joining, split, starts_with, words,
 };
 use crate::qualify::clauses::is_verb;
 use crate::qualify::word_list::is_in;
@@ -44,15 +43,6 @@ pub(in crate::qualify) fn is_fragment(text: &str, is_network: &[bool], is_known:
         && !telling.iter().any(|word| is_known(&word.folded))
         && !greets(&words[begins..])
         && !telling.iter().all(|word| is_in(COURTEOUS, &word.folded))
-        && !(begins == 0 && !is_in(DECLINING, &first.folded) && calls_out(text, &words, &telling))
-}
-
-/// Is it called out, and not what is wanted, as in "something wild"? "Lit?" and "LIT" may be names.
-fn calls_out(text: &str, words: &[Word], telling: &[&Word]) -> bool {
-    let may_be_names = text.trim_end().ends_with('?') || !text.contains(char::is_lowercase);
-    !may_be_names
-        && telling.iter().all(|word| is_in(EXCLAIMING, &word.folded))
-        && !words.iter().any(|word| is_in(DESCRIBED, &word.folded))
 }
 
 /// Does its form say that a fragment changes the last message, whatever its words are: "what about wif", "doge too",
@@ -134,9 +124,6 @@ mod tests {
             ["cheaper?", "20 is better", "something calmer", "older ones", "and naples?", "with less risk", "no onions"]
         {
             check(text, true);
-        }
-        for text in ["ouch", "wow!", "insane", "so wild"] {
-            check(text, false);
         }
         for text in ["lit?", "LIT", "and lit", "no, boo", "something wild", "how about naples?"] {
             check(text, true);
