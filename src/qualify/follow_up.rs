@@ -5,7 +5,8 @@
 //! only names of networks and assets, the message before is meant; if something is, both are.
 
 pub(super) mod fragment;
-mod reaction;
+pub(super) mod outcome;
+pub(super) mod reaction;
 
 use std::sync::LazyLock;
 
@@ -137,6 +138,8 @@ pub(super) enum Leaning {
     Reacts,
     /// It calls off what was said, as [`is_called_off`] tells, however long ago that was.
     CallsOff,
+    /// It asks how it went with what was said, as [`outcome::is_asked_for`] tells.
+    AsksOutcome,
     /// It points at what was said, or joins it, and says something itself.
     Refers,
     /// It names other networks, assets, times or the like, and nothing else.
@@ -217,7 +220,7 @@ impl Leaning {
 
     /// Does the message before say all that this one means?
     pub(super) fn says_nothing_new(self) -> bool {
-        matches!(self, Self::Varies | Self::Continues)
+        matches!(self, Self::Varies | Self::Continues | Self::AsksOutcome)
     }
 }
 

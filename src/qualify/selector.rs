@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use self::meaning::Meaning;
+use self::meaning::{COURTEOUS, Meaning};
 use self::offer::{Extra, OfferedTools, Shown};
 use super::categories::{Category, CategoryIndex};
 use super::context::{ContextTurn, IntentContext, Own, Rules};
@@ -56,6 +56,12 @@ const SHARE_OF_EARLIER: f32 = 0.3;
 
 /// What speaks for a tool of the context's categories, as a logarithm of odds.
 const FROM_CONTEXT: f32 = 1.0;
+
+/// A tool that the message before brings with this probability has done it, when somebody asks how that went.
+const LEAST_DONE: f32 = 0.1;
+
+/// What speaks against such a tool then, as a logarithm of odds.
+const DONE_ALREADY: f32 = -4.0;
 
 /// A message that keeps its context brings categories of its own from this probability on.
 const LEAST_BESIDE_CONTEXT: f32 = 0.4;
@@ -112,7 +118,7 @@ fn says(leaning: Leaning, is_subject: bool) -> Says {
         Leaning::Not if is_subject => Says::New,
         Leaning::Refers | Leaning::Varies => Says::More,
         Leaning::CallsOff => Says::NoMore,
-        Leaning::Not | Leaning::Reacts | Leaning::Continues => Says::Nothing,
+        Leaning::Not | Leaning::Reacts | Leaning::AsksOutcome | Leaning::Continues => Says::Nothing,
     }
 }
 
@@ -216,6 +222,10 @@ impl Selector {
         let is_named = scored.iter().any(Scored::is_singled_out);
         let scored = if sticky { Self::beside_context(scored, meaning.leaning) } else { scored };
         let categories = if sticky { self.offered(&context, &scored, question) } else { context.categories.clone() };
+        if no_tool_probability >= COURTEOUS && context.active_intent.is_none() && self.is_of_nothing(&context) {
+            // There is nothing that an "ok" could mean.
+            context.categories.clear();
+        }
         let extra = if sticky || question.is_again { extra } else { Extra { missed: Vec::new(), ..extra } };
         if sticky || meaning.earlier.is_some() {
             self.lean(&mut ranking, &meaning, sticky.then_some(&context), usage);
@@ -346,8 +356,18 @@ impl Selector {
         let mut favoured: Vec<usize> = chosen.flat_map(|held| held.tools.iter().copied()).collect();
         favoured.sort_unstable();
         favoured.dedup();
-        let earlier = meaning.earlier.as_ref().map(|text| Ranking::new(&self.index, &self.index.message(text), usage));
+        let mut earlier =
+            meaning.earlier.as_ref().map(|text| Ranking::new(&self.index, &self.index.message(text), usage));
+        let mut done = Vec::new();
+        if let Some(earlier) = earlier.as_mut().filter(|_| meaning.leaning == Leaning::AsksOutcome) {
+            let telling = ranking.best_numbers(HINTS);
+            let likely = earlier.best_numbers(HINTS).iter().filter(|number| !telling.contains(number));
+            done.extend(likely.map(|&number| number as usize));
+            done.retain(|&number| earlier.confidence(number) >= LEAST_DONE);
+            favoured.retain(|number| !done.contains(number));
+        }
         ranking.lean_on(earlier.as_ref().map(|earlier| (earlier, SHARE_OF_EARLIER)), &favoured, FROM_CONTEXT);
+        ranking.lean_on(None, &done, DONE_ALREADY);
     }
 
     fn restrict(&self, context: &mut IntentContext) -> Vec<String> {

@@ -131,7 +131,8 @@ fn what_is_called_off_does_not_come_back_and_a_reaction_changes_nothing() {
         let ask = |message: &&str| qualify(&daemon, &json!({"message": message, "sessionId": session}));
         messages.iter().map(ask).fold(Value::Null, |_, answer| answer)
     };
-    for call_off in ["dont do it", "No, don't send it!", "not now", "nvm forget it", "I changed my mind"] {
+    let calling_off = ["dont do it", "No, don't send it!", "not now", "nvm forget it", "I changed my mind"];
+    for call_off in calling_off.into_iter().chain(["no", "nope, thanks", "stop it", "cancel"]) {
         let answer = converse(call_off, &["swap 1 sol to usdc", call_off]);
         assert_eq!(
             (&answer["noToolNeeded"], answer.get("activeIntent")),
@@ -139,7 +140,7 @@ fn what_is_called_off_does_not_come_back_and_a_reaction_changes_nothing() {
             "{call_off}: {answer:#}"
         );
         let after = converse(call_off, &["ok"]);
-        assert!(place(&after, "solanaSwapTokens").is_none(), "{call_off}: {after:#}");
+        assert_eq!(after["noToolNeeded"], true, "{call_off}: {after:#}");
     }
     for reaction in ["hmm", "hold on", "wow", "that's insane", "wait"] {
         let answer = converse(reaction, &["swap 1 sol to usdc", reaction]);
@@ -151,6 +152,41 @@ fn what_is_called_off_does_not_come_back_and_a_reaction_changes_nothing() {
     assert!(!swaps(&converse("late", &late)));
     for order in ["hey, go ahead", "good morning, please continue"] {
         assert!(swaps(&converse(order, &["swap 1 sol to usdc", order])), "{order}");
+    }
+}
+
+#[test]
+fn a_no_to_what_changes_nothing_leaves_it_as_it_was() {
+    let (_site, daemon) = serve_shipped();
+    let ask = |message: &str| qualify(&daemon, &json!({"message": message, "sessionId": "s"}));
+    assert_eq!(ask("show trending tokens on solana")["toolHints"][0], "solanaTrendingTokens");
+    assert_eq!(ask("no, thanks")["noToolNeeded"], true);
+    assert_eq!(ask("what about base?")["toolHints"][0], "baseTrendingTokens");
+}
+
+#[test]
+fn who_asks_how_it_went_is_offered_what_tells_and_not_the_same_again() {
+    let (_site, daemon) = serve_shipped();
+    let check = |number: usize, request: &str, question: &str, [does, tells]: [&str; 2]| {
+        let ask =
+            |message: &str| qualify(&daemon, &json!({"message": message, "sessionId": format!("{number} {question}")}));
+        assert_eq!(ask(request)["toolHints"][0], does, "{request}");
+        let answer = ask(question);
+        let said = format!("{request}; {question}: {answer:#}");
+        assert!(place(&answer, tells).is_some_and(|place| place < 3), "{said}");
+        assert!(place(&answer, does).is_none_or(|place| place >= 5), "{said}");
+        assert_eq!((&answer["noToolNeeded"], answer.get("activeIntent")), (&json!(false), None), "{said}");
+        assert_eq!(ask("do it once more")["toolHints"][0], does, "{request}; {question}");
+    };
+    for question in ["did it go through?", "done?", "is it there yet?", "any update?", "why did it fail?"] {
+        check(1, "swap 1 sol to usdc", question, ["solanaSwapTokens", "solanaGetTransaction"]);
+        check(2, "bridge 0.1 eth from ethereum to base", question, ["bridgeTokens", "getBridgeStatus"]);
+        check(
+            3,
+            "send 0.05 eth to vitalik.eth on ethereum",
+            question,
+            ["ethereumTransferTokens", "ethereumGetTransactionStatus"],
+        );
     }
 }
 

@@ -1,6 +1,6 @@
 //! Messages that only show what somebody feels, and those that call off what was said: "wow", "hmm", "don't do it".
 
-use super::{HESITATING, Kind, LAUGHING, Word, starts_with};
+use super::{HESITATING, Kind, LAUGHING, Word, split, starts_with};
 use crate::qualify::word_list::is_in;
 
 /// What people call out.
@@ -28,6 +28,13 @@ const CALLING_OFF: [&[&str]; 12] = [
     &["changed", "my", "mind"],
 ];
 
+/// Words that turn down what was proposed, and words that end what was begun.
+const DECLINING: &str = "no nope nah naw nay";
+const STOPPING: &str = "stop cancel abort";
+
+/// Words beside them.
+const BESIDE_DECLINING: &str = "thanks thank you thx ty ok okay please pls sorry lol oh it that this";
+
 /// What is not to be done with it: "don't send it".
 const DOING: &str =
     "do send buy sell swap run stake bridge transfer trade book order start execute submit pay post sign";
@@ -37,11 +44,12 @@ pub(super) fn reacts(text: &str, words: &[Word]) -> bool {
     let may_be_names = text.trim_end().ends_with('?') || !text.contains(char::is_lowercase);
     let is_of = |lists: &[&str], word: &Word| lists.iter().any(|list| is_in(list, &word.folded));
     let feels = words.iter().any(|word| is_of(&[EXCLAIMING, LAUGHING], word));
-    let waits = starts_with(words, &["hold"]) && words[1].folded == "on";
+    let holds_on = starts_with(words, &["hold"]) && words[1].folded == "on";
+    let waits = holds_on || words.iter().any(|word| word.folded == "wait");
     let says_no_more = |word: &Word| {
         is_of(&[EXCLAIMING, LAUGHING, HESITATING], word)
             || feels && is_of(&["that s this is it so"], word)
-            || waits && is_of(&["hold on a sec second moment"], word)
+            || waits && is_of(&[DECLINING, "hold on a sec second moment"], word)
     };
     !may_be_names && !words.is_empty() && words.iter().all(|word| word.kind != Kind::Parameter && says_no_more(word))
 }
@@ -59,6 +67,15 @@ pub(super) fn calls_off(text: &str, words: &[Word]) -> bool {
         && (with_verb
             || CALLING_OFF.contains(&said.as_slice())
             || matches!(said.as_slice(), ["i", rest @ ..] if *rest == ["changed", "my", "mind"]))
+}
+
+/// "No", "nope, thanks", "stop": does it turn down what was proposed, or end it? `is_known` says of a word whether
+/// tools are called so: where one cancels, "cancel" asks for it.
+pub(in crate::qualify) fn declines(text: &str, is_known: impl Fn(&str) -> bool) -> bool {
+    let folded = text.to_lowercase();
+    let ends = |word: &str| is_in(DECLINING, word) || is_in(STOPPING, word) && !is_known(word);
+    let says_no_more = |word: &str| ends(word) || is_in(BESIDE_DECLINING, word);
+    !text.trim_end().ends_with('?') && split(&folded).any(ends) && split(&folded).all(says_no_more)
 }
 
 /// Does it begin with "don't"?
@@ -88,14 +105,29 @@ fn is_one_clause(text: &str) -> bool {
 mod tests {
     use super::super::Leaning::{self, Not, Reacts};
     use super::super::is_called_off;
+    use super::declines;
 
     fn check(text: &str, expected: Leaning) {
         assert_eq!(Leaning::of(text, &[], |_| false), expected, "{text:?}");
     }
 
     #[test]
+    fn what_is_declined_is_told() {
+        for text in ["no", "nope, thanks", "No thank you!", "nah lol", "no no", "stop", "stop it please", "cancel that"]
+        {
+            assert!(declines(text, |_| false), "{text}");
+        }
+        for text in ["", "no?", "thanks", "no, 20", "no, on Base", "not now", "stop the music", "no it isn't"] {
+            assert!(!declines(text, |_| false), "{text}");
+        }
+        assert!(!declines("stop", |word| word == "stop") && declines("no", |_| true));
+    }
+
+    #[test]
     fn reactions_and_what_is_called_off_say_nothing() {
-        for text in ["that's crazy!", "so insane", "so wild", "ouch", "hmm", "hold on", "wow!", "wait", "lol"] {
+        for text in
+            ["that's crazy!", "so insane", "so wild", "ouch", "hmm", "hold on", "wow!", "wait", "no wait", "lol"]
+        {
             check(text, Reacts);
         }
         for text in [

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{Question, Selector};
 use crate::qualify::context::{IntentContext, OWN_INTENT};
-use crate::qualify::follow_up::{self, Leaning, fragment};
+use crate::qualify::follow_up::{self, Leaning, fragment, outcome, reaction};
 use crate::qualify::message::MAX_BYTES;
 use crate::qualify::no_tool;
 use crate::qualify::ranking::Ranking;
@@ -17,7 +17,7 @@ use crate::text::head::head;
 const SURE_ALONE: f32 = 0.5;
 
 /// And from this probability on that it needs no tool, it is a courtesy. "Cheaper?" and "20 is better" have up to .9.
-const COURTEOUS: f32 = 0.92;
+pub(super) const COURTEOUS: f32 = 0.92;
 
 /// Who asks for more of something means its details.
 const DETAILS: &str = "details";
@@ -34,13 +34,16 @@ pub(super) struct Meaning<'q> {
 impl Meaning<'_> {
     /// Is the message after what its context is after, or, by its own confidence, after something that it says?
     pub(super) fn is_after(&self, own_confidence: f32) -> bool {
-        !self.leaning.is_alone() || own_confidence >= OWN_INTENT
+        self.leaning != Leaning::AsksOutcome && (!self.leaning.is_alone() || own_confidence >= OWN_INTENT)
     }
 }
 
 /// Examples of what needs no tool, which stand for all that say as little.
 const REACTION: &str = "lol that was funny";
 const CALLED_OFF: &str = "never mind";
+
+/// What is ranked for where somebody asks how it went.
+const OUTCOME: &str = "check the status: did it go through, is it confirmed, completed, still pending, or failed?";
 
 /// Tools whose probabilities are looked at together: several may do the same.
 const FEW_BEST: usize = 3;
@@ -61,17 +64,29 @@ impl Selector {
         let alone = || Meaning { leaning: Leaning::Not, text: question.message.into(), earlier: None };
         let said = head(question.message, MAX_BYTES);
         // However long ago it was said.
+        let called_off = Meaning { leaning: Leaning::CallsOff, text: CALLED_OFF.into(), earlier: None };
         if before.is_some() && follow_up::is_called_off(said) {
-            return Meaning { leaning: Leaning::CallsOff, text: CALLED_OFF.into(), earlier: None };
+            return called_off;
         }
         let kept = before.filter(|before| question.selected_categories.is_empty() && question.rules.keeps(before));
         let Some(before) = kept else { return alone() };
+        let subject = || self.subject(question, before);
+        let changing = || subject().filter(|subject| outcome::changes_something(subject));
+        if outcome::is_asked_for(said)
+            && let Some(earlier) = changing()
+        {
+            return Meaning { leaning: Leaning::AsksOutcome, text: OUTCOME.into(), earlier: Some(earlier) };
+        }
         let named = self.category_index.network_words(question.message);
         let is_known = |word: &str| {
             let mut all = true;
             analysis::terms(word, |term| all &= self.index.names.contains_key(term));
             all
         };
+        if reaction::declines(said, is_known) {
+            let reacts = Meaning { leaning: Leaning::Reacts, text: REACTION.into(), earlier: None };
+            return if changing().is_some() { called_off } else { reacts };
+        }
         let leaning = match Leaning::of(said, &named, is_known) {
             Leaning::Not | Leaning::Refers
                 if fragment::is_fragment(said, &named, is_known)
@@ -85,9 +100,9 @@ impl Selector {
         if leaning == Leaning::Reacts {
             return Meaning { text: REACTION.into(), ..alone };
         }
-        let Some(subject) = self.subject(question, before) else { return alone };
+        let Some(subject) = subject() else { return alone };
         match leaning {
-            Leaning::Not | Leaning::Reacts | Leaning::CallsOff => alone,
+            Leaning::Not | Leaning::Reacts | Leaning::CallsOff | Leaning::AsksOutcome => alone,
             Leaning::Refers => Meaning { earlier: Some(subject), ..alone },
             Leaning::Continues if follow_up::asks_for_details(question.message) => {
                 Meaning { text: format!("{subject} {DETAILS}").into(), ..alone }
