@@ -11,6 +11,7 @@
 
 mod carried;
 pub mod categories;
+mod change;
 mod clauses;
 pub mod context;
 pub mod evaluate;

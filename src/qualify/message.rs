@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 
+use super::change::only_asks;
 use super::clauses::{Clause, MAX_CLAUSES, Role, clauses};
 use super::languages::in_english;
 use super::locators::without_locators;
@@ -48,6 +49,8 @@ pub struct Message {
     pub(super) parts: Vec<Part>,
     /// What may be names of tools.
     pub(super) names: SaidWords,
+    /// Does it want something told, and nothing changed?
+    pub(super) only_asks: bool,
     /// How long it is: 0 for up to 25 words, nearing 1 with hundreds.
     pub(super) length: f32,
 }
@@ -79,6 +82,7 @@ impl Message {
         let (first, last) = looked_at(text);
         let english = [in_english(first), in_english(last)];
         let mut message = Self::of(&clauses_of(&english));
+        message.only_asks = only_asks(&english[0]);
         for (written, english) in [first, last].into_iter().zip(&english) {
             if matches!(english, Cow::Owned(_)) {
                 message.add_written(written);
@@ -148,7 +152,7 @@ impl Message {
             parts.push(Part { terms: all, quantized: Quantized::from(&vector), vector, weight: 1.0 });
         }
         let length = 1.0 - SHORT / (words as f32).max(SHORT);
-        Self { terms, quantized: Quantized::from(&vector), vector, parts, names, length }
+        Self { terms, quantized: Quantized::from(&vector), vector, parts, names, only_asks: false, length }
     }
 
     /// Clauses that ask; of a message that asks nothing, those that stand in for them.

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::change;
 use super::index::Index;
 use super::message::Message;
 use super::observations::{LEAST_COVER, Observations};
@@ -26,6 +27,9 @@ const NOT_FOR_SIMILARITY: f32 = 0.45;
 
 /// What each hundredth of similarity beyond the margin takes away.
 const NOT_FOR_WEIGHT: f32 = 8.0;
+
+/// What speaks against a tool that changes something where a message only asks, as a logarithm of odds.
+const UNASKED: f32 = 1.5;
 
 /// Scores are divided by this times the logarithm of the catalog's size before the probability mass is made of them of
 /// which a part is loaded: a needed tool that is not the best is seldom far behind it, whatever the best one's lead,
@@ -153,8 +157,23 @@ impl<'i> Ranking<'i> {
             excluded: Vec::new(),
         };
         ranking.exclude(message);
+        if message.only_asks {
+            ranking.lower_acting();
+        }
         ranking.sum_up();
         ranking
+    }
+
+    /// Lowers tools that change something, of the best.
+    fn lower_acting(&mut self) {
+        self.sort(LOOKED_AT);
+        for place in 0..self.order.len().min(LOOKED_AT) {
+            let number = self.order[place] as usize;
+            if change::acts(self.index.entry(number).name()) {
+                self.scores[number] -= UNASKED;
+                self.sorted = 0;
+            }
+        }
     }
 
     /// Lowers tools that say themselves that they are not for this.

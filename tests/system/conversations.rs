@@ -191,6 +191,24 @@ fn who_asks_how_it_went_is_offered_what_tells_and_not_the_same_again() {
 }
 
 #[test]
+fn who_only_asks_is_not_offered_first_what_changes_something() {
+    let (_site, daemon) = serve_shipped();
+    let check = |message: &str, tools: &[&str]| {
+        let answer = qualify(&daemon, &json!({"message": message}));
+        let first = answer["toolHints"][0].as_str().unwrap_or_default();
+        assert!(tools.contains(&first), "{message}: {answer:#}");
+    };
+    check("what's the price of SOL?", &["solanaGetTokenPrice", "getDefillamaTokenPrices"]);
+    check("price of toshi on base", &["baseGetTokenPrice"]);
+    check("hbar price", &["getDefillamaTokenPrices"]);
+    check("how much usdc do i have on base", &["baseGetTokenBalances", "wallet"]);
+    check("how many usdt have i got on bsc", &["bscGetTokenBalances", "wallet"]);
+    check("is pepe a rug on ethereum", &["ethereumCheckTokenSecurity"]);
+    check("buy 2 jup", &["solanaSwapTokens"]);
+    check("how do I swap SOL to USDC?", &["solanaSwapTokens", "solanaGetSwapQuote"]);
+}
+
+#[test]
 fn a_network_s_name_says_where_not_what() {
     let (_site, daemon) = serve_shipped();
     let check = |message: &str, networks: Value, tool: &str| {

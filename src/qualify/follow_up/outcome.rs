@@ -5,13 +5,6 @@
 use super::{SHORT, split};
 use crate::qualify::word_list::is_in;
 
-/// Verbs of requests that change something.
-const CHANGING: &str = "\
-    send swap buy sell bridge transfer stake unstake deposit withdraw mint claim pay move trade convert exchange wire \
-    book order reserve schedule place post publish tweet share reply email mail message submit upload deploy release \
-    merge push install restart create make add delete remove cancel refund update write save run start build launch \
-    execute remind set note log record wrap unwrap borrow repay lend revoke approve ape snipe dump purchase redeem";
-
 /// Words in front of such a question, and behind it, that change nothing.
 const BEFORE: &str = "\
     ok okay k so and hey hi hmm hm um uh well wait but sorry lol cool great nice thanks thx perfect awesome please pls \
@@ -88,11 +81,6 @@ pub(in crate::qualify) fn is_asked_for(text: &str) -> bool {
     }
     // "Done" tells.
     is_asked && FORMS.iter().any(|form| fits(&form.split(' ').collect::<Vec<_>>(), &said))
-}
-
-/// Does a request want something changed?
-pub(in crate::qualify) fn changes_something(request: &str) -> bool {
-    split(request).any(|word| is_in(CHANGING, &word.to_lowercase()))
 }
 
 /// Do the words stand in the places, one after the other?
@@ -205,16 +193,6 @@ mod tests {
             "any other?",
         ] {
             check(text, false);
-        }
-    }
-
-    #[test]
-    fn only_some_requests_change_something() {
-        for text in ["Swap 1 SOL to USDC", "please deploy the api to staging", "I'd like to book a table"] {
-            assert!(changes_something(text), "{text}");
-        }
-        for text in ["", "Show me trending tokens on Solana", "what is the weather in Paris?"] {
-            assert!(!changes_something(text), "{text}");
         }
     }
 

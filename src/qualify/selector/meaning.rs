@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::{Question, Selector};
+use crate::qualify::change::changes_something;
 use crate::qualify::context::{IntentContext, OWN_INTENT};
 use crate::qualify::follow_up::{self, Leaning, fragment, outcome, reaction};
 use crate::qualify::message::MAX_BYTES;
@@ -71,7 +72,7 @@ impl Selector {
         let kept = before.filter(|before| question.selected_categories.is_empty() && question.rules.keeps(before));
         let Some(before) = kept else { return alone() };
         let subject = || self.subject(question, before);
-        let changing = || subject().filter(|subject| outcome::changes_something(subject));
+        let changing = || subject().filter(|subject| changes_something(subject));
         if outcome::is_asked_for(said)
             && let Some(earlier) = changing()
         {
