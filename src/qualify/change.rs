@@ -12,7 +12,11 @@ const CHANGING: &str = "\
     exchange wire book order reserve schedule place post publish tweet share reply email mail message submit upload \
     deploy release merge push install restart create make add delete remove cancel refund update write save run start \
     build launch execute remind set note log record wrap unwrap borrow repay lend revoke approve ape snipe dump \
-    purchase redeem";
+    purchase redeem put get grab ship change lock unlock turn switch open close commit reboot rename invite zap donate \
+    top";
+
+/// Words behind which such a verb orders: "can you send", "I want to book".
+const BEFORE_VERB: &str = "to and then please pls can could you u will i ll lets let just now or";
 
 /// Words in front of a question.
 const BEFORE: &str = "\
@@ -21,41 +25,73 @@ const BEFORE: &str = "\
 
 /// Words with which a question begins, or an order to look at something.
 const ASKING: &str = "\
-    what whats how hows is are was were who which where wheres when why does did do show list find see view count \
-    compare";
+    what whats how hows is are was were who which where wheres why does did show list find see view count compare";
 
-/// What is asked for in a word or two: "price of SOL".
+/// What is asked for in a word or two: "price of SOL", "SOL price".
 const ASKED_FOR: &str = "price prices balance balances cost worth value holdings";
 
-/// Verbs in the names of tools that change something, none of which is often a noun there; and of those that tell.
+/// Verbs in the names of tools that change something; and words of those that tell, though they have such a verb.
 const ACTING: &str = "\
     swap transfer bridge stake restake unstake withdraw deposit buy sell send create delete cancel write mint claim \
     publish upload deploy";
-const TELLING: &str = "get list search find check read show fetch query lookup view quote estimate simulate history";
+const TELLING: &str = "\
+    get list search find check read show fetch query lookup view quote estimate simulate history status info \
+    information details fee fees rate rates price prices balance balances logs log positions routes limits count stats \
+    report track browse describe watch";
 
 /// Words that a question has at most; more say what they want changed in words of their own.
 const QUESTION: usize = 40;
 
-/// Does a request want something changed?
+/// Does a request order that something is changed? Most such verbs are nouns as well: "the latest email".
 pub(super) fn changes_something(request: &str) -> bool {
-    split(request).any(|word| is_in(CHANGING, &word.to_lowercase()))
+    request.split([',', '.', ';', '!', '?', ':', '\n']).any(|clause| {
+        let mut is_verb = true;
+        split(clause).map(str::to_lowercase).any(|word| {
+            let changes = is_verb && is_in(CHANGING, &word);
+            is_verb = is_in(BEFORE_VERB, &word) || is_verb && is_in(BEFORE, &word);
+            changes
+        })
+    })
+}
+
+/// Words that a question in a few words has at most: "degen price base".
+const IN_A_FEW_WORDS: usize = 4;
+
+/// Is what is ordered something that goes on, such as music or a vacuum cleaner? To stop that needs a tool.
+pub(super) fn runs(request: &str) -> bool {
+    split(request).any(|word| is_in("start run play launch turn open", &word.to_lowercase()))
 }
 
 /// Does a message want something told, and nothing changed?
 pub(super) fn only_asks(message: &str) -> bool {
-    let asks = || {
-        let first = split(message).map(str::to_lowercase).find(|word| !is_in(BEFORE, word));
-        first.is_some_and(|first| is_in(ASKING, &first))
-            || split(message).any(|word| is_in(ASKED_FOR, &word.to_lowercase()))
+    if split(message).nth(QUESTION).is_some() {
+        return false;
+    }
+    let words: Vec<String> = split(message).map(str::to_lowercase).collect();
+    let Some(first) = words.iter().position(|word| !is_in(BEFORE, word)) else { return false };
+    let words = &words[first..];
+    let is_asked_for = |place: usize| {
+        let is_end = place + 1 == words.len() || words.get(place + 1).is_some_and(|next| next == "of");
+        is_in(ASKED_FOR, &words[place]) && (place == 0 || is_end || words.len() <= IN_A_FEW_WORDS)
     };
-    split(message).nth(QUESTION).is_none() && asks() && !changes_something(message)
+    let asks = is_in(ASKING, &words[0]) || words[0] == "when" && message.trim_end().ends_with('?');
+    // "When did I last send …?"
+    let is_past = asks && words.windows(2).any(|pair| is_in("did have", &pair[0]) && is_in("i we", &pair[1]));
+    is_past || (asks || (0..words.len()).any(is_asked_for)) && !words.iter().any(|word| is_in(CHANGING, word))
 }
 
 /// Does a tool of that name change something, as far as the name tells?
 pub(super) fn acts(name: &str) -> bool {
-    let words = said_names::split(name);
-    let has = |list: &str| words.iter().any(|word| is_in(list, word));
-    has(ACTING) && !has(TELLING)
+    has_word_of(name, ACTING) && !tells(name)
+}
+
+/// Does a tool of that name tell something?
+pub(super) fn tells(name: &str) -> bool {
+    has_word_of(name, TELLING)
+}
+
+fn has_word_of(name: &str, list: &str) -> bool {
+    said_names::split(name).iter().any(|word| is_in(list, word))
 }
 
 #[cfg(test)]
@@ -67,7 +103,7 @@ mod tests {
         for text in ["Swap 1 SOL to USDC", "please deploy the api to staging", "I'd like to book a table"] {
             assert!(changes_something(text), "{text}");
         }
-        for text in ["", "Show me trending tokens on Solana", "what is the weather in Paris?"] {
+        for text in ["", "Show me the latest email from Ann", "what is the weather?", "find me a good book on Rust"] {
             assert!(!changes_something(text), "{text}");
         }
     }
@@ -80,10 +116,16 @@ mod tests {
             "please show me my tokens",
             "is pepe a rug?",
             "quick check, sol price?",
+            "when did I last send ETH to anyone?",
         ] {
             assert!(only_asks(text), "{text}");
         }
-        for text in ["", "bridge 1 ETH to Base", "how do I send money to Ann?", "0.5 sol into WIF", "milk, please"] {
+        for text in
+            ["", "bridge 1 ETH to Base", "how do I send money to Ann?", "0.5 sol into WIF", "get $50 worth of pepe"]
+        {
+            assert!(!only_asks(text), "{text}");
+        }
+        for text in ["when sol hits 200 get me out", "zap my whole balance into WIF", "top up my balance with $50"] {
             assert!(!only_asks(text), "{text}");
         }
         assert!(!only_asks(&"what is ".repeat(QUESTION)));
@@ -94,7 +136,16 @@ mod tests {
         for name in ["solanaSwapTokens", "bridgeTokens", "create_issue", "mail.send", "file_write"] {
             assert!(acts(name), "{name}");
         }
-        for name in ["getBridgeStatus", "list_transfers", "Post", "weather", "solanaGetSwapQuote", ""] {
+        for name in [
+            "getBridgeStatus",
+            "list_transfers",
+            "Post",
+            "weather",
+            "solanaGetSwapQuote",
+            "claim_status",
+            "bridgeFees",
+            "",
+        ] {
             assert!(!acts(name), "{name}");
         }
     }

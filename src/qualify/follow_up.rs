@@ -4,6 +4,7 @@
 //! or ask for more, those that point at something, and, once both are taken away, what is left. If nothing is left, or
 //! only names of networks and assets, the message before is meant; if something is, both are.
 
+mod form;
 pub(super) mod fragment;
 pub(super) mod outcome;
 pub(super) mod reaction;

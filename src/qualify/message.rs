@@ -82,7 +82,7 @@ impl Message {
         let (first, last) = looked_at(text);
         let english = [in_english(first), in_english(last)];
         let mut message = Self::of(&clauses_of(&english));
-        message.only_asks = only_asks(&english[0]);
+        message.only_asks = last.is_empty() && message.requests() <= 1 && only_asks(&english[0]);
         for (written, english) in [first, last].into_iter().zip(&english) {
             if matches!(english, Cow::Owned(_)) {
                 message.add_written(written);

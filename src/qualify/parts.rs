@@ -16,7 +16,8 @@ pub struct ScoreParts {
     pub meaning: f32,
     /// What choices taught.
     pub usage: f32,
-    /// What the conversation and its categories add, and what a document takes away that says what it is not for.
+    /// What the conversation and its categories add, and what is taken away where a document says that it is not for
+    /// this, or a message only asks and the tool changes something.
     pub context: f32,
 }
 

@@ -164,8 +164,8 @@ impl<'i> Ranking<'i> {
         ranking
     }
 
-    /// Lowers tools that change something, of the best.
-    fn lower_acting(&mut self) {
+    /// Lowers tools that change something, of the best [`LOOKED_AT`].
+    pub(super) fn lower_acting(&mut self) {
         self.sort(LOOKED_AT);
         for place in 0..self.order.len().min(LOOKED_AT) {
             let number = self.order[place] as usize;

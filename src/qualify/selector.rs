@@ -22,7 +22,7 @@ use super::qualification::{HINTS, Qualification, Says};
 use super::ranking::Ranking;
 use super::said_names::LAST_PART;
 use super::usage::Usage;
-use super::{Categories, Index, no_tool};
+use super::{Categories, Index, change, no_tool};
 use crate::catalog::Catalog;
 
 /// A category qualifies by similarity from this probability on.
@@ -196,7 +196,7 @@ impl Selector {
         let mut ranking = Ranking::new(&self.index, &message, usage);
         let mentions = self.category_index.mentions(&meaning.text);
         let named_networks = self.named_networks(question);
-        let names_networks = !named_networks.is_empty();
+        let names_networks = !named_networks.is_empty() && meaning.leaning != Leaning::AsksOutcome;
         if let Some(before) = before.as_mut().filter(|before| names_networks && before.networks != named_networks) {
             before.categories = self.category_index.moved_to(&named_networks, &before.categories);
             before.networks.clone_from(&named_networks);
@@ -228,7 +228,7 @@ impl Selector {
         }
         let extra = if sticky || question.is_again { extra } else { Extra { missed: Vec::new(), ..extra } };
         if sticky || meaning.earlier.is_some() {
-            self.lean(&mut ranking, &meaning, sticky.then_some(&context), usage);
+            self.lean(&mut ranking, &message, &meaning, sticky.then_some(&context), usage);
             if matches!(meaning.leaning, Leaning::Refers | Leaning::Varies) {
                 context.active_intent = self
                     .intent(&mut ranking, &categories, &scored, (&message, &meaning.text))
@@ -348,7 +348,14 @@ impl Selector {
     }
 
     /// Lets the ranking know what was said before, and which categories the conversation is about.
-    fn lean(&self, ranking: &mut Ranking<'_>, meaning: &Meaning<'_>, context: Option<&IntentContext>, usage: &Usage) {
+    fn lean(
+        &self,
+        ranking: &mut Ranking<'_>,
+        message: &Message,
+        meaning: &Meaning<'_>,
+        context: Option<&IntentContext>,
+        usage: &Usage,
+    ) {
         let is_chosen = |category: &Category| {
             !category.always && context.is_some_and(|context| context.categories.contains(&category.name))
         };
@@ -356,17 +363,25 @@ impl Selector {
         let mut favoured: Vec<usize> = chosen.flat_map(|held| held.tools.iter().copied()).collect();
         favoured.sort_unstable();
         favoured.dedup();
-        let mut earlier =
-            meaning.earlier.as_ref().map(|text| Ranking::new(&self.index, &self.index.message(text), usage));
+        let mut earlier = meaning.earlier.as_ref().map(|text| {
+            let message = Message { only_asks: false, ..self.index.message(text) };
+            Ranking::new(&self.index, &message, usage)
+        });
         let mut done = Vec::new();
         if let Some(earlier) = earlier.as_mut().filter(|_| meaning.leaning == Leaning::AsksOutcome) {
-            let telling = ranking.best_numbers(HINTS);
-            let likely = earlier.best_numbers(HINTS).iter().filter(|number| !telling.contains(number));
-            done.extend(likely.map(|&number| number as usize));
+            let telling = ranking.best_numbers(HINTS).to_vec();
+            let name = |number: u32| self.index.entry(number as usize).name();
+            let did = |&&number: &&u32| {
+                change::acts(name(number)) || !telling.contains(&number) && !change::tells(name(number))
+            };
+            done.extend(earlier.best_numbers(HINTS).iter().filter(did).map(|&number| number as usize));
             done.retain(|&number| earlier.confidence(number) >= LEAST_DONE);
             favoured.retain(|number| !done.contains(number));
         }
         ranking.lean_on(earlier.as_ref().map(|earlier| (earlier, SHARE_OF_EARLIER)), &favoured, FROM_CONTEXT);
+        if message.only_asks && earlier.is_some() {
+            ranking.lower_acting();
+        }
         ranking.lean_on(None, &done, DONE_ALREADY);
     }
 

@@ -132,7 +132,7 @@ fn what_is_called_off_does_not_come_back_and_a_reaction_changes_nothing() {
         messages.iter().map(ask).fold(Value::Null, |_, answer| answer)
     };
     let calling_off = ["dont do it", "No, don't send it!", "not now", "nvm forget it", "I changed my mind"];
-    for call_off in calling_off.into_iter().chain(["no", "nope, thanks", "stop it", "cancel"]) {
+    for call_off in calling_off.into_iter().chain(["no", "wait no", "stop it", "abort mission", "i'd rather not"]) {
         let answer = converse(call_off, &["swap 1 sol to usdc", call_off]);
         assert_eq!(
             (&answer["noToolNeeded"], answer.get("activeIntent")),
@@ -142,7 +142,7 @@ fn what_is_called_off_does_not_come_back_and_a_reaction_changes_nothing() {
         let after = converse(call_off, &["ok"]);
         assert_eq!(after["noToolNeeded"], true, "{call_off}: {after:#}");
     }
-    for reaction in ["hmm", "hold on", "wow", "that's insane", "wait"] {
+    for reaction in ["hmm", "hold on", "wow", "that's insane", "wait", "are you sure?"] {
         let answer = converse(reaction, &["swap 1 sol to usdc", reaction]);
         assert_eq!(answer["noToolNeeded"], true, "{reaction}: {answer:#}");
         assert!(swaps(&converse(reaction, &["yes do it"])), "{reaction}");
@@ -178,7 +178,7 @@ fn who_asks_how_it_went_is_offered_what_tells_and_not_the_same_again() {
         assert_eq!((&answer["noToolNeeded"], answer.get("activeIntent")), (&json!(false), None), "{said}");
         assert_eq!(ask("do it once more")["toolHints"][0], does, "{request}; {question}");
     };
-    for question in ["did it go through?", "done?", "is it there yet?", "any update?", "why did it fail?"] {
+    for question in ["did it go through?", "done?", "did u actually send it", "any update?", "why did it fail?"] {
         check(1, "swap 1 sol to usdc", question, ["solanaSwapTokens", "solanaGetTransaction"]);
         check(2, "bridge 0.1 eth from ethereum to base", question, ["bridgeTokens", "getBridgeStatus"]);
         check(

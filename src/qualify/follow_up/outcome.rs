@@ -2,6 +2,7 @@
 //!
 //! Whoever asks so wants to know, and nothing done: what is sent once more may be paid twice.
 
+use super::form::Vocabulary;
 use super::{SHORT, split};
 use crate::qualify::word_list::is_in;
 
@@ -9,11 +10,7 @@ use crate::qualify::word_list::is_in;
 const BEFORE: &str = "\
     ok okay k so and hey hi hmm hm um uh well wait but sorry lol cool great nice thanks thx perfect awesome please pls \
     actually just";
-const BEHIND: &str = "yet now already please pls then though lol btw finally still ok okay fully successfully";
-
-/// What was asked for, in a word, and what stands before its name.
-const IT: &str = "it this that they those these everything";
-const BEFORE_NAME: &str = "the my our that this those these";
+const BEHIND: &str = "yet now already please pls then though lol btw finally still fully successfully";
 
 /// What has been done is so.
 const DONE: &str = "\
@@ -35,26 +32,47 @@ const DO: &str = "\
     do done send sent get got receive received buy bought sell sold make made submit submitted pay paid book booked \
     swap swapped stake staked bridge bridged post posted deploy deployed";
 
-/// Such questions, and what amounts to one. A place is one of some words or of a list's, which `IT` names in
-/// capitals; where it ends in a question mark, none may stand there.
-const FORMS: [&str; 22] = [
-    "did|does|didn|didnt t? IT not? GO DONE|up|ok|well|fine?",
-    "did|have|has|haven|havent t? you|i|we not? really? DO IT",
-    "has|have|hasn|hasnt t? IT not? been? DONE|WENT through|up?",
+/// What may be asked about by its name, beside what the request has names for.
+const NAMES: &str = "\
+    transaction tx transfer swap trade order payment money funds token tokens coins deposit withdrawal purchase \
+    message email mail deployment build job task request file files";
+
+/// The lists by their names in forms.
+const LISTS: [(&str, &str); 7] = [
+    ("DONE", DONE),
+    ("WENT", WENT),
+    ("GO", GO),
+    ("DO", DO),
+    ("WE", "you u ya i we he she they"),
+    ("GOOD", "ok okay well fine good alright"),
+    ("SHOWING", "phantom metamask wallet explorer solscan etherscan"),
+];
+
+/// Such questions, and what amounts to one.
+const FORMS: [&str; 28] = [
+    "did|does|didn|didnt t? IT not? GO DONE|up|out? GOOD?",
+    "did|have|has|haven|havent t? WE not? really|actually? DO IT twice|again?",
+    "are? you|u sure you|u|it|its|IT DO|DONE|WENT IT|through|out?",
+    "you|u got IT",
+    "has|have|hasn|hasnt t? IT not? been? DONE|WENT through|up|out?",
     "is|are|was|were|isn|isnt t? IT not|still|all? DONE",
-    "IT s? not|still? DONE",
-    "its|thats not|still? DONE",
-    "all? DONE",
+    "IT s? not|still DONE",
+    "its|thats not|still DONE",
+    "IT says pending|failed|processing",
     "still|not DONE|waiting|nothing",
+    "SHOWING shows|says|sees nothing|pending|failed",
     "nothing arrived|happened|came? through?",
-    "i? don|dont t? see IT|anything there|anywhere?",
-    "i? haven|havent|didn|didnt t? received|receive|got|get IT|anything",
+    "i? still? don|dont t? see IT|anything there|anywhere?",
+    "i? still? haven|havent|didn|didnt t? received|receive|got|get IT|anything",
     "IT didn|didnt|hasn|hasnt t? GO|DONE|WENT through|up|there?",
-    "what|whats s|is? the? status|state|progress of|on|with? IT?",
+    "what|whats|hows s|is? the? status|state|progress of|on|with? IT?",
+    "what|whats s|is? happening|going with|on with? IT?",
     "any updates|update|news|progress|luck on|with|about? IT?",
-    "status|eta|update|progress of|on? IT?",
+    "status|eta|update|progress|proof|receipt|now of|on? IT?",
+    "tx|transaction hash|id|link",
     "where|wheres s|is|are? IT",
-    "how long will|does|until|till|is|left? IT? take|be|s|is? DONE?",
+    "how long will|does|is|until|till? IT? usually? take|be|s|is DONE?",
+    "how long left|more",
     "how much longer",
     "when will|does|is|s? IT be|GO DONE?",
     "when will|is|s? IT DONE",
@@ -62,8 +80,18 @@ const FORMS: [&str; 22] = [
     "what went|is|s wrong with? IT?",
 ];
 
-/// Does a message ask how it went with what was asked for before?
-pub(in crate::qualify) fn is_asked_for(text: &str) -> bool {
+/// What is one only where it is asked: "Done" tells.
+const ASKED: [&str; 6] = [
+    "IT s? DONE",
+    "its|thats DONE",
+    "all? DONE",
+    "WENT through|out",
+    "transaction|tx|swap|transfer DONE",
+    "everything|all|it GOOD",
+];
+
+/// Does a message ask how it went with what was asked for before? `is_spoken_of` says of a word whether that has it.
+pub(in crate::qualify) fn is_asked_for(text: &str, is_spoken_of: impl Fn(&str) -> bool) -> bool {
     if split(text).nth(SHORT).is_some() {
         return false;
     }
@@ -71,41 +99,16 @@ pub(in crate::qualify) fn is_asked_for(text: &str) -> bool {
     let mut said: Vec<&str> = split(&folded).collect();
     let before = said.iter().take_while(|word| is_in(BEFORE, word)).count();
     said.drain(..before);
-    let mut is_asked = said.len() > 1 || text.trim_end().ends_with('?');
+    let mut is_asked = text.trim_end().ends_with('?');
     while said.len() > 1 && said.last().is_some_and(|last| is_in(BEHIND, last)) {
-        said.pop();
-        is_asked = true;
+        is_asked |= said.pop() == Some("yet");
     }
-    if let [.., _, "on", _] = said.as_slice() {
+    if let ["did" | "has" | "have" | "is", .., _, "on", _] = said.as_slice() {
         said.truncate(said.len() - 2);
     }
-    // "Done" tells.
-    is_asked && FORMS.iter().any(|form| fits(&form.split(' ').collect::<Vec<_>>(), &said))
-}
-
-/// Do the words stand in the places, one after the other?
-fn fits(places: &[&str], words: &[&str]) -> bool {
-    let [place, places @ ..] = places else { return words.is_empty() };
-    let (choices, may_lack) = place.strip_suffix('?').map_or((*place, false), |choices| (choices, true));
-    may_lack && fits(places, words)
-        || choices
-            .split('|')
-            .any(|choice| taken(choice, words).into_iter().any(|taken| taken > 0 && fits(places, &words[taken..])))
-}
-
-/// How many words such a choice takes, in each way it can.
-fn taken(choice: &str, words: &[&str]) -> [usize; 2] {
-    let is_first = |list: &str| words.first().is_some_and(|first| is_in(list, first));
-    let is_named = choice == "IT" && words.len() > 1 && is_first(BEFORE_NAME);
-    let list = match choice {
-        "IT" => IT,
-        "DONE" => DONE,
-        "WENT" => WENT,
-        "GO" => GO,
-        "DO" => DO,
-        word => word,
-    };
-    [usize::from(is_first(list)), if is_named { 2 } else { 0 }]
+    let is_name = |word: &str| is_in(NAMES, word) || is_spoken_of(word);
+    let vocabulary = Vocabulary { lists: &LISTS, is_name: &is_name };
+    (is_asked || said.len() > 1) && vocabulary.fits_any(&FORMS, &said) || is_asked && vocabulary.fits_any(&ASKED, &said)
 }
 
 #[cfg(test)]
@@ -115,7 +118,8 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: bool) {
-        assert_eq!(is_asked_for(text), expected, "{text:?}");
+        let is_spoken_of = |word: &str| ["sol", "usdc"].contains(&word);
+        assert_eq!(is_asked_for(text, is_spoken_of), expected, "{text:?}");
     }
 
     #[test]
@@ -165,6 +169,23 @@ mod tests {
             "what went wrong?",
             "is it stuck?",
             "did it arrive on base?",
+            "did u actually send it",
+            "did it go out",
+            "you sure you sent it?",
+            "did you send it twice??",
+            "has he received it",
+            "and now?",
+            "went through?",
+            "phantom shows nothing",
+            "proof?",
+            "tx hash?",
+            "everything ok?",
+            "u got it?",
+            "whats happening with it",
+            "i still dont see my usdc",
+            "transaction failed?",
+            "still nothing",
+            "it says pending",
         ] {
             check(text, true);
         }
@@ -175,6 +196,18 @@ mod tests {
         for text in [
             "",
             "done",
+            "all done!",
+            "it arrived",
+            "it's paid",
+            "that's done",
+            "did the price go up?",
+            "any news on bitcoin?",
+            "update on BTC",
+            "where is my car?",
+            "have you got the time?",
+            "is the oven ready?",
+            "how long is the flight?",
+            "did I pay the rent?",
             "ok",
             "ok?",
             "status",
@@ -191,6 +224,9 @@ mod tests {
             "how long have you been trading?",
             "why is SOL down?",
             "any other?",
+            "are you sure?",
+            "is it a good price?",
+            "what's the fee?",
         ] {
             check(text, false);
         }
@@ -200,6 +236,7 @@ mod tests {
         #[test]
         fn hesitation_changes_nothing(text in "((did|it|is|the|not|t|done|through|go|i|\\PC{0,4})[ '?]{0,2}){0,18}") {
             let hesitant = format!("well, {text}");
+            let is_asked_for = |text: &str| is_asked_for(text, |_| true);
             prop_assert!(!is_asked_for(&text) || is_asked_for(&hesitant) || split(&hesitant).nth(SHORT).is_some());
         }
     }

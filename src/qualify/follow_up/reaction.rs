@@ -1,5 +1,6 @@
 //! Messages that only show what somebody feels, and those that call off what was said: "wow", "hmm", "don't do it".
 
+use super::form::Vocabulary;
 use super::{HESITATING, Kind, LAUGHING, Word, split, starts_with};
 use crate::qualify::word_list::is_in;
 
@@ -8,32 +9,49 @@ const EXCLAIMING: &str = "\
     wow whoa woah ouch oof ugh yikes yay hooray damn dang geez gosh boo bravo congrats insane crazy wild unreal \
     incredible unbelievable hilarious sick lit legendary";
 
+/// What is called off has no name that is known here.
+const FORMS: Vocabulary<'static> = Vocabulary { lists: &[], is_name: &|_| false };
+
+/// Doubts that ask for no tool.
+const DOUBTING: [&str; 2] = ["are|r? you|u|ya sure about? IT?", "really|seriously"];
+
 /// Words before a matter is called off that do not change that, and words behind.
 const BEFORE_CALLING_OFF: &str = "ok okay please pls no nope nah oh ah hmm hm wait actually sorry just lol";
 const BEHIND_CALLING_OFF: &str = "please pls then thanks lol sorry";
 
 /// How a matter is called off, without such words.
-const CALLING_OFF: [&[&str]; 12] = [
-    &["don", "t"],
-    &["do", "not"],
-    &["don", "t", "bother"],
-    &["not", "now"],
-    &["nvm"],
-    &["nevermind"],
-    &["never", "mind"],
-    &["forget", "it"],
-    &["forget", "about", "it"],
-    &["never", "mind", "forget", "it"],
-    &["nvm", "forget", "it"],
-    &["changed", "my", "mind"],
+const CALLING_OFF: [&str; 20] = [
+    "don|dont t? bother?",
+    "do not",
+    "not now|that|this",
+    "nvm|nevermind",
+    "never mind forget? it?",
+    "nvm forget it",
+    "forget about? it",
+    "scratch|drop|skip|leave IT",
+    "call IT off",
+    "abort mission|everything|IT?",
+    "maybe|perhaps? later",
+    "another time",
+    "i? changed my mind",
+    "i? id? d? rather not",
+    "let|lets s? not do? IT?",
+    "im|i m? out",
+    "i? don|dont t? want IT anymore?",
+    "i? said no|nope|stop",
+    "i? didn|didnt t? mean IT",
+    "IT|thats|its s|is? wrong",
 ];
+
+/// What of a matter may be wrong, so that it is not to be done as it was said.
+const WRONG: [&str; 1] = ["wrong|bad address|amount|token|coin|wallet|person|recipient|one"];
 
 /// Words that turn down what was proposed, and words that end what was begun.
 const DECLINING: &str = "no nope nah naw nay";
 const STOPPING: &str = "stop cancel abort";
 
 /// Words beside them.
-const BESIDE_DECLINING: &str = "thanks thank you thx ty ok okay please pls sorry lol oh it that this";
+const BESIDE_DECLINING: &str = "thanks thank you thx ty ok okay please pls sorry lol oh wait it that this";
 
 /// What is not to be done with it: "don't send it".
 const DOING: &str =
@@ -41,6 +59,9 @@ const DOING: &str =
 
 /// "Hmm", "hold on" or "that's crazy!", but not "lit?" or "LIT", which may be names.
 pub(super) fn reacts(text: &str, words: &[Word]) -> bool {
+    if FORMS.fits_any(&DOUBTING, &words.iter().map(|word| &*word.folded).collect::<Vec<_>>()) {
+        return true;
+    }
     let may_be_names = text.trim_end().ends_with('?') || !text.contains(char::is_lowercase);
     let is_of = |lists: &[&str], word: &Word| lists.iter().any(|list| is_in(list, &word.folded));
     let feels = words.iter().any(|word| is_of(&[EXCLAIMING, LAUGHING], word));
@@ -49,7 +70,7 @@ pub(super) fn reacts(text: &str, words: &[Word]) -> bool {
     let says_no_more = |word: &Word| {
         is_of(&[EXCLAIMING, LAUGHING, HESITATING], word)
             || feels && is_of(&["that s this is it so"], word)
-            || waits && is_of(&[DECLINING, "hold on a sec second moment"], word)
+            || waits && is_of(&["hold on a sec second moment"], word)
     };
     !may_be_names && !words.is_empty() && words.iter().all(|word| word.kind != Kind::Parameter && says_no_more(word))
 }
@@ -64,9 +85,7 @@ pub(super) fn calls_off(text: &str, words: &[Word]) -> bool {
         _ => false,
     };
     !text.trim_end().ends_with('?')
-        && (with_verb
-            || CALLING_OFF.contains(&said.as_slice())
-            || matches!(said.as_slice(), ["i", rest @ ..] if *rest == ["changed", "my", "mind"]))
+        && (with_verb || FORMS.fits_any(&CALLING_OFF, &said) || FORMS.fits_any(&WRONG, &said))
 }
 
 /// "No", "nope, thanks", "stop": does it turn down what was proposed, or end it? `is_known` says of a word whether
@@ -113,8 +132,18 @@ mod tests {
 
     #[test]
     fn what_is_declined_is_told() {
-        for text in ["no", "nope, thanks", "No thank you!", "nah lol", "no no", "stop", "stop it please", "cancel that"]
-        {
+        for text in [
+            "no",
+            "nope, thanks",
+            "No thank you!",
+            "nah lol",
+            "no no",
+            "wait no",
+            "no wait",
+            "stop",
+            "stop it please",
+            "cancel that",
+        ] {
             assert!(declines(text, |_| false), "{text}");
         }
         for text in ["", "no?", "thanks", "no, 20", "no, on Base", "not now", "stop the music", "no it isn't"] {
@@ -126,7 +155,7 @@ mod tests {
     #[test]
     fn reactions_and_what_is_called_off_say_nothing() {
         for text in
-            ["that's crazy!", "so insane", "so wild", "ouch", "hmm", "hold on", "wow!", "wait", "no wait", "lol"]
+            ["that's crazy!", "so insane", "so wild", "ouch", "hmm", "hold on", "wow!", "wait", "are you sure?", "lol"]
         {
             check(text, Reacts);
         }
@@ -138,6 +167,20 @@ mod tests {
             "ok, forget it",
             "nvm",
             "I changed my mind",
+            "abort mission",
+            "not that",
+            "call it off",
+            "i didnt mean that",
+            "thats wrong",
+            "wrong address!!",
+            "i'd rather not",
+            "lets not",
+            "maybe later",
+            "i said no",
+            "i'm out",
+            "i dont want this anymore",
+            "nah leave it",
+            "scratch that",
         ] {
             assert!(is_called_off(text), "{text}");
         }

@@ -36,6 +36,21 @@ fn check(message: &str, expected: &str) {
 }
 
 #[test]
+fn what_changes_something_stands_lower_where_a_message_only_asks() {
+    let index = index(&TOOLS);
+    let nothing = Usage::new();
+    let message = Message::new("what is the price of a crypto token?");
+    assert!(message.only_asks);
+    let score =
+        |message: &Message, tool: &str| Ranking::new(&index, message, &nothing).score(index.number(tool).unwrap());
+    let orders = Message { only_asks: false, ..message.clone() };
+    for (tool, lower) in [("swap_tokens", UNASKED), ("send_email", UNASKED), ("get_weather", 0.0)] {
+        let difference = score(&orders, tool) - score(&message, tool);
+        assert!((difference - lower).abs() < 1e-4, "{tool}: {difference}");
+    }
+}
+
+#[test]
 fn more_requests_load_more_tools() {
     let tools: Vec<(String, String)> = (0..60)
         .map(|number| (format!("archive_{number}"), format!("Keeps records of the year {}.", 1900 + number)))

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::{Question, Selector};
-use crate::qualify::change::changes_something;
+use crate::qualify::change::{changes_something, runs};
 use crate::qualify::context::{IntentContext, OWN_INTENT};
 use crate::qualify::follow_up::{self, Leaning, fragment, outcome, reaction};
 use crate::qualify::message::MAX_BYTES;
@@ -44,10 +44,15 @@ const REACTION: &str = "lol that was funny";
 const CALLED_OFF: &str = "never mind";
 
 /// What is ranked for where somebody asks how it went.
-const OUTCOME: &str = "check the status: did it go through, is it confirmed, completed, still pending, or failed?";
+const OUTCOME: &str = "what is the status: did it go through, is it confirmed, completed, still pending, or failed?";
 
 /// Tools whose probabilities are looked at together: several may do the same.
 const FEW_BEST: usize = 3;
+
+/// Has the text the word, in whatever case?
+fn has_word(text: &str, word: &str) -> bool {
+    follow_up::split(text).any(|other| other.to_lowercase() == word)
+}
 
 /// The numbers of the few best tools.
 fn of_best(ranking: &mut Ranking<'_>) -> Vec<usize> {
@@ -73,8 +78,9 @@ impl Selector {
         let Some(before) = kept else { return alone() };
         let subject = || self.subject(question, before);
         let changing = || subject().filter(|subject| changes_something(subject));
-        if outcome::is_asked_for(said)
-            && let Some(earlier) = changing()
+        if outcome::is_asked_for(said, |_| true)
+            && let Some(earlier) =
+                changing().filter(|earlier| outcome::is_asked_for(said, |word| has_word(earlier, word)))
         {
             return Meaning { leaning: Leaning::AsksOutcome, text: OUTCOME.into(), earlier: Some(earlier) };
         }
@@ -84,7 +90,8 @@ impl Selector {
             analysis::terms(word, |term| all &= self.index.names.contains_key(term));
             all
         };
-        if reaction::declines(said, is_known) {
+        let may_run = || subject().is_some_and(|subject| runs(&subject));
+        if reaction::declines(said, |word| is_known(word) || may_run()) {
             let reacts = Meaning { leaning: Leaning::Reacts, text: REACTION.into(), earlier: None };
             return if changing().is_some() { called_off } else { reacts };
         }

@@ -86,6 +86,27 @@ fn a_category_that_holds_most_tools_tells_nothing() {
 }
 
 #[test]
+fn how_it_went_is_told_in_a_small_catalog_as_well() {
+    let tools = [
+        ("mailSearch", "mail", "Finds emails that were sent or received."),
+        ("mailSend", "mail", "Sends an email to a recipient."),
+        ("weather", "", "Tells the weather of a place."),
+    ];
+    let selector = selector_of(&tools);
+    let before = ask(&selector, &says("send an email to Ann"));
+    assert_eq!(&**before.available[0].entry.name(), "mailSend");
+    let said = ["send an email to Ann".to_owned()];
+    let check = |message: &str, expected: &str| {
+        let answer = ask(&selector, &Question { context: Some(&before.context), said: &said, ..says(message) });
+        assert_eq!(&**answer.available[0].entry.name(), expected, "{message}");
+    };
+    for question in ["did it go through?", "has the email been sent yet?", "done?"] {
+        check(question, "mailSearch");
+    }
+    check("yes, do it", "mailSend");
+}
+
+#[test]
 fn a_tool_that_is_called_like_a_file_is_heard() {
     let tools = [("door.lock", "", "Closes a gate."), ("mailSend", "", "Sends an email to a recipient.")];
     let answer = ask(&selector_of(&tools), &says("send an email to a recipient by door.lock"));
