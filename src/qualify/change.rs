@@ -16,7 +16,9 @@ const CHANGING: &str = "\
     top";
 
 /// Words behind which such a verb orders: "can you send", "I want to book".
-const BEFORE_VERB: &str = "to and then please pls can could you u will i ll lets let just now or";
+const BEFORE_VERB: &str = "\
+    to and then please pls can could you u we will i ll let lets s help me just now or yes yeah yep yup sure \
+    alright go first next quickly again not don t dont";
 
 /// Words in front of a question.
 const BEFORE: &str = "\
@@ -44,23 +46,38 @@ const QUESTION: usize = 40;
 
 /// Does a request order that something is changed? Most such verbs are nouns as well: "the latest email".
 pub(super) fn changes_something(request: &str) -> bool {
+    orders(request, CHANGING)
+}
+
+/// Does a phrase, such as a title, have a word for a change?
+pub(super) fn speaks_of_change(phrase: &str) -> bool {
+    split(phrase).any(|word| is_changing(&word.to_lowercase()))
+}
+
+/// Is it, in lower case, a verb for a change?
+pub(super) fn is_changing(word: &str) -> bool {
+    is_in(CHANGING, word)
+}
+
+/// Is what is ordered something that goes on, such as music or a vacuum cleaner? To stop that needs a tool.
+pub(super) fn runs(request: &str) -> bool {
+    orders(request, "start run play launch turn open")
+}
+
+/// Does a verb of the list stand where an order has its verb?
+fn orders(request: &str, verbs: &str) -> bool {
     request.split([',', '.', ';', '!', '?', ':', '\n']).any(|clause| {
         let mut is_verb = true;
         split(clause).map(str::to_lowercase).any(|word| {
-            let changes = is_verb && is_in(CHANGING, &word);
+            let is_one = is_verb && is_in(verbs, &word);
             is_verb = is_in(BEFORE_VERB, &word) || is_verb && is_in(BEFORE, &word);
-            changes
+            is_one
         })
     })
 }
 
 /// Words that a question in a few words has at most: "degen price base".
 const IN_A_FEW_WORDS: usize = 4;
-
-/// Is what is ordered something that goes on, such as music or a vacuum cleaner? To stop that needs a tool.
-pub(super) fn runs(request: &str) -> bool {
-    split(request).any(|word| is_in("start run play launch turn open", &word.to_lowercase()))
-}
 
 /// Does a message want something told, and nothing changed?
 pub(super) fn only_asks(message: &str) -> bool {
@@ -77,7 +94,7 @@ pub(super) fn only_asks(message: &str) -> bool {
     let asks = is_in(ASKING, &words[0]) || words[0] == "when" && message.trim_end().ends_with('?');
     // "When did I last send …?"
     let is_past = asks && words.windows(2).any(|pair| is_in("did have", &pair[0]) && is_in("i we", &pair[1]));
-    is_past || (asks || (0..words.len()).any(is_asked_for)) && !words.iter().any(|word| is_in(CHANGING, word))
+    is_past || (asks || (0..words.len()).any(is_asked_for)) && !words.iter().any(|word| is_changing(word))
 }
 
 /// Does a tool of that name change something, as far as the name tells?
@@ -100,9 +117,20 @@ mod tests {
 
     #[test]
     fn only_some_requests_change_something() {
-        for text in ["Swap 1 SOL to USDC", "please deploy the api to staging", "I'd like to book a table"] {
+        for text in [
+            "Swap 1 SOL to USDC",
+            "please deploy the api to staging",
+            "I'd like to book a table",
+            "let's swap 1 sol to usdc",
+            "can we swap 1 sol",
+            "help me buy 2 jup",
+            "yes buy 2 of it",
+            "50 usdc on base, swap some eth",
+        ] {
             assert!(changes_something(text), "{text}");
         }
+        assert!(speaks_of_change("Solana Token Swap") && !speaks_of_change("Token Price"));
+        assert!(runs("start the vacuum") && !runs("swap 1 SOL before the bull run"));
         for text in ["", "Show me the latest email from Ann", "what is the weather?", "find me a good book on Rust"] {
             assert!(!changes_something(text), "{text}");
         }

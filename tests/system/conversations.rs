@@ -132,7 +132,7 @@ fn what_is_called_off_does_not_come_back_and_a_reaction_changes_nothing() {
         messages.iter().map(ask).fold(Value::Null, |_, answer| answer)
     };
     let calling_off = ["dont do it", "No, don't send it!", "not now", "nvm forget it", "I changed my mind"];
-    for call_off in calling_off.into_iter().chain(["no", "wait no", "stop it", "abort mission", "i'd rather not"]) {
+    for call_off in calling_off.into_iter().chain(["no", "wait no", "stop it", "abort mission", "wrong token!"]) {
         let answer = converse(call_off, &["swap 1 sol to usdc", call_off]);
         assert_eq!(
             (&answer["noToolNeeded"], answer.get("activeIntent")),

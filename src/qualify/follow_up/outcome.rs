@@ -30,7 +30,8 @@ const GO: &str = "\
 /// What is done to it.
 const DO: &str = "\
     do done send sent get got receive received buy bought sell sold make made submit submitted pay paid book booked \
-    swap swapped stake staked bridge bridged post posted deploy deployed";
+    swap swapped stake staked bridge bridged post posted deploy deployed cancel delete deleted publish upload transfer \
+    move moved withdraw place save write remove removed create merge claim mint";
 
 /// What may be asked about by its name, beside what the request has names for.
 const NAMES: &str = "\
@@ -38,23 +39,26 @@ const NAMES: &str = "\
     message email mail deployment build job task request file files";
 
 /// The lists by their names in forms.
-const LISTS: [(&str, &str); 7] = [
+const LISTS: [(&str, &str); 8] = [
     ("DONE", DONE),
     ("WENT", WENT),
     ("GO", GO),
     ("DO", DO),
     ("WE", "you u ya i we he she they"),
     ("GOOD", "ok okay well fine good alright"),
+    ("MONEY", "money funds token tokens coins payment transaction tx order package"),
     ("SHOWING", "phantom metamask wallet explorer solscan etherscan"),
 ];
 
 /// Such questions, and what amounts to one.
-const FORMS: [&str; 28] = [
-    "did|does|didn|didnt t? IT not? GO DONE|up|out? GOOD?",
-    "did|have|has|haven|havent t? WE not? really|actually? DO IT twice|again?",
+const FORMS: [&str; 32] = [
+    "did|does|didn|didnt t? IT not? GO DONE|out? GOOD?",
+    "did|have|has|haven|havent t? WE not? DO|DONE IT twice|again?",
     "are? you|u sure you|u|it|its|IT DO|DONE|WENT IT|through|out?",
-    "you|u got IT",
-    "has|have|hasn|hasnt t? IT not? been? DONE|WENT through|up|out?",
+    "how did|s IT go|going",
+    "what happened to|with? IT?",
+    "can|could? you? check if|whether IT DONE|WENT through?",
+    "has|have|hasn|hasnt t? IT not? been? DONE|WENT through|out?",
     "is|are|was|were|isn|isnt t? IT not|still|all? DONE",
     "IT s? not|still DONE",
     "its|thats not|still DONE",
@@ -68,9 +72,11 @@ const FORMS: [&str; 28] = [
     "what|whats|hows s|is? the? status|state|progress of|on|with? IT?",
     "what|whats s|is? happening|going with|on with? IT?",
     "any updates|update|news|progress|luck on|with|about? IT?",
-    "status|eta|update|progress|proof|receipt|now of|on? IT?",
+    "status|eta|progress|proof|receipt|now",
+    "status|eta|progress|update of|on IT",
     "tx|transaction hash|id|link",
-    "where|wheres s|is|are? IT",
+    "where|wheres s|is|are? it|that|they|those",
+    "where|wheres s|is|are? my|the MONEY",
     "how long will|does|is|until|till? IT? usually? take|be|s|is DONE?",
     "how long left|more",
     "how much longer",
@@ -81,14 +87,19 @@ const FORMS: [&str; 28] = [
 ];
 
 /// What is one only where it is asked: "Done" tells.
-const ASKED: [&str; 6] = [
+const ASKED: [&str; 8] = [
     "IT s? DONE",
     "its|thats DONE",
     "all? DONE",
     "WENT through|out",
     "transaction|tx|swap|transfer DONE",
     "everything|all|it GOOD",
+    "you|u got IT",
+    "update|updates",
 ];
+
+/// Words that change nothing wherever they stand.
+const ASIDE: &str = "already just really actually";
 
 /// Does a message ask how it went with what was asked for before? `is_spoken_of` says of a word whether that has it.
 pub(in crate::qualify) fn is_asked_for(text: &str, is_spoken_of: impl Fn(&str) -> bool) -> bool {
@@ -96,7 +107,13 @@ pub(in crate::qualify) fn is_asked_for(text: &str, is_spoken_of: impl Fn(&str) -
         return false;
     }
     let folded = text.to_lowercase();
-    let mut said: Vec<&str> = split(&folded).collect();
+    let mut said: Vec<&str> = split(&folded).map(|word| if word == "thru" { "through" } else { word }).collect();
+    said.retain(|word| !is_in(ASIDE, word));
+    for end in [&["or", "not"][..], &["by", "the", "way"]] {
+        if said.ends_with(end) {
+            said.truncate(said.len() - end.len());
+        }
+    }
     let before = said.iter().take_while(|word| is_in(BEFORE, word)).count();
     said.drain(..before);
     let mut is_asked = text.trim_end().ends_with('?');
@@ -186,6 +203,15 @@ mod tests {
             "transaction failed?",
             "still nothing",
             "it says pending",
+            "have you already sent it?",
+            "did it go thru?",
+            "did that go through or not?",
+            "did it go through, by the way?",
+            "can you check if it went through?",
+            "how did it go?",
+            "what happened with my swap?",
+            "did you cancel it?",
+            "update on my swap",
         ] {
             check(text, true);
         }
@@ -224,6 +250,12 @@ mod tests {
             "how long have you been trading?",
             "why is SOL down?",
             "any other?",
+            "update it",
+            "update my order",
+            "you got it!",
+            "did it go up?",
+            "has it gone up?",
+            "where is the sol?",
             "are you sure?",
             "is it a good price?",
             "what's the fee?",

@@ -1,7 +1,8 @@
 //! Messages that only show what somebody feels, and those that call off what was said: "wow", "hmm", "don't do it".
 
 use super::form::Vocabulary;
-use super::{HESITATING, Kind, LAUGHING, Word, split, starts_with};
+use super::{HESITATING, Kind, LAUGHING, SHORT, Word, split, starts_with};
+use crate::qualify::change::is_changing;
 use crate::qualify::word_list::is_in;
 
 /// What people call out.
@@ -20,7 +21,7 @@ const BEFORE_CALLING_OFF: &str = "ok okay please pls no nope nah oh ah hmm hm wa
 const BEHIND_CALLING_OFF: &str = "please pls then thanks lol sorry";
 
 /// How a matter is called off, without such words.
-const CALLING_OFF: [&str; 20] = [
+const CALLING_OFF: [&str; 19] = [
     "don|dont t? bother?",
     "do not",
     "not now|that|this",
@@ -30,7 +31,7 @@ const CALLING_OFF: [&str; 20] = [
     "forget about? it",
     "scratch|drop|skip|leave IT",
     "call IT off",
-    "abort mission|everything|IT?",
+    "abort mission|everything|IT",
     "maybe|perhaps? later",
     "another time",
     "i? changed my mind",
@@ -40,11 +41,11 @@ const CALLING_OFF: [&str; 20] = [
     "i? don|dont t? want IT anymore?",
     "i? said no|nope|stop",
     "i? didn|didnt t? mean IT",
-    "IT|thats|its s|is? wrong",
 ];
 
-/// What of a matter may be wrong, so that it is not to be done as it was said.
-const WRONG: [&str; 1] = ["wrong|bad address|amount|token|coin|wallet|person|recipient|one"];
+/// What is wrong with a matter, so that it is not to be done as it was said.
+const WRONG: [&str; 2] =
+    ["wrong|bad address|amount|token|coin|wallet|person|recipient|one", "IT|thats|its s|is? wrong"];
 
 /// Words that turn down what was proposed, and words that end what was begun.
 const DECLINING: &str = "no nope nah naw nay";
@@ -52,10 +53,6 @@ const STOPPING: &str = "stop cancel abort";
 
 /// Words beside them.
 const BESIDE_DECLINING: &str = "thanks thank you thx ty ok okay please pls sorry lol oh wait it that this";
-
-/// What is not to be done with it: "don't send it".
-const DOING: &str =
-    "do send buy sell swap run stake bridge transfer trade book order start execute submit pay post sign";
 
 /// "Hmm", "hold on" or "that's crazy!", but not "lit?" or "LIT", which may be names.
 pub(super) fn reacts(text: &str, words: &[Word]) -> bool {
@@ -80,7 +77,9 @@ pub(super) fn calls_off(text: &str, words: &[Word]) -> bool {
     let said = without_fillers(words);
     let with_verb = match said.as_slice() {
         ["don", "t", verb, what] | ["do", "not", verb, what] => {
-            is_in(DOING, verb) && is_in("it that this them", what) && is_one_clause(text)
+            (is_changing(verb) || is_in("do execute sign", verb))
+                && is_in("it that this them", what)
+                && is_one_clause(text)
         }
         _ => false,
     };
@@ -91,10 +90,23 @@ pub(super) fn calls_off(text: &str, words: &[Word]) -> bool {
 /// "No", "nope, thanks", "stop": does it turn down what was proposed, or end it? `is_known` says of a word whether
 /// tools are called so: where one cancels, "cancel" asks for it.
 pub(in crate::qualify) fn declines(text: &str, is_known: impl Fn(&str) -> bool) -> bool {
+    if split(text).nth(SHORT).is_some() {
+        return false;
+    }
     let folded = text.to_lowercase();
     let ends = |word: &str| is_in(DECLINING, word) || is_in(STOPPING, word) && !is_known(word);
     let says_no_more = |word: &str| ends(word) || is_in(BESIDE_DECLINING, word);
     !text.trim_end().ends_with('?') && split(&folded).any(ends) && split(&folded).all(says_no_more)
+}
+
+/// "Wrong address!" objects to what is to be done.
+pub(in crate::qualify) fn objects(text: &str) -> bool {
+    if split(text).nth(SHORT).is_some() {
+        return false;
+    }
+    let folded = text.to_lowercase();
+    let said: Vec<&str> = split(&folded).skip_while(|word| is_in(BEFORE_CALLING_OFF, word)).collect();
+    !text.trim_end().ends_with('?') && FORMS.fits_any(&WRONG, &said)
 }
 
 /// Does it begin with "don't"?
@@ -124,7 +136,7 @@ fn is_one_clause(text: &str) -> bool {
 mod tests {
     use super::super::Leaning::{self, Not, Reacts};
     use super::super::is_called_off;
-    use super::declines;
+    use super::{declines, objects};
 
     fn check(text: &str, expected: Leaning) {
         assert_eq!(Leaning::of(text, &[], |_| false), expected, "{text:?}");
@@ -149,6 +161,7 @@ mod tests {
         for text in ["", "no?", "thanks", "no, 20", "no, on Base", "not now", "stop the music", "no it isn't"] {
             assert!(!declines(text, |_| false), "{text}");
         }
+        assert!(objects("wrong address!!") && objects("no, that's wrong") && !objects("wrong token, use usdt"));
         assert!(!declines("stop", |word| word == "stop") && declines("no", |_| true));
     }
 
@@ -171,8 +184,7 @@ mod tests {
             "not that",
             "call it off",
             "i didnt mean that",
-            "thats wrong",
-            "wrong address!!",
+            "don't delete it",
             "i'd rather not",
             "lets not",
             "maybe later",

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::{Question, Selector};
-use crate::qualify::change::{changes_something, runs};
+use crate::qualify::change::{changes_something, runs, speaks_of_change};
 use crate::qualify::context::{IntentContext, OWN_INTENT};
 use crate::qualify::follow_up::{self, Leaning, fragment, outcome, reaction};
 use crate::qualify::message::MAX_BYTES;
@@ -77,7 +77,11 @@ impl Selector {
         let kept = before.filter(|before| question.selected_categories.is_empty() && question.rules.keeps(before));
         let Some(before) = kept else { return alone() };
         let subject = || self.subject(question, before);
-        let changing = || subject().filter(|subject| changes_something(subject));
+        let is_ordered = |subject: &String| match question.said {
+            [] => speaks_of_change(subject),
+            said => said.iter().any(|message| changes_something(message)),
+        };
+        let changing = || subject().filter(is_ordered);
         if outcome::is_asked_for(said, |_| true)
             && let Some(earlier) =
                 changing().filter(|earlier| outcome::is_asked_for(said, |word| has_word(earlier, word)))
@@ -90,7 +94,10 @@ impl Selector {
             analysis::terms(word, |term| all &= self.index.names.contains_key(term));
             all
         };
-        let may_run = || subject().is_some_and(|subject| runs(&subject));
+        if reaction::objects(said) && changing().is_some() {
+            return called_off;
+        }
+        let may_run = || question.said.iter().any(|message| runs(message));
         if reaction::declines(said, |word| is_known(word) || may_run()) {
             let reacts = Meaning { leaning: Leaning::Reacts, text: REACTION.into(), earlier: None };
             return if changing().is_some() { called_off } else { reacts };
