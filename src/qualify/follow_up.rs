@@ -102,7 +102,7 @@ const ONESELF: &str = "i me my mine myself";
 const ENDING: &str = "thanks thank thx ty cheers bye goodbye brb no nope nah stop cancel never nevermind nvm";
 
 /// Those of them that only decline what was taken.
-const DECLINING: &str = "no nope nah";
+const DECLINING: &str = "no nope nah naw nay";
 
 /// Words that begin what only bounds the last message, such as "in euros please" and "by volume".
 const BOUNDING: &str = "in for with without by at since until per as from over within";

@@ -161,6 +161,7 @@ fn a_no_to_what_changes_nothing_leaves_it_as_it_was() {
     let ask = |message: &str| qualify(&daemon, &json!({"message": message, "sessionId": "s"}));
     assert_eq!(ask("show trending tokens on solana")["toolHints"][0], "solanaTrendingTokens");
     assert_eq!(ask("no, thanks")["noToolNeeded"], true);
+    ask("wrong one");
     assert_eq!(ask("what about base?")["toolHints"][0], "baseTrendingTokens");
 }
 

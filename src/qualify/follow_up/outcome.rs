@@ -8,9 +8,8 @@ use crate::qualify::word_list::is_in;
 
 /// Words in front of such a question, and behind it, that change nothing.
 const BEFORE: &str = "\
-    ok okay k so and hey hi hmm hm um uh well wait but sorry lol cool great nice thanks thx perfect awesome please pls \
-    actually just";
-const BEHIND: &str = "yet now already please pls then though lol btw finally still fully successfully";
+    ok okay k so and hey hi hmm hm um uh well wait but sorry lol cool great nice thanks thx perfect awesome please pls";
+const BEHIND: &str = "yet now please pls then though lol finally still fully successfully";
 
 /// What has been done is so.
 const DONE: &str = "\

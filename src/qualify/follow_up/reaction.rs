@@ -1,7 +1,7 @@
 //! Messages that only show what somebody feels, and those that call off what was said: "wow", "hmm", "don't do it".
 
 use super::form::Vocabulary;
-use super::{HESITATING, Kind, LAUGHING, SHORT, Word, split, starts_with};
+use super::{DECLINING, HESITATING, Kind, LAUGHING, SHORT, Word, split, starts_with};
 use crate::qualify::change::is_changing;
 use crate::qualify::word_list::is_in;
 
@@ -47,11 +47,10 @@ const CALLING_OFF: [&str; 19] = [
 const WRONG: [&str; 2] =
     ["wrong|bad address|amount|token|coin|wallet|person|recipient|one", "IT|thats|its s|is? wrong"];
 
-/// Words that turn down what was proposed, and words that end what was begun.
-const DECLINING: &str = "no nope nah naw nay";
+/// Words that end what was begun.
 const STOPPING: &str = "stop cancel abort";
 
-/// Words beside them.
+/// Words beside them and those that decline.
 const BESIDE_DECLINING: &str = "thanks thank you thx ty ok okay please pls sorry lol oh wait it that this";
 
 /// "Hmm", "hold on" or "that's crazy!", but not "lit?" or "LIT", which may be names.
@@ -83,8 +82,7 @@ pub(super) fn calls_off(text: &str, words: &[Word]) -> bool {
         }
         _ => false,
     };
-    !text.trim_end().ends_with('?')
-        && (with_verb || FORMS.fits_any(&CALLING_OFF, &said) || FORMS.fits_any(&WRONG, &said))
+    !text.trim_end().ends_with('?') && (with_verb || FORMS.fits_any(&CALLING_OFF, &said))
 }
 
 /// "No", "nope, thanks", "stop": does it turn down what was proposed, or end it? `is_known` says of a word whether
@@ -196,6 +194,8 @@ mod tests {
         ] {
             assert!(is_called_off(text), "{text}");
         }
+        // Whatever it is said of; `objects` asks what that was.
+        assert!(!is_called_off("wrong token") && !is_called_off("that's wrong"));
         for text in [
             "don't stop",
             "don't forget it",
