@@ -48,7 +48,7 @@ fn check(commands: &str, source: &str, build: &str, library: &str) {
     fs::write(&path, text.replace("There is more than one result to choose from", "Another reason")).unwrap();
     shell(build, &project);
     wait_until("the new library's answer", || reason() == "Another reason");
-    assert!(daemon.log.text().contains("rule library replaced"));
+    daemon.log.wait_for("rule library replaced");
 }
 
 #[test]

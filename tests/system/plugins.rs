@@ -270,8 +270,8 @@ fn a_signal_to_the_group_of_the_daemon_is_no_fault_of_libraries() {
     let group = format!("-{}", daemon.child.id());
     assert!(Command::new("kill").args(["-INT", "--", &group]).status().unwrap().success());
     assert_eq!(daemon.wait().code(), Some(0));
-    let log = daemon.log.text();
-    assert!(log.contains("stopping") && !log.contains("at fault"), "{log}");
+    daemon.log.wait_for("stopping");
+    assert!(!daemon.log.text().contains("at fault"), "{}", daemon.log.text());
 }
 
 /// As `systemctl kill` does, which sends to all processes of a service.
@@ -379,8 +379,8 @@ fn a_kernel_without_landlock_is_said_and_may_be_refused() {
         (&json!("ready"), &json!(false), &json!("system_calls"))
     );
     assert_eq!(daemon.metric("almanac_plugin_sandbox_available"), Some(0.0));
-    let text = daemon.log.text();
-    assert_eq!(text.matches("NO LANDLOCK").count(), 1, "said once");
+    daemon.log.wait_for("NO LANDLOCK");
+    assert_eq!(daemon.log.text().matches("NO LANDLOCK").count(), 1, "said once");
     drop(daemon);
     site.configure("plugins: {require_sandbox: true}\n");
     let daemon = without_landlock(|| start(&site));
