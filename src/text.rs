@@ -6,5 +6,6 @@ pub mod bm25;
 pub(crate) mod edits;
 pub mod embedding;
 pub mod head;
+pub mod irregular;
 pub mod near;
 pub mod stop_words;

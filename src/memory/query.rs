@@ -197,6 +197,8 @@ pub enum Place {
 pub struct TextQuery {
     /// Its terms, each once, at most 64.
     pub terms: Vec<String>,
+    /// Other forms of them, each with the place of its term, in their order.
+    pub forms: Vec<(usize, &'static str)>,
     /// The dates that it names.
     pub dates: NamedDates,
     pub vector: Quantized,
@@ -206,6 +208,17 @@ pub struct TextQuery {
     pub like: f32,
     /// How well candidates match.
     pub rank: fn(&[ScoreSignals]) -> Vec<f64>,
+}
+
+impl TextQuery {
+    /// What is looked for: its terms, at most `most`, and their other forms, each with the place of its term, in order.
+    pub fn looked_for(&self, most: usize) -> Vec<(usize, &str)> {
+        let terms = self.terms.iter().map(String::as_str).enumerate().take(most);
+        let forms = self.forms.iter().copied().filter(|(term, _)| *term < most);
+        let mut all: Vec<(usize, &str)> = terms.chain(forms).collect();
+        all.sort_by_key(|(term, _)| *term);
+        all
+    }
 }
 
 /// What speaks for one candidate.

@@ -137,7 +137,8 @@ impl Recall {
                 }
                 let dates = NamedDates::of(query, &terms, day.unwrap_or_else(today));
                 let time_terms = asks_for_time(query).then(time_terms);
-                Some(TextQuery { dates, terms, vector, like: LIKE, time_terms, rank })
+                let forms = text::other_forms(&terms);
+                Some(TextQuery { dates, terms, forms, vector, like: LIKE, time_terms, rank })
             }
         };
         Ok(Some(Search {
@@ -245,6 +246,8 @@ mod tests {
         assert_eq!(named, ranked);
         let turned = parse(r#"{"options":{"query":"x","sortBy":"score","sortDirection":"asc"}}"#).unwrap();
         assert!(!turned.descending);
+        let forms = parse(r#"{"options":{"query":"What did Anna buy?"}}"#).unwrap().search("t").unwrap().unwrap().text;
+        assert_eq!(forms.map(|text| text.forms), Some(vec![(1, "bought")]));
         let nothing = parse(r#"{"options":{"query":"*** ()"}}"#).unwrap();
         assert!(nothing.search("t").unwrap().is_none(), "there is nothing to search by");
         let sorted = parse(r#"{"options":{"sortBy":"thread.position"}}"#).unwrap();

@@ -10,8 +10,8 @@ use super::kind::{Kind, Metadata};
 use super::schema;
 use super::stored::SearchKeys;
 use crate::strict::decode::decode_with;
-use crate::text::analysis;
 use crate::text::embedding::{DOCUMENT_PIECES, Pool, QUERY_PIECES, Quantized, Table, Vector};
+use crate::text::{analysis, irregular};
 
 /// What the speaker's name weighs beside the text, whose weight is 1.
 const SPEAKER: f32 = 0.4;
@@ -79,7 +79,19 @@ pub fn query(text: &str) -> (Vec<String>, Quantized) {
     if terms.iter().any(|term| !FUNCTION_WORDS.contains(term)) {
         terms.retain(|term| !FUNCTION_WORDS.contains(term));
     }
+    let mut forms = HashSet::new();
+    terms.retain(|term| {
+        let is_another = !forms.contains(term.as_str());
+        forms.extend(irregular::other_forms(term));
+        is_another
+    });
     (terms, Quantized::from(&meaning(text, QUERY_PIECES)))
+}
+
+/// Other forms of some terms, each with the place of its term, in their order.
+pub fn other_forms(terms: &[String]) -> Vec<(usize, &'static str)> {
+    let forms = |(place, term)| irregular::other_forms(term).map(move |form| (place, form));
+    terms.iter().map(String::as_str).enumerate().flat_map(forms).collect()
 }
 
 /// Words that hold a sentence together and say nothing of what it is about, stemmed.
@@ -167,6 +179,7 @@ mod tests {
         check("What is the name of his dog?", &["name", "dog"]);
         check("the what", &["the", "what"]);
         check("dogs dog DOG", &["dog"]);
+        check("who met me where we meet", &["met"]);
         check("\" OR NEAR(x) *", &["near", "x"]);
         check("***", &[]);
         assert_eq!(query(&"word1 word2 ".repeat(9000)).0.len(), 2);

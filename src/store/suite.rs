@@ -1,5 +1,6 @@
 //! What any implementation of the contract must do, as tests that are run against each.
 
+pub(crate) mod forms;
 pub(crate) mod memories;
 pub(crate) mod records;
 pub(crate) mod times;
@@ -41,6 +42,7 @@ macro_rules! keeps_the_contract {
                 pages_of_a_search_are_of_one_moment_whoever_writes_meanwhile, an_archive_comes_back_as_it_was,
                 ids_sort_by_their_text_and_moments_by_time,
                 searches_answer_as_a_plain_filter_does;
+                forms: a_word_is_found_in_all_its_forms;
                 times: what_was_added_on_a_named_day_is_found,
                 what_names_a_time_is_told_apart_where_one_is_asked_for;
             }

@@ -57,6 +57,7 @@ impl MatchedTerms {
         Self { first: rows.start, entry_of, entries: Vec::new(), links: Vec::new(), having: vec![0; terms] }
     }
 
+    /// So often more a row has a term. All that a row has of one is added before another's.
     pub(in crate::store) fn add(
         &mut self,
         cache: &RowCache,
@@ -74,6 +75,13 @@ impl MatchedTerms {
         }
         let number = entry as u32 - 1;
         let entry = &mut self.entries[entry - 1];
+        if let Some(link) = self.links.get_mut((entry.first as usize).wrapping_sub(1))
+            && usize::from(link.term) == term
+        {
+            // Another form of the word.
+            link.count = link.count.and(count.words, count.speaker);
+            return;
+        }
         self.links.push(Link { term: term as u8, count, entry: number, next: entry.first });
         entry.first = self.links.len() as u32;
         self.having[term] += usize::from(entry.is_in);

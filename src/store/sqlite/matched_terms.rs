@@ -13,17 +13,22 @@ use crate::store::finding::term_counts::Count;
 /// Rows whose words are read in the time that a term is looked up in a block of the index.
 const ROWS_OF_BLOCK: usize = 2;
 
+/// How many terms are looked for, in whichever form.
+fn terms_of(looked_for: &[(usize, &str)]) -> usize {
+    looked_for.last().map_or(0, |(last, _)| last + 1)
+}
+
 /// From the index: each term's rows are in order, as those of the cache are.
 pub(super) fn find(
     connection: &Connection,
     cache: &RowCache,
     tenant: i64,
     scope: &SearchScope<'_>,
-    terms: &[String],
+    looked_for: &[(usize, &str)],
 ) -> rusqlite::Result<MatchedTerms> {
-    let mut found = MatchedTerms::new(cache, terms.len());
-    for (number, term) in terms.iter().enumerate() {
-        postings::find(connection, tenant, term, found.sink(cache, scope, number))?;
+    let mut found = MatchedTerms::new(cache, terms_of(looked_for));
+    for &(term, form) in looked_for {
+        postings::find(connection, tenant, form, found.sink(cache, scope, term))?;
     }
     Ok(found)
 }
@@ -35,11 +40,11 @@ fn find_in(
     tenant: i64,
     scope: &SearchScope<'_>,
     blocks: &[i64],
-    terms: &[String],
+    looked_for: &[(usize, &str)],
     mut found: MatchedTerms,
 ) -> rusqlite::Result<MatchedTerms> {
-    for (number, term) in terms.iter().enumerate() {
-        postings::find_in(connection, tenant, term, blocks, found.sink(cache, scope, number))?;
+    for &(term, form) in looked_for {
+        postings::find_in(connection, tenant, form, blocks, found.sink(cache, scope, term))?;
     }
     Ok(found)
 }
@@ -51,17 +56,17 @@ pub(super) fn of_few(
     tenant: i64,
     scope: &SearchScope<'_>,
     rows: &[u32],
-    terms: &[String],
+    looked_for: &[(usize, &str)],
 ) -> rusqlite::Result<MatchedTerms> {
     let wanted = with_beside(cache, rows.iter().map(|&row| row as usize));
     let mut blocks: Vec<i64> = wanted.ones().map(|index| postings::block_of(cache.rows()[index].seq)).collect();
     blocks.dedup();
-    let found =
-        MatchedTerms::within(wanted.minimum().unwrap_or(0)..wanted.maximum().map_or(0, |last| last + 1), terms.len());
-    if terms.len() * blocks.len() * ROWS_OF_BLOCK < wanted.count_ones(..) {
-        find_in(connection, cache, tenant, scope, &blocks, terms, found)
+    let reach = wanted.minimum().unwrap_or(0)..wanted.maximum().map_or(0, |last| last + 1);
+    let found = MatchedTerms::within(reach, terms_of(looked_for));
+    if looked_for.len() * blocks.len() * ROWS_OF_BLOCK < wanted.count_ones(..) {
+        find_in(connection, cache, tenant, scope, &blocks, looked_for, found)
     } else {
-        read(connection, cache, scope, wanted.ones(), terms, found)
+        read(connection, cache, scope, wanted.ones(), looked_for, found)
     }
 }
 
@@ -71,11 +76,10 @@ fn read(
     cache: &RowCache,
     scope: &SearchScope<'_>,
     rows: impl Iterator<Item = usize>,
-    terms: &[String],
+    looked_for: &[(usize, &str)],
     mut found: MatchedTerms,
 ) -> rusqlite::Result<MatchedTerms> {
-    let number_of: HashMap<&str, usize> =
-        terms.iter().enumerate().map(|(number, term)| (term.as_str(), number)).collect();
+    let number_of: HashMap<&str, usize> = looked_for.iter().map(|&(term, form)| (form, term)).collect();
     let mut select = connection.prepare_cached("SELECT words, speaker FROM memory_words WHERE seq = ?1")?;
     for index in rows {
         let mut counted: Vec<(usize, Count)> = Vec::new();
@@ -112,7 +116,9 @@ mod tests {
 
     use super::super::{ranking, row_cache};
     use super::*;
+    use crate::memory::query::TextQuery;
     use crate::memory::stored::{Draft, SearchKeys};
+    use crate::store::finding::ranking::MAX_TERMS;
     use crate::store::finding::row_cache::RowCaches;
     use crate::store::sqlite::{Options, Sqlite, file_in};
     use crate::store::suite::memories::{KIND, add, all, placed, text};
@@ -132,7 +138,8 @@ mod tests {
                 add(&store, "t", Draft { index, ..placed(&json!(position).to_string(), "c", "th", position) }).unwrap();
             }
             let connection = Connection::open(file_in(directory.path())).unwrap();
-            let query = text(&["a", "b", "d"]);
+            let query = TextQuery { forms: vec![(1, "c")], ..text(&["a", "b", "d"]) };
+            let looked_for = query.looked_for(MAX_TERMS);
             let filter = all(KIND).filter;
             row_cache::with(&RowCaches::default(), &connection, 1, |cache| {
                 let rows: Vec<u32> = (0..cache.rows().len() as u32).filter(|row| kept >> row & 1 == 1).collect();
@@ -140,10 +147,10 @@ mod tests {
                 let places: Vec<usize> = rows.iter().map(|&row| row as usize).collect();
                 let none = || MatchedTerms::new(cache, query.terms.len());
                 let each = places.iter().copied();
-                let read = read(&connection, cache, &scope, each, &query.terms, none()).unwrap();
-                let found = find(&connection, cache, 1, &scope, &query.terms).unwrap();
-                let in_blocks = find_in(&connection, cache, 1, &scope, &[0], &query.terms, none()).unwrap();
-                let chosen = of_few(&connection, cache, 1, &scope, &rows, &query.terms).unwrap();
+                let read = read(&connection, cache, &scope, each, &looked_for, none()).unwrap();
+                let found = find(&connection, cache, 1, &scope, &looked_for).unwrap();
+                let in_blocks = find_in(&connection, cache, 1, &scope, &[0], &looked_for, none()).unwrap();
+                let chosen = of_few(&connection, cache, 1, &scope, &rows, &looked_for).unwrap();
                 for other in [&read, &in_blocks, &chosen] {
                     assert_eq!(other.having, found.having);
                     for &row in &places {

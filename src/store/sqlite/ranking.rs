@@ -38,12 +38,12 @@ pub(super) fn rank<'f>(
     query: &TextQuery,
     through: i64,
 ) -> rusqlite::Result<MemoryRanking<'f>> {
-    let wanted = &query.terms[..query.terms.len().min(MAX_TERMS)];
+    let wanted = query.looked_for(MAX_TERMS);
     let terms = match &scope {
         SearchScope::Rows(rows, _) if rows.len() <= FEW => {
-            matched_terms::of_few(connection, cache, tenant, &scope, rows, wanted)?
+            matched_terms::of_few(connection, cache, tenant, &scope, rows, &wanted)?
         }
-        _ => matched_terms::find(connection, cache, tenant, &scope, wanted)?,
+        _ => matched_terms::find(connection, cache, tenant, &scope, &wanted)?,
     };
     let ranking = MemoryRanking::of(cache, scope, terms, query);
     let Some(times) = query.time_terms else { return Ok(ranking) };

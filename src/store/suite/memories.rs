@@ -159,6 +159,7 @@ pub(crate) fn a_change_keeps_the_old_version_and_refuses_a_lost_update(sites: Si
 pub(crate) fn text(terms: &[&str]) -> TextQuery {
     TextQuery {
         terms: terms.iter().map(ToString::to_string).collect(),
+        forms: Vec::new(),
         vector: Quantized::from(&Table::shipped().embed(&terms.join(" "))),
         dates: NamedDates::default(),
         time_terms: None,

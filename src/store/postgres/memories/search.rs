@@ -81,8 +81,7 @@ async fn search_in(
     let plain = SearchScope::plain(&search.filter).is_some();
     let seqs = if plain { Vec::new() } else { numbers(session, &condition).await? };
     let among = among(&cache.read(), plain, &seqs);
-    let wanted = &query.terms[..query.terms.len().min(MAX_TERMS)];
-    let having = having(session, tenant, wanted, among.as_deref()).await?;
+    let having = having(session, tenant, query, among.as_deref()).await?;
     let mut ranked = Ranked { filter: &search.filter, seqs: &seqs, having: &having, query, naming_time: Vec::new() };
     if let Some(times) = query.time_terms {
         let looked_into = {
@@ -258,31 +257,32 @@ type Having = Vec<Vec<(i64, Count)>>;
 async fn having(
     session: &DatabaseSession,
     tenant: &str,
-    terms: &[String],
+    query: &TextQuery,
     among: Option<&[i64]>,
 ) -> Result<Having, DatabaseFault> {
-    let mut having: Having = vec![Vec::new(); terms.len()];
-    if terms.is_empty() {
+    let mut having: Having = vec![Vec::new(); query.terms.len().min(MAX_TERMS)];
+    let number_of: HashMap<&str, usize> =
+        query.looked_for(MAX_TERMS).into_iter().map(|(term, form)| (form, term)).collect();
+    if number_of.is_empty() {
         return Ok(having);
     }
     let of_these = if among.is_some() { "m.seq = ANY($4)" } else { "$4::int8[] IS NULL" };
-    let query = format!(
+    let sql = format!(
         "SELECT m.seq, l.lexeme, cardinality(array_positions(l.weights, 'D')),
             cardinality(array_positions(l.weights, 'A'))
          FROM almanac.memories AS m CROSS JOIN LATERAL unnest(m.words) AS l (lexeme, positions, weights)
          WHERE m.tenant = $1 AND m.words @@ $2::tsquery AND l.lexeme = ANY($3) AND {of_these} ORDER BY m.seq"
     );
-    let looked_for: Vec<String> = terms.iter().map(|term| words::lexeme(term)).collect();
+    let forms: Vec<&str> = number_of.keys().copied().collect();
+    let looked_for: Vec<String> = forms.iter().map(|form| words::lexeme(form)).collect();
     let looked_for = looked_for.join(" | ");
     let values = [
         (&tenant as _, Type::TEXT),
         (&looked_for as _, Type::TEXT),
-        (&terms as _, Type::TEXT_ARRAY),
+        (&forms as _, Type::TEXT_ARRAY),
         (&among as _, Type::INT8_ARRAY),
     ];
-    let number_of: HashMap<&str, usize> =
-        terms.iter().enumerate().map(|(number, term)| (term.as_str(), number)).collect();
-    for row in session.query(&query, &values).await? {
+    for row in session.query(&sql, &values).await? {
         let Some(&number) = number_of.get(row.get::<_, &str>(1)) else { continue };
         let count = |column: usize| row.get::<_, i32>(column).cast_unsigned();
         having[number].push((row.get(0), Count { words: count(2), speaker: count(3) }));
