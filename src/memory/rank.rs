@@ -11,13 +11,13 @@ use foldhash::{HashMap, HashMapExt};
 use super::query::ScoreSignals;
 
 /// Weight of a term in the speaker's name; in the message it is 1.
-pub const SPEAKER: f64 = 2.0;
+pub const SPEAKER: f64 = 3.0;
 
 /// How many positions further on a message stands in the thread, and what its terms weigh.
 pub const BESIDE: [(i64, f64); 4] = [(-1, 0.5), (1, 0.25), (-2, 0.2), (2, 0.1)];
 
 /// Weight of a term that the date has on which a memory was added.
-pub const DATE: f64 = 0.3;
+pub const DATE: f64 = 0.5;
 
 /// How soon repeats of a term count no more.
 const SATURATION: f64 = 0.8;
@@ -36,7 +36,7 @@ const NEAR: f64 = 0.1;
 const HALF_MEANT: f64 = 6.0;
 
 /// What it adds that one was added on a date that is named.
-const OF_DATE: f64 = 1.5;
+const OF_DATE: f64 = 2.0;
 
 /// What it adds that one names a time where the text asks for one; its thread is lent none of it. Chosen on LoCoMo,
 /// where .8 to 2.4 do nearly as well.
@@ -44,7 +44,7 @@ const NAMES_TIME: f64 = 2.0;
 
 /// What the score of a thread's best lends each of its messages. Chosen on LoCoMo (Maharana et al., "Evaluating Very
 /// Long-Term Conversational Memory of LLM Agents", 2024), where .2 to .6 do nearly as well.
-const THREAD: f64 = 0.3;
+const THREAD: f64 = 0.4;
 
 /// Similarity from which on a text means something similar: of unrelated texts one in twenty is above, of requests and
 /// what serves them nine in ten.
