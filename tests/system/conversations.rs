@@ -202,6 +202,7 @@ fn who_only_asks_is_not_offered_first_what_changes_something() {
     check("what's the price of SOL?", &["solanaGetTokenPrice", "getDefillamaTokenPrices"]);
     check("price of toshi on base", &["baseGetTokenPrice"]);
     check("hbar price", &["getDefillamaTokenPrices"]);
+    check("whats doge at", &["getDefillamaTokenPrices"]);
     check("how much usdc do i have on base", &["baseGetTokenBalances", "wallet"]);
     check("how many usdt have i got on bsc", &["bscGetTokenBalances", "wallet"]);
     check("is pepe a rug on ethereum", &["ethereumCheckTokenSecurity"]);
@@ -223,6 +224,9 @@ fn a_network_s_name_says_where_not_what() {
     check("swap 2 SOL for USDC", json!(["solana"]), "solanaSwapTokens");
     check("Send 5 USDC to bob.base.eth on Base", json!(["base"]), "baseTransferTokens");
     check("Who is vitalik.eth?", json!(["ethereum"]), "ethereumResolveEnsName");
+    check("price of bonk", json!(["solana"]), "solanaGetTokenPrice");
+    check("price of CAKE", json!(["bsc"]), "bscGetTokenPrice");
+    check("search the web for a cake recipe", json!([]), "websearch");
     check("Run npm install @solana/web3.js", json!([]), "shell_execute");
     check("Extract the table from ethereum_report.pdf", json!([]), "parse_document");
     check("Read https://ethereum.org/en/roadmap and summarise it", json!([]), "extractWebPage");
