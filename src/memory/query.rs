@@ -197,7 +197,7 @@ pub enum Place {
 pub struct TextQuery {
     /// Its terms, each once, at most 64.
     pub terms: Vec<String>,
-    /// Other forms of them, each with the place of its term, in their order.
+    /// Their other forms, each with the place of its term, in the order of these; none is a term itself.
     pub forms: Vec<(usize, &'static str)>,
     /// The dates that it names.
     pub dates: NamedDates,
@@ -211,14 +211,26 @@ pub struct TextQuery {
 }
 
 impl TextQuery {
-    /// What is looked for: its terms, at most `most`, and their other forms, each with the place of its term, in order.
-    pub fn looked_for(&self, most: usize) -> Vec<(usize, &str)> {
-        let terms = self.terms.iter().map(String::as_str).enumerate().take(most);
-        let forms = self.forms.iter().copied().filter(|(term, _)| *term < most);
-        let mut all: Vec<(usize, &str)> = terms.chain(forms).collect();
-        all.sort_by_key(|(term, _)| *term);
+    /// What is looked for: its terms, at most `most`, and their other forms, in the order of the terms.
+    pub fn looked_for(&self, most: usize) -> Vec<WordForm<'_>> {
+        let terms = self.terms.iter().enumerate().take(most);
+        let terms = terms.map(|(term, text)| WordForm { term, text, is_asked: true });
+        let forms = self.forms.iter().filter(|(term, _)| *term < most);
+        let forms = forms.map(|&(term, text)| WordForm { term, text, is_asked: false });
+        let mut all: Vec<WordForm<'_>> = terms.chain(forms).collect();
+        all.sort_by_key(|form| form.term);
         all
     }
+}
+
+/// A form of a term that is looked for.
+#[derive(Debug, Clone, Copy)]
+pub struct WordForm<'q> {
+    /// The place of the term.
+    pub term: usize,
+    pub text: &'q str,
+    /// Is it what was asked for? A name is none of another form: who asks what Anna drew does not mean Drew.
+    pub is_asked: bool,
 }
 
 /// What speaks for one candidate.

@@ -137,7 +137,7 @@ impl Recall {
                 }
                 let dates = NamedDates::of(query, &terms, day.unwrap_or_else(today));
                 let time_terms = asks_for_time(query).then(time_terms);
-                let forms = text::other_forms(&terms);
+                let forms = text::forms_of(&terms);
                 Some(TextQuery { dates, terms, forms, vector, like: LIKE, time_terms, rank })
             }
         };

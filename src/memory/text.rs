@@ -16,7 +16,7 @@ use crate::text::{analysis, irregular};
 /// What the speaker's name weighs beside the text, whose weight is 1.
 const SPEAKER: f32 = 0.4;
 
-/// Terms of one query; more say nothing more, and each costs a look into the index.
+/// Terms of one query; more say nothing more, and each costs a look into the index or, with other forms, some.
 const MAX_TERMS: usize = 64;
 
 /// Which way of taking texts apart this is. Where another made what memories are found by, all of it is made anew.
@@ -67,7 +67,10 @@ pub fn index(metadata: &Metadata, content: &str) -> SearchKeys {
 pub fn query(text: &str) -> (Vec<String>, Quantized) {
     let (mut terms, mut seen) = (Vec::new(), HashSet::new());
     analysis::terms_without_plurals_of_abbreviations(text, |term| {
-        if terms.len() < MAX_TERMS && seen.insert(term.to_owned()) {
+        if term == "t" && terms.last().is_some_and(|last| last == "won") {
+            // "Won't" is no form of "win".
+            terms.pop();
+        } else if terms.len() < MAX_TERMS && seen.insert(term.to_owned()) {
             terms.push(term.to_owned());
         }
     });
@@ -79,19 +82,14 @@ pub fn query(text: &str) -> (Vec<String>, Quantized) {
     if terms.iter().any(|term| !FUNCTION_WORDS.contains(term)) {
         terms.retain(|term| !FUNCTION_WORDS.contains(term));
     }
-    let mut forms = HashSet::new();
-    terms.retain(|term| {
-        let is_another = !forms.contains(term.as_str());
-        forms.extend(irregular::other_forms(term));
-        is_another
-    });
     (terms, Quantized::from(&meaning(text, QUERY_PIECES)))
 }
 
-/// Other forms of some terms, each with the place of its term, in their order.
-pub fn other_forms(terms: &[String]) -> Vec<(usize, &'static str)> {
+/// The other forms of some terms, each with the place of its term, but for those that are terms themselves.
+pub fn forms_of(terms: &[String]) -> Vec<(usize, &'static str)> {
     let forms = |(place, term)| irregular::other_forms(term).map(move |form| (place, form));
-    terms.iter().map(String::as_str).enumerate().flat_map(forms).collect()
+    let forms = terms.iter().map(String::as_str).enumerate().flat_map(forms);
+    forms.filter(|(_, form)| !terms.iter().any(|term| term == form)).collect()
 }
 
 /// Words that hold a sentence together and say nothing of what it is about, stemmed.
@@ -179,7 +177,8 @@ mod tests {
         check("What is the name of his dog?", &["name", "dog"]);
         check("the what", &["the", "what"]);
         check("dogs dog DOG", &["dog"]);
-        check("who met me where we meet", &["met"]);
+        check("who won't come?", &["come"]);
+        assert_eq!(forms_of(&query("who met me, or will meet me, and went?").0), [(2, "go"), (2, "goe"), (2, "gone")]);
         check("\" OR NEAR(x) *", &["near", "x"]);
         check("***", &[]);
         assert_eq!(query(&"word1 word2 ".repeat(9000)).0.len(), 2);

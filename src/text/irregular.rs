@@ -6,7 +6,7 @@ use foldhash::HashMap;
 
 use super::analysis;
 
-/// A word a line. Those are left out whose other form is mostly another word, as `rose` and `lay`.
+/// A word a line. Forms are left out that are mostly another word or a name, as `rose`, `led` and `drew`.
 const WORDS: &str = include_str!("irregular.txt");
 
 /// Of each form, as a term, those of its word.
@@ -39,8 +39,9 @@ mod tests {
 
     #[test]
     fn each_form_leads_to_the_others() {
-        check("going", &["went", "gone"]);
-        check("went", &["go", "gone"]);
+        check("going", &["goe", "went", "gone"]);
+        check("goes", &["go", "went", "gone"]);
+        check("went", &["go", "goe", "gone"]);
         check("children", &["child"]);
         check("walked", &[]);
         check("rose", &[]);

@@ -134,7 +134,7 @@ pub struct MemoryAnswer {
     /// How well it matches the query; comparable within one answer only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
-    /// The terms of the query that it has itself, stemmed.
+    /// The terms of the query that it has itself in any form, stemmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matched: Option<Vec<String>>,
     /// What the score is made of.
@@ -143,7 +143,7 @@ pub struct MemoryAnswer {
 }
 
 /// What a score is made of. Words and meaning are each divided by their spread among the candidates; meaning counts 1.3
-/// times, the less the fewer words there are, and that of neighbours a tenth of it; a named date adds 1.5, a
+/// times, the less the fewer words there are, and that of neighbours a tenth of it; a named date adds 2, a
 /// time that is named where one is asked for 2.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -270,7 +270,7 @@ fn a_signal_to_the_group_of_the_daemon_is_no_fault_of_libraries() {
     let group = format!("-{}", daemon.child.id());
     assert!(Command::new("kill").args(["-INT", "--", &group]).status().unwrap().success());
     assert_eq!(daemon.wait().code(), Some(0));
-    daemon.log.wait_for("stopping");
+    daemon.log.wait_for("stopped");
     assert!(!daemon.log.text().contains("at fault"), "{}", daemon.log.text());
 }
 

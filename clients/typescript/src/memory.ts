@@ -65,7 +65,7 @@ export type TaskMemory = Memory<'tasks'>;
 export type Found<C extends MemoryCollection = MemoryCollection> = Memory<C> & {
   /** How well it matches; only with a `query`, and comparable within one search only. */
   score?: number;
-  /** The terms of the `query` that it has itself, stemmed. */
+  /** The terms of the `query` that it has itself in any form, stemmed. */
   matched?: string[];
   /** What the score is made of, if `explain` asks for it. */
   explanation?: {

@@ -942,7 +942,7 @@ export interface MemoryAnswer {
   updatedAt: string;
   /** How well it matches the query; comparable within one answer only. */
   score?: number | null;
-  /** The terms of the query that it has itself, stemmed. */
+  /** The terms of the query that it has itself in any form, stemmed. */
   matched?: string[] | null;
   /** What the score is made of. */
   explanation?: ScoreExplanation | null;
@@ -1724,7 +1724,7 @@ export interface ResultContext {
 
 /**
  * What a score is made of. Words and meaning are each divided by their spread among the candidates; meaning counts 1.3
- * times, the less the fewer words there are, and that of neighbours a tenth of it; a named date adds 1.5, a
+ * times, the less the fewer words there are, and that of neighbours a tenth of it; a named date adds 2, a
  * time that is named where one is asked for 2.
  */
 export interface ScoreExplanation {

@@ -7,6 +7,7 @@ use fixedbitset::FixedBitSet;
 use super::row_cache::RowCache;
 use super::search_scope::SearchScope;
 use super::term_counts::Count;
+use crate::memory::query::WordForm;
 use crate::memory::rank::BESIDE;
 
 /// Rows that are looked at by themselves, instead of looking for all that have a term; reading that many one by one
@@ -87,7 +88,7 @@ impl MatchedTerms {
         self.having[term] += usize::from(entry.is_in);
     }
 
-    /// Takes the rows that have a term, which come in order.
+    /// Takes the rows that have a term, or one of its forms, which come in order.
     pub(in crate::store) fn sink(
         &mut self,
         cache: &RowCache,
@@ -99,6 +100,21 @@ impl MatchedTerms {
             at = cache.advance(at, seq);
             if cache.rows().get(at).is_some_and(|row| row.seq == seq) {
                 self.add(cache, scope, at, term, count);
+            }
+        }
+    }
+
+    /// Takes all that the rows have of a form.
+    pub(in crate::store) fn sink_of_form(
+        &mut self,
+        cache: &RowCache,
+        scope: &SearchScope<'_>,
+        form: WordForm<'_>,
+    ) -> impl FnMut(i64, Count) {
+        let mut sink = self.sink(cache, scope, form.term);
+        move |seq, count| {
+            if let Some(count) = count_of(form, count) {
+                sink(seq, count);
             }
         }
     }
@@ -122,6 +138,12 @@ impl MatchedTerms {
         let link = |at: u32| (at > 0).then(|| self.links[at as usize - 1]);
         std::iter::successors(link(first), move |before| link(before.next))
     }
+}
+
+/// How often a row has a form, as far as that counts.
+pub(in crate::store) fn count_of(form: WordForm<'_>, count: Count) -> Option<Count> {
+    let speaker = if form.is_asked { count.speaker } else { 0 };
+    Some(Count { speaker, ..count }).filter(|count| *count != Count::default())
 }
 
 /// Some rows, and those beside them.

@@ -16,7 +16,7 @@ pub(in crate::store) const MOST_SPOKEN: u32 = 3;
 impl Count {
     /// So often more.
     pub(in crate::store) fn and(self, words: u32, speaker: u32) -> Self {
-        Self { words: self.words + words, speaker: (self.speaker + speaker).min(MOST_SPOKEN) }
+        Self { words: self.words.saturating_add(words), speaker: self.speaker.saturating_add(speaker).min(MOST_SPOKEN) }
     }
 }
 

@@ -5,17 +5,22 @@ use std::collections::HashMap;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::postings;
-use crate::store::finding::matched_terms::{MatchedTerms, with_beside};
+use crate::memory::query::WordForm;
+use crate::store::finding::matched_terms::{MatchedTerms, count_of, with_beside};
 use crate::store::finding::row_cache::RowCache;
 use crate::store::finding::search_scope::SearchScope;
 use crate::store::finding::term_counts::Count;
+
+/// What a word of a text counts, and one of its speaker's name.
+const WORD: Count = Count { words: 1, speaker: 0 };
+const NAME: Count = Count { words: 0, speaker: 1 };
 
 /// Rows whose words are read in the time that a term is looked up in a block of the index.
 const ROWS_OF_BLOCK: usize = 2;
 
 /// How many terms are looked for, in whichever form.
-fn terms_of(looked_for: &[(usize, &str)]) -> usize {
-    looked_for.last().map_or(0, |(last, _)| last + 1)
+fn terms_of(looked_for: &[WordForm<'_>]) -> usize {
+    looked_for.last().map_or(0, |last| last.term + 1)
 }
 
 /// From the index: each term's rows are in order, as those of the cache are.
@@ -24,11 +29,11 @@ pub(super) fn find(
     cache: &RowCache,
     tenant: i64,
     scope: &SearchScope<'_>,
-    looked_for: &[(usize, &str)],
+    looked_for: &[WordForm<'_>],
 ) -> rusqlite::Result<MatchedTerms> {
     let mut found = MatchedTerms::new(cache, terms_of(looked_for));
-    for &(term, form) in looked_for {
-        postings::find(connection, tenant, form, found.sink(cache, scope, term))?;
+    for form in looked_for {
+        postings::find(connection, tenant, form.text, found.sink_of_form(cache, scope, *form))?;
     }
     Ok(found)
 }
@@ -40,11 +45,11 @@ fn find_in(
     tenant: i64,
     scope: &SearchScope<'_>,
     blocks: &[i64],
-    looked_for: &[(usize, &str)],
+    looked_for: &[WordForm<'_>],
     mut found: MatchedTerms,
 ) -> rusqlite::Result<MatchedTerms> {
-    for &(term, form) in looked_for {
-        postings::find_in(connection, tenant, form, blocks, found.sink(cache, scope, term))?;
+    for form in looked_for {
+        postings::find_in(connection, tenant, form.text, blocks, found.sink_of_form(cache, scope, *form))?;
     }
     Ok(found)
 }
@@ -56,7 +61,7 @@ pub(super) fn of_few(
     tenant: i64,
     scope: &SearchScope<'_>,
     rows: &[u32],
-    looked_for: &[(usize, &str)],
+    looked_for: &[WordForm<'_>],
 ) -> rusqlite::Result<MatchedTerms> {
     let wanted = with_beside(cache, rows.iter().map(|&row| row as usize));
     let mut blocks: Vec<i64> = wanted.ones().map(|index| postings::block_of(cache.rows()[index].seq)).collect();
@@ -76,33 +81,34 @@ fn read(
     cache: &RowCache,
     scope: &SearchScope<'_>,
     rows: impl Iterator<Item = usize>,
-    looked_for: &[(usize, &str)],
+    looked_for: &[WordForm<'_>],
     mut found: MatchedTerms,
 ) -> rusqlite::Result<MatchedTerms> {
-    let number_of: HashMap<&str, usize> = looked_for.iter().map(|&(term, form)| (form, term)).collect();
+    let form_of: HashMap<&str, WordForm<'_>> = looked_for.iter().map(|form| (form.text, *form)).collect();
     let mut select = connection.prepare_cached("SELECT words, speaker FROM memory_words WHERE seq = ?1")?;
     for index in rows {
         let mut counted: Vec<(usize, Count)> = Vec::new();
-        let mut count = |term: &str, words: u32, speaker: u32| {
-            let Some(&number) = number_of.get(term) else { return };
-            let known = counted.iter_mut().find(|(known, _)| *known == number);
+        let mut count = |term: &str, count: Count| {
+            let Some(form) = form_of.get(term) else { return };
+            let Some(Count { words, speaker }) = count_of(*form, count) else { return };
+            let known = counted.iter_mut().find(|(known, _)| *known == form.term);
             let count = if let Some((_, count)) = known {
                 count
             } else {
-                counted.push((number, Count::default()));
+                counted.push((form.term, Count::default()));
                 &mut counted.last_mut().expect("it was just put there").1
             };
             *count = count.and(words, speaker);
         };
         select
             .query_row([cache.rows()[index].seq], |row| {
-                row.get_ref(0)?.as_str()?.split_ascii_whitespace().for_each(|term| count(term, 1, 0));
-                row.get_ref(1)?.as_str()?.split_ascii_whitespace().for_each(|term| count(term, 0, 1));
+                row.get_ref(0)?.as_str()?.split_ascii_whitespace().for_each(|term| count(term, WORD));
+                row.get_ref(1)?.as_str()?.split_ascii_whitespace().for_each(|term| count(term, NAME));
                 Ok(())
             })
             .optional()?;
-        for (number, count) in counted {
-            found.add(cache, scope, index, number, count);
+        for (term, count) in counted {
+            found.add(cache, scope, index, term, count);
         }
     }
     Ok(found)
@@ -138,7 +144,7 @@ mod tests {
                 add(&store, "t", Draft { index, ..placed(&json!(position).to_string(), "c", "th", position) }).unwrap();
             }
             let connection = Connection::open(file_in(directory.path())).unwrap();
-            let query = TextQuery { forms: vec![(1, "c")], ..text(&["a", "b", "d"]) };
+            let query = TextQuery { forms: vec![(1, "c"), (2, "a")], ..text(&["d", "b", "e"]) };
             let looked_for = query.looked_for(MAX_TERMS);
             let filter = all(KIND).filter;
             row_cache::with(&RowCaches::default(), &connection, 1, |cache| {

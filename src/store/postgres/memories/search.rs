@@ -10,9 +10,11 @@ use super::condition::MemoryCondition;
 use super::queries::{self, COLUMNS};
 use super::words;
 use crate::memory::field::micros;
-use crate::memory::query::{Begun, Filter, Found, Hit, Place, ScoreSignals, Search, SortBy, SortValue, TextQuery};
+use crate::memory::query::{
+    Begun, Filter, Found, Hit, Place, ScoreSignals, Search, SortBy, SortValue, TextQuery, WordForm,
+};
 use crate::memory::stored::StoredMemory;
-use crate::store::finding::matched_terms::{FEW, MatchedTerms, with_beside};
+use crate::store::finding::matched_terms::{FEW, MatchedTerms, count_of, with_beside};
 use crate::store::finding::ranking::{MAX_TERMS, MemoryRanking};
 use crate::store::finding::row_cache::{CachedRow, GONE, RowCache, RowCaches};
 use crate::store::finding::score_page::{ScorePage, ScoredRow};
@@ -261,9 +263,9 @@ async fn having(
     among: Option<&[i64]>,
 ) -> Result<Having, DatabaseFault> {
     let mut having: Having = vec![Vec::new(); query.terms.len().min(MAX_TERMS)];
-    let number_of: HashMap<&str, usize> =
-        query.looked_for(MAX_TERMS).into_iter().map(|(term, form)| (form, term)).collect();
-    if number_of.is_empty() {
+    let form_of: HashMap<&str, WordForm<'_>> =
+        query.looked_for(MAX_TERMS).into_iter().map(|form| (form.text, form)).collect();
+    if form_of.is_empty() {
         return Ok(having);
     }
     let of_these = if among.is_some() { "m.seq = ANY($4)" } else { "$4::int8[] IS NULL" };
@@ -273,7 +275,7 @@ async fn having(
          FROM almanac.memories AS m CROSS JOIN LATERAL unnest(m.words) AS l (lexeme, positions, weights)
          WHERE m.tenant = $1 AND m.words @@ $2::tsquery AND l.lexeme = ANY($3) AND {of_these} ORDER BY m.seq"
     );
-    let forms: Vec<&str> = number_of.keys().copied().collect();
+    let forms: Vec<&str> = form_of.keys().copied().collect();
     let looked_for: Vec<String> = forms.iter().map(|form| words::lexeme(form)).collect();
     let looked_for = looked_for.join(" | ");
     let values = [
@@ -283,9 +285,11 @@ async fn having(
         (&among as _, Type::INT8_ARRAY),
     ];
     for row in session.query(&sql, &values).await? {
-        let Some(&number) = number_of.get(row.get::<_, &str>(1)) else { continue };
+        let Some(form) = form_of.get(row.get::<_, &str>(1)) else { continue };
         let count = |column: usize| row.get::<_, i32>(column).cast_unsigned();
-        having[number].push((row.get(0), Count { words: count(2), speaker: count(3) }));
+        if let Some(count) = count_of(*form, Count { words: count(2), speaker: count(3) }) {
+            having[form.term].push((row.get(0), count));
+        }
     }
     Ok(having)
 }
@@ -304,8 +308,8 @@ impl<'a> Ranked<'a> {
     fn in_cache(&self, cache: &RowCache) -> MemoryRanking<'a> {
         let scope = SearchScope::plain(self.filter).unwrap_or_else(|| SearchScope::of_rows(cache, self.seqs));
         let mut terms = MatchedTerms::new(cache, self.having.len());
-        for (number, rows) in self.having.iter().enumerate() {
-            let mut sink = terms.sink(cache, &scope, number);
+        for (term, rows) in self.having.iter().enumerate() {
+            let mut sink = terms.sink(cache, &scope, term);
             for (seq, count) in rows {
                 sink(*seq, *count);
             }

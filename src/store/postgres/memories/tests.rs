@@ -58,7 +58,9 @@ fn searches(numbers: &mut Numbers) -> Search {
         _ => SortBy::Score,
     };
     let like = if numbers.below(2) == 0 { 0.3 } else { 2.0 };
-    let text = TextQuery { like, rank: crate::memory::rank::rank, ..text(&terms) };
+    let other = WORDS[numbers.below(WORDS.len())];
+    let forms = if terms.contains(&other) { Vec::new() } else { vec![(0, other)] };
+    let text = TextQuery { like, forms, rank: crate::memory::rank::rank, ..text(&terms) };
     Search { filter, text: Some(text), sort, limit: 10, ..all(KIND) }
 }
 
