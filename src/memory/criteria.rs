@@ -301,6 +301,7 @@ fn instead(kind: Option<Kind>, key: &str) -> String {
         "createdAt" | "created_at" => "when it was added is asked for by `from` and `to`".to_owned(),
         "is_deleted" | "isDeleted" => "what was deleted is found with `options.includeDeleted`".to_owned(),
         _ => {
+            let key = if spelling::is_same("threadId", key) { "thread.id" } else { key };
             let owner = Kind::ALL.into_iter().find(|other| {
                 kind != Some(*other) && own_fields(*other).iter().any(|field| spelling::is_same(field.path, key))
             });
@@ -420,6 +421,16 @@ mod tests {
         check(Kind::Document, "title creationDate", true);
         check(Kind::Document, "fileSize metadata.year", false);
         assert!(takes_text(None, "dueDate") && !takes_text(None, "title") && !takes_text(None, "metadata.dueDate"));
+    }
+
+    #[test]
+    fn a_field_of_a_kind_is_told_by_the_name_that_finds_it() {
+        let check = |kind: Option<Kind>, key: &str, expected: &str| assert_eq!(instead(kind, key), expected, "{key}");
+        check(None, "role", "it is a field of the kind `message`; search that, or ask for `metadata.role`");
+        for key in ["threadId", "thread_id", "thread.id"] {
+            check(None, key, "it is a field of the kind `message`; search that, or ask for `metadata.thread.id`");
+        }
+        check(Some(Kind::Message), "project", "a key of your own is asked for as `metadata.project`");
     }
 
     /// Any JSON is criteria of each kind, or faults.
