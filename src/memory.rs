@@ -8,6 +8,7 @@
 //! versions of the format ([`schema`]), what a search may ask ([`search`]) and how hits rank ([`rank`]). Keeping
 //! memories is the store's.
 
+mod asked_days;
 pub mod asked_time;
 pub mod baseline;
 pub mod cognitive;

@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 
 use time::{Date, Month};
 
+use super::asked_days::asks_for_days_alone;
 use super::relative_date::{self, Span};
 use crate::text::analysis;
 
@@ -71,6 +72,10 @@ pub struct NamedDates {
     pub whole: Vec<NamedDate>,
     /// Days that are named by how long ago they are; at most 16 spans of them.
     spans: Vec<Span>,
+    /// Months of whichever year, where nothing else is asked for; at most 16.
+    months: Vec<u8>,
+    /// Is nothing else asked for but what was on these days?
+    pub is_all: bool,
 }
 
 impl NamedDates {
@@ -80,24 +85,44 @@ impl NamedDates {
         let figures = (0..tokens.len()).filter_map(|at| Figures::at(&tokens, at));
         let figures: Vec<Figures<'_>> = figures.filter(|figures| figures.readings().next().is_some()).collect();
         let spans = relative_date::spans(text, today).into_iter().take(MAX_DATES).collect();
-        let mut dates = Self { parts: parts(terms, &figures), whole: Vec::new(), spans };
+        let mut dates =
+            Self { parts: parts(terms, &figures), whole: Vec::new(), spans, months: Vec::new(), is_all: false };
         let in_figures = figures.iter().flat_map(|figures| figures.readings().map(|reading| reading.date));
         for date in written_out(&tokens).into_iter().chain(in_figures) {
             if dates.whole.len() < MAX_DATES && !dates.whole.contains(&date) {
                 dates.whole.push(date);
             }
         }
+        let words: Vec<&str> = tokens.iter().map(|token| token.text).collect();
+        if asks_for_days_alone(&words, terms) {
+            if !dates.is_any_named() {
+                dates.add_months_and_years(&tokens);
+            }
+            dates.is_all = dates.is_any_named();
+        }
         dates
+    }
+
+    /// Adds the months and years that are named by themselves.
+    fn add_months_and_years(&mut self, tokens: &[Token<'_>]) {
+        // By itself it may be a name, or a number.
+        let is_meant = |pair: &&[Token<'_>]| BEFORE_MONTH.iter().any(|word| pair[0].is(word));
+        for pair in tokens.windows(2).filter(is_meant).take(MAX_DATES) {
+            self.months.extend(month(pair[1].text));
+            self.spans.extend(year(pair[1].text).and_then(relative_date::of_year));
+        }
     }
 
     /// Are any days named?
     pub fn is_any_named(&self) -> bool {
-        !self.whole.is_empty() || !self.spans.is_empty()
+        !self.whole.is_empty() || !self.spans.is_empty() || !self.months.is_empty()
     }
 
     /// Is this one of the days that are named, or in one of the months?
     pub fn has(&self, date: Date) -> bool {
-        self.whole.iter().any(|named| named.has(date)) || self.spans.iter().any(|span| span.contains(&date))
+        self.whole.iter().any(|named| named.has(date))
+            || self.spans.iter().any(|span| span.contains(&date))
+            || self.months.contains(&date.month().into())
     }
 }
 
@@ -259,6 +284,9 @@ fn is_whole(tokens: &[Token<'_>], place: usize) -> bool {
     day(token.text).is_some() && begins && !goes_on
 }
 
+/// Words before a month or a year that is meant as one.
+const BEFORE_MONTH: [&str; 2] = ["in", "during"];
+
 /// Is it a verb, too, as it is written? "Which of these 3 may fail?", "they march 5 miles".
 fn is_verb(month: &str) -> bool {
     matches!(month, "may" | "march")
@@ -330,6 +358,11 @@ fn year(word: &str) -> Option<i32> {
     word.parse().ok().filter(|year| (1970..2100).contains(year))
 }
 
+/// May a term be a part of a date, or say how many days?
+pub(super) fn is_of_date(term: &str) -> bool {
+    day(term).is_some() || year(term).is_some()
+}
+
 /// 1 to 31, also as `21st`.
 fn day(word: &str) -> Option<u8> {
     let is_ordinal = word
@@ -383,6 +416,32 @@ mod tests {
 
     fn named(text: &str) -> NamedDates {
         NamedDates::of(text, &crate::memory::text::query(text).0, time::macros::date!(2026 - 03 - 18))
+    }
+
+    #[test]
+    fn months_and_years_are_meant_where_nothing_else_is_asked_for() {
+        let check = |text: &str, of: Option<Date>| {
+            let dates = named(text);
+            assert_eq!((dates.is_all, dates.is_any_named()), (of.is_some(), of.is_some()), "{text}");
+            assert!(of.is_none_or(|day| dates.has(day)), "{text}");
+        };
+        check("what happened in May?", Some(time::macros::date!(2024 - 05 - 31)));
+        check("what did we talk about during 2025", Some(time::macros::date!(2025 - 12 - 31)));
+        check("what happened yesterday?", Some(time::macros::date!(2026 - 03 - 17)));
+        for text in [
+            "June",
+            "what did June say?",
+            "messages from May",
+            "what may happen",
+            "this may happen",
+            "8",
+            "2025",
+            "",
+            "the trip in May",
+        ] {
+            check(text, None);
+        }
+        assert!(!named("what did Anna say yesterday?").is_all);
     }
 
     #[test]

@@ -66,6 +66,13 @@ pub fn saturated(frequency: f64) -> f64 {
     frequency / (SATURATION + frequency)
 }
 
+/// The same where nothing is asked for but what was added on the dates that are named: that stands before all else.
+pub fn rank_of_dates(candidates: &[ScoreSignals]) -> Vec<f64> {
+    let scores = rank(candidates);
+    let reach = scores.iter().copied().fold(0.0, f64::max) - scores.iter().copied().fold(0.0, f64::min);
+    scores.iter().zip(candidates).map(|(score, of)| score + weighted(reach + 1.0, of.is_of_date)).collect()
+}
+
 /// A score for each candidate. Scores of one search compare; those of two do not.
 pub fn rank(candidates: &[ScoreSignals]) -> Vec<f64> {
     let words: Vec<f64> = candidates.iter().map(|signals| signals.lexical + signals.near_lexical).collect();
@@ -152,6 +159,16 @@ mod tests {
     fn what_was_added_on_a_named_date_comes_first_of_the_like() {
         let of = |lexical, is_of_date| ScoreSignals { lexical, is_of_date, ..ScoreSignals::default() };
         check(&[of(2.0, false), of(1.5, true), of(0.0, true), of(6.0, false)], &[3, 1, 2, 0]);
+    }
+
+    #[test]
+    fn what_was_added_on_a_named_date_comes_before_all_where_nothing_else_is_asked_for() {
+        let of = |lexical, is_of_date| ScoreSignals { lexical, is_of_date, thread: 1, ..ScoreSignals::default() };
+        let mut candidates = vec![of(0.1, false); 2000];
+        candidates.extend([of(1.5, true), of(0.0, true), of(60.0, false)]);
+        let scores = rank_of_dates(&candidates);
+        let [.., first, second, third] = &*scores else { panic!("{scores:?}") };
+        assert!(first > second && second > third && third > &scores[0], "{first} {second} {third}");
     }
 
     #[test]

@@ -99,6 +99,11 @@ fn days_ago(today: Date, days: i64) -> Option<Span> {
     Some(day..=day)
 }
 
+/// The days of a year.
+pub(super) fn of_year(year: i32) -> Option<Span> {
+    Some(first_of(year, 0)?..=first_of(year + 1, 0)?.previous_day()?)
+}
+
 /// The day, week, month, year or weekend so many before the one that `today` is in.
 fn of_unit(today: Date, unit: &str, count: u16) -> Option<Span> {
     match unit {
@@ -112,10 +117,7 @@ fn of_unit(today: Date, unit: &str, count: u16) -> Option<Span> {
             let first = first_of(month.div_euclid(12), month.rem_euclid(12))?;
             Some(first..=first_of((month + 1).div_euclid(12), (month + 1).rem_euclid(12))?.previous_day()?)
         }
-        "year" | "years" => {
-            let year = today.year() - i32::from(count);
-            Some(first_of(year, 0)?..=first_of(year + 1, 0)?.previous_day()?)
-        }
+        "year" | "years" => of_year(today.year() - i32::from(count)),
         _ => None,
     }
 }

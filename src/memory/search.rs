@@ -7,7 +7,7 @@ use time::{Date, OffsetDateTime};
 use super::asked_time::{asks_for_time, time_terms};
 use super::kind::Kind;
 use super::named_date::NamedDates;
-use super::rank::{LIKE, rank};
+use super::rank::{LIKE, rank, rank_of_dates};
 use super::{criteria, text};
 use crate::memory::query::{Begun, Filter, Found, Place, Search, SortBy, TextQuery};
 use crate::strict::{At, Fields, Node};
@@ -138,6 +138,7 @@ impl Recall {
                 let dates = NamedDates::of(query, &terms, day.unwrap_or_else(today));
                 let time_terms = asks_for_time(query).then(time_terms);
                 let forms = text::forms_of(&terms);
+                let rank = if dates.is_all { rank_of_dates } else { rank };
                 Some(TextQuery { dates, terms, forms, vector, like: LIKE, time_terms, rank })
             }
         };
@@ -212,7 +213,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::memory::query::{Hit, SortValue};
+    use crate::memory::query::{Hit, ScoreSignals, SortValue};
     use crate::strict::{Limits, decode::decode_with, read};
 
     fn parse(text: &str) -> Result<Recall, Vec<String>> {
@@ -255,6 +256,20 @@ mod tests {
         assert_eq!(parse(r#"{"options":{"query":null}}"#).unwrap(), recall, "null is none");
         assert!(matches!(parse(r#"{"options":{"sortBy":"x"}}"#).unwrap().sort, SortBy::Field(_)));
         assert!(matches!(parse(r#"{"options":{"sortBy":"agentId"}}"#).unwrap().sort, SortBy::Id(_)));
+    }
+
+    #[test]
+    fn a_day_alone_ranks_what_is_of_it_first() {
+        let is_day_first = |query: &str| {
+            let recall = Recall { query: Some(query.to_owned()), ..parse("{}").unwrap() };
+            let text = recall.search("t").unwrap().unwrap().text.unwrap();
+            let said = ScoreSignals { lexical: 60.0, ..ScoreSignals::default() };
+            let of_day = ScoreSignals { is_of_date: true, ..ScoreSignals::default() };
+            let scores = (text.rank)(&[said, of_day]);
+            scores[1] > scores[0]
+        };
+        assert!(is_day_first("what happened yesterday?"));
+        assert!(!is_day_first("what did Anna say about the flood of 8 May 2025 and the insurance?"));
     }
 
     #[test]

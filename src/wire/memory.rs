@@ -143,8 +143,8 @@ pub struct MemoryAnswer {
 }
 
 /// What a score is made of. Words and meaning are each divided by their spread among the candidates; meaning counts 1.3
-/// times, the less the fewer words there are, and that of neighbours a tenth of it; a named date adds 2, a
-/// time that is named where one is asked for 2.
+/// times, the less the fewer words there are, and that of neighbours a tenth of it; a named date adds 2, or more
+/// than all else comes to where nothing else is asked for, and a time that is named where one is asked for 2.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScoreExplanation {
