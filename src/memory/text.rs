@@ -66,11 +66,12 @@ pub fn index(metadata: &Metadata, content: &str) -> SearchKeys {
 /// What is looked for: its terms, each once, and what it means.
 pub fn query(text: &str) -> (Vec<String>, Quantized) {
     let (mut terms, mut seen) = (Vec::new(), HashSet::new());
+    let (mut wins, mut after_won) = (0, false);
     analysis::terms_without_plurals_of_abbreviations(text, |term| {
-        if term == "t" && terms.last().is_some_and(|last| last == "won") {
-            // "Won't" is no form of "win".
-            terms.pop();
-        } else if terms.len() < MAX_TERMS && seen.insert(term.to_owned()) {
+        wins -= i32::from(after_won && term == "t");
+        after_won = term == "won";
+        wins += i32::from(after_won);
+        if terms.len() < MAX_TERMS && seen.insert(term.to_owned()) {
             terms.push(term.to_owned());
         }
     });
@@ -81,6 +82,10 @@ pub fn query(text: &str) -> (Vec<String>, Quantized) {
     // Nobody looks for `the`, unless for nothing else.
     if terms.iter().any(|term| !FUNCTION_WORDS.contains(term)) {
         terms.retain(|term| !FUNCTION_WORDS.contains(term));
+    }
+    if wins == 0 && terms.len() > 1 {
+        // "Won't" is no form of "win".
+        terms.retain(|term| term != "won");
     }
     (terms, Quantized::from(&meaning(text, QUERY_PIECES)))
 }
@@ -178,6 +183,8 @@ mod tests {
         check("the what", &["the", "what"]);
         check("dogs dog DOG", &["dog"]);
         check("who won't come?", &["come"]);
+        check("who won't come, and who won?", &["won", "come"]);
+        check("won't", &["won"]);
         assert_eq!(forms_of(&query("who met me, or will meet me, and went?").0), [(2, "go"), (2, "goe"), (2, "gone")]);
         check("\" OR NEAR(x) *", &["near", "x"]);
         check("***", &[]);
