@@ -220,6 +220,8 @@ fn slow_calls_are_tasks_as_the_suite_wants_them() {
     let command = format!("[{}, {}, stdio]", node.display(), script.display());
     let slow = format!("    slow: {{command: {command}, env: {{ERA: modern, TASKS: '1'}}, on_timeout: handle}}\n");
     let served = Served::new(&slow, "  anonymous_calls: true\n");
+    // The process of callers without a session: a call that waits for its start becomes a task, whatever it is for.
+    served.ask("/mcp/server/slow", "tools/call", json!({"name": "greet", "arguments": {"name": "World"}}));
     // Half of it passes before a call becomes a task: the fixture's slow tools take longer, and the others less.
     let url = format!("http://{}/mcp/server/slow?client_timeout=1200ms", served.daemon.address);
     for scenario in TASKS {
