@@ -12,7 +12,7 @@ use crate::text::analysis;
 
 /// Words that name days beside those that name a time, and words for what is on all days.
 const OF_ALL_DAYS: &str = "\
-    day may past previous this during one two three four five six seven eight nine ten eleven twelve few several \
+    day night may past previous this during one two three four five six seven eight nine ten eleven twelve few several \
     happen happened happening occur occurred go going went gone come came up say said saying tell told talk talked \
     talking talks discuss discussed discussion speak spoke mention mentioned chat chatted conversation \
     conversations message messages memory memories note notes write wrote written done thing things anything \
@@ -48,6 +48,7 @@ mod tests {
             "what happened yesterday?",
             "What did I say last week?",
             "yesterday morning",
+            "what happened last night?",
             "what came up in the last 10 days",
             "Tell me everything from 8 May 2025",
             "what did we talk about on the 21st of June?",
