@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use super::asked_time::time_terms;
 use super::named_date::is_of_date;
-use crate::text::analysis;
+use super::text::term_set;
 
 /// Words that name days beside those that name a time, and words for what is on all days.
 const OF_ALL_DAYS: &str = "\
@@ -18,13 +18,7 @@ const OF_ALL_DAYS: &str = "\
     conversations message messages memory memories note notes write wrote written done thing things anything \
     something everything all list find search remember recall look me new else exactly";
 
-static TERMS: LazyLock<HashSet<String>> = LazyLock::new(|| {
-    let mut terms = HashSet::new();
-    analysis::terms_without_plurals_of_abbreviations(OF_ALL_DAYS, |term| {
-        terms.insert(term.to_owned());
-    });
-    terms
-});
+static TERMS: LazyLock<HashSet<String>> = LazyLock::new(|| term_set(OF_ALL_DAYS));
 
 /// Words of what goes on: that names more days than those that are written.
 const OF_RANGES: [&str; 7] = ["since", "until", "till", "through", "throughout", "between", "to"];

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use super::named_date::{MONTHS, words};
-use crate::text::analysis;
+use super::text::term_set;
 
 /// A longer text asks for this and that.
 pub(super) const MOST_WORDS: usize = 40;
@@ -81,13 +81,8 @@ pub fn time_terms() -> &'static HashSet<String> {
         let years = (1800..2100).map(|year: u16| year.to_string());
         let decades = (180..210).map(|decade: u16| format!("{decade}0s"));
         let hours = (1..=12).flat_map(|hour: u16| [format!("{hour}am"), format!("{hour}pm")]);
-        let mut terms = HashSet::new();
-        for text in [words.to_owned()].into_iter().chain(months).chain(years).chain(decades).chain(hours) {
-            analysis::terms_without_plurals_of_abbreviations(&text, |term| {
-                terms.insert(term.to_owned());
-            });
-        }
-        terms
+        let all = [words.to_owned()].into_iter().chain(months).chain(years).chain(decades).chain(hours);
+        term_set(&all.collect::<Vec<_>>().join(" "))
     });
     &TERMS
 }
@@ -95,6 +90,7 @@ pub fn time_terms() -> &'static HashSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::analysis;
 
     #[test]
     fn a_question_for_a_time_is_told_from_one_for_something_else() {

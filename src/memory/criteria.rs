@@ -301,7 +301,8 @@ fn instead(kind: Option<Kind>, key: &str) -> String {
         "createdAt" | "created_at" => "when it was added is asked for by `from` and `to`".to_owned(),
         "is_deleted" | "isDeleted" => "what was deleted is found with `options.includeDeleted`".to_owned(),
         _ => {
-            let key = if spelling::is_same("threadId", key) { "thread.id" } else { key };
+            let is_thread = kind.is_none() && spelling::is_same("threadId", key);
+            let key = if is_thread { "thread.id" } else { key };
             let owner = Kind::ALL.into_iter().find(|other| {
                 kind != Some(*other) && own_fields(*other).iter().any(|field| spelling::is_same(field.path, key))
             });
@@ -430,6 +431,7 @@ mod tests {
         for key in ["threadId", "thread_id", "thread.id"] {
             check(None, key, "it is a field of the kind `message`; search that, or ask for `metadata.thread.id`");
         }
+        check(Some(Kind::Document), "threadId", "a key of your own is asked for as `metadata.threadId`");
         check(Some(Kind::Message), "project", "a key of your own is asked for as `metadata.project`");
     }
 

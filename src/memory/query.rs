@@ -229,7 +229,7 @@ pub struct WordForm<'q> {
     /// The place of the term.
     pub term: usize,
     pub text: &'q str,
-    /// Is it what was asked for? A name is none of another form: who asks what Anna drew does not mean Drew.
+    /// Is it what was asked for? A name is none of another form: who asks who sings does not mean Sang.
     pub is_asked: bool,
 }
 

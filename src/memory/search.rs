@@ -265,7 +265,8 @@ mod tests {
             let text = recall.search("t").unwrap().unwrap().text.unwrap();
             let said = ScoreSignals { lexical: 60.0, ..ScoreSignals::default() };
             let of_day = ScoreSignals { is_of_date: true, ..ScoreSignals::default() };
-            let scores = (text.rank)(&[said, of_day]);
+            // The one that stands out has a multiple of what the many deviate by.
+            let scores = (text.rank)(&[[said, of_day].as_slice(), &[ScoreSignals::default(); 50]].concat());
             scores[1] > scores[0]
         };
         assert!(is_day_first("what happened yesterday?"));

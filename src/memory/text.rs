@@ -99,19 +99,23 @@ pub fn forms_of(terms: &[String]) -> Vec<(usize, &'static str)> {
 
 /// Words that hold a sentence together and say nothing of what it is about, stemmed.
 static FUNCTION_WORDS: LazyLock<HashSet<String>> = LazyLock::new(|| {
-    let mut words = HashSet::new();
-    analysis::terms(
+    term_set(
         "a about am an and any are as at be been but by can could did do does for from had has have he her hers him \
          his how \
          i if in into is it its me my of on or our s she should so t than that the their them then there these they \
          this \
          those to us was we were what when where which who whom whose why will with would you your",
-        |term| {
-            words.insert(term.to_owned());
-        },
-    );
-    words
+    )
 });
+
+/// The terms of a text, as memories are found by them.
+pub(super) fn term_set(text: &str) -> HashSet<String> {
+    let mut terms = HashSet::new();
+    analysis::terms_without_plurals_of_abbreviations(text, |term| {
+        terms.insert(term.to_owned());
+    });
+    terms
+}
 
 fn words(text: &str) -> String {
     let mut words = String::with_capacity(text.len());
