@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use foldhash::HashMap;
 
+use super::change;
 use super::locators::files;
 use super::message::{MAX_BYTES, Message};
 use super::said_names::{SaidNames, split};
@@ -61,6 +62,8 @@ pub struct Index {
     pub(super) name_meanings: Box<[Quantized]>,
     /// What messages for it mean, as far as its document tells.
     pub(super) scenes: Box<[Option<Scenes>]>,
+    /// Does each change something, as far as its name tells?
+    acting: Box<[bool]>,
 }
 
 type Numbers = HashMap<Arc<str>, u32>;
@@ -106,6 +109,7 @@ impl Index {
             name_meanings: of_each(is_first, &texts, |texts| Quantized::from(&embed(&texts.name_words))).into(),
             meanings: meanings.iter().map(Quantized::from).collect(),
             scenes,
+            acting: entries.iter().map(|entry| change::acts(entry.name())).collect(),
             catalog: Arc::clone(catalog),
             entries,
             words,
@@ -155,6 +159,11 @@ impl Index {
     /// The tool of that number.
     pub fn entry(&self, number: usize) -> &Arc<Entry> {
         &self.entries[number]
+    }
+
+    /// Does the tool of that number change something, as far as its name tells?
+    pub(super) fn acts(&self, number: usize) -> bool {
+        self.acting[number]
     }
 
     /// The number of the tool of that name.

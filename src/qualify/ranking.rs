@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use super::change;
 use super::index::Index;
 use super::message::Message;
 use super::observations::{LEAST_COVER, Observations};
@@ -169,7 +168,7 @@ impl<'i> Ranking<'i> {
         self.sort(LOOKED_AT);
         for place in 0..self.order.len().min(LOOKED_AT) {
             let number = self.order[place] as usize;
-            if change::acts(self.index.entry(number).name()) {
+            if self.index.acts(number) {
                 self.scores[number] -= UNASKED;
                 self.sorted = 0;
             }
