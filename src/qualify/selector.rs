@@ -237,6 +237,7 @@ impl Selector {
         }
         let shown = Shown {
             categories: &categories,
+            whole: &self.named(&scored, question),
             networks: &context.networks,
             extra: &extra,
             guesses: if is_named || no_tool_needed || !question.selected_categories.is_empty() {
@@ -339,6 +340,13 @@ impl Selector {
         scored
     }
 
+    /// The categories that the message calls by name, or the caller.
+    fn named<'n>(&'n self, scored: &[Scored], question: &Question<'n>) -> Vec<&'n str> {
+        let name = |category: &Scored| self.category_index.all()[category.place].category.name.as_str();
+        let named = scored.iter().filter(|category| category.is_singled_out()).map(name);
+        named.chain(question.selected_categories.iter().map(String::as_str)).collect()
+    }
+
     /// The categories of the context, and of what the message brings.
     fn offered(&self, context: &IntentContext, scored: &[Scored], question: &Question<'_>) -> Vec<String> {
         let name = |category: &Scored| &self.category_index.all()[category.place].category.name;
@@ -370,9 +378,9 @@ impl Selector {
         let mut done = Vec::new();
         if let Some(earlier) = earlier.as_mut().filter(|_| meaning.leaning == Leaning::AsksOutcome) {
             let telling = ranking.best_numbers(HINTS).to_vec();
-            let name = |number: u32| self.index.entry(number as usize).name();
             let did = |&&number: &&u32| {
-                change::acts(name(number)) || !telling.contains(&number) && !change::tells(name(number))
+                self.index.acts(number as usize)
+                    || !telling.contains(&number) && !change::tells(self.index.entry(number as usize).name())
             };
             done.extend(earlier.best_numbers(HINTS).iter().filter(did).map(|&number| number as usize));
             done.retain(|&number| earlier.confidence(number) >= LEAST_DONE);

@@ -12,6 +12,10 @@ use crate::qualify::ranking::{Ranked, Ranking};
 /// How likely a tool is at least that is offered although nobody speaks of its network.
 const LEAST_OF_UNNAMED_NETWORK: f32 = 0.1;
 
+/// Tools of categories that nobody names which are offered at most, the best of all these: a needed one is hardly ever
+/// behind them, and a large category that is only likely would bury it.
+pub(super) const MOST_OF_LIKELY: usize = 12;
+
 /// What is offered.
 pub(super) struct OfferedTools {
     pub(super) available: Vec<Ranked>,
@@ -22,10 +26,18 @@ pub(super) struct OfferedTools {
 /// What decides on what is offered, beside the question.
 pub(super) struct Shown<'s> {
     pub(super) categories: &'s [String],
+    /// Those of them that the message names, or the caller.
+    pub(super) whole: &'s [&'s str],
     pub(super) networks: &'s [String],
     pub(super) extra: &'s Extra,
     /// Likely tools of other categories that are offered at most.
     pub(super) guesses: usize,
+}
+
+impl Shown<'_> {
+    fn has(&self, category: &str) -> bool {
+        self.categories.iter().any(|shown| shown == category)
+    }
 }
 
 /// Tools that are offered whatever their categories.
@@ -89,11 +101,7 @@ impl Selector {
         if !question.ignore_other_tools || exact.is_empty() {
             let is_likely =
                 |tool: usize| question.min_confidence <= 0.0 || ranking.confidence(tool) >= question.min_confidence;
-            for held in self.category_index.all() {
-                if shown.categories.contains(&held.category.name) {
-                    chosen.extend(held.tools.iter().copied().filter(|&tool| held.category.always || is_likely(tool)));
-                }
-            }
+            self.add_categories(ranking, shown, is_likely, &mut chosen);
             if shown.guesses > 0 {
                 conflicting = self.add_likely(ranking, shown, question, &mut chosen);
             }
@@ -146,6 +154,27 @@ impl Selector {
         (stays, cut.into_iter().map(|tool| Arc::clone(self.index.entry(tool).name())).collect())
     }
 
+    /// Adds the tools of the categories: of those that are meant whole all that are likely, of the others the best.
+    fn add_categories(
+        &self,
+        ranking: &Ranking<'_>,
+        shown: &Shown<'_>,
+        is_likely: impl Fn(usize) -> bool,
+        chosen: &mut Chosen,
+    ) {
+        let held = self.category_index.all().iter().filter(|held| shown.has(&held.category.name));
+        let (whole, others): (Vec<_>, Vec<_>) =
+            held.partition(|held| held.category.always || shown.whole.contains(&&*held.category.name));
+        for held in whole {
+            chosen.extend(held.tools.iter().copied().filter(|&tool| held.category.always || is_likely(tool)));
+        }
+        let others = others.into_iter().flat_map(|held| &held.tools).copied();
+        let mut others: Vec<usize> = others.filter(|&tool| is_likely(tool) && !chosen.has(tool)).collect();
+        others.sort_unstable_by(|a, b| by_rank(ranking, |_| false, *a, *b));
+        others.dedup();
+        chosen.extend(others.into_iter().take(MOST_OF_LIKELY));
+    }
+
     /// Adds the tools past the threshold: not those of networks nobody speaks of, nor what a better one excludes.
     fn add_likely(
         &self,
@@ -163,6 +192,11 @@ impl Selector {
                 continue;
             }
             if ranking.is_excluded(tool) || ranking.confidence(tool) < question.min_confidence {
+                continue;
+            }
+            // The seats beside the context are for others than its own.
+            let is_of_shown = || self.category_index.of_tool(tool).any(|name| shown.has(name));
+            if shown.guesses < usize::MAX && is_of_shown() {
                 continue;
             }
             let excluding = self.index.conflicts_of(tool);

@@ -60,6 +60,26 @@ fn ask(selector: &Selector, question: &Question<'_>) -> Qualification {
 }
 
 #[test]
+fn of_categories_that_nobody_names_the_best_are_offered_together() {
+    let names = |begin: &str| (0..20).map(|number| format!("{begin}{number:02}")).collect::<Vec<_>>();
+    let (mail, news, lamps) = (names("mail"), names("news"), names("lamp"));
+    let of = |names: &'static str, description: &'static str| move |name| (name, names, description);
+    let tools = mail.iter().map(String::as_str).map(of("mail", "Reads the emails of an inbox."));
+    let tools = tools.chain(news.iter().map(String::as_str).map(of("news", "Reads the headlines of the day.")));
+    let tools = tools.chain(lamps.iter().map(String::as_str).map(of("lamps", "Turns a lamp on or off.")));
+    let selector = selector_of(&tools.collect::<Vec<_>>());
+    let offered = |question: &Question<'_>| {
+        let answer = ask(&selector, question);
+        let is_of_both = |name: &str| name.starts_with("mail") || name.starts_with("news");
+        answer.available.iter().filter(|tool| is_of_both(tool.entry.name())).count()
+    };
+    let both = ["mail", "news"].map(str::to_owned);
+    assert_eq!(offered(&Question { selected_categories: &both, ..says("read them to me") }), 40);
+    let context = IntentContext { categories: both.to_vec(), last_confidence: 0.9, ..IntentContext::default() };
+    assert_eq!(offered(&Question { context: Some(&context), ..says("show me more of them") }), offer::MOST_OF_LIKELY);
+}
+
+#[test]
 fn a_category_that_holds_most_tools_tells_nothing() {
     let named = |category: &'static str| {
         let tools = [
