@@ -72,8 +72,10 @@ pub(crate) struct Tuning {
     pub(crate) mixes_prior_with_fleet: bool,
     /// Are forecasts corrected?
     pub(crate) corrects: bool,
-    /// Is a forecast spread to what a size shifts beyond the largest shift?
-    pub(crate) reaches_beyond: bool,
+    /// Is it done better than there: is a forecast spread to what a size shifts beyond the largest shift, is a call
+    /// that was given up held against where the interval ends by now, rather than against P95, and does a key that
+    /// moves scatter around where it is, rather than around where it was?
+    pub(crate) is_refined: bool,
 }
 
 impl Default for Tuning {
@@ -87,7 +89,7 @@ impl Default for Tuning {
             axis: BINS,
             mixes_prior_with_fleet: false,
             corrects: true,
-            reaches_beyond: true,
+            is_refined: true,
         }
     }
 }
@@ -100,7 +102,7 @@ impl Tuning {
         axis: 330,
         mixes_prior_with_fleet: true,
         corrects: false,
-        reaches_beyond: false,
+        is_refined: false,
     };
 }
 
@@ -131,7 +133,7 @@ impl Location {
         let difference = key.map_or(&tool.usual, |key| &key.usual).difference(covariates);
         let unsaid = key.map_or_else(Vec::new, |key| unsaid(covariates, key, tool));
         let shift = tool.regression.shift(&difference);
-        let beyond = if tuning.reaches_beyond { tool.regression.beyond(&difference) } else { 0.0 };
+        let beyond = if tuning.is_refined { tool.regression.beyond(&difference) } else { 0.0 };
         let uncertain = up_to(unsaid, beyond);
         let tool_spread =
             (tool.deviations * tool.spread + DAEMON_IN_SPREAD * shared.spread) / (tool.deviations + DAEMON_IN_SPREAD);
@@ -352,7 +354,9 @@ impl Learning<'_> {
 
         let (low, high) = forecast.bounds();
         // As probable as the forecast itself holds it.
-        let was_above = if ln > high { 1.0 } else { (MISSES / (1.0 - distribution.below(ln)).max(MISSES)).min(1.0) };
+        let longer = |ln: f64| 1.0 - distribution.below(ln);
+        let beyond = if tuning.is_refined { longer(high) } else { MISSES };
+        let was_above = if ln > high { 1.0 } else { beyond / longer(ln).max(beyond).max(f64::MIN_POSITIVE) };
         let was_below = if ln < low { MISSES } else { 0.0 };
         tool.offsets.learn(conformal::TOOL, was_below, was_above);
         key.offsets.learn(conformal::KEY, was_below, was_above);

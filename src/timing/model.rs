@@ -395,6 +395,41 @@ mod tests {
     }
 
     #[test]
+    fn an_interval_ends_where_the_odds_of_a_time_out_do() {
+        let question = question("fetch", "");
+        for every in [4, 8, 16] {
+            let mut model = Model::default();
+            for call in 0..120 {
+                let is_given_up = call % every == every - 1;
+                let outcome = if is_given_up { Outcome::Timeout } else { Outcome::Success };
+                let duration = if is_given_up { 30_000 } else { 4500 + call * 137 % 1000 };
+                record(&mut model, &question, outcome, &[duration]);
+            }
+            let forecast = model.forecast(&question);
+            let [.., p95] = forecast.quantiles().whole_ms();
+            let beyond = forecast.timeout_probability(p95);
+            assert!((0.01..0.1).contains(&beyond), "{beyond} beyond {p95} ms, where one in {every} is given up");
+        }
+    }
+
+    #[test]
+    fn a_key_that_has_moved_is_foretold_where_it_is() {
+        let question = question("build", "");
+        let around = |middle: u64, call: u64| middle * (90 + call * 31 % 21) / 100;
+        let mut model = succeeded(&question, &(0..200).map(|call| around(1000, call)).collect::<Vec<_>>());
+        for calls in [10, 20, 30, 40, 50] {
+            record(
+                &mut model,
+                &question,
+                Outcome::Success,
+                &(0..10).map(|call| around(5000, call)).collect::<Vec<_>>(),
+            );
+            let probability = model.forecast(&question).timeout_probability(3000);
+            assert!(probability > 0.9, "{probability} of what always is, after {calls} calls elsewhere");
+        }
+    }
+
+    #[test]
     fn a_day_is_on_the_axis() {
         let mut totals = Vec::new();
         for hours in [3, 4, 5, 11, 23, 24] {

@@ -60,6 +60,9 @@ impl KeyState {
         if self.calls == 0 {
             self.slow = Slow::at(ln, tool_spread);
         } else {
+            // How far a key that moves is from where it was says nothing of how far its calls scatter.
+            let is_elsewhere = self.is_moving && tuning.is_refined;
+            let deviation = if is_elsewhere { ln - self.recent.median(self.calls) } else { deviation };
             self.slow.follow(ln, deviation, spread, f64::from(self.calls));
         }
         self.last.push(ln, self.learnt());
