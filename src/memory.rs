@@ -13,6 +13,8 @@ pub mod asked_time;
 pub mod baseline;
 pub mod cognitive;
 pub mod criteria;
+mod date_token;
+mod day_range;
 pub mod document;
 pub mod factory;
 pub mod field;

@@ -16,14 +16,16 @@ const OF_ALL_DAYS: &str = "\
     happen happened happening occur occurred go going went gone come came up say said saying tell told talk talked \
     talking talks discuss discussed discussion speak spoke mention mentioned chat chatted conversation \
     conversations message messages memory memories note notes write wrote written done thing things anything \
-    something everything all list find search remember recall look me new else exactly";
+    something everything all list find search remember recall look me new else exactly \
+    from between since after before until till through thru";
 
 static TERMS: LazyLock<HashSet<String>> = LazyLock::new(|| term_set(OF_ALL_DAYS));
 
 /// Words of what goes on: that names more days than those that are written.
 const OF_RANGES: [&str; 7] = ["since", "until", "till", "through", "throughout", "between", "to"];
 
-/// Does a text, which names days and whose words and terms these are, ask for nothing else?
+/// Does a text, which names days and whose words and terms these are, ask for nothing else? Words that name a range
+/// are left out of them.
 pub(super) fn asks_for_days_alone(words: &[&str], terms: &[String]) -> bool {
     let is_of_range = |word: &&str| OF_RANGES.iter().any(|of| word.eq_ignore_ascii_case(of));
     let is_aside = |term: &String| TERMS.contains(term) || time_terms().contains(term) || is_of_date(term);
@@ -33,7 +35,7 @@ pub(super) fn asks_for_days_alone(words: &[&str], terms: &[String]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::named_date::words;
+    use crate::memory::date_token::words;
     use crate::memory::text::query;
 
     #[test]

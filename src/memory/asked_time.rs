@@ -6,7 +6,8 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use super::named_date::{MONTHS, words};
+use super::date_token::words;
+use super::named_date::MONTHS;
 use super::text::term_set;
 
 /// A longer text asks for this and that.

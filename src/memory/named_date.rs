@@ -11,7 +11,10 @@ use std::sync::LazyLock;
 use time::{Date, Month};
 
 use super::asked_days::asks_for_days_alone;
-use super::relative_date::{self, Span};
+use super::asked_time::MOST_WORDS;
+use super::date_token::{Token, tokens};
+use super::day_range::{Days, Said};
+use super::relative_date;
 use crate::text::analysis;
 
 /// Dates of one text; more say nothing more, and each memory is compared with all of them.
@@ -70,8 +73,8 @@ pub struct NamedDates {
     pub parts: Vec<(usize, DatePart)>,
     /// The days, and months of a year, that are named; each once, at most 16.
     pub whole: Vec<NamedDate>,
-    /// Days that are named by how long ago they are; at most 16 spans of them.
-    spans: Vec<Span>,
+    /// Days that are named by how long ago they are, or by where they begin and end; at most 16 ranges of them.
+    ranges: Vec<Days>,
     /// Months of whichever year, where nothing else is asked for; at most 16.
     months: Vec<u8>,
     /// Is nothing else asked for but what was on these days?
@@ -81,19 +84,29 @@ pub struct NamedDates {
 impl NamedDates {
     /// What a text names that is asked `today`, and whose terms these are.
     pub fn of(text: &str, terms: &[String], today: Date) -> Self {
-        let tokens = tokens(text);
-        let figures = (0..tokens.len()).filter_map(|at| Figures::at(&tokens, at));
-        let figures: Vec<Figures<'_>> = figures.filter(|figures| figures.readings().next().is_some()).collect();
-        let spans = relative_date::spans(text, today).into_iter().take(MAX_DATES).collect();
-        let mut dates =
-            Self { parts: parts(terms, &figures), whole: Vec::new(), spans, months: Vec::new(), is_all: false };
+        let mut tokens = tokens(text);
+        let lower: Vec<String> = tokens.iter().map(|token| token.text.to_lowercase()).collect();
+        let mut words: Vec<&str> = lower.iter().map(String::as_str).collect();
+        let is_read = words.len() <= MOST_WORDS;
+        let is_past = words.iter().any(|word| relative_date::says_past(word));
+        let said = Said { tokens: &tokens, words: &words, is_past, today };
+        let ranges = if is_read { said.ranges() } else { Vec::new() };
+        // The ends of a range are no dates of their own: one of them may be what is not meant.
+        let parts = if ranges.is_empty() { parts(terms, &figures(&tokens)) } else { Vec::new() };
+        for at in ranges.iter().flat_map(|(_, place)| place.clone()) {
+            (tokens[at].text, words[at]) = ("", "");
+        }
+        let spans = if is_read { relative_date::spans(&words, is_past, today) } else { Vec::new() };
+        let ranges = spans.into_iter().map(Days::Of).chain(ranges.into_iter().filter_map(|(days, _)| days));
+        let ranges = ranges.take(MAX_DATES).collect();
+        let mut dates = Self { parts, whole: Vec::new(), ranges, months: Vec::new(), is_all: false };
+        let figures = figures(&tokens);
         let in_figures = figures.iter().flat_map(|figures| figures.readings().map(|reading| reading.date));
         for date in written_out(&tokens).into_iter().chain(in_figures) {
             if dates.whole.len() < MAX_DATES && !dates.whole.contains(&date) {
                 dates.whole.push(date);
             }
         }
-        let words: Vec<&str> = tokens.iter().map(|token| token.text).collect();
         if asks_for_days_alone(&words, terms) {
             if !dates.is_any_named() {
                 dates.add_months_and_years(&tokens);
@@ -109,71 +122,21 @@ impl NamedDates {
         let is_meant = |pair: &&[Token<'_>]| BEFORE_MONTH.iter().any(|word| pair[0].is(word));
         for pair in tokens.windows(2).filter(is_meant).take(MAX_DATES) {
             self.months.extend(month(pair[1].text));
-            self.spans.extend(year(pair[1].text).and_then(relative_date::of_year));
+            self.ranges.extend(year(pair[1].text).and_then(relative_date::of_year).map(Days::Of));
         }
     }
 
     /// Are any days named?
     pub fn is_any_named(&self) -> bool {
-        !self.whole.is_empty() || !self.spans.is_empty() || !self.months.is_empty()
+        !self.whole.is_empty() || !self.ranges.is_empty() || !self.months.is_empty()
     }
 
     /// Is this one of the days that are named, or in one of the months?
     pub fn has(&self, date: Date) -> bool {
         self.whole.iter().any(|named| named.has(date))
-            || self.spans.iter().any(|span| span.contains(&date))
+            || self.ranges.iter().any(|days| days.has(date))
             || self.months.contains(&date.month().into())
     }
-}
-
-/// A word or number, and what stands before it.
-#[derive(Debug, Clone, Copy)]
-struct Token<'t> {
-    gap: &'t str,
-    text: &'t str,
-}
-
-impl Token<'_> {
-    fn is(&self, word: &str) -> bool {
-        self.text.eq_ignore_ascii_case(word)
-    }
-
-    fn is_number(&self) -> bool {
-        self.text.bytes().all(|byte| byte.is_ascii_digit())
-    }
-
-    /// Does it say nothing within a date?
-    fn is_filler(&self) -> bool {
-        self.is("of") || self.is("the")
-    }
-
-    /// Does nothing part it from what stands before?
-    fn is_joined(&self) -> bool {
-        matches!(self.gap.trim(), "" | "-" | "/")
-    }
-
-    /// Does a range end with it, such as the days of `8-10 May`?
-    fn ends_range(&self) -> bool {
-        matches!(self.gap.trim(), "-" | "\u{2013}") && day(self.text).is_some()
-    }
-}
-
-fn tokens(text: &str) -> Vec<Token<'_>> {
-    let mut tokens = Vec::new();
-    let mut rest = text;
-    while let Some(begin) = rest.find(char::is_alphanumeric) {
-        let (gap, from) = rest.split_at(begin);
-        let end = from.find(|c: char| !c.is_alphanumeric()).unwrap_or(from.len());
-        let (text, behind) = from.split_at(end);
-        tokens.push(Token { gap, text });
-        rest = behind;
-    }
-    tokens
-}
-
-/// Its words and numbers, in order.
-pub(super) fn words(text: &str) -> Vec<&str> {
-    tokens(text).into_iter().map(|token| token.text).collect()
 }
 
 /// Which terms a date may have: the numbers of one in figures, a year, a month's name, and beside one of these the day.
@@ -222,17 +185,17 @@ fn written_out(tokens: &[Token<'_>]) -> Vec<NamedDate> {
 }
 
 /// What stands around the name of a month.
-struct Written {
+pub(super) struct Written {
     /// None for the whole month.
-    days: Option<RangeInclusive<u8>>,
-    year: Option<i32>,
+    pub(super) days: Option<RangeInclusive<u8>>,
+    pub(super) year: Option<i32>,
     /// The token after the last.
-    end: usize,
+    pub(super) end: usize,
 }
 
 impl Written {
     /// A date around the month at `at`, of tokens from `free` on; nothing if the month stands there by itself.
-    fn around(tokens: &[Token<'_>], free: usize, at: usize) -> Option<Self> {
+    pub(super) fn around(tokens: &[Token<'_>], free: usize, at: usize) -> Option<Self> {
         let before = (free..at).rev().find(|&place| !tokens[place].is_filler());
         let before = before.filter(|_| tokens[at].is_joined() || tokens[at].gap.trim() == ".");
         let behind = |from: usize| (from..tokens.len()).find(|&place| !tokens[place].is_filler());
@@ -293,7 +256,7 @@ fn is_verb(month: &str) -> bool {
 }
 
 /// A date in figures, as it stands.
-struct Figures<'t> {
+pub(super) struct Figures<'t> {
     separator: &'t str,
     texts: [&'t str; 3],
 }
@@ -305,9 +268,14 @@ struct Reading<'t> {
     parts: [(&'t str, DatePart); 3],
 }
 
+fn figures<'t>(tokens: &[Token<'t>]) -> Vec<Figures<'t>> {
+    let figures = (0..tokens.len()).filter_map(|at| Figures::at(tokens, at));
+    figures.filter(|figures| figures.readings().next().is_some()).collect()
+}
+
 impl<'t> Figures<'t> {
     /// The one that begins at a token, also before a time: `2023-05-08T10:00`.
-    fn at(tokens: &[Token<'t>], at: usize) -> Option<Self> {
+    pub(super) fn at(tokens: &[Token<'t>], at: usize) -> Option<Self> {
         let &[first, second, third] = tokens.get(at..at + 3)? else { return None };
         let separator = second.gap;
         if !matches!(separator, "." | "-" | "/") || third.gap != separator {
@@ -325,6 +293,12 @@ impl<'t> Figures<'t> {
             return None;
         }
         Some(Self { separator, texts })
+    }
+
+    /// Year, month and day of what it means, where it may be either with the day before the month.
+    pub(super) fn first_reading(&self) -> Option<(i32, u8, u8)> {
+        let NamedDate { year, month, day } = self.readings().next()?.date;
+        Some((year?, month, day?))
     }
 
     /// The days that it may mean.
@@ -354,7 +328,7 @@ impl<'t> Reading<'t> {
     }
 }
 
-fn year(word: &str) -> Option<i32> {
+pub(super) fn year(word: &str) -> Option<i32> {
     word.parse().ok().filter(|year| (1970..2100).contains(year))
 }
 
@@ -364,7 +338,7 @@ pub(super) fn is_of_date(term: &str) -> bool {
 }
 
 /// 1 to 31, also as `21st`.
-fn day(word: &str) -> Option<u8> {
+pub(super) fn day(word: &str) -> Option<u8> {
     let is_ordinal = word
         .get(word.len().saturating_sub(2)..)
         .is_some_and(|end| ["st", "nd", "rd", "th"].iter().any(|ordinal| end.eq_ignore_ascii_case(ordinal)));
@@ -388,7 +362,7 @@ pub(super) const MONTHS: [&str; 12] = [
 ];
 
 /// The number of a month by its English name, or the name's first three letters.
-fn month(word: &str) -> Option<u8> {
+pub(super) fn month(word: &str) -> Option<u8> {
     let word = word.to_lowercase();
     let is_called = |name: &str| word == name || word == name[..3] || word == "sept" && name == "september";
     let place = MONTHS.iter().position(|name| is_called(name))?;
@@ -428,6 +402,15 @@ mod tests {
         check("what happened in May?", Some(time::macros::date!(2024 - 05 - 31)));
         check("what did we talk about during 2025", Some(time::macros::date!(2025 - 12 - 31)));
         check("what happened yesterday?", Some(time::macros::date!(2026 - 03 - 17)));
+        check("What happened since Monday?", Some(time::macros::date!(2026 - 03 - 16)));
+        check("what did we say between 3 and 10 October?", Some(time::macros::date!(2024 - 10 - 05)));
+        check("what did we talk about before 2025", Some(time::macros::date!(2024 - 12 - 31)));
+        check("what happened the day before yesterday?", Some(time::macros::date!(2026 - 03 - 16)));
+        assert!(!named("what happened the day before yesterday?").has(time::macros::date!(2026 - 03 - 15)));
+        let after = named("what did Anna say after 26 November 2025?");
+        assert!(after.parts.is_empty() && !after.has(time::macros::date!(2025 - 11 - 26)), "{after:?}");
+        assert!(after.has(time::macros::date!(2025 - 11 - 27)) && !after.is_all);
+        assert!(named("what happened yesterday in \u{130}stanbul?").has(time::macros::date!(2026 - 03 - 17)));
         for text in [
             "June",
             "what did June say?",
@@ -491,7 +474,7 @@ mod tests {
             "08/May/2023",
             "2023 May 8",
             "2023-05-08",
-            "since 2023-05-08T10:00:00Z",
+            "at 2023-05-08T10:00:00Z",
             "2023/5/8",
             "on 08.05.2023.",
             "8.5.2023",
@@ -508,6 +491,7 @@ mod tests {
         check("3/5/2023", &[day(2023, 5, 3), day(2023, 3, 5)]);
         check("5/5/2023", &[day(2023, 5, 5)]);
         check("2023-05-01/2023-05-08", &[day(2023, 5, 1), day(2023, 5, 8)]);
+        check("between 3 and 10 October, and on 5 May 2023", &[day(2023, 5, 5)]);
         check("Sept 8, 2023", &[day(2023, 9, 8)]);
         check("the 21st of Sep", &[of_any_year(9, 21)]);
         check("29 February", &[of_any_year(2, 29)]);
@@ -520,11 +504,12 @@ mod tests {
         check("release 1.12 March 2025", &[(Some(2025), 3, None)]);
         check("version 3, May 2025", &[(Some(2025), 5, None)]);
         check("in July 2023", &[(Some(2023), 7, None)]);
-        check("from 3 May to 7 June", &[of_any_year(5, 3), of_any_year(6, 7)]);
         check("between May 3 \u{2013} June 5, 2023", &[of_any_year(5, 3), day(2023, 6, 5)]);
         check("May 8, June 9", &[of_any_year(5, 8), of_any_year(6, 9)]);
         for text in [
             "in July",
+            "what was said from 3 May to 7 June",
+            "before 5 October 2023",
             "2023",
             "may I?",
             "which of these 3 may fail?",

@@ -7,20 +7,12 @@ use std::ops::RangeInclusive;
 
 use time::{Date, Duration, Month, Weekday};
 
-use super::asked_time::MOST_WORDS;
-use super::named_date::words;
-
 /// First and last of some days.
 pub(super) type Span = RangeInclusive<Date>;
 
-/// The days that a text names, none of them after `today`.
-pub(super) fn spans(text: &str, today: Date) -> Vec<Span> {
-    let text = text.to_lowercase();
-    let words = words(&text);
-    if words.len() > MOST_WORDS {
-        return Vec::new();
-    }
-    let is_past = words.iter().any(|word| says_past(word));
+/// The days that the words, in lower case, name, none of them after `today`; `is_past` says whether what is past is
+/// spoken of.
+pub(super) fn spans(words: &[&str], is_past: bool, today: Date) -> Vec<Span> {
     let spans = (0..words.len()).filter_map(|at| {
         let (before, words) = words.split_at(at);
         span(before, words, today).or_else(|| is_past.then(|| present(words, today)).flatten())
@@ -29,7 +21,7 @@ pub(super) fn spans(text: &str, today: Date) -> Vec<Span> {
 }
 
 /// What the words from here on name, which these stand before.
-fn span(before: &[&str], words: &[&str], today: Date) -> Option<Span> {
+pub(super) fn span(before: &[&str], words: &[&str], today: Date) -> Option<Span> {
     match words {
         ["yesterday", ..] if before.ends_with(&["day", "before"]) => days_ago(today, 2),
         ["yesterday", ..] | ["last", "night" | "evening", ..] => days_ago(today, 1),
@@ -50,18 +42,25 @@ fn span(before: &[&str], words: &[&str], today: Date) -> Option<Span> {
     }
 }
 
-/// The same of what may as well be to come: "what do I have on Monday?"
+/// The same of what may as well be to come: "what do I have on monday?"
 fn present(words: &[&str], today: Date) -> Option<Span> {
+    match words {
+        ["on", day, ..] => of_weekday(today, day),
+        _ => of_present(words, today),
+    }
+}
+
+/// "Today", "this week".
+pub(super) fn of_present(words: &[&str], today: Date) -> Option<Span> {
     match words {
         ["today", ..] | ["this", "morning" | "afternoon" | "evening", ..] => days_ago(today, 0),
         ["this", unit, ..] => of_unit(today, unit, 0),
-        ["on", day, ..] => of_weekday(today, day),
         _ => None,
     }
 }
 
 /// Is it a word for what is past? Nearly all others end in "ed".
-fn says_past(word: &str) -> bool {
+pub(super) fn says_past(word: &str) -> bool {
     const PAST: [&str; 14] = [
         "did",
         "was",
@@ -135,7 +134,7 @@ fn since(today: Date, count: u16, unit: &str) -> Option<Span> {
 }
 
 /// The latest such day before today.
-fn of_weekday(today: Date, name: &str) -> Option<Span> {
+pub(super) fn of_weekday(today: Date, name: &str) -> Option<Span> {
     const DAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
     let place = DAYS.iter().position(|day| *day == name)?;
     let wanted = Weekday::Monday.nth_next(place as u8);
@@ -163,12 +162,18 @@ mod tests {
     use time::macros::date;
 
     use super::*;
+    use crate::memory::date_token::words;
 
     /// A Wednesday.
     const TODAY: Date = date!(2026 - 03 - 18);
 
+    fn named(text: &str, today: Date) -> Vec<Span> {
+        let words = words(text);
+        spans(&words, words.iter().any(|word| says_past(word)), today)
+    }
+
     fn check(text: &str, expected: &[Span]) {
-        assert_eq!(spans(text, TODAY), expected, "{text}");
+        assert_eq!(named(text, TODAY), expected, "{text}");
     }
 
     fn day(day: u8) -> Span {
@@ -178,19 +183,19 @@ mod tests {
 
     #[test]
     fn days_are_named_by_how_long_ago_they_are() {
-        check("What did I say yesterday?", &[day(17)]);
+        check("what did I say yesterday?", &[day(17)]);
         check("the day before yesterday", &[day(16)]);
-        check("what did we decide TODAY", &[day(18)]);
+        check("what did we decide today", &[day(18)]);
         check("what came up in this morning's call", &[day(18)]);
         check("who called last night?", &[day(17)]);
         for text in ["3 days ago", "three days ago, I think"] {
             check(text, &[day(15)]);
         }
         check("a couple of days ago", &[day(16)]);
-        check("who called on Monday", &[day(16)]);
+        check("who called on monday", &[day(16)]);
         check("last friday", &[day(13)]);
         check("what was said on wednesday", &[day(11)]);
-        check("yesterday and on Sunday", &[day(17), day(15)]);
+        check("yesterday and on sunday", &[day(17), day(15)]);
         check("last week", &[date!(2026 - 03 - 09)..=date!(2026 - 03 - 15)]);
         check("a week ago", &[date!(2026 - 03 - 09)..=date!(2026 - 03 - 15)]);
         check("two weeks ago", &[date!(2026 - 03 - 02)..=date!(2026 - 03 - 08)]);
@@ -217,7 +222,7 @@ mod tests {
             "my last name",
             "the last one",
             "this weekend",
-            "what do I have on Monday?",
+            "what do I have on monday?",
             "what should I cook today?",
             "what is due this week?",
             "tomorrow",
@@ -231,7 +236,7 @@ mod tests {
             "ago",
             "",
         ] {
-            let named = spans(text, TODAY);
+            let named = named(text, TODAY);
             assert!(named.iter().all(|span| *span.end() < date!(1950 - 01 - 01)), "{text}: {named:?}");
         }
     }
@@ -243,7 +248,7 @@ mod tests {
             day in 0_i32..4_000_000,
         ) {
             let today = Date::from_julian_day(day).unwrap();
-            for span in spans(&text, today) {
+            for span in named(&text, today) {
                 prop_assert!(span.start() <= span.end() && *span.end() <= today, "{text} {today} {span:?}");
             }
         }
