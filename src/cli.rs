@@ -156,8 +156,8 @@ struct ServeArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Daemon")]
 struct DaemonArgs {
-    /// Admin socket of the daemon [default: state/admin.sock, else that of the user's own daemon, else
-    /// /run/almanac/admin.sock]
+    /// Admin socket of the daemon [default: that of ALMANAC_STATE_DIR; where it is not set state/admin.sock, else that
+    /// of the user's own daemon, else /run/almanac/admin.sock]
     #[arg(long, env = "ALMANAC_ADMIN_SOCKET", value_name = "PATH", global = true)]
     socket: Option<PathBuf>,
     /// Address of the daemon, such as <http://127.0.0.1:7311>

@@ -36,6 +36,9 @@ const INSTALLED_TOKENS: &str = "/etc/almanac/tokens";
 /// The environment's word for the configuration file.
 pub const CONFIG: &str = "ALMANAC_CONFIG";
 
+/// The environment's word for the state directory.
+pub const STATE_DIR: &str = "ALMANAC_STATE_DIR";
+
 /// What the command line and the environment say.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Configuration")]
@@ -164,8 +167,12 @@ pub fn is_installed(state_dir: &Path) -> bool {
     state_dir == Path::new(INSTALLED_STATE)
 }
 
-/// The socket of a daemon that was started without flags: this directory's, the user's, or the machine's.
+/// The socket of a daemon that was started without flags: that of the state directory that the environment names; where
+/// it names none this directory's, the user's, or the machine's.
 pub fn default_admin_socket() -> PathBuf {
+    if let Some(state) = env::var_os(STATE_DIR).filter(|state| !state.is_empty()) {
+        return admin_socket_of(Path::new(&state));
+    }
     let own = UserFiles::find().map(|files| files.admin_socket());
     [Some("state/admin.sock".into()), own]
         .into_iter()

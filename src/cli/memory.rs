@@ -50,6 +50,9 @@ pub(super) enum MemoryCliError {
     /// Not whom a memory of the kind is about.
     #[error("--user is of messages and documents; whom a task is for is said by --set assignedTo=ID")]
     NoUser,
+    /// Neither an id nor a bare name.
+    #[error("`{0}` is no id, which is like {1}:{1}:anna, and no bare name, such as anna")]
+    NoId(String, String),
     /// Not a JSON object.
     #[error("--metadata is no JSON object, such as {{\"tags\":[\"x\"]}}: {0}")]
     Metadata(String),
@@ -107,6 +110,7 @@ impl MemoryCliError {
                 | Self::Pair(_)
                 | Self::Twice(_)
                 | Self::NoUser
+                | Self::NoId(..)
                 | Self::Metadata(_)
                 | Self::NotByUrl(_)
                 | Self::TwoPlaces
@@ -125,8 +129,8 @@ struct Where {
     /// Whose memories [default: the token's tenant, else default]
     #[arg(long)]
     tenant: Option<String>,
-    /// Use the database there, without a daemon [default: state where it is a directory, else that of the machine's
-    /// daemon, or of the user's own]
+    /// Use the database there, without a daemon; where the environment names it, ask the daemon that runs on it, if one
+    /// does [default: state where it is a directory, else that of the machine's daemon, or of the user's own]
     #[arg(long, env = "ALMANAC_STATE_DIR", value_name = "DIR")]
     state_dir: Option<PathBuf>,
     #[command(flatten)]
@@ -297,11 +301,16 @@ fn listed(value: Value) -> Vec<Value> {
     }
 }
 
-/// An id, from that or from a bare name of one whose namespace and type are `namespace`.
-fn id_of(name: &str, namespace: &str) -> String {
-    let is_bare = name.parse::<StructuredId>().is_err();
-    let id = StructuredId::new(namespace, namespace, name, None).ok().filter(|_| is_bare);
-    id.map_or_else(|| name.to_owned(), |id| id.to_string())
+/// An id, from that or from a bare name of one whose namespace and type are `namespace`. What begins as such an id does
+/// is one that was mistyped.
+fn id_of(name: &str, namespace: &str) -> Result<String, MemoryCliError> {
+    if name.parse::<StructuredId>().is_ok() {
+        return Ok(name.to_owned());
+    }
+    if name.to_lowercase().starts_with(&format!("{namespace}:")) {
+        return Err(MemoryCliError::NoId(name.to_owned(), namespace.to_owned()));
+    }
+    Ok(StructuredId::new(namespace, namespace, name, None).map_or_else(|_| name.to_owned(), |id| id.to_string()))
 }
 
 pub(super) fn recall(args: &RecallArgs, output: &mut Output) -> Result<Exit, CliError> {
@@ -390,7 +399,7 @@ pub(super) fn run(args: &MemoryArgs, output: &mut Output) -> Result<Exit, CliErr
             }
             let request = PurgeRequest {
                 ids: Some(ids.clone()).filter(|ids| !ids.is_empty()),
-                user_id: user.as_deref().map(|user| id_of(user, "user")),
+                user_id: user.as_deref().map(|user| id_of(user, "user")).transpose()?,
                 deleted_before: deleted_before.clone(),
                 all: all.then_some(true),
             };

@@ -12,9 +12,9 @@ use serde_json::Value;
 
 use super::client::{Client, ClientError};
 use super::memory::MemoryCliError;
-use super::{CliError, DaemonArgs};
+use super::{CliError, DaemonArgs, is_flag};
 use crate::access::DEFAULT_TENANT;
-use crate::config::{CONFIG, DATABASE_URL, DaemonOverrides, Overrides, UserFiles, is_installed};
+use crate::config::{CONFIG, DATABASE_URL, DaemonOverrides, Overrides, UserFiles, admin_socket_of, is_installed};
 use crate::daemon::{Config, DaemonError, StateError, database_named_by, database_options, lock_state};
 use crate::engine::Engine;
 use crate::engine::memory::RecallError;
@@ -114,7 +114,7 @@ impl Drop for MemoryDoor {
 }
 
 impl MemoryDoor {
-    /// The daemon that is named, or runs; else the database of the state directory.
+    /// The daemon that is named, or runs: on the state directory, where the environment names one. Else the database.
     pub(super) async fn open(
         daemon: &DaemonArgs,
         state: Option<&Path>,
@@ -122,10 +122,16 @@ impl MemoryDoor {
         mode: DatabaseMode,
     ) -> Result<Self, CliError> {
         let tenant = tenant.map(str::to_owned);
-        if !daemon.gives_way_to(state.is_some(), &["--state-dir"]) {
-            let client = daemon.client()?;
+        let is_files = daemon.gives_way_to(state.is_some(), &["--state-dir"]);
+        let client = if is_files {
+            // A flag means the files, whoever has them; a daemon may run on what the environment names.
+            state.filter(|_| !is_flag("--state-dir")).map(|state| Client::socket(&admin_socket_of(state)))
+        } else {
+            Some(daemon.client()?)
+        };
+        if let Some(client) = client {
             match client.send("GET", "/live", None).await {
-                Err(ClientError::Connect { .. }) if !daemon.is_explicit() => {}
+                Err(ClientError::Connect { .. }) if is_files || !daemon.is_explicit() => {}
                 Err(error) => return Err(error.into()),
                 Ok(_) => return Ok(Self { way: Way::Daemon(client), tenant }),
             }

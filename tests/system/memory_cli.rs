@@ -41,6 +41,8 @@ fn the_command_line_keeps_finds_and_moves_them() {
     assert_eq!((code, error.as_str()), (0, ""), "{said}");
     let (_, _, faults) = run(&site, &["memory", "purge", "--user", ""]);
     assert!(faults.contains("userId") && !faults.contains("exactly one"), "{faults}");
+    let (code, _, error) = run(&site, &["memory", "purge", "--user", "user:x"]);
+    assert!(code == 64 && error.contains("`user:x` is no id, which is like user:user:anna"), "{error}");
     let (code, _, said) = run(&site, &["memory", "purge"]);
     assert!(code == 64 && said.contains("--deleted-before"), "{said}");
     let (_, said, _) = run(&site, &["memory", "purge", "--user", "x"]);
@@ -201,6 +203,12 @@ fn a_state_directory_on_the_command_line_beats_a_daemon_of_the_environment() {
         assert_eq!((code, said.as_str()), (0, "1 memories removed for good\n"), "{error}");
     }
     assert_eq!(contents(&search(&daemon, "documents", &json!({}))), ["tea"], "the daemon's is left alone");
+    // The daemon that runs on a directory of the environment is asked; a directory of the command line means its files.
+    let state = daemon.admin.parent().and_then(Path::to_str).unwrap();
+    let (code, said, error) = named(&["recall", "documents"], &[("ALMANAC_STATE_DIR", state)]);
+    assert!(code == 0 && said.contains("tea"), "{said}{error}");
+    let (code, _, error) = named(&["recall", "documents", "--state-dir", state], &[]);
+    assert!(code == 1 && error.contains("in use"), "{error}");
     // A daemon of the command line beats a directory of the environment, and both there are one too many.
     let export = ["memory", "export", "--socket", admin];
     let (code, said, error) = named(&export, &[("ALMANAC_STATE_DIR", "apart"), ("ALMANAC_URL", &url)]);

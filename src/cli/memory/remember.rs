@@ -78,7 +78,7 @@ pub(in crate::cli) fn remember(args: &RememberArgs, output: &mut Output) -> Resu
     if args.user.is_some() && !has_user(kind) && args.user != env::var("ALMANAC_USER_ID").ok() {
         return Err(MemoryCliError::NoUser.into());
     }
-    let unsaid = args.fill(kind, &mut metadata);
+    let unsaid = args.fill(kind, &mut metadata)?;
     let kept = block_on(async {
         let door = args.at.open().await?;
         add(&door, kind, content, metadata).await
@@ -110,18 +110,20 @@ impl RememberArgs {
 
     /// Adds what the metadata leaves open and the arguments or the environment say. Returns the arguments that would
     /// have said what is missing still.
-    fn fill(&self, kind: Kind, metadata: &mut Value) -> Vec<&'static str> {
-        let Some(metadata) = metadata.as_object_mut() else { return Vec::new() };
-        let mut fill = |key: &str, name: Option<&str>, namespace: &str| {
-            let Some(name) = name.filter(|_| !metadata.contains_key(key)) else { return };
-            metadata.insert(key.to_owned(), id_of(name, namespace).into());
+    fn fill(&self, kind: Kind, metadata: &mut Value) -> Result<Vec<&'static str>, MemoryCliError> {
+        let Some(metadata) = metadata.as_object_mut() else { return Ok(Vec::new()) };
+        let mut fill = |key: &str, name: Option<&str>, namespace: &str| -> Result<(), MemoryCliError> {
+            if let Some(name) = name.filter(|_| !metadata.contains_key(key)) {
+                metadata.insert(key.to_owned(), id_of(name, namespace)?.into());
+            }
+            Ok(())
         };
         if has_user(kind) {
-            fill("userId", self.user.as_deref(), "user");
+            fill("userId", self.user.as_deref(), "user")?;
         }
-        fill("agentId", self.agent.as_deref(), "agent");
+        fill("agentId", self.agent.as_deref(), "agent")?;
         if kind == Kind::Message {
-            fill("chatId", self.chat.as_deref(), "chat");
+            fill("chatId", self.chat.as_deref(), "chat")?;
             metadata.entry("role").or_insert_with(|| "user".into());
             let chat = metadata.get("chatId").and_then(|chat| decode::<StructuredId>(chat.clone().into()).ok());
             let thread = metadata.entry("thread").or_insert_with(|| json!({}));
@@ -133,7 +135,8 @@ impl RememberArgs {
             Kind::Message => &[("userId", "--user"), ("agentId", "--agent"), ("chatId", "--chat")],
             _ => &[("agentId", "--agent")],
         };
-        needed.iter().filter(|(key, _)| !metadata.contains_key(*key)).map(|(_, argument)| *argument).collect()
+        let missing = needed.iter().filter(|(key, _)| !metadata.contains_key(*key));
+        Ok(missing.map(|(_, argument)| *argument).collect())
     }
 }
 
