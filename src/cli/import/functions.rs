@@ -14,6 +14,9 @@ const KNOWN: [&str; 7] = ["type", "name", "description", "parameters", "input_sc
 /// The same of a tool of `tools/list`.
 const KNOWN_OF_MCP: [&str; 4] = ["name", "title", "description", "inputSchema"];
 
+/// Types of values as Gemini names them.
+const GEMINI_TYPES: [&str; 7] = ["STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"];
+
 /// The documents, and what could not be carried over; nothing if `value` is no such list.
 pub(super) fn functions(value: &Value) -> Option<(Vec<ToolMetadata>, Vec<String>)> {
     let mut taken = Taken::default();
@@ -79,7 +82,7 @@ impl Taken {
             name: public_name("", &name, MAX_NAME),
             title: title(&name),
             description: inner["description"].as_str().unwrap_or_default().trim().to_owned(),
-            input_schema: schema.cloned(),
+            input_schema: schema.cloned().map(in_json_schema),
             ..ToolMetadata::default()
         };
         self.add(place, &name, document);
@@ -114,6 +117,32 @@ impl Taken {
         } else {
             self.left.push(format!("{place}: there is a `{name}` already; this one is left out"));
         }
+    }
+}
+
+/// The schema with the names of JSON Schema for types, which Gemini writes in capitals.
+fn in_json_schema(mut schema: Map<String, Value>) -> Map<String, Value> {
+    if let Some(Value::String(name)) = schema.get_mut("type")
+        && GEMINI_TYPES.contains(&name.as_str())
+    {
+        name.make_ascii_lowercase();
+    }
+    for (key, value) in &mut schema {
+        match value {
+            Value::Object(inner) if key == "properties" => inner.values_mut().for_each(make_json_schema),
+            Value::Object(_) if ["items", "additionalProperties"].contains(&key.as_str()) => make_json_schema(value),
+            Value::Array(all) if ["anyOf", "prefixItems"].contains(&key.as_str()) => {
+                all.iter_mut().for_each(make_json_schema);
+            }
+            _ => {}
+        }
+    }
+    schema
+}
+
+fn make_json_schema(schema: &mut Value) {
+    if let Value::Object(inner) = schema {
+        *inner = in_json_schema(std::mem::take(inner));
     }
 }
 
@@ -177,6 +206,27 @@ mod tests {
         let twice = json!([{"name": "a", "description": "d"}, {"name": "a", "description": "d"}]);
         check(&twice, &["a: d ()"], &["[1]: there is a `a` already; this one is left out"]);
         assert!(functions(&json!({"paths": {}})).is_none());
+    }
+
+    #[test]
+    fn types_in_capitals_are_those_of_json_schema() {
+        let parameters = json!({
+            "type": "OBJECT",
+            "properties": {
+                "type": {"type": "STRING", "enum": ["OBJECT"]},
+                "sizes": {"type": "ARRAY", "items": {"anyOf": [{"type": "INTEGER"}, {"type": "NULL"}]}},
+            },
+        });
+        let (documents, _) =
+            functions(&json!([{"name": "find", "description": "d", "parameters": parameters}])).unwrap();
+        let expected = json!({
+            "type": "object",
+            "properties": {
+                "type": {"type": "string", "enum": ["OBJECT"]},
+                "sizes": {"type": "array", "items": {"anyOf": [{"type": "integer"}, {"type": "null"}]}},
+            },
+        });
+        assert_eq!(documents[0].input_schema.clone().map(Value::Object), Some(expected));
     }
 
     #[test]
