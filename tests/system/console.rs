@@ -12,7 +12,22 @@ use serde_json::Value;
 use crate::daemon::{Daemon, Reply, Site, serve_shipped};
 
 #[test]
-fn the_console_shows_what_the_daemon_knows() {
+fn the_console_shows_what_there_is_of_tools() {
+    check_in_browser("tools.test.mjs");
+}
+
+#[test]
+fn the_console_shows_what_was_said_and_done() {
+    check_in_browser("conversations.test.mjs");
+}
+
+#[test]
+fn the_console_shows_how_the_daemon_is() {
+    check_in_browser("daemon.test.mjs");
+}
+
+/// Runs the tests of a file of `tests/console`.
+fn check_in_browser(file: &str) {
     let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/console");
     let has_browser = std::env::var_os("CHROMIUM").is_some()
         || ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"]
@@ -24,8 +39,8 @@ fn the_console_shows_what_the_daemon_knows() {
         let _ = writeln!(std::io::stderr(), "skipped: no browser, or no driver in tests/console; {hint}");
         return;
     }
-    let output = Command::new("npm")
-        .args(["test", "--silent"])
+    let output = Command::new("node")
+        .args(["--test", "--test-reporter=tap", file])
         .current_dir(package)
         .env("ALMANACD", env!("CARGO_BIN_EXE_almanacd"))
         .env("CONSOLE_LIBRARY", crate::fixtures::reasoning())
